@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a job remembers of itself: plain values that the cast produces and that files, plots and summaries are made of.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Time since the job began, on the clock of its world (real or virtual).
+using job_time = std::chrono::nanoseconds;
+
+/// One gradient as the accumulators saw it.
+struct contribution {
+  uint32_t replica = 0;
+  uint64_t local_step = 0;  ///< The global step that the gradient was computed for.
+  uint64_t lag = 0;         ///< Accumulator's step - local_step: 0 = accepted, else stale by so many steps.
+  job_time arrived{0};      ///< When the last of its variables' gradients came in.
+  job_time compute{0};      ///< What the replica spent on it, measured before the barrier.
+  job_time waited{0};       ///< How long the replica had waited for the token that began it.
+  double loss = 0;          ///< Mean over the replica's batch; NaN if the trainer reports none.
+  uint32_t examples = 0;    ///< In the replica's batch; 0 if the trainer reports none.
+};
+
+/// One synchronous step: one update of all variables.
+struct step_record {
+  uint64_t step = 0;  ///< The global step after the update; the first update gives 1.
+  job_time began{0};  ///< When the update before it was done (the job's start for the first).
+  job_time ended{0};  ///< When the last owner had applied this one.
+  job_time apply{0};  ///< Of that, the time from the last needed gradient to the end.
+  uint32_t needed = 0;
+  uint32_t live = 0;
+  std::vector<contribution> accepted;  ///< In order of arrival: the others waited for the last one.
+  std::vector<contribution> stale;     ///< Dropped since the update before this one.
+  std::vector<contribution> cancelled; ///< Told to stop, because the step had enough without them.
+};
+
+/// One happening on the timeline of one actor.
+struct timeline_event {
+  enum class kind : uint8_t {
+    span,       ///< Something that took `duration`.
+    flow_start, ///< An arrow leaves here (a gradient was pushed) ...
+    flow_end,   ///< ... and ends here (the token that answers it came in).
+    instant,    ///< A moment: a replica left, a step was cancelled.
+  };
+  kind what = kind::span;
+  std::string actor; ///< The track: "replica 2", "owner embedding", "chief".
+  std::string name;  ///< "compute", "wait", "apply", ...
+  job_time start{0};
+  job_time duration{0};
+  uint64_t flow = 0; ///< Pairs a flow_start with its flow_end.
+  uint64_t step = 0; ///< The step it belongs to, shown beside it.
+};
+
+} // namespace troupe

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extents of a tensor, slowest-varying dimension first.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The extents of a tensor, outermost first; rank 0 is a scalar of one element.
+class shape {
+public:
+  shape() = default;
+  shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+
+  [[nodiscard]] size_t rank() const { return dims_.size(); }
+  [[nodiscard]] int64_t operator[](size_t dim) const { return dims_[dim]; }
+  [[nodiscard]] const std::vector<int64_t>& dims() const { return dims_; }
+
+  /// Product of the extents; 1 for a scalar. @pre The product fits int64 (checked where shapes enter).
+  [[nodiscard]] int64_t element_count() const {
+    int64_t count = 1;
+    for (auto dim : dims_)
+      count *= dim;
+    return count;
+  }
+
+  bool operator==(const shape&) const = default;
+
+private:
+  std::vector<int64_t> dims_;
+};
+
+/// "[3, 4]"; "[]" for a scalar.
+[[nodiscard]] std::string to_string(const shape& value);
+
+} // namespace troupe

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a failed assertion ends.
+#include "messages/assert.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace troupe::detail {
+
+void assertion_failed(const char* condition, const char* file, int line,
+                      const std::string& operands) {
+  std::fprintf(stderr, "%s:%d: assertion failed: %s%s%s\n", file, line, condition,
+               operands.empty() ? "" : "; ", operands.c_str());
+  std::abort();
+}
+
+} // namespace troupe::detail
