@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace troupe {
@@ -20,9 +21,10 @@ struct device {
 /// A training step allocates and frees the same few sizes over and over; fresh memory costs a page
 /// fault per 4 KiB, which halves the bandwidth of large tensors. A pool keeps what was freed.
 ///
-/// Every block is aligned to `alignment` bytes, and the bytes from the requested size up to the next
-/// multiple of 8 are zero, so that a message may refer to the block without leaking old contents.
-/// Thread: all members may be called from any thread; a block may be freed on another thread.
+/// Every block is aligned to `alignment` bytes, and the bytes from the requested size up to the
+/// next multiple of 8 are zero, so that a message may refer to the block without leaking old
+/// contents. Thread: all members may be called from any thread; a block may be freed on another
+/// thread.
 class buffer_pool {
 public:
   static constexpr size_t alignment = 64;

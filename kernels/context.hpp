@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an operation runs on: each twin of an operation takes the context of its own namespace first.
+// What an operation runs on: each twin of an operation takes the context of its own namespace
+// first.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ struct context {};
 namespace troupe::cpu {
 
 /// The vectorised twin; loops over large arrays are shared between the threads of oneTBB's
-/// current arena. The partition depends on the sizes alone, so results do not depend on the threads.
+/// current arena. The partition depends on the sizes alone, so results do not depend on the
+/// threads.
 struct context {
   /// Elements that one task works on; smaller arrays stay on the calling thread.
   size_t grain_elements = 16384;

@@ -2,9 +2,11 @@
 // The extents of a tensor, slowest-varying dimension first.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -13,14 +15,19 @@ namespace troupe {
 class shape {
 public:
   shape() = default;
+
   shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+
   explicit shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
 
   [[nodiscard]] size_t rank() const { return dims_.size(); }
+
   [[nodiscard]] int64_t operator[](size_t dim) const { return dims_[dim]; }
+
   [[nodiscard]] const std::vector<int64_t>& dims() const { return dims_; }
 
-  /// Product of the extents; 1 for a scalar. @pre The product fits int64 (checked where shapes enter).
+  /// Product of the extents; 1 for a scalar. @pre The product fits int64 (checked where shapes
+  /// enter).
   [[nodiscard]] int64_t element_count() const {
     int64_t count = 1;
     for (auto dim : dims_)

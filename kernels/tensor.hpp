@@ -14,7 +14,8 @@
 namespace troupe {
 
 /// An n-dimensional array with shared storage: a copy of a tensor is another handle to the same
-/// elements, a view is a handle with other extents. Elements that came with a message are read-only.
+/// elements, a view is a handle with other extents. Elements that came with a message are
+/// read-only.
 ///
 /// Thread: handles may be copied and read from any thread; who writes must be the only one to look.
 class tensor {
@@ -34,23 +35,38 @@ public:
   [[nodiscard]] static tensor wrap_read_only(const void* data, dtype type, shape extents,
                                              std::shared_ptr<const void> owner);
 
+  /// Like `wrap`, for elements that do not lie row by row; `strides` counts elements.
+  [[nodiscard]] static tensor wrap_strided(void* data, dtype type, shape extents,
+                                           std::vector<int64_t> strides,
+                                           std::shared_ptr<const void> owner);
+
   [[nodiscard]] dtype type() const { return type_; }
+
   [[nodiscard]] const shape& extents() const { return extents_; }
+
   [[nodiscard]] const std::vector<int64_t>& strides() const { return strides_; } ///< In elements.
+
   [[nodiscard]] troupe::device device() const { return device_; }
+
   [[nodiscard]] size_t rank() const { return extents_.rank(); }
-  [[nodiscard]] size_t element_count() const { return static_cast<size_t>(extents_.element_count()); }
+
+  [[nodiscard]] size_t element_count() const {
+    return static_cast<size_t>(extents_.element_count());
+  }
+
   [[nodiscard]] size_t bytes() const { return element_count() * element_bytes(type_); }
+
   [[nodiscard]] bool read_only() const { return read_only_; }
 
   /// Row-major without gaps.
   [[nodiscard]] bool is_contiguous() const;
 
   /// True if no other handle, view or message shares the elements, so that writing them is unseen.
-  [[nodiscard]] bool is_unique() const { return owner_.use_count() == 1; }
+  [[nodiscard]] bool is_unique() const;
 
   /// First element.
   [[nodiscard]] const void* data() const { return data_; }
+
   /// @pre The elements are not read-only.
   [[nodiscard]] void* mutable_data() {
     TROUPE_ASSERT(!read_only_);
@@ -76,6 +92,9 @@ public:
     TROUPE_ASSERT(is_contiguous());
     return {static_cast<T*>(mutable_data()), element_count()};
   }
+
+  /// The same elements through a handle that does not let them be written.
+  [[nodiscard]] tensor as_read_only() const;
 
   /// The same elements in another shape. @pre Contiguous, and the counts agree.
   [[nodiscard]] tensor reshape(shape extents) const;
