@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+# The root of every message.
+#
+# Every frame is one Envelope in Cap'n Proto's standard stream framing: `capnp decode` with this file
+# and the type Envelope prints any frame.  Who the message is for and which request it answers is the
+# link's business and does not appear here, so that one message can be given to many receivers, in the
+# same process and in others, without being copied or changed.
+
+@0xcd4572457e617e3b;
+
+using Cxx = import "/capnp/c++.capnp";
+using Training = import "training.capnp";
+$Cxx.namespace("troupe::wire");
+
+const protocolVersion :UInt16 = 1;
+# Raised when a peer that follows the older schema would misread a message.  Fields and bodies that are
+# merely added do not raise it.
+
+struct Unimplemented {
+  # Answers a message whose body the receiver does not know.  Never answered itself.
+
+  body @0 :UInt16;
+  # The union's discriminant in the message that was not understood.
+}
+
+struct Abort {
+  # The sender closes the link right after this message.
+
+  code @0 :Training.Errc;
+  # Why; `none`, the default = it leaves on purpose.
+
+  reason @1 :Text;
+  # One line for people; at most 4096 bytes.
+}
+
+struct Envelope {
+  protocol @0 :UInt16;
+  # `protocolVersion` of the sender; 0 is refused, as is any other version than the receiver's.
+
+  union {
+    unimplemented @1 :Unimplemented;
+    abort @2 :Abort;
+    readVariable @3 :Training.ReadVariable;
+    variableSnapshot @4 :Training.VariableSnapshot;
+    pushGradient @5 :Training.PushGradient;
+    pushReply @6 :Training.PushReply;
+    takeToken @7 :Training.TakeToken;
+    token @8 :Training.Token;
+    farewell @9 :Training.Farewell;
+    takeGradient @10 :Training.TakeGradient;
+    takenGradient @11 :Training.TakenGradient;
+    applyUpdate @12 :Training.ApplyUpdate;
+    updateApplied @13 :Training.UpdateApplied;
+    setStep @14 :Training.SetStep;
+    cancelStep @15 :Training.CancelStep;
+    putTokens @16 :Training.PutTokens;
+    readQueueStatus @17 :Training.ReadQueueStatus;
+    queueStatus @18 :Training.QueueStatus;
+  }
+}

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+# What actors say to each other during synchronous training.
+#
+# Roles.  A *replica* computes gradients.  A *variable owner* holds one variable and changes it.  An
+# *accumulator* collects the gradients of one variable.  The *token queue* is the barrier: a replica
+# goes on when it gets a token.  The *chief* closes steps and hands out tokens.
+#
+# One step, in order:
+#
+#   replica      -> owner        ReadVariable      answered by VariableSnapshot, at once
+#   replica      -> accumulator  PushGradient      answered by PushReply, at once
+#   replica      -> token queue  TakeToken         answered by Token, as soon as there is one
+#   chief        -> accumulator  TakeGradient      answered by TakenGradient, after the update
+#   accumulator  -> owner        ApplyUpdate       answered by UpdateApplied, after the update
+#   chief        -> token queue  PutTokens         not answered
+#
+# and beside it:
+#
+#   chief        -> accumulator  SetStep           not answered
+#   chief        -> replica      CancelStep        not answered
+#   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
+#   replica      -> chief        Farewell          not answered; the replica's last message
+#
+# Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
+# and are lost only together with the link or an actor, which its monitors are told.  A request that
+# cannot be served is answered by an error of `Errc` instead.  Nothing is promised about the order of
+# messages from different senders: every gradient names the step it was computed for, and the
+# accumulator decides by that alone.
+
+@0x8a020d464d578a76;
+
+using Cxx = import "/capnp/c++.capnp";
+using import "tensor.capnp".Gradient;
+using import "tensor.capnp".Tensor;
+$Cxx.namespace("troupe::wire");
+
+using Step = UInt64;
+# Synchronous training step.  0 is the state before the first update; each update adds one.
+
+using Nanoseconds = UInt64;
+# A length of time; 0 means that none passed, or that nobody measured it.
+
+enum Errc {
+  # Why something could not be done.  The values and meanings are those of `troupe::errc`.
+
+  none @0;
+  invalidArgument @1;
+  typeMismatch @2;
+  wrongContext @3;
+  failedPrecondition @4;
+  notFound @5;
+  outOfRange @6;
+  cancelled @7;
+  deadlineExceeded @8;
+  unavailable @9;
+  stalled @10;
+  malformed @11;
+  limitExceeded @12;
+  resource @13;
+  userCode @14;
+  unimplemented @15;
+}
+
+# ---- what a replica says ----
+
+struct Origin {
+  # Where a gradient comes from and what it took.
+
+  replica @0 :UInt32;
+  # Index of the replica, from 0.
+
+  examples @1 :UInt32;
+  # Examples in the replica's batch; 0 = not reported.
+
+  localStep @2 :Step;
+  # The step that the gradient was computed for: the replica's token, 0 before its first.
+
+  iteration @3 :UInt64;
+  # How many gradients this replica had computed before this one.
+
+  computeNanoseconds @4 :Nanoseconds;
+  # What computing the gradient took, the barrier not included.
+
+  waitedNanoseconds @5 :Nanoseconds;
+  # How long the replica had waited for the token that began the computation.
+
+  loss @6 :Float64 = nan;
+  # Mean loss over the replica's batch; NaN, the default, = not reported.
+}
+
+struct ReadVariable {
+  # Asks a variable's owner for its value.
+}
+
+struct VariableSnapshot {
+  # The value of a variable at one moment.  It shares the owner's memory, which the owner does not write
+  # to while a snapshot of it is alive.
+
+  version @0 :UInt64;
+  # How many updates the value includes; 0 = the initial value.
+
+  value @1 :Tensor;
+}
+
+struct PushGradient {
+  # Gives one variable's accumulator a gradient.
+
+  origin @0 :Origin;
+  gradient @1 :Gradient;
+}
+
+enum Verdict {
+  # What became of a gradient.
+
+  accepted @0;
+  # It is part of the step that the accumulator collects for.
+
+  stale @1;
+  # Its `localStep` is behind the accumulator's step: it was dropped.
+
+  refused @2;
+  # It does not fit the variable (shape, dtype, row numbers), or its `localStep` is ahead of the
+  # accumulator's step: it was dropped.
+}
+
+struct PushReply {
+  # Tells a replica what became of its gradient.
+
+  verdict @0 :Verdict;
+
+  accumulatorStep @1 :Step;
+  # The step that the accumulator collected for when it judged.
+}
+
+struct TakeToken {
+  # Asks for permission to go on.  Answered when there is a token, in the order of asking.
+
+  replica @0 :UInt32;
+  # Index of the replica that asks.
+
+  localStep @1 :Step;
+  # The step that its last gradient was for.
+}
+
+struct Token {
+  # Permission to compute the next gradient.
+
+  step @0 :Step;
+  # The replica's next `localStep`.
+}
+
+struct Farewell {
+  # A replica leaves, on purpose or because it failed.
+
+  replica @0 :UInt32;
+
+  code @1 :Errc;
+  # Why; `none`, the default = its work is done.
+
+  reason @2 :Text;
+  # One line for people; at most 4096 bytes; empty = nothing to add.
+}
+
+# ---- what the chief, the accumulators and the owners say ----
+
+struct TakeGradient {
+  # Asks an accumulator to close the step as soon as it has enough gradients.
+
+  required @0 :UInt32;
+  # How many gradients are enough; 0 is refused.
+}
+
+struct Arrival {
+  # One gradient as an accumulator saw it.
+
+  origin @0 :Origin;
+
+  arrivedNanoseconds @1 :Int64;
+  # When it came in, on the world's clock: nanoseconds since the job began.
+
+  accumulatorStep @2 :Step;
+  # The step that the accumulator collected for at that moment.
+}
+
+struct TakenGradient {
+  # Tells the chief that a step's gradients have been applied to one variable.
+
+  step @0 :Step;
+  # The accumulator's step that the gradients were for.
+
+  accepted @1 :List(Arrival);
+  # The gradients of this step, in order of arrival.
+
+  stale @2 :List(Arrival);
+  # Those dropped since the step before this one was closed, in order of arrival.
+}
+
+struct ApplyUpdate {
+  # Asks the owner to change its variable by the sum of `gradients`, divided by `divisor`.
+
+  step @0 :Step;
+  # The accumulator's step that the gradients were for.
+
+  divisor @1 :UInt32;
+  # What the sum is divided by; 0, the default = the number of gradients.
+
+  gradients @2 :List(Gradient);
+  # Ordered by the replica's index, then by iteration, so that sums do not depend on who came first.
+  # Inside a process they lie where the replicas left them.
+}
+
+struct UpdateApplied {
+  # Tells that the owner has changed its variable.
+
+  version @0 :UInt64;
+  # How many updates the value now includes; 1 after the first.
+
+  step @1 :Step;
+  # As in `ApplyUpdate`.
+}
+
+struct SetStep {
+  # Tells an accumulator where a job that was restarted goes on.  Gradients that it holds are dropped.
+
+  step @0 :Step;
+  # Gradients with a smaller `localStep` are stale from now on.
+}
+
+struct CancelStep {
+  # Tells a replica that gradients for past steps are no longer wanted: it stops computing and sending
+  # them, and asks for a token.
+
+  step @0 :Step;
+  # Gradients with a smaller `localStep` are not wanted.
+}
+
+# ---- what the token queue is told and says ----
+
+struct PutTokens {
+  # Adds tokens at the end of the queue.
+
+  step @0 :Step;
+  # The `step` of each of them.
+
+  count @1 :UInt32;
+  # How many; 0 adds none.
+}
+
+struct ReadQueueStatus {
+  # Asks who waits: how the chief finds out that a job cannot go on.
+}
+
+struct QueueStatus {
+  # What the queue holds at this moment.  Tokens and waiting replicas are never there at the same time.
+
+  tokens @0 :UInt32;
+  # Tokens that nobody has asked for yet.
+
+  waiting @1 :List(UInt32);
+  # Indices of the replicas that wait for a token, in the order of asking.
+
+  nextStep @2 :Step;
+  # The `step` of the token at the head; 0 if there is none.
+}
