@@ -56,5 +56,8 @@ struct Envelope {
     putTokens @16 :Training.PutTokens;
     readQueueStatus @17 :Training.ReadQueueStatus;
     queueStatus @18 :Training.QueueStatus;
+    joinJob @19 :Training.JoinJob;
+    closeTokens @20 :Training.CloseTokens;
+    stopJob @21 :Training.StopJob;
   }
 }

@@ -10,16 +10,20 @@
 #   replica      -> owner        ReadVariable      answered by VariableSnapshot, at once
 #   replica      -> accumulator  PushGradient      answered by PushReply, at once
 #   replica      -> token queue  TakeToken         answered by Token, as soon as there is one
-#   chief        -> accumulator  TakeGradient      answered by TakenGradient, after the update
-#   accumulator  -> owner        ApplyUpdate       answered by UpdateApplied, after the update
+#   chief        -> accumulator  TakeGradient      answered by the owner's UpdateApplied
+#   accumulator  -> chief        TakenGradient     not answered; sent when the step has enough gradients
+#   accumulator  -> owner        ApplyUpdate       answered by UpdateApplied, straight to the chief
 #   chief        -> token queue  PutTokens         not answered
 #
 # and beside it:
 #
+#   replica      -> chief        JoinJob           not answered; the replica's first message
 #   chief        -> accumulator  SetStep           not answered
 #   chief        -> replica      CancelStep        not answered
 #   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
+#   chief        -> token queue  CloseTokens       not answered; ends the job for every replica
 #   replica      -> chief        Farewell          not answered; the replica's last message
+#   anybody      -> chief        StopJob           not answered
 #
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
@@ -113,18 +117,16 @@ enum Verdict {
   # What became of a gradient.
 
   accepted @0;
-  # It is part of the step that the accumulator collects for.
+  # It is part of the step that the accumulator collects for; a `localStep` ahead of the accumulator's
+  # step is accepted as well.
 
   stale @1;
-  # Its `localStep` is behind the accumulator's step: it was dropped.
-
-  refused @2;
-  # It does not fit the variable (shape, dtype, row numbers), or its `localStep` is ahead of the
-  # accumulator's step: it was dropped.
+  # Its `localStep` is behind the accumulator's step: it was dropped, whatever it held.
 }
 
 struct PushReply {
-  # Tells a replica what became of its gradient.
+  # Tells a replica what became of its gradient.  A gradient that does not fit the variable (shape,
+  # dtype, row numbers) is answered by an error instead, and dropped; but staleness is judged first.
 
   verdict @0 :Verdict;
 
@@ -147,6 +149,13 @@ struct Token {
 
   step @0 :Step;
   # The replica's next `localStep`.
+}
+
+struct JoinJob {
+  # A replica is there and begins to work.  The chief watches the sender from now on.
+
+  replica @0 :UInt32;
+  # Index of the replica.
 }
 
 struct Farewell {
@@ -183,7 +192,8 @@ struct Arrival {
 }
 
 struct TakenGradient {
-  # Tells the chief that a step's gradients have been applied to one variable.
+  # Tells the chief that a step has enough gradients for one variable, and whose they are.  The update
+  # is on its way to the owner.
 
   step @0 :Step;
   # The accumulator's step that the gradients were for.
@@ -220,10 +230,17 @@ struct UpdateApplied {
 }
 
 struct SetStep {
-  # Tells an accumulator where a job that was restarted goes on.  Gradients that it holds are dropped.
+  # Tells an accumulator where a job that was restarted goes on.  Gradients that it holds stay.
 
   step @0 :Step;
   # Gradients with a smaller `localStep` are stale from now on.
+}
+
+struct StopJob {
+  # Asks the chief to end the job before its last step: a signal, a user, a hook.
+
+  reason @0 :Text;
+  # One line for people; at most 4096 bytes; empty = nothing to add.
 }
 
 struct CancelStep {
@@ -244,6 +261,10 @@ struct PutTokens {
 
   count @1 :UInt32;
   # How many; 0 adds none.
+}
+
+struct CloseTokens {
+  # There will be no more tokens.  Whoever waits, and whoever asks later, is answered `cancelled`.
 }
 
 struct ReadQueueStatus {
