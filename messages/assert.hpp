@@ -24,8 +24,9 @@ inline std::string print_operands(const char*) {
 
 } // namespace troupe::detail
 
-/// Aborts with the condition and the operands if `condition` is false: `TROUPE_ASSERT(i < n, i, n)`.
-/// For bugs of Troupe and of its caller only: data from a peer, a file or a user never reaches an assert.
+/// Aborts with the condition and the operands if `condition` is false: `TROUPE_ASSERT(i < n, i,
+/// n)`. For bugs of Troupe and of its caller only: data from a peer, a file or a user never reaches
+/// an assert.
 #define TROUPE_ASSERT(condition, ...)                                                              \
   ((condition) ? static_cast<void>(0)                                                              \
                : ::troupe::detail::assertion_failed(                                               \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a function of Troupe says that it could not do its work: a code, a sentence, and the result type that carries either.
+// How a function of Troupe says that it could not do its work: a code, a sentence, and the result
+// type that carries either.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +50,22 @@ enum class errc : uint8_t {
 
 /// The enumerator's name, for logs and messages.
 [[nodiscard]] constexpr std::string_view to_string(errc code) {
-  constexpr std::string_view names[] = {
-    "none",        "invalid_argument",  "type_mismatch", "wrong_context",  "failed_precondition",
-    "not_found",   "out_of_range",      "cancelled",     "deadline_exceeded", "unavailable",
-    "stalled",     "malformed",         "limit_exceeded", "resource",      "user_code",
-    "unimplemented"};
+  constexpr std::string_view names[] = {"none",
+                                        "invalid_argument",
+                                        "type_mismatch",
+                                        "wrong_context",
+                                        "failed_precondition",
+                                        "not_found",
+                                        "out_of_range",
+                                        "cancelled",
+                                        "deadline_exceeded",
+                                        "unavailable",
+                                        "stalled",
+                                        "malformed",
+                                        "limit_exceeded",
+                                        "resource",
+                                        "user_code",
+                                        "unimplemented"};
   auto index = static_cast<size_t>(code);
   return index < std::size(names) ? names[index] : "unknown";
 }

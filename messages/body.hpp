@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which place in the envelope belongs to which type of message.
+#pragma once
+
+#include "messages/envelope.capnp.h"
+
+namespace troupe {
+
+/// The place of `T` in the envelope: its discriminant, and how to begin a `T` there.
+template <class T>
+struct body_place {
+  wire::Envelope::Which which;
+  typename T::Builder (wire::Envelope::Builder::*init)();
+};
+
+/// One line per message; a type without a line is no message and does not compile in `msg<T>`.
+template <class T>
+inline constexpr body_place<T> body_of = T::is_not_a_message;
+
+using envelope_builder = wire::Envelope::Builder;
+
+template <>
+inline constexpr body_place<wire::Unimplemented> body_of<wire::Unimplemented>{
+  wire::Envelope::UNIMPLEMENTED, &envelope_builder::initUnimplemented};
+template <>
+inline constexpr body_place<wire::Abort> body_of<wire::Abort>{wire::Envelope::ABORT,
+                                                              &envelope_builder::initAbort};
+template <>
+inline constexpr body_place<wire::ReadVariable> body_of<wire::ReadVariable>{
+  wire::Envelope::READ_VARIABLE, &envelope_builder::initReadVariable};
+template <>
+inline constexpr body_place<wire::VariableSnapshot> body_of<wire::VariableSnapshot>{
+  wire::Envelope::VARIABLE_SNAPSHOT, &envelope_builder::initVariableSnapshot};
+template <>
+inline constexpr body_place<wire::PushGradient> body_of<wire::PushGradient>{
+  wire::Envelope::PUSH_GRADIENT, &envelope_builder::initPushGradient};
+template <>
+inline constexpr body_place<wire::PushReply> body_of<wire::PushReply>{
+  wire::Envelope::PUSH_REPLY, &envelope_builder::initPushReply};
+template <>
+inline constexpr body_place<wire::TakeToken> body_of<wire::TakeToken>{
+  wire::Envelope::TAKE_TOKEN, &envelope_builder::initTakeToken};
+template <>
+inline constexpr body_place<wire::Token> body_of<wire::Token>{wire::Envelope::TOKEN,
+                                                              &envelope_builder::initToken};
+template <>
+inline constexpr body_place<wire::Farewell> body_of<wire::Farewell>{
+  wire::Envelope::FAREWELL, &envelope_builder::initFarewell};
+template <>
+inline constexpr body_place<wire::TakeGradient> body_of<wire::TakeGradient>{
+  wire::Envelope::TAKE_GRADIENT, &envelope_builder::initTakeGradient};
+template <>
+inline constexpr body_place<wire::TakenGradient> body_of<wire::TakenGradient>{
+  wire::Envelope::TAKEN_GRADIENT, &envelope_builder::initTakenGradient};
+template <>
+inline constexpr body_place<wire::ApplyUpdate> body_of<wire::ApplyUpdate>{
+  wire::Envelope::APPLY_UPDATE, &envelope_builder::initApplyUpdate};
+template <>
+inline constexpr body_place<wire::UpdateApplied> body_of<wire::UpdateApplied>{
+  wire::Envelope::UPDATE_APPLIED, &envelope_builder::initUpdateApplied};
+template <>
+inline constexpr body_place<wire::SetStep> body_of<wire::SetStep>{wire::Envelope::SET_STEP,
+                                                                  &envelope_builder::initSetStep};
+template <>
+inline constexpr body_place<wire::CancelStep> body_of<wire::CancelStep>{
+  wire::Envelope::CANCEL_STEP, &envelope_builder::initCancelStep};
+template <>
+inline constexpr body_place<wire::PutTokens> body_of<wire::PutTokens>{
+  wire::Envelope::PUT_TOKENS, &envelope_builder::initPutTokens};
+template <>
+inline constexpr body_place<wire::ReadQueueStatus> body_of<wire::ReadQueueStatus>{
+  wire::Envelope::READ_QUEUE_STATUS, &envelope_builder::initReadQueueStatus};
+template <>
+inline constexpr body_place<wire::QueueStatus> body_of<wire::QueueStatus>{
+  wire::Envelope::QUEUE_STATUS, &envelope_builder::initQueueStatus};
+
+/// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
+[[nodiscard]] const char* body_name(wire::Envelope::Which which);
+
+} // namespace troupe

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a message begins, and how tensors get into it without being copied.
+#include "messages/message_builder.hpp"
+
+#include "messages/assert.hpp"
+
+#include <capnp/orphan.h>
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+constexpr bool is_word_aligned(const void* data) {
+  return reinterpret_cast<uintptr_t>(data) % sizeof(capnp::word) == 0;
+}
+
+/// Elements that an extent list describes. @pre The product fits, as for every tensor that exists.
+size_t element_count(const std::vector<int64_t>& extents) {
+  size_t count = 1;
+  for (auto extent : extents) {
+    TROUPE_ASSERT(extent >= 0, extent);
+    count *= static_cast<size_t>(extent);
+  }
+  return count;
+}
+
+template <class ListBuilder>
+void write_extents(ListBuilder target, const std::vector<int64_t>& extents) {
+  for (size_t i = 0; i < extents.size(); ++i)
+    target.set(static_cast<capnp::uint>(i), extents[i]);
+}
+
+void write_parts(built_message& storage, wire::Tensor::Builder target,
+                 const tensor_payload& tensor) {
+  auto count = (tensor.bytes + limits::part_bytes_max - 1) / limits::part_bytes_max;
+  auto parts = target.initParts(static_cast<capnp::uint>(count));
+  auto by_reference = is_word_aligned(tensor.data);
+  for (size_t i = 0; i < count; ++i) {
+    auto begin = i * limits::part_bytes_max;
+    auto bytes = std::min(limits::part_bytes_max, tensor.bytes - begin);
+    auto data = reinterpret_cast<const capnp::byte*>(tensor.data) + begin;
+    auto part = capnp::Data::Reader(data, bytes);
+    if (!by_reference) {
+      parts.set(static_cast<capnp::uint>(i), part);
+      continue;
+    }
+    parts.adopt(static_cast<capnp::uint>(i),
+                storage.builder.getOrphanage().referenceExternalData(part));
+    storage.attachments.push_back({{tensor.data + begin, bytes}, tensor.owner});
+  }
+}
+
+} // namespace
+
+built_message::built_message()
+  : builder(kj::arrayPtr(first_segment.data(), first_segment.size())) {}
+
+wire::Envelope::Builder begin_envelope(built_message& storage) {
+  auto envelope = storage.builder.initRoot<wire::Envelope>();
+  envelope.setProtocol(wire::PROTOCOL_VERSION);
+  return envelope;
+}
+
+void write_tensor(built_message& storage, wire::Tensor::Builder target,
+                  const tensor_payload& tensor) {
+  auto rank = tensor.extents.size();
+  TROUPE_ASSERT(rank <= limits::rank_max, rank);
+  auto bytes = element_count(tensor.extents) * payload_element_bytes(tensor.dtype);
+  TROUPE_ASSERT(bytes == tensor.bytes, bytes, tensor.bytes);
+  target.setDtype(static_cast<wire::DType>(tensor.dtype));
+  write_extents(target.initShape(static_cast<capnp::uint>(rank)), tensor.extents);
+  write_parts(storage, target, tensor);
+}
+
+void write_gradient(built_message& storage, wire::Gradient::Builder target,
+                    const gradient_payload& gradient) {
+  if (auto* dense = std::get_if<tensor_payload>(&gradient)) {
+    write_tensor(storage, target.initDense(), *dense);
+  } else if (auto* sparse = std::get_if<indexed_slices_payload>(&gradient)) {
+    auto slices = target.initSparse();
+    write_tensor(storage, slices.initIndices(), sparse->indices);
+    write_tensor(storage, slices.initValues(), sparse->values);
+    write_extents(slices.initDenseShape(static_cast<capnp::uint>(sparse->dense_extents.size())),
+                  sparse->dense_extents);
+  } else {
+    target.setNone();
+  }
+}
+
+} // namespace troupe

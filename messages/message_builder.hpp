@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message while it is being built; only the functions of messages/ that make messages need it.
+#pragma once
+
+#include "messages/limits.hpp"
+#include "messages/msg.hpp"
+#include "messages/payload.hpp"
+
+#include <capnp/message.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+
+namespace troupe {
+
+/// A message that was built here. Its first segment lies inside, so that a small message is a
+/// single allocation.
+struct built_message final : message_storage {
+  built_message();
+
+  std::array<capnp::word, limits::first_segment_words> first_segment{};
+  capnp::MallocMessageBuilder builder;
+};
+
+/// Begins the envelope that every message lies in.
+[[nodiscard]] wire::Envelope::Builder begin_envelope(built_message& storage);
+
+/// Building is the only time at which a message may change: `finish` hands it over for good.
+template <class T>
+class message_builder {
+public:
+  message_builder() : body((begin_envelope(*storage_).*body_of<T>.init)()) {}
+
+  /// The memory of the message, for `write_tensor` and `write_gradient`.
+  [[nodiscard]] built_message& storage() { return *storage_; }
+
+  /// The message, which nobody can change any more.
+  [[nodiscard]] msg<T> finish() && {
+    storage_->body = capnp::AnyStruct::Reader(body.asReader());
+    storage_->which = body_of<T>.which;
+    storage_->segments = storage_->builder.getSegmentsForOutput();
+    return msg<T>(std::move(storage_));
+  }
+
+private:
+  std::shared_ptr<built_message> storage_ = std::make_shared<built_message>();
+
+public:
+  typename T::Builder body; ///< The fields to set.
+};
+
+/// Describes `tensor` in `target` and makes `storage` refer to its elements and keep them alive.
+/// The elements are copied only if they do not begin at a multiple of 8 bytes.
+/// @pre `tensor.bytes` is what its extents and dtype need; at most `limits::rank_max` extents.
+void write_tensor(built_message& storage, wire::Tensor::Builder target,
+                  const tensor_payload& tensor);
+
+/// Likewise for a gradient, dense, sparse or none.
+void write_gradient(built_message& storage, wire::Gradient::Builder target,
+                    const gradient_payload& gradient);
+
+/// Sets the `reason` of a message to `line`, cut at `limits::text_bytes_max`.
+template <class Builder>
+void write_reason(Builder body, std::string_view line) {
+  auto bytes = std::min(line.size(), limits::text_bytes_max);
+  std::memcpy(body.initReason(static_cast<capnp::uint>(bytes)).begin(), line.data(), bytes);
+}
+
+} // namespace troupe

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory behind a message, the same for every type of message.
+#pragma once
+
+#include "messages/envelope.capnp.h"
+
+#include <capnp/any.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// Memory outside a message that the message refers to.
+struct attachment {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner; ///< Keeps `bytes` alive.
+};
+
+/// A message is read thousands of times by many threads, so all that reading needs is found once,
+/// when the message is finished or received, and nothing here changes after that.
+struct message_storage {
+  /// The body inside the envelope. It has no traversal limit: received frames are checked before.
+  capnp::AnyStruct::Reader body;
+
+  /// Which body it is.
+  wire::Envelope::Which which = wire::Envelope::UNIMPLEMENTED;
+
+  /// The segments, if the message was built here.
+  kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
+
+  /// What segments refer to, in the order in which it was attached.
+  std::vector<attachment> attachments;
+
+  /// The whole frame as it came in, if the message was received.
+  std::span<const std::byte> received_frame;
+};
+
+} // namespace troupe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes into messages and comes out of them, as plain values that need no Cap'n Proto.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// A dense tensor that somebody holds: where its elements lie and who keeps them alive.
+struct tensor_payload {
+  uint8_t dtype = 0; ///< A value of `troupe::dtype`, which is also that of `wire::DType`.
+  std::vector<int64_t> extents;      ///< Outermost first.
+  const std::byte* data = nullptr;   ///< Row-major, little-endian; null if there are no elements.
+  size_t bytes = 0;                  ///< Element count times bytes of an element.
+  std::shared_ptr<const void> owner; ///< Keeps `data` alive, unchanged.
+};
+
+/// Some rows of a larger, mostly zero array: row i of `values` belongs to row `indices[i]`.
+struct indexed_slices_payload {
+  tensor_payload indices; ///< i64, shape [rows].
+  tensor_payload values;  ///< Shape [rows, ...].
+  std::vector<int64_t> dense_extents;
+};
+
+/// A gradient: none (the loss does not depend on the variable), dense or sparse.
+using gradient_payload = std::variant<std::monostate, tensor_payload, indexed_slices_payload>;
+
+/// Where a gradient comes from and what it took; the fields are those of `wire::Origin`.
+struct origin {
+  uint32_t replica = 0;
+  uint32_t examples = 0;   ///< In the replica's batch; 0 = not reported.
+  uint64_t local_step = 0; ///< The step that the gradient was computed for.
+  uint64_t iteration = 0;  ///< Gradients that the replica had computed before.
+  std::chrono::nanoseconds compute{0};
+  std::chrono::nanoseconds waited{0}; ///< For the token that began the computation.
+  double loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN = not reported.
+};
+
+/// One gradient as an accumulator saw it; the fields are those of `wire::Arrival`.
+struct arrival {
+  origin from;
+  std::chrono::nanoseconds arrived{0}; ///< Since the job began.
+  uint64_t accumulator_step = 0;
+};
+
+/// What became of a gradient; the values are those of `wire::Verdict`.
+enum class verdict : uint8_t {
+  accepted = 0, ///< Part of the step that the accumulator collects for.
+  stale = 1,    ///< For a past step, and dropped.
+  refused = 2,  ///< Does not fit the variable or is for a future step, and dropped.
+};
+
+/// Bytes of one element of a dtype, or 0 if no dtype has that value.
+[[nodiscard]] constexpr size_t payload_element_bytes(uint8_t dtype) {
+  constexpr size_t bytes[] = {4, 8, 2, 2, 4, 8};
+  return dtype < std::size(bytes) ? bytes[dtype] : 0;
+}
+
+} // namespace troupe

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each message of synchronous training, field by field.
+#include "messages/training_message.hpp"
+
+#include "messages/message_builder.hpp"
+#include "messages/tensor_message.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+namespace {
+
+using std::chrono::nanoseconds;
+
+/// A negative length of time can only come from a clock that ran backwards; it counts as none.
+uint64_t to_count(nanoseconds length) {
+  return static_cast<uint64_t>(std::max<int64_t>(length.count(), 0));
+}
+
+nanoseconds to_length(uint64_t count) {
+  return nanoseconds(static_cast<int64_t>(std::min<uint64_t>(count, INT64_MAX)));
+}
+
+void write_origin(wire::Origin::Builder target, const origin& from) {
+  target.setReplica(from.replica);
+  target.setExamples(from.examples);
+  target.setLocalStep(from.local_step);
+  target.setIteration(from.iteration);
+  target.setComputeNanoseconds(to_count(from.compute));
+  target.setWaitedNanoseconds(to_count(from.waited));
+  target.setLoss(from.loss);
+}
+
+void write_arrivals(capnp::List<wire::Arrival>::Builder target, std::span<const arrival> arrivals) {
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    auto element = target[static_cast<capnp::uint>(i)];
+    write_origin(element.initOrigin(), arrivals[i].from);
+    element.setArrivedNanoseconds(arrivals[i].arrived.count());
+    element.setAccumulatorStep(arrivals[i].accumulator_step);
+  }
+}
+
+/// The pushes by replica, then by iteration.
+std::vector<const msg<wire::PushGradient>*>
+in_order_of_origin(std::span<const msg<wire::PushGradient>> pushes) {
+  std::vector<const msg<wire::PushGradient>*> order;
+  for (const auto& push : pushes)
+    order.push_back(&push);
+  std::stable_sort(order.begin(), order.end(), [](const auto* left, const auto* right) {
+    auto key = [](const auto* push) {
+      auto from = push->reader().getOrigin();
+      return std::pair(from.getReplica(), from.getIteration());
+    };
+    return key(left) < key(right);
+  });
+  return order;
+}
+
+} // namespace
+
+msg<wire::ReadVariable> make_read_variable() {
+  return message_builder<wire::ReadVariable>().finish();
+}
+
+msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor_payload& value) {
+  message_builder<wire::VariableSnapshot> message;
+  message.body.setVersion(version);
+  write_tensor(message.storage(), message.body.initValue(), value);
+  return std::move(message).finish();
+}
+
+msg<wire::PushGradient> make_push_gradient(const origin& from, const gradient_payload& gradient) {
+  message_builder<wire::PushGradient> message;
+  write_origin(message.body.initOrigin(), from);
+  write_gradient(message.storage(), message.body.initGradient(), gradient);
+  return std::move(message).finish();
+}
+
+msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step) {
+  message_builder<wire::PushReply> message;
+  message.body.setVerdict(static_cast<wire::Verdict>(result));
+  message.body.setAccumulatorStep(accumulator_step);
+  return std::move(message).finish();
+}
+
+msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step) {
+  message_builder<wire::TakeToken> message;
+  message.body.setReplica(replica);
+  message.body.setLocalStep(local_step);
+  return std::move(message).finish();
+}
+
+msg<wire::Token> make_token(uint64_t step) {
+  message_builder<wire::Token> message;
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
+msg<wire::Farewell> make_farewell(uint32_t replica, errc code, std::string_view reason) {
+  message_builder<wire::Farewell> message;
+  message.body.setReplica(replica);
+  message.body.setCode(static_cast<wire::Errc>(code));
+  write_reason(message.body, reason);
+  return std::move(message).finish();
+}
+
+msg<wire::TakeGradient> make_take_gradient(uint32_t required) {
+  message_builder<wire::TakeGradient> message;
+  message.body.setRequired(required);
+  return std::move(message).finish();
+}
+
+msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arrival> accepted,
+                                             std::span<const arrival> stale) {
+  message_builder<wire::TakenGradient> message;
+  message.body.setStep(step);
+  write_arrivals(message.body.initAccepted(static_cast<capnp::uint>(accepted.size())), accepted);
+  write_arrivals(message.body.initStale(static_cast<capnp::uint>(stale.size())), stale);
+  return std::move(message).finish();
+}
+
+msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
+                                         std::span<const msg<wire::PushGradient>> pushes) {
+  message_builder<wire::ApplyUpdate> message;
+  message.body.setStep(step);
+  message.body.setDivisor(divisor);
+  auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
+  capnp::uint index = 0;
+  for (const auto* push : in_order_of_origin(pushes))
+    write_gradient(message.storage(), gradients[index++],
+                   read_gradient(push->reader().getGradient(), push->owner()));
+  return std::move(message).finish();
+}
+
+msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step) {
+  message_builder<wire::UpdateApplied> message;
+  message.body.setVersion(version);
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
+msg<wire::SetStep> make_set_step(uint64_t step) {
+  message_builder<wire::SetStep> message;
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
+msg<wire::CancelStep> make_cancel_step(uint64_t step) {
+  message_builder<wire::CancelStep> message;
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
+msg<wire::PutTokens> make_put_tokens(uint64_t step, uint32_t count) {
+  message_builder<wire::PutTokens> message;
+  message.body.setStep(step);
+  message.body.setCount(count);
+  return std::move(message).finish();
+}
+
+msg<wire::ReadQueueStatus> make_read_queue_status() {
+  return message_builder<wire::ReadQueueStatus>().finish();
+}
+
+msg<wire::QueueStatus> make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting,
+                                         uint64_t next_step) {
+  message_builder<wire::QueueStatus> message;
+  message.body.setTokens(tokens);
+  message.body.setWaiting(kj::arrayPtr(waiting.data(), waiting.size()));
+  message.body.setNextStep(next_step);
+  return std::move(message).finish();
+}
+
+origin read_origin(wire::Origin::Reader from) {
+  return {.replica = from.getReplica(),
+          .examples = from.getExamples(),
+          .local_step = from.getLocalStep(),
+          .iteration = from.getIteration(),
+          .compute = to_length(from.getComputeNanoseconds()),
+          .waited = to_length(from.getWaitedNanoseconds()),
+          .loss = from.getLoss()};
+}
+
+arrival read_arrival(wire::Arrival::Reader from) {
+  return {.from = read_origin(from.getOrigin()),
+          .arrived = nanoseconds(from.getArrivedNanoseconds()),
+          .accumulator_step = from.getAccumulatorStep()};
+}
+
+} // namespace troupe

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of synchronous training, each made by one function. What they mean and when they are
+// sent stands in training.capnp.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+#include "messages/payload.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace troupe {
+
+/// A replica asks an owner for its variable's value.
+[[nodiscard]] msg<wire::ReadVariable> make_read_variable();
+
+/// An owner gives out its value. The message refers to `value`'s elements.
+[[nodiscard]] msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version,
+                                                                 const tensor_payload& value);
+
+/// A replica gives an accumulator a gradient. The message refers to its elements.
+[[nodiscard]] msg<wire::PushGradient> make_push_gradient(const origin& from,
+                                                         const gradient_payload& gradient);
+
+/// An accumulator tells a replica what became of its gradient.
+[[nodiscard]] msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step);
+
+/// A replica asks the token queue for permission to go on.
+[[nodiscard]] msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step);
+
+/// The token queue lets a replica go on.
+[[nodiscard]] msg<wire::Token> make_token(uint64_t step);
+
+/// A replica leaves. A reason beyond `limits::text_bytes_max` is cut there.
+[[nodiscard]] msg<wire::Farewell> make_farewell(uint32_t replica, errc code,
+                                                std::string_view reason);
+
+/// The chief asks an accumulator to close a step.
+[[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required);
+
+/// An accumulator tells the chief whose gradients have been applied and whose dropped.
+[[nodiscard]] msg<wire::TakenGradient> make_taken_gradient(uint64_t step,
+                                                           std::span<const arrival> accepted,
+                                                           std::span<const arrival> stale);
+
+/// An accumulator asks the owner to apply gradients. The message refers to the gradients where the
+/// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
+/// @param divisor What the sum is divided by; 0 = the number of gradients.
+[[nodiscard]] msg<wire::ApplyUpdate>
+make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes);
+
+/// An owner has applied an update.
+[[nodiscard]] msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step);
+
+/// The chief tells an accumulator where a restarted job goes on.
+[[nodiscard]] msg<wire::SetStep> make_set_step(uint64_t step);
+
+/// The chief tells a replica that gradients for steps before `step` are not wanted.
+[[nodiscard]] msg<wire::CancelStep> make_cancel_step(uint64_t step);
+
+/// The chief adds `count` tokens to the queue.
+[[nodiscard]] msg<wire::PutTokens> make_put_tokens(uint64_t step, uint32_t count);
+
+/// The chief asks the token queue who waits.
+[[nodiscard]] msg<wire::ReadQueueStatus> make_read_queue_status();
+
+/// The token queue tells who waits.
+/// @param waiting Indices of the waiting replicas in the order of asking.
+/// @param next_step Step of the token at the head; 0 if there is none.
+[[nodiscard]] msg<wire::QueueStatus>
+make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting, uint64_t next_step);
+
+/// The fields as a plain value.
+[[nodiscard]] origin read_origin(wire::Origin::Reader from);
+
+/// The fields as a plain value.
+[[nodiscard]] arrival read_arrival(wire::Arrival::Reader from);
+
+} // namespace troupe
