@@ -73,6 +73,15 @@ inline constexpr body_place<wire::ReadQueueStatus> body_of<wire::ReadQueueStatus
 template <>
 inline constexpr body_place<wire::QueueStatus> body_of<wire::QueueStatus>{
   wire::Envelope::QUEUE_STATUS, &envelope_builder::initQueueStatus};
+template <>
+inline constexpr body_place<wire::JoinJob> body_of<wire::JoinJob>{wire::Envelope::JOIN_JOB,
+                                                                  &envelope_builder::initJoinJob};
+template <>
+inline constexpr body_place<wire::CloseTokens> body_of<wire::CloseTokens>{
+  wire::Envelope::CLOSE_TOKENS, &envelope_builder::initCloseTokens};
+template <>
+inline constexpr body_place<wire::StopJob> body_of<wire::StopJob>{wire::Envelope::STOP_JOB,
+                                                                  &envelope_builder::initStopJob};
 
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);

@@ -53,7 +53,6 @@ struct arrival {
 enum class verdict : uint8_t {
   accepted = 0, ///< Part of the step that the accumulator collects for.
   stale = 1,    ///< For a past step, and dropped.
-  refused = 2,  ///< Does not fit the variable or is for a future step, and dropped.
 };
 
 /// Bytes of one element of a dtype, or 0 if no dtype has that value.

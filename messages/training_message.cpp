@@ -96,6 +96,12 @@ msg<wire::Token> make_token(uint64_t step) {
   return std::move(message).finish();
 }
 
+msg<wire::JoinJob> make_join_job(uint32_t replica) {
+  message_builder<wire::JoinJob> message;
+  message.body.setReplica(replica);
+  return std::move(message).finish();
+}
+
 msg<wire::Farewell> make_farewell(uint32_t replica, errc code, std::string_view reason) {
   message_builder<wire::Farewell> message;
   message.body.setReplica(replica);
@@ -145,6 +151,12 @@ msg<wire::SetStep> make_set_step(uint64_t step) {
   return std::move(message).finish();
 }
 
+msg<wire::StopJob> make_stop_job(std::string_view reason) {
+  message_builder<wire::StopJob> message;
+  write_reason(message.body, reason);
+  return std::move(message).finish();
+}
+
 msg<wire::CancelStep> make_cancel_step(uint64_t step) {
   message_builder<wire::CancelStep> message;
   message.body.setStep(step);
@@ -156,6 +168,10 @@ msg<wire::PutTokens> make_put_tokens(uint64_t step, uint32_t count) {
   message.body.setStep(step);
   message.body.setCount(count);
   return std::move(message).finish();
+}
+
+msg<wire::CloseTokens> make_close_tokens() {
+  return message_builder<wire::CloseTokens>().finish();
 }
 
 msg<wire::ReadQueueStatus> make_read_queue_status() {

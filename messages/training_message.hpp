@@ -32,6 +32,9 @@ namespace troupe {
 /// The token queue lets a replica go on.
 [[nodiscard]] msg<wire::Token> make_token(uint64_t step);
 
+/// A replica is there.
+[[nodiscard]] msg<wire::JoinJob> make_join_job(uint32_t replica);
+
 /// A replica leaves. A reason beyond `limits::text_bytes_max` is cut there.
 [[nodiscard]] msg<wire::Farewell> make_farewell(uint32_t replica, errc code,
                                                 std::string_view reason);
@@ -56,11 +59,17 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 /// The chief tells an accumulator where a restarted job goes on.
 [[nodiscard]] msg<wire::SetStep> make_set_step(uint64_t step);
 
+/// Somebody wants the job to end. A reason beyond `limits::text_bytes_max` is cut there.
+[[nodiscard]] msg<wire::StopJob> make_stop_job(std::string_view reason);
+
 /// The chief tells a replica that gradients for steps before `step` are not wanted.
 [[nodiscard]] msg<wire::CancelStep> make_cancel_step(uint64_t step);
 
 /// The chief adds `count` tokens to the queue.
 [[nodiscard]] msg<wire::PutTokens> make_put_tokens(uint64_t step, uint32_t count);
+
+/// The chief tells the token queue that there will be no more tokens.
+[[nodiscard]] msg<wire::CloseTokens> make_close_tokens();
 
 /// The chief asks the token queue who waits.
 [[nodiscard]] msg<wire::ReadQueueStatus> make_read_queue_status();
