@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what a compiler does not: which folder may include which, sizes, and how a file begins.
+
+Prints one line per violation, `file:line: what is wrong`, and fails if there is one.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# The floors of the house: a folder may include itself and what stands here.  Anything may include the ground.
+FLOORS = {
+    "messages": [],
+    "kernels": [],
+    "actors": ["messages", "kernels"],
+    "strategies": ["actors", "messages", "kernels"],
+    "simulation": ["strategies", "actors", "messages", "kernels"],
+    "tools": ["simulation", "strategies", "actors", "messages", "kernels"],
+    "examples": ["simulation", "strategies", "actors", "messages", "kernels"],
+    "benchmarks": ["simulation", "strategies", "actors", "messages", "kernels"],
+    "tests": ["tools", "simulation", "strategies", "actors", "messages", "kernels", "examples"],
+}
+# How code fails and asserts: every floor may use these two, which know nothing but the standard library.
+GROUND = {"messages/errc.hpp", "messages/assert.hpp"}
+# Libraries that a floor must not know: messages have no actors, kernels are arithmetic, and so is device code anywhere.
+FOREIGN = {"messages": ("caf/",), "kernels": ("caf/", "capnp/", "kj/")}
+DEVICE_FOREIGN = ("caf/", "capnp/", "kj/")
+
+FORBIDDEN = [
+    ("#include <caf/all.hpp>", "it costs seconds in every file, include what is used"),
+    ("#pragma omp", "its threads and oneTBB's would fight over the cores"),
+    ("caf::infinite", "a peer may be gone, so every wait has a deadline"),
+]
+TESTS_MAY = {"caf::infinite"}
+
+HEADER_LINES_MAX = 600
+SOURCE_LINES_MAX = 600
+TEST_LINES_MAX = 900
+# Beyond these a reader begins to scroll: reported by --notes, never an error.
+HEADER_LINES_GOOD = 250
+SOURCE_LINES_GOOD = 400
+TEST_LINES_GOOD = 600
+
+HEADERS = {".hpp", ".cuh"}
+SOURCES = {".cpp", ".cu"}
+COMMENTS = {".hpp": "//", ".cuh": "//", ".cpp": "//", ".cu": "//", ".capnp": "#", ".py": "#", ".sh": "#"}
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+TEXTS = set(COMMENTS) | {".build", ".md", ".toml", ".wrap", ".yml"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+TODO = re.compile(r"\bTODO\b(\((\w+)\))?")
+TODO_KINDS = {"soon", "perf", "test", "cleanup"}
+
+
+class Tree:
+    """The files of a project, read once; knows what each one includes."""
+
+    def __init__(self, root, paths):
+        self.root = root
+        self.lines = {}
+        for path in sorted(paths):
+            self.lines[path] = (root / path).read_bytes().decode("utf-8", "replace").split("\n")
+
+    def includes(self, path):
+        """Yields (line number, quoted?, what) for each include of `path`."""
+        for number, line in enumerate(self.lines.get(path, []), 1):
+            if match := INCLUDE.match(line):
+                yield number, match[1] == '"', match[2]
+
+    def has(self, include):
+        """Whether a quoted include names a file of the tree, or one that capnp generates from it."""
+        return include in self.lines or include.removesuffix(".h") in self.lines
+
+    def reachable(self, path):
+        """Every file that `path` includes, directly or through others of the tree, and the foreign ones."""
+        seen, todo = set(), [path]
+        while todo:
+            for _, _, include in self.includes(todo.pop()):
+                if include not in seen:
+                    seen.add(include)
+                    todo.append(include)
+        return seen
+
+
+def floor_of(path):
+    return path.split("/")[0] if "/" in path else ""
+
+
+def is_code(path):
+    return Path(path).suffix in HEADERS | SOURCES
+
+
+def check_arrows(tree, path):
+    """An include may only point down, and says from the root where it points."""
+    floor = floor_of(path)
+    if floor not in FLOORS:
+        return
+    for number, quoted, include in tree.includes(path):
+        target = floor_of(include)
+        if not quoted:
+            if target in FLOORS and tree.has(include):
+                yield number, f'<{include}> is ours: write "{include}"'
+            if include.startswith(FOREIGN.get(floor, ())):
+                yield number, f"{floor}/ must not know <{include}>"
+        elif not tree.has(include):
+            yield number, f'"{include}" is no file of this project, seen from its root'
+        elif target not in (floor, *FLOORS[floor]) and include not in GROUND:
+            yield number, f'{floor}/ must not include "{include}": an include only points down'
+
+
+def check_device_code(tree, path):
+    """A compiler for devices chokes on actors and schemas, so they must not come in through a third header either."""
+    if Path(path).suffix in {".cu", ".cuh"}:
+        for include in sorted(tree.reachable(path)):
+            if include.endswith(".capnp.h") or include.startswith(DEVICE_FOREIGN):
+                yield 1, f"device code must not see {include}, not even through another header"
+
+
+def check_forbidden(tree, path):
+    for number, line in enumerate(tree.lines[path] if is_code(path) else (), 1):
+        for pattern, reason in FORBIDDEN:
+            if pattern in line and not (floor_of(path) == "tests" and pattern in TESTS_MAY):
+                yield number, f"{pattern}: {reason}"
+
+
+def check_own_header(tree, path):
+    """A source proves that its header stands alone by including it first."""
+    if Path(path).suffix not in SOURCES:
+        return
+    stem = path.rsplit(".", 1)[0]
+    stems = [stem, re.sub(r"_(cpu|cuda|reference)$", "", stem)]
+    own = next((s + ".hpp" for s in stems if s + ".hpp" in tree.lines), None)
+    first = next(tree.includes(path), None)
+    if own and first and first[2] != own:
+        yield first[0], f'include the own header "{own}" first'
+
+
+def check_beginning(tree, path):
+    """The licence, then one sentence that says what the file is, then `#pragma once` in a header."""
+    lines = tree.lines[path]
+    suffix = Path(path).suffix
+    name = Path(path).name
+    is_script = lines[0].startswith("#!")
+    comment = "#" if is_script or name == "meson.build" else COMMENTS.get(suffix)
+    if comment is None:
+        return
+    first = 1 if is_script else 0
+    if lines[first : first + 1] != [f"{comment} {LICENCE}"]:
+        yield first + 1, f"begin with '{comment} {LICENCE}'"
+    elif is_code(path) and not lines[first + 1].startswith(f"{comment} "):
+        yield first + 2, "say in one sentence what the file is, below the licence"
+    if suffix in HEADERS:
+        code = [l for l in lines if l.strip() and not l.startswith("//")]
+        if code[:1] != ["#pragma once"]:
+            yield 1, "a header's first line of code is '#pragma once'"
+
+
+def line_limits(path):
+    """The most lines `path` may have, and the most that still read well."""
+    if floor_of(path) == "tests":
+        return TEST_LINES_MAX, TEST_LINES_GOOD
+    if Path(path).suffix in HEADERS:
+        return HEADER_LINES_MAX, HEADER_LINES_GOOD
+    return SOURCE_LINES_MAX, SOURCE_LINES_GOOD
+
+
+def check_size(tree, path):
+    if is_code(path):
+        count, (most, _) = len(tree.lines[path]) - 1, line_limits(path)
+        if count > most:
+            yield most + 1, f"{count} lines: {most} are the most, split the file by what it answers"
+
+
+def check_text(tree, path):
+    lines = tree.lines[path]
+    if lines[-1] != "":
+        yield len(lines), "end the last line"
+    for number, line in enumerate(lines, 1):
+        if "\t" in line:
+            yield number, "tab: indent with spaces"
+        if line != line.rstrip():
+            yield number, "blank at the end of the line"
+        for match in TODO.finditer(line) if is_code(path) else ():
+            if match[2] not in TODO_KINDS:
+                kinds = ", ".join(sorted(TODO_KINDS))
+                yield number, f"{match[0]}: do it, or say which kind it is ({kinds})"
+
+
+CHECKS = [
+    check_arrows,
+    check_device_code,
+    check_forbidden,
+    check_own_header,
+    check_beginning,
+    check_size,
+    check_text,
+]
+
+
+def violations(tree):
+    """All of them, as lines ready to print, ordered by file and line."""
+    found = []
+    for path in tree.lines:
+        for check in CHECKS:
+            found += [(path, number, text) for number, text in check(tree, path)]
+    return [f"{path}:{number}: {text}" for path, number, text in sorted(found)]
+
+
+def notes(tree):
+    """Files that are allowed, but longer than reads well."""
+    for path, lines in tree.lines.items():
+        if is_code(path) and len(lines) - 1 > line_limits(path)[1]:
+            yield f"{path}: {len(lines) - 1} lines, {line_limits(path)[1]} read better"
+
+
+def project_files(root):
+    """What git would commit: tracked files and new ones, never build output."""
+    command = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, check=True, capture_output=True).stdout.decode().split("\0")
+    except (OSError, subprocess.CalledProcessError):  # a release archive, or a machine without git
+        listed = [str(p.relative_to(root)) for f in FLOORS for p in (root / f).rglob("*")]
+    return [p for p in listed if Path(p).suffix in TEXTS and (root / p).is_file()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", type=Path, help="the project's root")
+    parser.add_argument("--notes", action="store_true", help="also list files that are long, but allowed")
+    arguments = parser.parse_args()
+    tree = Tree(arguments.root, project_files(arguments.root))
+    found = violations(tree)
+    print(*found, *(notes(tree) if arguments.notes else []), sep="\n")
+    print(f"{len(tree.lines)} files, {len(found)} violations")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
