@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the cpu twins share a loop between cores, and use the vectors that the processor has.
+#pragma once
+
+#include "kernels/context.hpp"
+
+#include <cstddef>
+
+namespace troupe::cpu {
+
+namespace detail {
+
+void run_chunks(const context& on, size_t count, const void* body,
+                void (*call)(const void* body, size_t begin, size_t end));
+
+} // namespace detail
+
+/// Calls `body(begin, end)` for chunks that cover [0, count), on the cores of oneTBB's current
+/// arena. The chunks depend on `count` and the grain alone; what fits one chunk stays on this
+/// thread.
+/// @pre `body` throws nothing, and may run for several chunks at the same time.
+template <class Body>
+void parallel_chunks(const context& on, size_t count, const Body& body) {
+  detail::run_chunks(on, count, &body, [](const void* what, size_t begin, size_t end) {
+    (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+/// `loop()`, compiled for AVX2 together with everything that it calls in sight.
+template <class Loop>
+[[gnu::target("avx2"), gnu::flatten]] inline void run_avx2(Loop loop) {
+  loop();
+}
+
+#endif
+
+/// Runs `loop()` with the widest vectors at hand. The baseline of x86-64 is SSE2, which cannot keep
+/// up with the memory of one core where there is a division or a square root. AVX2 has the same
+/// IEEE operations on more lanes (fused multiply-add is a feature of its own, and stays off), so
+/// the bits are the same.
+template <class Loop>
+inline void vectorised(Loop loop) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx2")) return run_avx2(loop);
+#endif
+  loop();
+}
+
+} // namespace troupe::cpu
