@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accumulator: collects the gradients of one variable, and drops those that come too late.
+#pragma once
+
+#include "actors/gradient_check.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/world.hpp"
+#include "messages/payload.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <deque>
+#include <vector>
+
+namespace troupe {
+
+/// What an accumulator collects, and for whom.
+struct accumulator_config {
+  variable_form variable;
+  variable_owner_actor owner;     ///< Gets the gradients of a step.
+  uint64_t first_step = 0;        ///< The step that the job begins with.
+  troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
+};
+
+/// Summing gradients as they come would read and write the sum once for each of them. An
+/// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
+/// pass.
+///
+/// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
+/// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
+/// the order in which they came; everything that came before a take is part of it, so that it may
+/// have more gradients than it asked for.
+/// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
+struct accumulator_state {
+  static inline const char* name = "accumulator";
+
+  /// Whoever asked for the gradients of a step, and how many there must be.
+  struct pending_take {
+    uint32_t required = 0;
+    caf::strong_actor_ptr asker;
+    caf::typed_response_promise<msg<wire::UpdateApplied>> promise;
+  };
+
+  accumulator_config config;
+  uint64_t step = 0;
+  std::vector<msg<wire::PushGradient>> accepted;
+  std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
+  std::vector<arrival> stale_arrivals;    ///< Since the last take.
+  std::deque<pending_take> takes;
+  msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
+
+  /// Keeps or drops a gradient that came at `now`. Errors: as `check_gradient`.
+  [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
+                                                    job_time now);
+
+  /// True if the take at the head has what it needs.
+  [[nodiscard]] bool can_serve() const {
+    return !takes.empty() && accepted.size() >= takes.front().required;
+  }
+
+  /// What a take hands out.
+  struct taken {
+    msg<wire::TakenGradient> report; ///< For the asker: who.
+    msg<wire::ApplyUpdate> update;   ///< For the owner: what.
+  };
+
+  /// Closes the step. @pre At least one gradient was accepted.
+  [[nodiscard]] taken close_step();
+};
+
+/// The behaviour of an accumulator.
+accumulator_actor::behavior_type
+accumulator(accumulator_actor::stateful_pointer<accumulator_state> self, accumulator_config config);
+
+} // namespace troupe

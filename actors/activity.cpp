@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How an activity computes: work on the world's threads, then the delay that the pace adds.
+#include "actors/activity.hpp"
+
+#include "messages/assert.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+
+namespace troupe {
+
+void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter) {
+  TROUPE_ASSERT(phase_ == phase::idle);
+  phase_ = phase::working;
+  waiter_ = waiter;
+  outcome_ = {};
+  stop_ = std::stop_source{};
+  if (is_cancelled()) stop_.request_stop();
+  auto run = [work = std::move(work), stop = stop_.get_token(), world = &world_,
+              self = caf::actor_cast<replica_actor>(self_), ticket = ++iteration_] {
+    work_done done{ticket, {}, {}};
+    auto began = world->now();
+    try {
+      work(stop);
+    } catch (...) {
+      done.thrown = std::current_exception();
+    }
+    done.elapsed = world->now() - began;
+    caf::anon_send(self, std::move(done));
+  };
+  world_.submit(std::move(run));
+}
+
+void activity::on(const work_done& done) {
+  TROUPE_ASSERT(phase_ == phase::working);
+  TROUPE_ASSERT(done.ticket == iteration_, done.ticket, iteration_);
+  outcome_ = {done.elapsed, done.thrown, false};
+  auto delay = pace_ ? pace_(iteration_ - 1, done.elapsed) : job_time{0};
+  if (is_cancelled() || done.thrown || delay <= job_time{0}) return finish();
+  phase_ = phase::pacing;
+  outcome_.elapsed += delay;
+  self_->delayed_send(self_, delay, delay_over{iteration_});
+}
+
+void activity::on(const delay_over& over) {
+  if (phase_ == phase::pacing && over.ticket == iteration_) finish();
+}
+
+void activity::cancel_before(uint64_t step) {
+  wanted_from_ = std::max(wanted_from_, step);
+  if (!is_cancelled()) return;
+  stop_.request_stop();
+  if (phase_ == phase::pacing) finish();
+}
+
+void activity::finish() {
+  phase_ = phase::idle;
+  outcome_.cancelled = is_cancelled();
+  waiter_.resume();
+}
+
+} // namespace troupe

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a coroutine that lives in an actor can wait for: replies, computing, the passing of time.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/task.hpp"
+#include "actors/world.hpp"
+
+#include <caf/typed_event_based_actor.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// How long computing takes beside what it took: given the number of the computation and the time
+/// that the work took on the world's clock, the further delay. A straggler is made of it in the
+/// threads world, every computing time in the virtual one. Empty: no further delay.
+using pace_function = std::function<job_time(uint64_t iteration, job_time elapsed)>;
+
+/// What a piece of work came to: the time it took, or why it has no result.
+struct work_outcome {
+  job_time elapsed{0};
+  std::exception_ptr thrown; ///< What the work threw, if it did.
+  bool cancelled = false;    ///< Nobody needs the result any more.
+};
+
+/// A coroutine must not block the thread that runs its actor, and its actor must answer messages
+/// while the coroutine waits. The activity of an actor is what the coroutine awaits instead.
+///
+/// One wait at a time: an actor has one coroutine, and the coroutine awaits one thing.
+/// Thread: the one that runs the actor, but for `world`, which is safe anywhere.
+class activity {
+public:
+  activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
+    : self_(self), world_(world), pace_(std::move(pace)) {}
+
+  activity(const activity&) = delete;
+  activity& operator=(const activity&) = delete;
+
+  [[nodiscard]] troupe::world& world() { return world_; }
+
+  /// Sends `message` and waits for a `Reply`.
+  /// Deadline: the chief's watch, which knows who is missing; a timer for each request would cost
+  /// more than the request. An actor that is gone answers at once.
+  /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request(Handle to, Message message) {
+    return request_all<Reply>(
+      std::vector<std::pair<Handle, Message>>{{std::move(to), std::move(message)}});
+  }
+
+  /// Sends every message to its receiver at once, and waits for all replies.
+  /// @returns The replies in the order of the messages.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
+    return reply_awaiter<Reply, Handle, Message>{self_, std::move(messages), {}, 0};
+  }
+
+  /// Runs `work` on the world's computing threads and waits for it, and for what the pace adds.
+  /// `cancel_before` ends the wait: at once during the pace's delay, else as soon as the work
+  /// returns, which it does early if it looks at its stop token.
+  [[nodiscard]] auto compute(std::function<void(std::stop_token)> work) {
+    return work_awaiter{*this, std::move(work)};
+  }
+
+  /// The step that the coroutine works for; the coroutine says when it goes on to another.
+  [[nodiscard]] uint64_t local_step() const { return local_step_; }
+
+  void set_local_step(uint64_t step) { local_step_ = step; }
+
+  /// Computations that were begun so far.
+  [[nodiscard]] uint64_t iteration() const { return iteration_; }
+
+  /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
+  void cancel_before(uint64_t step);
+
+  /// To be called by the actor for each message of these kinds.
+  void on(const work_done& done);
+  void on(const delay_over& over);
+
+private:
+  template <class Reply, class Handle, class Message>
+  struct reply_awaiter {
+    replica_actor::pointer self;
+    std::vector<std::pair<Handle, Message>> messages;
+    std::vector<expected<Reply>> replies;
+    size_t missing;
+
+    [[nodiscard]] bool await_ready() const { return messages.empty(); }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      missing = messages.size();
+      replies.resize(missing, fail(errc::unavailable, "no reply"));
+      for (size_t i = 0; i < replies.size(); ++i)
+        self->request(messages[i].first, caf::infinite, messages[i].second)
+          .then([this, i, waiter](const Reply& reply) { arrive(i, reply, waiter); },
+                [this, i, waiter](const caf::error& reason) {
+                  arrive(i, tl::unexpected<error>(from_caf(reason)), waiter);
+                });
+    }
+
+    std::vector<expected<Reply>> await_resume() { return std::move(replies); }
+
+    void arrive(size_t index, expected<Reply> reply, std::coroutine_handle<> waiter) {
+      replies[index] = std::move(reply);
+      if (--missing == 0) waiter.resume();
+    }
+  };
+
+  struct work_awaiter {
+    activity& owner;
+    std::function<void(std::stop_token)> work;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) { owner.begin(std::move(work), waiter); }
+
+    work_outcome await_resume() { return std::move(owner.outcome_); }
+  };
+
+  enum class phase : uint8_t { idle, working, pacing };
+
+  void begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter);
+  void finish();
+
+  [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
+
+  replica_actor::pointer self_;
+  troupe::world& world_;
+  pace_function pace_;
+
+  phase phase_ = phase::idle;
+  uint64_t local_step_ = 0;
+  uint64_t wanted_from_ = 0; ///< Results for steps before this one are not needed.
+  uint64_t iteration_ = 0;   ///< Also the ticket of the current computation, counted from 1.
+  std::stop_source stop_;
+  std::coroutine_handle<> waiter_;
+  work_outcome outcome_;
+};
+
+} // namespace troupe

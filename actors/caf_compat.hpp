@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spellings of CAF 0.17 that later versions changed, kept in one place: errors, message types,
+// atoms.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/error.hpp>
+
+// A msg<T> travels between actors of one process as it is; between nodes the link sends its frame,
+// so CAF never serialises one.
+template <class T>
+struct caf::allowed_unsafe_message_type<troupe::msg<T>> : std::true_type {};
+
+/// Allows a plain type as a message between the parts of one actor, or to the node's recorder.
+#define TROUPE_LOCAL_MESSAGE(type) CAF_ALLOW_UNSAFE_MESSAGE_TYPE(type)
+
+namespace troupe {
+
+/// Our error in CAF's clothes: what a request handler answers with.
+[[nodiscard]] caf::error to_caf(const error& reason);
+
+/// The way back. CAF's own errors become `unavailable` where a receiver is gone, else `resource`.
+[[nodiscard]] error from_caf(const caf::error& reason);
+
+} // namespace troupe

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chief: the life of a step, and of a job.
+#include "actors/chief.hpp"
+
+#include "messages/training_message.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = chief_actor::stateful_pointer<chief_state>;
+using phase = chief_state::phase;
+
+constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
+
+void finish(self_pointer self, std::optional<error> failure);
+
+double seconds(job_time time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+bool is_training(const chief_state& state) {
+  return state.now_in == phase::collecting || state.now_in == phase::applying;
+}
+
+void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
+  for (const auto& [index, replica] : self->state.live)
+    self->send(replica, cancel);
+}
+
+// ---- the life of a step ----
+
+void end_step_if_complete(self_pointer self);
+
+void begin_step(self_pointer self) {
+  auto& state = self->state;
+  state.now_in = phase::collecting;
+  state.applied_count = 0;
+  state.step_began = state.config.world->now();
+  state.suspects_stall = state.warned = false;
+  auto take = make_take_gradient(state.config.sync.replicas_to_aggregate);
+  for (const auto& accumulator : state.config.accumulators)
+    self
+      ->request(accumulator, caf::infinite, take) // the watch keeps the deadline
+      .then(
+        [self](const msg<wire::UpdateApplied>&) {
+          ++self->state.applied_count;
+          end_step_if_complete(self);
+        },
+        [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+}
+
+void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
+  auto& state = self->state;
+  if (!is_training(state)) return;
+  state.ledger.add(report);
+  if (!state.ledger.complete()) return;
+  state.now_in = phase::applying;
+  if (state.config.sync.policy == sync_policy::cancel)
+    tell_replicas(self, make_cancel_step(state.step + 1));
+  end_step_if_complete(self);
+}
+
+void end_step_if_complete(self_pointer self) {
+  auto& state = self->state;
+  if (state.now_in != phase::applying || state.applied_count < state.config.accumulators.size())
+    return;
+  auto record = state.close_books(state.config.world->now());
+  ++state.step;
+  self->send(state.config.recorder, std::move(record));
+  if (state.step == state.last_step()) return finish(self, std::nullopt);
+  self->send(state.config.tokens, make_put_tokens(state.step, state.config.sync.tokens_per_step()));
+  begin_step(self);
+}
+
+// ---- who is there ----
+
+void on_join(self_pointer self, uint32_t index) {
+  auto& state = self->state;
+  auto replica = caf::actor_cast<replica_actor>(self->current_sender());
+  self->monitor(replica);
+  state.live[index] = replica;
+  if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
+}
+
+void on_leave(self_pointer self, uint32_t index, error reason);
+
+void on_down(self_pointer self, const caf::down_msg& down) {
+  for (const auto& [index, replica] : self->state.live)
+    if (replica == down.source)
+      return on_leave(self, index, {errc::unavailable, "is gone without a farewell"});
+}
+
+// ---- the end of a job ----
+
+void conclude(self_pointer self) {
+  auto& state = self->state;
+  state.now_in = phase::over;
+  state.report.step = state.step;
+  for (const auto& accumulator : state.config.accumulators)
+    self->send_exit(accumulator, caf::exit_reason::user_shutdown);
+  self->send_exit(state.config.tokens, caf::exit_reason::user_shutdown);
+  for (const auto& [index, replica] : state.live)
+    self->send_exit(replica, caf::exit_reason::kill);
+  self->send(state.config.recorder, state.report);
+  self->quit();
+}
+
+void finish(self_pointer self, std::optional<error> failure) {
+  auto& state = self->state;
+  if (!is_training(state)) return;
+  state.now_in = phase::ending;
+  state.ending_since = state.config.world->now();
+  state.report.failure = std::move(failure);
+  self->send(state.config.tokens, make_close_tokens());
+  tell_replicas(self, make_cancel_step(no_step_is_wanted));
+  if (state.live.empty()) conclude(self);
+}
+
+std::string describe(const lost_replica& lost) {
+  return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
+}
+
+void on_leave(self_pointer self, uint32_t index, error reason) {
+  auto& state = self->state;
+  if (state.live.erase(index) == 0) return;
+  if (state.now_in == phase::ending) return state.live.empty() ? conclude(self) : void();
+  if (reason.code == errc::none)
+    reason = {errc::user_code, "its function returned before the job was over"};
+  state.report.lost.push_back({index, std::move(reason)});
+  const auto& lost = state.report.lost.back();
+  if (!state.enough_live())
+    return finish(self, error{lost.reason.code,
+                              fmt::format("step {} needs {} gradients, but {} of {} replicas are "
+                                          "left; lost {}",
+                                          state.step + 1, state.config.sync.replicas_to_aggregate,
+                                          state.live.size(), state.config.sync.total_num_replicas,
+                                          describe(lost))});
+  if (state.config.on_warning)
+    state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
+                                        describe(lost), state.live.size(),
+                                        state.config.sync.total_num_replicas));
+}
+
+void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
+  if (!is_training(self->state)) return;
+  self->state.report.stopped = stop.reader().getReason();
+  finish(self, std::nullopt);
+}
+
+// ---- the watch: every wait has an end, and says who is missing ----
+
+// A replica pushes before it asks for a token, and an accumulator reports a full step before it
+// answers the push. So if everybody waits, no token is left and no report has come, none ever will.
+// Looked at twice, since the takes of a new step may still be on their way.
+bool is_stalled(chief_state& state, wire::QueueStatus::Reader status) {
+  auto everybody_waits = !state.live.empty() && status.getTokens() == 0
+                         && status.getWaiting().size() == state.live.size();
+  return std::exchange(state.suspects_stall, everybody_waits) && everybody_waits;
+}
+
+error stall(const chief_state& state) {
+  return {
+    errc::stalled,
+    fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
+                "them wait for a token, and no token is left",
+                state.step + 1, state.config.sync.replicas_to_aggregate, state.live.size(),
+                state.config.sync.total_num_replicas)};
+}
+
+void look(self_pointer self, const msg<wire::QueueStatus>& status) {
+  auto& state = self->state;
+  if (state.now_in != phase::collecting) return;
+  if (is_stalled(state, status.reader())) return finish(self, stall(state));
+  auto late = state.config.world->now() - state.step_began;
+  auto waiting = status.reader().getWaiting();
+  auto who = state.missing({waiting.begin(), waiting.end()});
+  if (late > state.config.deadline)
+    return finish(self, error{errc::deadline_exceeded,
+                              fmt::format("step {} is not over after {:.1f} s; still missing: {}",
+                                          state.step + 1, seconds(late), who)});
+  if (late > state.config.deadline / 6 && !std::exchange(state.warned, true)
+      && state.config.on_warning)
+    state.config.on_warning(fmt::format("step {} takes {:.1f} s so far; still waiting for {}",
+                                        state.step + 1, seconds(late), who));
+}
+
+void watch(self_pointer self) {
+  auto& state = self->state;
+  if (state.now_in == phase::ending
+      && state.config.world->now() - state.ending_since > state.config.leave_deadline) {
+    for (const auto& [index, replica] : state.live)
+      state.report.lost.push_back(
+        {index, {errc::deadline_exceeded, "did not leave when the job was over"}});
+    return conclude(self);
+  }
+  if (state.now_in == phase::collecting)
+    self->request(state.config.tokens, caf::infinite, make_read_queue_status())
+      .then([self](const msg<wire::QueueStatus>& status) { look(self, status); },
+            [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+  self->delayed_send(self, state.config.watch_period, watch_tick{});
+}
+
+} // namespace
+
+step_record chief_state::close_books(job_time now) {
+  step_record record{.step = step + 1,
+                     .began = step_began,
+                     .ended = now,
+                     .apply = now - ledger.last_arrival(),
+                     .needed = config.sync.replicas_to_aggregate,
+                     .live = static_cast<uint32_t>(live.size())};
+  ledger.close(record);
+  if (config.sync.policy != sync_policy::cancel) return record;
+  auto lapsed = live;
+  for (const auto& accepted : record.accepted)
+    lapsed.erase(accepted.replica);
+  for (const auto& [index, replica] : lapsed)
+    record.cancelled.push_back({.replica = index, .local_step = step, .arrived = now});
+  return record;
+}
+
+bool chief_state::enough_live() const {
+  return config.sync.policy == sync_policy::tensorflow
+           ? !live.empty()
+           : live.size() >= config.sync.replicas_to_aggregate;
+}
+
+std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
+  std::vector<std::string> names;
+  for (const auto& [index, replica] : live)
+    if (!waiting.contains(index)) names.push_back(fmt::format("replica {}", index));
+  for (uint32_t index = 0;
+       live.size() < config.sync.total_num_replicas && index < config.sync.total_num_replicas;
+       ++index)
+    if (!live.contains(index)) names.push_back(fmt::format("replica {} (not there)", index));
+  return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+chief_actor::behavior_type chief(self_pointer self, chief_config config) {
+  auto& state = self->state;
+  state.config = std::move(config);
+  state.step = state.config.first_step;
+  state.ledger = step_ledger{state.config.accumulators.size()};
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  if (auto count = state.config.sync.first_tokens(); count > 0)
+    self->send(state.config.tokens, make_put_tokens(state.step, count));
+  begin_step(self);
+  self->delayed_send(self, state.config.watch_period, watch_tick{});
+  return {
+    [self](const msg<wire::JoinJob>& join) { on_join(self, join.reader().getReplica()); },
+    [self](const msg<wire::Farewell>& farewell) {
+      auto said = farewell.reader();
+      on_leave(self, said.getReplica(), {static_cast<errc>(said.getCode()), said.getReason()});
+    },
+    [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
+    [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
+    [self](watch_tick) { watch(self); },
+  };
+}
+
+} // namespace troupe

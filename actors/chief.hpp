@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chief: closes steps, hands out tokens, knows who is alive, and ends the job.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/step_ledger.hpp"
+#include "actors/sync_policy.hpp"
+#include "actors/world.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What a chief leads.
+struct chief_config {
+  sync_options sync;
+  uint64_t first_step = 0;
+  uint64_t steps = 1;                          ///< Updates to make.
+  std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
+  token_queue_actor tokens;                    ///< The chief ends it.
+  recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
+  /// A step that takes longer ends the job, naming who is missing. A sixth of it brings a warning.
+  job_time deadline = std::chrono::minutes{10};
+  /// How often the chief looks who is missing.
+  job_time watch_period = std::chrono::milliseconds{500};
+  /// How long replicas may take to leave when the job is over.
+  job_time leave_deadline = std::chrono::seconds{30};
+  std::function<void(const std::string&)> on_warning; ///< May be empty.
+  troupe::world* world = nullptr;                     ///< Outlives the actor.
+};
+
+/// What the chief knows.
+///
+/// | phase      | until                                             | then |
+/// |------------|---------------------------------------------------|-------------------------------|
+/// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
+/// | applying   | every owner has applied the update                | tokens, then collecting, or |
+/// |            |                                                   | ending after the last step |
+/// | ending     | every replica has left, or the leave deadline     | over: report, quit |
+///
+/// A failure, or StopJob, leads from the first two to `ending` at any time.
+struct chief_state {
+  static inline const char* name = "chief";
+
+  enum class phase : uint8_t { collecting, applying, ending, over };
+
+  chief_config config;
+  phase now_in = phase::collecting;
+  uint64_t step = 0;        ///< The global step: updates that are done.
+  size_t applied_count = 0; ///< Owners that have applied the current update.
+  job_time step_began{0};
+  job_time ending_since{0};
+  step_ledger ledger{0};
+  std::map<uint32_t, replica_actor> live; ///< Joined and not left.
+  bool suspects_stall = false;            ///< The last look found everybody waiting.
+  bool warned = false;                    ///< Of the current step's lateness.
+  job_report report;
+
+  /// The first step that the job will not make.
+  [[nodiscard]] uint64_t last_step() const { return config.first_step + config.steps; }
+
+  /// Closes the books of the current step. @pre The ledger is complete.
+  [[nodiscard]] step_record close_books(job_time now);
+
+  /// True if the replicas that are left can give enough gradients to the next step. Under
+  /// `tensorflow` one replica may give several, so only the token queue can tell.
+  [[nodiscard]] bool enough_live() const;
+
+  /// "replica 2, replica 5": those that live but do not wait for a token.
+  [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;
+};
+
+/// The behaviour of the chief.
+chief_actor::behavior_type chief(chief_actor::stateful_pointer<chief_state> self,
+                                 chief_config config);
+
+} // namespace troupe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules that a gradient has to keep.
+#include "actors/gradient_check.hpp"
+
+#include "messages/tensor_message.hpp"
+
+#include <fmt/format.h>
+#include <span>
+
+namespace troupe {
+
+namespace {
+
+using extent_list = ::capnp::List<int64_t>::Reader;
+
+shape to_shape(extent_list extents) {
+  std::vector<int64_t> dims;
+  for (auto extent : extents)
+    dims.push_back(extent);
+  return shape{std::move(dims)};
+}
+
+// True if `extents` are those of the variable from dimension `first` on.
+bool same_extents(extent_list extents, const shape& variable, uint32_t first) {
+  if (extents.size() != variable.rank()) return false;
+  for (auto i = first; i < extents.size(); ++i)
+    if (extents[i] != variable[i]) return false;
+  return true;
+}
+
+expected<void> check_type(const variable_form& variable, wire::Tensor::Reader values) {
+  auto type = static_cast<dtype>(values.getDtype());
+  if (type == variable.type) return {};
+  return fail(errc::type_mismatch,
+              fmt::format("variable '{}' is {}, its gradient {}", variable.name,
+                          to_string(variable.type), to_string(type)));
+}
+
+expected<void> shape_mismatch(const variable_form& variable, std::string_view what,
+                              extent_list extents) {
+  return fail(errc::invalid_argument,
+              fmt::format("Shape mismatch: variable '{}' has shape {}, its gradient's {} {}",
+                          variable.name, to_string(variable.extents), what,
+                          to_string(to_shape(extents))));
+}
+
+expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader gradient) {
+  if (!same_extents(gradient.getShape(), variable.extents, 0))
+    return shape_mismatch(variable, "is", gradient.getShape());
+  return check_type(variable, gradient);
+}
+
+expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader indices) {
+  auto payload = read_tensor(indices, nullptr);
+  std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i] < 0 || rows[i] >= variable.extents[0])
+      return fail(
+        errc::invalid_argument,
+        fmt::format("variable '{}': index of slice {} exceeded limits of shape; index is {} "
+                    "exceeded {}",
+                    variable.name, i, rows[i], variable.extents[0]));
+  return {};
+}
+
+expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::Reader gradient) {
+  auto whole = gradient.getDenseShape();
+  if (variable.extents.rank() == 0 || !same_extents(whole, variable.extents, 0))
+    return shape_mismatch(variable, "dense shape is", whole);
+  if (!same_extents(gradient.getValues().getShape(), variable.extents, 1))
+    return shape_mismatch(variable, "rows are", gradient.getValues().getShape());
+  if (auto type = check_type(variable, gradient.getValues()); !type) return type;
+  return check_rows(variable, gradient.getIndices());
+}
+
+} // namespace
+
+expected<void> check_gradient(const variable_form& variable, wire::Gradient::Reader gradient) {
+  switch (gradient.which()) {
+  case wire::Gradient::DENSE:
+    return check_dense(variable, gradient.getDense());
+  case wire::Gradient::SPARSE:
+    return check_sparse(variable, gradient.getSparse());
+  case wire::Gradient::NONE:
+    break;
+  }
+  return fail(
+    errc::invalid_argument,
+    fmt::format("the gradient of variable '{}' is none; push only what the loss depends on",
+                variable.name));
+}
+
+} // namespace troupe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does a gradient fit its variable? The accumulator's judgement, without actors.
+#pragma once
+
+#include "kernels/dtype.hpp"
+#include "kernels/shape.hpp"
+#include "messages/errc.hpp"
+#include "messages/tensor.capnp.h"
+
+#include <string>
+
+namespace troupe {
+
+/// What a gradient must look like.
+struct variable_form {
+  std::string name; ///< Of the variable, for messages.
+  dtype type = dtype::f32;
+  shape extents;
+};
+
+/// Checks a pushed gradient against its variable. A dense one has the variable's dtype and extents;
+/// the rows of a sparse one have the variable's dtype, its extents but for the first, and row
+/// numbers from 0 to below the first extent. "None" never fits: there is nothing to average.
+/// Cost: a few loads for a dense gradient, one pass over the row numbers of a sparse one.
+/// Errors: type_mismatch, invalid_argument; the line names variable, expectation and what came.
+[[nodiscard]] expected<void> check_gradient(const variable_form& variable,
+                                            wire::Gradient::Reader gradient);
+
+} // namespace troupe

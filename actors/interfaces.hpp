@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cast and what each member answers: read this page first.
+//
+// A synchronous step, as the messages travel (messages/training.capnp specifies them):
+//
+//   replica --ReadVariable--> variable_owner          the variables, as they are now
+//   replica --PushGradient--> accumulator             one gradient for each variable
+//   replica --TakeToken-----> token_queue             suspended here until the step is over
+//   chief ----TakeGradient--> accumulator --ApplyUpdate--> variable_owner --UpdateApplied--> chief
+//   chief ----PutTokens-----> token_queue --Token---> replica
+#pragma once
+
+#include "actors/activity_messages.hpp"
+#include "actors/caf_compat.hpp"
+#include "actors/recording/records.hpp"
+#include "messages/msg.hpp"
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+namespace troupe {
+
+/// Holds one variable and its optimizer slots, and is the only one who changes them.
+using variable_owner_actor = caf::typed_actor<
+  // The variable as it is now; the memory is shared, and never changes while somebody holds it.
+  caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
+  // One pass over gradients, variable and slots. Errors: invalid_argument.
+  caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>>;
+
+/// Collects the gradients of one variable by reference until a step has enough of them.
+using accumulator_actor = caf::typed_actor<
+  // Keeps or drops one replica's gradient, and says which. Errors: invalid_argument, type_mismatch.
+  caf::replies_to<msg<wire::PushGradient>>::with<msg<wire::PushReply>>,
+  // Closes the step when enough have come: tells the asker who (TakenGradient), and has the owner
+  // apply the update and answer. Errors: invalid_argument, and the owner's.
+  caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
+  // The step to judge gradients by from now on.
+  caf::reacts_to<msg<wire::SetStep>>>;
+
+/// The barrier: a replica leaves a step with a token for the next.
+using token_queue_actor = caf::typed_actor<
+  // A token, as soon as there is one. Errors: cancelled, when the job is over.
+  caf::replies_to<msg<wire::TakeToken>>::with<msg<wire::Token>>,
+  // New tokens.
+  caf::reacts_to<msg<wire::PutTokens>>,
+  // The job is over: everybody who waits, and everybody who asks from now on, is told so.
+  caf::reacts_to<msg<wire::CloseTokens>>,
+  // Who waits, and for what.
+  caf::replies_to<msg<wire::ReadQueueStatus>>::with<msg<wire::QueueStatus>>>;
+
+/// Computes gradients: a user's coroutine, and the messages that it does not see.
+using replica_actor = caf::typed_actor<
+  // The coroutine's first step; sent by the actor to itself.
+  caf::reacts_to<begin_activity>,
+  // The gradient in work is wanted no more, if it is for an older step.
+  caf::reacts_to<msg<wire::CancelStep>>,
+  // Computing is over; sent by the actor to itself.
+  caf::reacts_to<work_done>,
+  // A delay is over; sent by the actor to itself.
+  caf::reacts_to<delay_over>>;
+
+/// Closes steps, hands out tokens, knows who is alive, ends the job.
+using chief_actor = caf::typed_actor<
+  // A replica is there; the sender is watched from now on.
+  caf::reacts_to<msg<wire::JoinJob>>,
+  // A replica leaves.
+  caf::reacts_to<msg<wire::Farewell>>,
+  // An accumulator has closed the step.
+  caf::reacts_to<msg<wire::TakenGradient>>,
+  // Somebody wants the job to end now.
+  caf::reacts_to<msg<wire::StopJob>>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Writes down what happened; local to its node, so it takes plain records.
+using recorder_actor = caf::typed_actor<
+  // One step.
+  caf::reacts_to<step_record>,
+  // The job is over; nothing comes after this.
+  caf::reacts_to<job_report>>;
+
+} // namespace troupe

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorder: passes each record on.
+#include "actors/recorder.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder_state> self,
+                                       recorder_config config) {
+  self->state.config = std::move(config);
+  return {
+    [self](const step_record& record) {
+      if (self->state.config.on_step) self->state.config.on_step(record);
+    },
+    [self](const job_report& report) {
+      self->quit();
+      self->state.config.on_end(report);
+    },
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The replica: from the first message to the farewell.
+#include "actors/replica.hpp"
+
+#include "actors/failure.hpp"
+#include "messages/training_message.hpp"
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = replica_actor::stateful_pointer<replica_state>;
+
+// Why a life ended, from the exception that ended it. The job's end is no failure.
+error reason_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const failure& failed) {
+    return failed.reason().code == errc::cancelled ? error{} : failed.reason();
+  } catch (const std::exception& failed) {
+    return {errc::user_code, failed.what()};
+  } catch (...) {
+    return {errc::user_code, "threw something that is no std::exception"};
+  }
+}
+
+task<void> live(self_pointer self) {
+  auto& [config, activity, life] = self->state;
+  error reason;
+  try {
+    auto body = config.body(*activity);
+    co_await body;
+  } catch (...) {
+    reason = reason_of(std::current_exception());
+  }
+  self->send(config.chief, make_farewell(config.index, reason.code, reason.message));
+  self->quit();
+}
+
+void begin(self_pointer self) {
+  self->send(self->state.config.chief, make_join_job(self->state.config.index));
+  self->state.life = live(self);
+  self->state.life.start();
+}
+
+} // namespace
+
+replica_actor::behavior_type replica(self_pointer self, replica_config config) {
+  auto& state = self->state;
+  state.config = std::move(config);
+  state.activity.emplace(self, *state.config.world, state.config.pace);
+  self->send(self, begin_activity{});
+  return {
+    [self](begin_activity) { begin(self); },
+    [self](const msg<wire::CancelStep>& cancel) {
+      self->state.activity->cancel_before(cancel.reader().getStep());
+    },
+    [self](const work_done& done) { self->state.activity->on(done); },
+    [self](const delay_over& over) { self->state.activity->on(over); },
+  };
+}
+
+} // namespace troupe

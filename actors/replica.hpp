@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The replica: a user's coroutine, hosted by an actor.
+#pragma once
+
+#include "actors/activity.hpp"
+#include "actors/interfaces.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <functional>
+#include <optional>
+
+namespace troupe {
+
+/// What a replica runs, and for whom.
+struct replica_config {
+  uint32_t index = 0;
+  chief_actor chief;              ///< Told when the replica joins and leaves.
+  troupe::world* world = nullptr; ///< Outlives the actor.
+  pace_function pace;             ///< How long computing takes; empty: what it takes.
+  /// The replica's life; it ends with the task. An exception that leaves it is reported to the
+  /// chief as the reason.
+  std::function<task<void>(activity&)> body;
+};
+
+/// A replica's coroutine and what it waits for.
+struct replica_state {
+  static inline const char* name = "replica";
+
+  replica_config config;
+  std::optional<troupe::activity> activity;
+  task<void> life; ///< Refers to `config` and `activity`; destroyed first.
+};
+
+/// The behaviour of a replica. It says JoinJob first and Farewell last.
+replica_actor::behavior_type replica(replica_actor::stateful_pointer<replica_state> self,
+                                     replica_config config);
+
+} // namespace troupe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining the reports of a step's accumulators.
+#include "actors/step_ledger.hpp"
+
+#include "messages/assert.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+// By arrival; equal times by replica, so that a simulated ledger does not depend on anything else.
+bool earlier(const contribution& left, const contribution& right) {
+  return std::pair{left.arrived, left.replica} < std::pair{right.arrived, right.replica};
+}
+
+} // namespace
+
+void step_ledger::add(const msg<wire::TakenGradient>& report) {
+  TROUPE_ASSERT(missing_ > 0);
+  --missing_;
+  for (auto arrival : report.reader().getAccepted())
+    add(arrival);
+  for (auto arrival : report.reader().getStale())
+    add(arrival);
+}
+
+void step_ledger::add(wire::Arrival::Reader arrival) {
+  auto came = read_arrival(arrival);
+  auto& [value, parts] = entries_[{came.from.replica, came.from.iteration}];
+  ++parts;
+  auto lag = came.accumulator_step > came.from.local_step
+               ? came.accumulator_step - came.from.local_step
+               : 0;
+  value = {.replica = came.from.replica,
+           .local_step = came.from.local_step,
+           .lag = std::max(value.lag, lag),
+           .arrived = std::max(value.arrived, came.arrived),
+           .compute = came.from.compute,
+           .waited = came.from.waited,
+           .loss = came.from.loss,
+           .examples = came.from.examples};
+}
+
+job_time step_ledger::last_arrival() const {
+  job_time last{0};
+  for (const auto& [id, entry] : entries_)
+    if (entry.value.lag == 0) last = std::max(last, entry.value.arrived);
+  return last;
+}
+
+void step_ledger::close(step_record& record) {
+  for (const auto& [id, entry] : entries_)
+    if (entry.parts == variables_)
+      (entry.value.lag == 0 ? record.accepted : record.stale).push_back(entry.value);
+  std::erase_if(entries_, [&](const auto& item) { return item.second.parts == variables_; });
+  std::sort(record.accepted.begin(), record.accepted.end(), earlier);
+  std::sort(record.stale.begin(), record.stale.end(), earlier);
+  missing_ = variables_;
+}
+
+} // namespace troupe

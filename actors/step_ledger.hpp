@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who a step consisted of: what the accumulators report of each variable, put together.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "messages/msg.hpp"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+namespace troupe {
+
+/// Each variable has an accumulator of its own, and two of them may take different replicas into
+/// the same step. The ledger joins their reports: a replica's gradient counts as accepted if no
+/// variable's part of it was stale, and has arrived when the last part has.
+class step_ledger {
+public:
+  /// @param variable_count Reports that make a step complete.
+  explicit step_ledger(size_t variable_count)
+    : missing_(variable_count), variables_(variable_count) {}
+
+  /// An accumulator has closed the step.
+  void add(const msg<wire::TakenGradient>& report);
+
+  /// True once every accumulator has closed the step.
+  [[nodiscard]] bool complete() const { return missing_ == 0; }
+
+  /// When the last gradient that the step needed came in.
+  [[nodiscard]] job_time last_arrival() const;
+
+  /// Takes the contributions out, in order of arrival, and begins the next step.
+  /// A gradient whose parts are not all judged yet waits for the next step's reports.
+  void close(step_record& record);
+
+private:
+  using gradient_id = std::pair<uint32_t, uint64_t>; ///< Replica and iteration.
+
+  struct entry {
+    contribution value;
+    size_t parts = 0; ///< Variables that have reported it.
+  };
+
+  void add(wire::Arrival::Reader arrival);
+
+  size_t missing_;
+  size_t variables_;
+  std::map<gradient_id, entry> entries_;
+};
+
+} // namespace troupe

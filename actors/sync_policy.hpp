@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// "N of n" by name: the three protocols of a synchronous step, and the token counts that follow
+// from them.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+/// What becomes of the replicas that a step did not wait for.
+///
+/// | policy       | a late replica                          | tokens of an update             |
+/// |--------------|-----------------------------------------|---------------------------------|
+/// | tensorflow   | finishes, is dropped, takes the oldest  | max(n, N), one FIFO, anonymous  |
+/// | latest_token | finishes, is dropped, takes the newest  | as many as replicas ask         |
+/// | cancel       | is told to stop, takes the newest       | as many as replicas ask         |
+///
+/// `tensorflow` is exactly what SyncReplicasOptimizer does: leftover tokens grow stale in the
+/// queue, so a dead or slow replica can cost up to half the speed, and one round is wasted at the
+/// start; a fast replica may give several gradients to one step. Under the other two each replica
+/// gives at most one gradient to a step. Source:
+/// tensorflow/python/training/sync_replicas_optimizer.py.
+enum class sync_policy : uint8_t { tensorflow = 0, latest_token = 1, cancel = 2 };
+
+/// The policy's name, as flags and reports spell it.
+[[nodiscard]] constexpr std::string_view to_string(sync_policy policy) {
+  constexpr std::string_view names[] = {"tensorflow", "latest_token", "cancel"};
+  return names[static_cast<size_t>(policy)];
+}
+
+/// The policy of that name. Errors: invalid_argument, naming the three there are.
+[[nodiscard]] expected<sync_policy> parse_sync_policy(std::string_view name);
+
+/// How many replicas there are, how many gradients a step needs, and by which protocol.
+struct sync_options {
+  uint32_t replicas_to_aggregate = 1; ///< N: gradients per variable and update.
+  uint32_t total_num_replicas = 1;    ///< n: replicas; n - N of them are backups.
+  sync_policy policy = sync_policy::tensorflow;
+  /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
+  /// Only `tensorflow` has use for them: N of them waste the round after the first.
+  int64_t initial_tokens = -1;
+
+  /// Errors: invalid_argument if a count is 0, if fewer replicas than needed have too few tokens to
+  /// finish the first step (n + initial_tokens < N), or if they could never, for want of a policy
+  /// under which a replica gives several gradients to a step.
+  [[nodiscard]] expected<void> validate() const;
+
+  /// Tokens that an update puts into the queue under `tensorflow`.
+  [[nodiscard]] uint32_t tokens_per_step() const {
+    return std::max(replicas_to_aggregate, total_num_replicas);
+  }
+
+  /// Tokens that the queue holds before the first update.
+  [[nodiscard]] uint32_t first_tokens() const {
+    if (policy != sync_policy::tensorflow) return 0;
+    return initial_tokens < 0 ? replicas_to_aggregate : static_cast<uint32_t>(initial_tokens);
+  }
+};
+
+} // namespace troupe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors into messages and out of them; no element moves.
+#include "actors/tensor_payload.hpp"
+
+namespace troupe {
+
+static_assert(payload_element_bytes(static_cast<uint8_t>(dtype::i64)) == element_bytes(dtype::i64));
+static_assert(payload_element_bytes(dtype_count) == 0);
+
+namespace {
+
+template <class... Cases>
+struct overloaded : Cases... {
+  using Cases::operator()...;
+};
+
+} // namespace
+
+tensor_payload to_payload(const tensor& value) {
+  auto row_major = value.contiguous();
+  return {static_cast<uint8_t>(row_major.type()), row_major.extents().dims(),
+          static_cast<const std::byte*>(row_major.data()), row_major.bytes(), row_major.owner()};
+}
+
+gradient_payload to_payload(const gradient& value) {
+  return std::visit(overloaded{
+                      [](std::monostate) -> gradient_payload { return {}; },
+                      [](const tensor& dense) -> gradient_payload { return to_payload(dense); },
+                      [](const indexed_slices& sparse) -> gradient_payload {
+                        return indexed_slices_payload{to_payload(sparse.indices),
+                                                      to_payload(sparse.values),
+                                                      sparse.dense_extents.dims()};
+                      },
+                    },
+                    value);
+}
+
+tensor to_tensor(const tensor_payload& payload) {
+  return tensor::wrap_read_only(payload.data, static_cast<dtype>(payload.dtype),
+                                shape{payload.extents}, payload.owner);
+}
+
+gradient to_gradient(const gradient_payload& payload) {
+  return std::visit(overloaded{
+                      [](std::monostate) -> gradient { return {}; },
+                      [](const tensor_payload& dense) -> gradient { return to_tensor(dense); },
+                      [](const indexed_slices_payload& sparse) -> gradient {
+                        return indexed_slices{to_tensor(sparse.indices), to_tensor(sparse.values),
+                                              shape{sparse.dense_extents}};
+                      },
+                    },
+                    payload);
+}
+
+} // namespace troupe

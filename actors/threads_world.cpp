@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads world: CAF's sharing scheduler for messages, a oneTBB arena for computing, the real
+// clock.
+#include "actors/world.hpp"
+
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+
+#include <algorithm>
+#include <string>
+#include <tbb/task_arena.h>
+#include <thread>
+
+namespace troupe {
+
+namespace {
+
+// Idle workers of CAF's default policy sleep: a local request takes 70 us there, 5 us under
+// `sharing`.
+struct threads_config : caf::actor_system_config {
+  explicit threads_config(size_t scheduler_threads) {
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", scheduler_threads);
+  }
+};
+
+class threads_world final : public world::implementation {
+public:
+  explicit threads_world(const world_options& options)
+    : computing_threads_(options.threads > 0 ? options.threads
+                                             : std::max(1U, std::thread::hardware_concurrency())),
+      config_(computing_threads_), system_(config_),
+      // No slot is reserved for a caller: nobody computes in this arena but its own threads.
+      arena_(static_cast<int>(computing_threads_), 0), began_(clock::now()) {
+    seed = options.seed;
+  }
+
+  caf::actor_system& system() override { return system_; }
+
+  [[nodiscard]] job_time now() const override { return clock::now() - began_; }
+
+  void submit(std::function<void()> work) override { arena_.enqueue(std::move(work)); }
+
+  expected<void> run_until(std::future<void>& done) override {
+    done.wait();
+    return {};
+  }
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  unsigned computing_threads_;
+  threads_config config_;
+  caf::actor_system system_;
+  tbb::task_arena arena_;
+  clock::time_point began_;
+};
+
+} // namespace
+
+std::unique_ptr<world::implementation> make_threads_world(const world_options& options) {
+  return std::make_unique<threads_world>(options);
+}
+
+} // namespace troupe

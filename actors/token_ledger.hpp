@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gets which token: the decisions of the token queue, without actors.
+#pragma once
+
+#include "actors/sync_policy.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A token is the permission to work on a step, and stamps the gradient that comes of it. Under
+/// `tensorflow` tokens are anonymous and wait in one FIFO; under the other policies there is always
+/// one for a replica that is behind, stamped with the newest step.
+///
+/// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
+/// in which they came.
+template <class Waiter>
+class token_ledger {
+public:
+  explicit token_ledger(sync_policy policy, uint64_t first_step = 0)
+    : policy_(policy), newest_(first_step) {}
+
+  /// A replica that worked on `local_step` asks for a token.
+  /// @returns The token's step, or nothing: then the waiter is kept until `put`.
+  [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step) {
+    if (policy_ != sync_policy::tensorflow && newest_ > local_step) return newest_;
+    if (policy_ == sync_policy::tensorflow && !tokens_.empty()) {
+      auto token = tokens_.front();
+      tokens_.pop_front();
+      return token;
+    }
+    waiting_.push_back(std::move(waiter));
+    return std::nullopt;
+  }
+
+  /// The chief has made `count` tokens for `step`.
+  /// @returns The waiters that now have their token, first come first served; each one's is `step`.
+  [[nodiscard]] std::vector<Waiter> put(uint64_t step, uint32_t count) {
+    newest_ = step;
+    if (policy_ != sync_policy::tensorflow) return release(waiting_.size());
+    auto served = release(std::min<size_t>(count, waiting_.size()));
+    tokens_.insert(tokens_.end(), count - served.size(), step);
+    return served;
+  }
+
+  /// No more tokens will come. @returns The waiters that leave empty-handed.
+  [[nodiscard]] std::vector<Waiter> close() { return release(waiting_.size()); }
+
+  /// Tokens that nobody has taken; always 0 but under `tensorflow`.
+  [[nodiscard]] size_t token_count() const { return tokens_.size(); }
+
+  /// The step of the token that is next to be taken; 0 if none waits to be.
+  [[nodiscard]] uint64_t next_step() const { return tokens_.empty() ? 0 : tokens_.front(); }
+
+  /// Who waits, in the order of asking.
+  [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
+
+private:
+  std::vector<Waiter> release(size_t count) {
+    std::vector<Waiter> released;
+    released.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      released.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+    return released;
+  }
+
+  sync_policy policy_;
+  uint64_t newest_;
+  std::deque<uint64_t> tokens_;
+  std::deque<Waiter> waiting_;
+};
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The token queue: the barrier between two steps.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/token_ledger.hpp"
+
+#include <caf/stateful_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+namespace troupe {
+
+/// How a token queue hands out its tokens.
+struct token_queue_config {
+  sync_policy policy = sync_policy::tensorflow;
+  uint64_t first_step = 0; ///< The step that the job begins with.
+};
+
+/// Whom the queue owes a token, and the tokens it has.
+struct token_queue_state {
+  static inline const char* name = "token_queue";
+
+  /// A replica that waits for a token.
+  struct waiter {
+    uint32_t replica = 0;
+    caf::typed_response_promise<msg<wire::Token>> promise;
+  };
+
+  token_ledger<waiter> ledger{sync_policy::tensorflow};
+  msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
+  uint64_t newest_step = 0;
+  bool closed = false;
+
+  /// The message that says `step`.
+  msg<wire::Token> token(uint64_t step);
+};
+
+/// The behaviour of a token queue.
+token_queue_actor::behavior_type
+token_queue(token_queue_actor::stateful_pointer<token_queue_state> self, token_queue_config config);
+
+} // namespace troupe

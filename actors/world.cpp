@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of a world that does not depend on its kind.
+#include "actors/world.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+world world::threads(world_options options) {
+  return world{make_threads_world(options)};
+}
+
+world world::virtual_time(world_options options) {
+  return world{make_virtual_world(options)};
+}
+
+world::world(std::unique_ptr<implementation> implementation)
+  : implementation_(std::move(implementation)) {}
+
+world::world(world&&) noexcept = default;
+world& world::operator=(world&&) noexcept = default;
+world::~world() = default;
+
+caf::actor_system& world::system() {
+  return implementation_->system();
+}
+
+uint64_t world::seed() const {
+  return implementation_->seed;
+}
+
+job_time world::now() const {
+  return implementation_->now();
+}
+
+void world::submit(std::function<void()> work) {
+  implementation_->submit(std::move(work));
+}
+
+expected<void> world::run_until(std::future<void>& done) {
+  return implementation_->run_until(done);
+}
+
+} // namespace troupe

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// The world that a job runs in: its scheduler, its clock and where its computing happens.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace troupe {
+
+/// What a world is made from.
+struct world_options {
+  uint64_t seed = 0;    ///< Of every named random stream, and of the virtual world's interleaving.
+  unsigned threads = 0; ///< Threads that compute; 0 = one per core. The virtual world has one.
+};
+
+/// The same actors must train a model in real time and be simulated under a thousand faulty
+/// schedules. So nothing below the world knows which one it is in: no actor reads a real clock or
+/// starts a thread; it asks its world.
+///
+/// | world        | scheduler               | clock   | order of events at equal times |
+/// |--------------|-------------------------|---------|--------------------------------|
+/// | threads      | CAF, policy `sharing`   | real    | as it happens                  |
+/// | virtual_time | CAF, policy `testing`   | virtual | drawn from the seed            |
+///
+/// Every actor must have ended before its world is destroyed.
+class world {
+public:
+  /// Real threads, real time, one machine.
+  [[nodiscard]] static world threads(world_options options = {});
+
+  /// One thread, virtual time: a seed is an interleaving, and runs again exactly.
+  [[nodiscard]] static world virtual_time(world_options options = {});
+
+  world(world&&) noexcept;
+  world& operator=(world&&) noexcept;
+  ~world();
+
+  [[nodiscard]] caf::actor_system& system();
+  [[nodiscard]] uint64_t seed() const;
+
+  /// Time since the world began. Thread: any.
+  [[nodiscard]] job_time now() const;
+
+  /// Runs `work` off the actors' threads: in the threads world on the computing threads, so that
+  /// messages are answered while gradients are computed; in the virtual world at once, in no time.
+  /// Thread: any. @pre `work` throws nothing.
+  void submit(std::function<void()> work);
+
+  /// Lets the world turn until `done` is ready.
+  /// Errors: stalled, if nothing is left that could ever make it ready (virtual world only).
+  /// Thread: the one that made the world, and not from inside an actor.
+  [[nodiscard]] expected<void> run_until(std::future<void>& done);
+
+  /// A kind of world; `threads` and `virtual_time` are the two there are.
+  class implementation;
+
+private:
+  explicit world(std::unique_ptr<implementation> implementation);
+
+  std::unique_ptr<implementation> implementation_;
+};
+
+/// What a kind of world provides; the members mean what those of `world` do.
+class world::implementation {
+public:
+  virtual ~implementation() = default;
+  virtual caf::actor_system& system() = 0;
+  [[nodiscard]] virtual job_time now() const = 0;
+  virtual void submit(std::function<void()> work) = 0;
+  virtual expected<void> run_until(std::future<void>& done) = 0;
+
+  uint64_t seed = 0;
+};
+
+/// Makes the implementation of the threads world.
+[[nodiscard]] std::unique_ptr<world::implementation>
+make_threads_world(const world_options& options);
+
+/// Makes the implementation of the virtual world.
+[[nodiscard]] std::unique_ptr<world::implementation>
+make_virtual_world(const world_options& options);
+
+} // namespace troupe
