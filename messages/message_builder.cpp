@@ -88,4 +88,13 @@ void write_gradient(built_message& storage, wire::Gradient::Builder target,
   }
 }
 
+std::string_view cut_text(std::string_view line) {
+  if (line.size() <= limits::text_bytes_max) return line;
+  auto is_inside_character = [&](size_t index) { return (line[index] & 0xC0) == 0x80; };
+  auto end = limits::text_bytes_max;
+  while (end > 0 && is_inside_character(end))
+    --end;
+  return line.substr(0, end);
+}
+
 } // namespace troupe

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 
 namespace troupe {
@@ -61,11 +60,15 @@ void write_tensor(built_message& storage, wire::Tensor::Builder target,
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     const gradient_payload& gradient);
 
-/// Sets the `reason` of a message to `line`, cut at `limits::text_bytes_max`.
+/// `line` without what is beyond `limits::text_bytes_max`, cut between two UTF-8 characters.
+[[nodiscard]] std::string_view cut_text(std::string_view line);
+
+/// Sets the `reason` of a message to `line`, cut where it is too long.
 template <class Builder>
 void write_reason(Builder body, std::string_view line) {
-  auto bytes = std::min(line.size(), limits::text_bytes_max);
-  std::memcpy(body.initReason(static_cast<capnp::uint>(bytes)).begin(), line.data(), bytes);
+  auto text = cut_text(line);
+  std::copy(text.begin(), text.end(),
+            body.initReason(static_cast<capnp::uint>(text.size())).begin());
 }
 
 } // namespace troupe

@@ -35,13 +35,12 @@ struct Tensor {
 
   shape @1 :List(Int64);
   # Extents, outermost first, each 0 or more, at most 32 of them; empty for a scalar, which has one
-  # element.  The product of the extents, and that product times the bytes of an element, is below
-  # 2^63.
+  # element.  The product of those that are not 0, times the bytes of an element, is below 2^63.
 
   parts @2 :List(Data);
   # The elements, row-major, little-endian, cut into consecutive pieces: every part but the last holds
-  # exactly `maxPartBytes`, the last one 1 to `maxPartBytes`.  Together they are exactly the tensor;
-  # no parts if it has no elements.  A sender lays the parts into segments that follow each other, so
+  # exactly `maxPartBytes`, the last one 1 to `maxPartBytes`.  At most 64, together exactly the tensor;
+  # none if it has no elements.  A sender lays the parts into segments that follow each other, so
   # that a receiver finds them side by side in its buffer.
 }
 

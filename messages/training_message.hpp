@@ -80,6 +80,11 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 [[nodiscard]] msg<wire::QueueStatus>
 make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting, uint64_t next_step);
 
+/// The code of a message as ours; both have the same values.
+[[nodiscard]] constexpr errc read_errc(wire::Errc code) {
+  return static_cast<errc>(code);
+}
+
 /// The fields as a plain value.
 [[nodiscard]] origin read_origin(wire::Origin::Reader from);
 

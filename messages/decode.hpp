@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the bytes of a peer to a message that can be trusted in form.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace troupe {
+
+/// One frame as it came in, and who owns the memory.
+struct received_bytes {
+  std::span<const std::byte> frame;
+  std::shared_ptr<const void> owner; ///< Keeps `frame` alive and unchanged.
+};
+
+/// A message of which nobody has yet asked which one it is.
+class any_msg {
+public:
+  explicit any_msg(std::shared_ptr<const message_storage> storage) : storage_(std::move(storage)) {}
+
+  /// Which message it is.
+  [[nodiscard]] wire::Envelope::Which which() const { return storage_->which; }
+
+  /// The message as a `T`.
+  /// Errors: type_mismatch if it is another one.
+  template <class T>
+  [[nodiscard]] expected<msg<T>> as() const {
+    if (which() != body_of<T>.which) return mismatch(body_of<T>.which);
+    return msg<T>(storage_);
+  }
+
+private:
+  [[nodiscard]] tl::unexpected<error> mismatch(wire::Envelope::Which wanted) const;
+
+  std::shared_ptr<const message_storage> storage_;
+};
+
+/// Nothing that a peer sends may throw, abort, read beyond the frame, or make the receiver work
+/// longer than the frame is long. So everything is checked here, once: every pointer, text,
+/// enumerator and limit, then what each message says about its tensors. After that, readers of the
+/// message cannot fail and need no further checks. The message refers to the frame's memory and
+/// shares its owner.
+///
+/// Cost: reads everything but the elements of tensors (of sparse gradients the row numbers too). A
+/// frame that does not begin at a multiple of 8 bytes is copied first: receive into aligned memory.
+/// Errors: malformed; limit_exceeded (`limits.hpp`); unimplemented if the peer speaks another
+/// protocol version or sends a message that this build does not know.
+[[nodiscard]] expected<any_msg> decode_any(received_bytes bytes);
+
+/// Likewise, for a receiver that knows what must come.
+/// Errors: as above; type_mismatch if it is another message.
+template <class T>
+[[nodiscard]] expected<msg<T>> decode(received_bytes bytes) {
+  return decode_any(std::move(bytes)).and_then([](const any_msg& message) {
+    return message.template as<T>();
+  });
+}
+
+} // namespace troupe

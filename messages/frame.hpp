@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A message as bytes: Cap'n Proto's standard stream framing, laid out for a scatter-gather write.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// The pieces of memory that make up a message's frame, in the order to write them. The tensors of
+/// the message are among them where they lie; only the segment table is new memory.
+class message_frame {
+public:
+  /// The frame of a message. A message that was received is its own frame.
+  /// Errors: invalid_argument if the message is empty; limit_exceeded if the frame would be larger
+  /// than a receiver accepts (`limits::frame_bytes_max`, `limits::segments_max`).
+  [[nodiscard]] static expected<message_frame> make(std::shared_ptr<const message_storage> message);
+
+  /// What to write. The frame keeps the memory alive.
+  [[nodiscard]] std::span<const std::span<const std::byte>> pieces() const { return pieces_; }
+
+  /// Sum over all pieces; a multiple of 8.
+  [[nodiscard]] size_t bytes() const { return bytes_; }
+
+private:
+  message_frame() = default;
+  void add_piece(std::span<const std::byte> piece);
+  void add_segment_table(const message_storage& message);
+  void add_segments(const message_storage& message);
+
+  std::shared_ptr<const message_storage> message_;
+  std::shared_ptr<const std::vector<uint32_t>> segment_table_;
+  std::vector<std::span<const std::byte>> pieces_;
+  size_t bytes_ = 0;
+};
+
+/// The frame of `message`, as `message_frame::make`.
+template <class T>
+[[nodiscard]] expected<message_frame> frame(const msg<T>& message) {
+  return message_frame::make(message.owner());
+}
+
+/// All bytes of a frame in one place, for files and tests.
+/// Cost: copies the frame.
+[[nodiscard]] std::vector<std::byte> flatten(const message_frame& frame);
+
+} // namespace troupe

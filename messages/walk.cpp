@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a message, through its schema.
+#include "messages/walk.hpp"
+
+#include "messages/limits.hpp"
+
+namespace troupe {
+namespace {
+
+using capnp::DynamicEnum;
+using capnp::DynamicList;
+using capnp::DynamicStruct;
+using capnp::DynamicValue;
+
+/// One walk; after the first failure nothing is visited any more.
+class walker {
+public:
+  explicit walker(const fault_listener& listener) : listener_(listener) {}
+
+  void visit(DynamicStruct::Reader value) {
+    for (auto field : value.getSchema().getNonUnionFields())
+      visit(value, field);
+    KJ_IF_MAYBE (field, value.which()) visit(value, *field);
+  }
+
+  [[nodiscard]] expected<void> result() && { return std::move(result_); }
+
+private:
+  /// A field that is absent cannot have faults.
+  void visit(const DynamicStruct::Reader& parent, capnp::StructSchema::Field field) {
+    if (failed() || !parent.has(field)) return;
+    visit(parent.get(field));
+  }
+
+  void visit(const DynamicValue::Reader& value) {
+    if (failed()) return;
+    switch (value.getType()) {
+    case DynamicValue::STRUCT:
+      return visit(value.as<DynamicStruct>());
+    case DynamicValue::LIST:
+      return visit(value.as<DynamicList>());
+    case DynamicValue::ENUM:
+      return visit(value.as<DynamicEnum>());
+    case DynamicValue::TEXT:
+      return check_size("text", value.as<capnp::Text>().size(), limits::text_bytes_max);
+    case DynamicValue::DATA:
+      return check_size("blob", value.as<capnp::Data>().size(), limits::part_bytes_max);
+    default: // Numbers and nothings: every pattern of bits is a value.
+      return;
+    }
+  }
+
+  void visit(const DynamicList::Reader& list) {
+    check_size("list", list.size(), limits::list_elements_max);
+    if (!may_have_faults(list.getSchema())) return;
+    for (capnp::uint i = 0; i < list.size() && !failed(); ++i)
+      visit(list[i]);
+  }
+
+  void visit(DynamicEnum value) {
+    if (value.getEnumerant() != nullptr) return;
+    auto name = value.getSchema().getShortDisplayName();
+    fail_with(errc::malformed, "no " + std::string(name.cStr()) + " has the value "
+                                 + std::to_string(value.getRaw()));
+  }
+
+  /// Lists of numbers need no visit of each element.
+  static bool may_have_faults(capnp::ListSchema schema) {
+    auto type = schema.whichElementType();
+    return type == capnp::schema::Type::STRUCT || type == capnp::schema::Type::LIST
+           || type == capnp::schema::Type::ENUM || type == capnp::schema::Type::TEXT
+           || type == capnp::schema::Type::DATA;
+  }
+
+  void check_size(const char* what, size_t size, size_t size_max) {
+    if (size > size_max)
+      fail_with(errc::limit_exceeded, std::string(what) + " of " + std::to_string(size)
+                                        + " elements, at most " + std::to_string(size_max)
+                                        + " are accepted");
+  }
+
+  bool failed() {
+    if (result_ && listener_.heard_any()) fail_with(errc::malformed, listener_.first());
+    return !result_;
+  }
+
+  void fail_with(errc code, std::string message) {
+    if (result_) result_ = fail(code, std::move(message));
+  }
+
+  const fault_listener& listener_;
+  expected<void> result_;
+};
+
+} // namespace
+
+void fault_listener::onRecoverableException(kj::Exception&& fault) {
+  hear(fault);
+}
+
+void fault_listener::hear(const kj::Exception& fault) {
+  if (heard_) return;
+  heard_ = true;
+  first_ = fault.getDescription().cStr();
+}
+
+expected<void> walk(DynamicStruct::Reader root, const fault_listener& listener) {
+  walker visitor(listener);
+  visitor.visit(root);
+  return std::move(visitor).result();
+}
+
+} // namespace troupe
