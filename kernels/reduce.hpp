@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many numbers into few: k gradients into one, an array into its sum or norm.
+#pragma once
+
+#include "kernels/context.hpp"
+#include "kernels/elements.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace troupe {
+
+/// The gradients of one variable, and how they become one: added up in the order of `sources`, each
+/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T.
+/// Shape: sources  k x [n], k >= 1; f32, f16 or bf16, and f64 if T is f64
+struct gradient_sum {
+  std::span<const elements> sources;
+  double divisor = 1; ///< The number of gradients, for their mean.
+  double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
+};
+
+namespace reference {
+
+/// out = the sum that `gradient` describes. T is f32 or f64.
+/// Shape: out  [n]  may be the first source itself
+/// Cost:  (k + 1) n elements moved
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// sum += source: what an accumulator without memory for k gradients does. T is f32 or f64.
+/// Shape: source  [n]  as in `gradient_sum`
+///        sum     [n]  disjoint from source
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// The sum of all elements, of any floating type, in double.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// The sum of the squares of all elements, of any floating type, in double.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// The sum of the squares of what `gradient` describes, without memory for it. T is f32 or f64.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// The number of elements that are infinite or NaN; any floating type.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, bit for bit.
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// As the reference.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace cpu
+
+} // namespace troupe

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fused update: k gradients, a variable and its slots in one pass over memory.
+#pragma once
+
+#include "kernels/context.hpp"
+#include "kernels/reduce.hpp"
+#include "kernels/update_rules.hpp"
+
+#include <span>
+
+namespace troupe {
+
+/// An array and its successor: the same memory, or disjoint if somebody still holds the old
+/// version.
+template <class T>
+struct replaced {
+  std::span<const T> before;
+  std::span<T> after;
+};
+
+/// `values`, replaced where they lie.
+template <class T>
+[[nodiscard]] replaced<T> in_place(std::span<T> values) {
+  return {values, values};
+}
+
+namespace reference {
+
+/// Summing the gradients as they come, then applying the sum, moves about 3k arrays through memory.
+/// This reads each of the k gradients, the variable and its slots once, and writes the variable and
+/// its slots once. T is f32 or f64.
+/// Shape: gradient  k x [n]           disjoint from what is written
+///        variable  [n]
+///        slots     slots of rule x [n]
+/// Cost:  (k + 2 + 2 slots) n elements moved
+template <class T>
+void update(const context&, const update_rule& rule, const gradient_sum& gradient,
+            const replaced<T>& variable, std::span<const replaced<T>> slots);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, bit for bit.
+template <class T>
+void update(const context&, const update_rule& rule, const gradient_sum& gradient,
+            const replaced<T>& variable, std::span<const replaced<T>> slots);
+
+} // namespace cpu
+
+} // namespace troupe
