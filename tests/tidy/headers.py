@@ -18,14 +18,13 @@ from pathlib import Path
 import tidy
 
 
-def flags_only(command):
+def flags_only(entry):
     """The compiler and its flags, without input, output, dependency files, optimisation and precompiled headers."""
-    kept, arguments = [], iter(shlex.split(command))
+    kept, arguments = [], iter(shlex.split(entry["command"]))
     for argument in arguments:
-        if argument in ("-o", "-c", "-MF", "-MQ", "-include"):
-            if argument != "-c":
-                next(arguments)
-        elif not argument.startswith(("-O", "-g", "-MD", "-fpch")) and not argument.endswith((".cpp", ".c++")):
+        if argument in ("-o", "-MF", "-MQ", "-include"):
+            next(arguments)
+        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch")):
             kept.append(argument)
     return kept
 
@@ -35,9 +34,8 @@ def flags_by_folder(root, build):
     flags = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = Path(os.path.normpath(build / entry["file"]))
-        if source.is_relative_to(root):
-            folder = source.relative_to(root).parent
-            flags.setdefault(folder, flags_only(entry["command"]))
+        if source.is_relative_to(root) and source.suffix == ".cpp":
+            flags.setdefault(source.relative_to(root).parent, flags_only(entry))
     return flags
 
 
