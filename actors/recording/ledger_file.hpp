@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// ledger.csv: what became of every gradient, and who waited for whom.
+#pragma once
+
+#include "actors/recording/output_file.hpp"
+#include "actors/recording/records.hpp"
+
+namespace troupe {
+
+/// Users of backup replicas ask whose gradients are dropped, how late those were, and which replica
+/// the others wait for. With one line per gradient a spreadsheet answers, or a line of awk:
+///
+///     whose gradients were dropped:     $3 == "stale" { n[$2]++ }
+///     how many steps late, at worst:    $3 == "stale" && $5 > worst { worst = $5 }
+///     who waited for whom, how long:    NR > 1 && $9 != "" { seconds[$2 " for " $9] += $10 }
+///
+/// |    | column             | meaning                                                          |
+/// |----|--------------------|------------------------------------------------------------------|
+/// |  1 | step               | global step after the update that the line belongs to            |
+/// |  2 | replica            | whose gradient                                                   |
+/// |  3 | verdict            | accepted, stale (dropped on arrival) or cancelled (told to stop) |
+/// |  4 | local_step         | global step that the gradient was computed for                   |
+/// |  5 | lag                | steps that it came too late; 0 if accepted                       |
+/// |  6 | arrived_seconds    | when it came in, since the job began                             |
+/// |  7 | compute_seconds    | what the replica spent on it                                     |
+/// |  8 | token_wait_seconds | how long the replica had waited for the token that began it      |
+/// |  9 | waited_for         | the replica whose gradient completed the step                    |
+/// | 10 | waited_for_seconds | from own arrival until that gradient came                        |
+/// | 11 | idle_seconds       | from own arrival to the end of the step, the update included     |
+/// | 12 | loss               | mean over the replica's batch                                    |
+/// | 13 | examples           | in the replica's batch                                           |
+///
+/// Columns 9 to 11 are filled for accepted gradients only, 9 and 10 not for the completing one.
+/// Lines of one step stand together: accepted in order of arrival, then stale, then cancelled.
+class ledger_file {
+public:
+  /// The first line of the file.
+  static constexpr std::string_view header
+    = "step,replica,verdict,local_step,lag,arrived_seconds,compute_seconds,token_wait_seconds,"
+      "waited_for,waited_for_seconds,idle_seconds,loss,examples\n";
+
+  /// Creates the file with its header. Errors: `resource`.
+  [[nodiscard]] static expected<ledger_file> create(std::filesystem::path path);
+
+  /// Adds a line for each contribution of `step`.
+  /// Errors: `resource`, for ever after the first.
+  [[nodiscard]] expected<void> append(const step_record& step);
+
+  /// Brings all lines to the file. Errors: as `append`.
+  [[nodiscard]] expected<void> flush() { return lines_.flush(); }
+
+private:
+  explicit ledger_file(record_writer lines) : lines_(std::move(lines)) {}
+
+  record_writer lines_;
+};
+
+} // namespace troupe

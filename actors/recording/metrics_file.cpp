@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of metrics.csv.
+#include "actors/recording/metrics_file.hpp"
+
+#include "actors/recording/csv.hpp"
+#include "actors/recording/step_figures.hpp"
+
+namespace troupe {
+
+expected<metrics_file> metrics_file::create(std::filesystem::path path) {
+  auto lines = record_writer::create(std::move(path));
+  if (!lines) return tl::unexpected(lines.error());
+  metrics_file file{std::move(*lines)};
+  if (auto done = file.lines_.append(header); !done) return tl::unexpected(done.error());
+  if (auto done = file.flush(); !done) return tl::unexpected(done.error());
+  return file;
+}
+
+expected<void> metrics_file::append(const step_record& step, double held_out_bits_per_byte) {
+  return lines_.append(csv::line(
+    {std::to_string(step.step), csv::seconds(step.ended), csv::field(mean_loss(step)),
+     csv::field(examples_per_second(step)), std::to_string(step.accepted.size()),
+     std::to_string(step.stale.size()), std::to_string(step.cancelled.size()),
+     std::to_string(step.live), std::to_string(step.needed), csv::seconds(step_duration(step)),
+     csv::seconds(step.apply), csv::field(held_out_bits_per_byte)}));
+}
+
+expected<void> metrics_file::append_evaluation(uint64_t step, job_time when,
+                                               double held_out_bits_per_byte) {
+  return lines_.append(csv::line({std::to_string(step), csv::seconds(when), "", "", "", "", "", "",
+                                  "", "", "", csv::field(held_out_bits_per_byte)}));
+}
+
+} // namespace troupe

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// metrics.csv: the run as a table with one line per step.
+#pragma once
+
+#include "actors/recording/output_file.hpp"
+#include "actors/recording/records.hpp"
+
+#include <limits>
+
+namespace troupe {
+
+/// One line per step, so that "how did the loss fall, and how fast" is one plot of two columns.
+///
+/// | column                 | unit     | meaning                                            |
+/// |------------------------|----------|----------------------------------------------------|
+/// | step                   |          | global step after the update                       |
+/// | seconds                | s        | when the update was done, since the job began      |
+/// | loss                   |          | mean over the accepted contributions               |
+/// | examples_per_second    | 1/s      | examples of those, over step_seconds               |
+/// | accepted               | 1        | contributions that went into the update            |
+/// | stale                  | 1        | ... dropped since the update before: they were late |
+/// | cancelled              | 1        | ... told to stop: the step had enough without them |
+/// | live, needed           | replicas | that take part; that an update waits for           |
+/// | step_seconds           | s        | since the update before                            |
+/// | apply_seconds          | s        | of that, from the last needed gradient to the end  |
+/// | held_out_bits_per_byte | bit/byte | of the held-out text, where it was evaluated       |
+///
+/// A field without a value is empty. Lines reach the disk in blocks: see `flush`.
+class metrics_file {
+public:
+  /// The first line of the file.
+  static constexpr std::string_view header
+    = "step,seconds,loss,examples_per_second,accepted,stale,cancelled,live,needed,step_seconds,"
+      "apply_seconds,held_out_bits_per_byte\n";
+
+  /// Creates the file with its header. Errors: `resource`.
+  [[nodiscard]] static expected<metrics_file> create(std::filesystem::path path);
+
+  /// Adds a step, with the evaluation that was made on its result, if any.
+  /// Errors: `resource`, for ever after the first.
+  [[nodiscard]] expected<void> append(const step_record& step,
+                                      double held_out_bits_per_byte
+                                      = std::numeric_limits<double>::quiet_NaN());
+
+  /// Adds an evaluation of the variables after `step` on a line of its own, for one that was ready
+  /// only after the step's line had been written.
+  /// Errors: as `append`.
+  [[nodiscard]] expected<void> append_evaluation(uint64_t step, job_time when,
+                                                 double held_out_bits_per_byte);
+
+  /// Brings all lines to the file. Errors: as `append`.
+  [[nodiscard]] expected<void> flush() { return lines_.flush(); }
+
+private:
+  explicit metrics_file(record_writer lines) : lines_(std::move(lines)) {}
+
+  record_writer lines_;
+};
+
+} // namespace troupe

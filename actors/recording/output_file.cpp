@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The system calls behind the files of a run.
+#include "actors/recording/output_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+tl::unexpected<error> system_failure(std::string_view action, const std::filesystem::path& path) {
+  const int code = errno;
+  return fail(errc::resource,
+              fmt::format("cannot {} {}: {}", action, path.native(), std::strerror(code)));
+}
+
+} // namespace
+
+expected<output_file> output_file::create(std::filesystem::path path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0) return system_failure("create", path);
+  return output_file{std::move(path), descriptor};
+}
+
+output_file::output_file(std::filesystem::path path, int descriptor)
+  : path_(std::move(path)), descriptor_(descriptor) {}
+
+output_file::output_file(output_file&& other) noexcept
+  : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+output_file& output_file::operator=(output_file&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+output_file::~output_file() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+expected<void> output_file::write_at(uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t taken
+      = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (taken < 0 && errno == EINTR) continue;
+    if (taken < 0) return system_failure("write", path_);
+    offset += static_cast<uint64_t>(taken);
+    bytes.remove_prefix(static_cast<size_t>(taken));
+  }
+  return {};
+}
+
+void output_file::truncate(uint64_t size) {
+  // A device such as /dev/full cannot be cut, and holds nothing that should be.
+  [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size));
+}
+
+expected<void> output_file::rename(std::filesystem::path path) {
+  if (::rename(path_.c_str(), path.c_str()) != 0) return system_failure("create", path);
+  path_ = std::move(path);
+  return {};
+}
+
+expected<record_writer> record_writer::create(std::filesystem::path path) {
+  auto file = output_file::create(std::move(path));
+  if (!file) return tl::unexpected(file.error());
+  return record_writer{std::move(*file)};
+}
+
+record_writer::record_writer(record_writer&& other) noexcept
+  : file_(std::move(other.file_)), pending_(std::exchange(other.pending_, {})),
+    written_bytes_(other.written_bytes_), failure_(std::move(other.failure_)) {}
+
+record_writer& record_writer::operator=(record_writer&& other) noexcept {
+  std::swap(file_, other.file_);
+  std::swap(pending_, other.pending_);
+  std::swap(written_bytes_, other.written_bytes_);
+  std::swap(failure_, other.failure_);
+  return *this;
+}
+
+record_writer::~record_writer() {
+  [[maybe_unused]] const auto ignored = flush();
+}
+
+expected<void> record_writer::append(std::string_view record) {
+  if (failure_.code != errc::none) return tl::unexpected(failure_);
+  pending_ += record;
+  if (pending_.size() < pending_bytes_max) return {};
+  return flush();
+}
+
+expected<void> record_writer::flush() {
+  if (failure_.code != errc::none) return tl::unexpected(failure_);
+  auto done = file_.write_at(written_bytes_, pending_);
+  if (!done) {
+    failure_ = done.error();
+    file_.truncate(written_bytes_);
+  } else {
+    written_bytes_ += pending_.size();
+  }
+  pending_.clear();
+  return done;
+}
+
+} // namespace troupe

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that a run writes while it goes on, and that tells when the disk refuses.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// Streams of the standard library keep an error to themselves until somebody asks, and cannot
+/// overwrite the end of a file in one step. This is the thin layer over the system calls that can
+/// do both. Thread: one owner at a time.
+class output_file {
+public:
+  /// Creates the file at `path`, or empties the one that is there.
+  /// Errors: `resource` with the path and the system's reason.
+  [[nodiscard]] static expected<output_file> create(std::filesystem::path path);
+
+  output_file(output_file&& other) noexcept;
+  output_file& operator=(output_file&& other) noexcept;
+  ~output_file();
+
+  /// Writes all of `bytes`, the first at `offset` from the start of the file.
+  /// Cost: one system call, unless the kernel takes fewer bytes than offered.
+  /// Errors: `resource`; an unknown part of `bytes` may then be in the file.
+  [[nodiscard]] expected<void> write_at(uint64_t offset, std::string_view bytes);
+
+  /// Cuts the file to `size` bytes; used to drop the half of a record that a full disk left behind.
+  void truncate(uint64_t size);
+
+  /// Gives the file another path in the same file system; what lay there is replaced.
+  /// Errors: `resource`.
+  [[nodiscard]] expected<void> rename(std::filesystem::path path);
+
+  /// Where the file lies.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+  output_file(std::filesystem::path path, int descriptor);
+
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+/// Text that is gathered into blocks of whole records, since a system call for each line of a fast
+/// job would cost more than the line. What the file holds always ends with a whole record.
+class record_writer {
+public:
+  /// Bytes that may wait in memory before they are written without being asked.
+  static constexpr size_t pending_bytes_max = 64 * 1024;
+
+  /// Creates the file at `path`. Errors: as `output_file::create`.
+  [[nodiscard]] static expected<record_writer> create(std::filesystem::path path);
+
+  record_writer(record_writer&& other) noexcept;
+  record_writer& operator=(record_writer&& other) noexcept;
+
+  /// Writes what is pending; a failure is lost here, so call `flush` where it matters.
+  ~record_writer();
+
+  /// Adds one record (its line end included).
+  /// Errors: `resource` once the disk has refused; then for ever, because the record that failed is
+  /// lost.
+  [[nodiscard]] expected<void> append(std::string_view record);
+
+  /// Writes what is pending. Errors: as `append`.
+  [[nodiscard]] expected<void> flush();
+
+  /// Where the file lies.
+  [[nodiscard]] const std::filesystem::path& path() const { return file_.path(); }
+
+private:
+  explicit record_writer(output_file file) : file_(std::move(file)) {}
+
+  output_file file_;
+  std::string pending_;
+  uint64_t written_bytes_ = 0;
+  error failure_;
+};
+
+} // namespace troupe

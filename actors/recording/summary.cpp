@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding up step records, and the table that a run ends with.
+#include "actors/recording/summary.hpp"
+
+#include "actors/recording/readable.hpp"
+#include "actors/recording/step_figures.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using replica_line = std::pair<const uint32_t, replica_summary>;
+
+void count_effort(replica_summary& replica, const contribution& one) {
+  replica.compute += one.compute;
+  replica.waiting += one.waited;
+  replica.lag_max = std::max(replica.lag_max, one.lag);
+}
+
+// The replicas to list, in order of their numbers; if there are too many, those that lost most.
+std::vector<const replica_line*>
+lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
+  std::vector<const replica_line*> lines;
+  for (const auto& line : replicas)
+    lines.push_back(&line);
+  if (lines.size() <= summary::replica_lines_max) return lines;
+  const auto lost
+    = [](const replica_line* line) { return line->second.stale + line->second.cancelled; };
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](auto* left, auto* right) { return lost(left) > lost(right); });
+  lines.resize(summary::replica_lines_max);
+  std::sort(lines.begin(), lines.end(),
+            [](auto* left, auto* right) { return left->first < right->first; });
+  return lines;
+}
+
+std::string table_line(const std::string& name, const replica_summary& replica) {
+  const bool late = replica.lag_max > 0;
+  return fmt::format(
+    "{:<8}{:>10}{:>9}{:>11}{:>11}{:>13}{:>13}{:>16}\n", name, readable::count(replica.accepted),
+    readable::count(replica.stale), readable::count(replica.cancelled),
+    late ? readable::count(replica.lag_max) : "-", readable::duration(replica.compute),
+    readable::duration(replica.waiting), readable::duration(replica.held_up));
+}
+
+std::string table(const summary& run) {
+  auto text
+    = fmt::format("{:<8}{:>10}{:>9}{:>11}{:>11}{:>13}{:>13}{:>16}\n", "replica", "accepted",
+                  "stale", "cancelled", "worst lag", "computing", "waiting", "held others up");
+  const auto lines = lines_to_show(run.replicas());
+  for (const auto* line : lines)
+    text += table_line(std::to_string(line->first), line->second);
+  text += table_line("all", run.total());
+  if (lines.size() < run.replicas().size())
+    text += fmt::format("(the {} of {} replicas that lost most gradients)\n", lines.size(),
+                        run.replicas().size());
+  return text;
+}
+
+} // namespace
+
+void summary::add(const step_record& step) {
+  step_times_.add(step_duration(step));
+  elapsed_ = std::max(elapsed_, step.ended);
+  examples_ += accepted_examples(step);
+  count_accepted(step);
+  for (const auto& one : step.stale) {
+    ++replicas_[one.replica].stale;
+    count_effort(replicas_[one.replica], one);
+  }
+  for (const auto& one : step.cancelled) {
+    ++replicas_[one.replica].cancelled;
+    count_effort(replicas_[one.replica], one);
+  }
+}
+
+void summary::count_accepted(const step_record& step) {
+  const auto* last = completing_contribution(step);
+  for (const auto& one : step.accepted) {
+    auto& replica = replicas_[one.replica];
+    ++replica.accepted;
+    count_effort(replica, one);
+    if (one.replica != last->replica)
+      replicas_[last->replica].held_up += waited_for_completion(step, one);
+  }
+}
+
+replica_summary summary::total() const {
+  replica_summary sum;
+  for (const auto& [number, replica] : replicas_) {
+    sum.accepted += replica.accepted;
+    sum.stale += replica.stale;
+    sum.cancelled += replica.cancelled;
+    sum.lag_max = std::max(sum.lag_max, replica.lag_max);
+    sum.compute += replica.compute;
+    sum.waiting += replica.waiting;
+    sum.held_up += replica.held_up;
+  }
+  return sum;
+}
+
+double summary::drop_fraction() const {
+  const auto sum = total();
+  const uint64_t dropped = sum.stale + sum.cancelled;
+  const uint64_t all = sum.accepted + dropped;
+  return all == 0 ? 0 : static_cast<double>(dropped) / static_cast<double>(all);
+}
+
+std::string summary::text() const {
+  if (step_times_.count() == 0) return "no step was completed\n";
+  const auto sum = total();
+  const double seconds = std::chrono::duration<double>(elapsed_).count();
+  const auto rate = [&](uint64_t count) {
+    return readable::quantity(seconds > 0 ? static_cast<double>(count) / seconds : 0);
+  };
+  auto text = fmt::format("{} steps in {}: {} steps/s", readable::count(step_times_.count()),
+                          readable::duration(elapsed_), rate(step_times_.count()));
+  if (examples_ > 0) text += fmt::format(", {} examples/s", rate(examples_));
+  text += fmt::format("\nstep time: median {}, p90 {}, p99 {}, longest {}\n",
+                      readable::duration(step_times_.percentile(0.5)),
+                      readable::duration(step_times_.percentile(0.9)),
+                      readable::duration(step_times_.percentile(0.99)),
+                      readable::duration(step_times_.longest()));
+  text += fmt::format("gradients: {} accepted, {} stale, {} cancelled; {:.1f} % not used\n\n",
+                      readable::count(sum.accepted), readable::count(sum.stale),
+                      readable::count(sum.cancelled), 100 * drop_fraction());
+  return text + table(*this);
+}
+
+} // namespace troupe

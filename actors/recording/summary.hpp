@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// The end of a run in twenty lines: what the steps took, and what became of every replica's work.
+#pragma once
+
+#include "actors/recording/duration_sample.hpp"
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+/// What one replica did, summed over the run.
+struct replica_summary {
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t cancelled = 0;
+  uint64_t lag_max = 0; ///< The most steps that a gradient of it came too late.
+  job_time compute{0};  ///< Spent on gradients, used or not.
+  job_time waiting{0};  ///< Spent waiting for tokens.
+  job_time held_up{0};  ///< What the others waited for it, summed, in steps that it completed.
+
+  bool operator==(const replica_summary&) const = default;
+};
+
+/// Adds up step records and prints the totals. A contribution counts when its step's record comes
+/// in; what was under way when the run ended is in none. Thread: one owner at a time. Cost:
+/// constant per contribution; memory per replica, and `duration_sample`.
+class summary {
+public:
+  /// Counts one more step.
+  void add(const step_record& step);
+
+  /// Totals over the run, by replica.
+  [[nodiscard]] const std::map<uint32_t, replica_summary>& replicas() const { return replicas_; }
+
+  /// The totals of all replicas together; `lag_max` is the largest of them.
+  [[nodiscard]] replica_summary total() const;
+
+  /// How long the steps took.
+  [[nodiscard]] const duration_sample& step_times() const { return step_times_; }
+
+  /// Gradients that no update used (stale and cancelled) over all gradients; 0 if there were none.
+  [[nodiscard]] double drop_fraction() const;
+
+  /// Examples that the updates learned from.
+  [[nodiscard]] uint64_t examples() const { return examples_; }
+
+  /// From the start of the job to the end of the last step.
+  [[nodiscard]] job_time elapsed() const { return elapsed_; }
+
+  /// The whole as plain text, a few lines and a table with a line for each replica, for a terminal.
+  /// Of more than `replica_lines_max` replicas only those that lost most gradients are listed.
+  [[nodiscard]] std::string text() const;
+
+  /// Lines of the table at most, so that a run of thousands of replicas does not flood the
+  /// terminal.
+  static constexpr size_t replica_lines_max = 32;
+
+private:
+  void count_accepted(const step_record& step);
+
+  std::map<uint32_t, replica_summary> replicas_;
+  duration_sample step_times_;
+  uint64_t examples_ = 0;
+  job_time elapsed_{0};
+};
+
+} // namespace troupe

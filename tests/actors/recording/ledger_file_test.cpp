@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every gradient has one line that says what became of it. Method: whole files compared as
+// text.
+#include "actors/recording/ledger_file.hpp"
+#include "tests/actors/recording/sample_records.hpp"
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+
+TEST_SUITE("actors/recording/ledger_file") {
+  using namespace troupe;
+  using namespace std::chrono_literals;
+
+  TEST_CASE("tells who was accepted, who was late, and who waited for whom") {
+    test::scratch_folder folder;
+    auto file = ledger_file::create(folder / "ledger.csv");
+    REQUIRE(file);
+    auto step = test::step_with_a_straggler();
+    step.cancelled = {test::gradient(4, 7, 1500ms)};
+    CHECK(file->append(step));
+    CHECK(file->flush());
+    CHECK(test::content(folder / "ledger.csv")
+          == std::string{ledger_file::header}                      //
+               + "8,0,accepted,7,0,1.1,0.1,0.02,1,0.35,0.4,2,32\n" //
+               + "8,2,accepted,7,0,1.2,0.1,0.02,1,0.25,0.3,4,32\n" //
+               + "8,1,accepted,7,0,1.45,0.1,0.02,,,0.05,3,32\n"    //
+               + "8,3,stale,5,2,1.3,0.1,0.02,,,,5,32\n"            //
+               + "8,4,cancelled,7,0,1.5,0.1,0.02,,,,6,32\n");
+  }
+
+  TEST_CASE("has no line for a step without gradients") {
+    test::scratch_folder folder;
+    auto file = ledger_file::create(folder / "ledger.csv");
+    REQUIRE(file);
+    CHECK(file->append(step_record{}));
+    CHECK(file->flush());
+    CHECK(test::content(folder / "ledger.csv") == ledger_file::header);
+  }
+
+  TEST_CASE("reports a folder that is not there") {
+    test::scratch_folder folder;
+    const auto file = ledger_file::create(folder / "missing/ledger.csv");
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code == errc::resource);
+  }
+}

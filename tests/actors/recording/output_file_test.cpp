@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what is written arrives, and a disk that refuses is reported, once and for all. Method:
+// scratch files, /dev/full for the full disk.
+#include "actors/recording/output_file.hpp"
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+
+TEST_SUITE("actors/recording/output_file") {
+  using namespace troupe;
+
+  TEST_CASE("overwrites from any offset and cuts the end") {
+    test::scratch_folder folder;
+    auto file = output_file::create(folder / "file");
+    REQUIRE(file);
+    CHECK(file->write_at(0, "one two"));
+    CHECK(file->write_at(4, "three"));
+    CHECK(test::content(folder / "file") == "one three");
+    file->truncate(3);
+    CHECK(test::content(folder / "file") == "one");
+  }
+
+  TEST_CASE("moves to another path") {
+    test::scratch_folder folder;
+    auto file = output_file::create(folder / "a");
+    REQUIRE(file);
+    REQUIRE(file->rename(folder / "b"));
+    CHECK(file->path() == folder / "b");
+    CHECK(file->write_at(0, "text"));
+    CHECK(test::content(folder / "b") == "text");
+    const auto refused = file->rename(folder / "missing/c");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::resource);
+  }
+
+  TEST_CASE("names the path that cannot be created") {
+    test::scratch_folder folder;
+    const auto file = output_file::create(folder / "missing/metrics.csv");
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code == errc::resource);
+    CHECK(file.error().message
+          == "cannot create " + (folder / "missing/metrics.csv").string()
+               + ": No such file or directory");
+  }
+
+  TEST_CASE("gathers records until asked") {
+    test::scratch_folder folder;
+    auto lines = record_writer::create(folder / "lines");
+    REQUIRE(lines);
+    CHECK(lines->append("one\n"));
+    CHECK(test::content(folder / "lines").empty());
+    CHECK(lines->flush());
+    CHECK(test::content(folder / "lines") == "one\n");
+    CHECK(lines->append("two\n"));
+    CHECK(lines->flush());
+    CHECK(lines->flush());
+    CHECK(test::content(folder / "lines") == "one\ntwo\n");
+  }
+
+  TEST_CASE("writes by itself when much is waiting") {
+    test::scratch_folder folder;
+    auto lines = record_writer::create(folder / "lines");
+    REQUIRE(lines);
+    const std::string record(record_writer::pending_bytes_max - 1, 'x');
+    CHECK(lines->append(record));
+    CHECK(test::content(folder / "lines").empty());
+    CHECK(lines->append("\n"));
+    CHECK(test::content(folder / "lines") == record + "\n");
+  }
+
+  TEST_CASE("writes the rest when it goes, also after a move") {
+    test::scratch_folder folder;
+    {
+      auto lines = record_writer::create(folder / "lines");
+      REQUIRE(lines);
+      CHECK(lines->append("one\n"));
+      record_writer moved{std::move(*lines)};
+      CHECK(moved.append("two\n"));
+    }
+    CHECK(test::content(folder / "lines") == "one\ntwo\n");
+  }
+
+  TEST_CASE("reports a full disk, and goes on refusing") {
+    auto lines = record_writer::create("/dev/full");
+    REQUIRE(lines);
+    CHECK(lines->append("one\n"));
+    const auto refused = lines->flush();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::resource);
+    CHECK(refused.error().message == "cannot write /dev/full: No space left on device");
+    CHECK(lines->append("two\n").error() == refused.error());
+    CHECK(lines->flush().error() == refused.error());
+  }
+}

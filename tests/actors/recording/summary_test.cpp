@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the totals are right and the table stays readable. Method: a few steps with round numbers.
+#include "actors/recording/summary.hpp"
+#include "tests/actors/recording/sample_records.hpp"
+#include "tests/doctest.hpp"
+
+TEST_SUITE("actors/recording/summary") {
+  using namespace troupe;
+  using namespace std::chrono_literals;
+
+  TEST_CASE("sums up what became of each replica's work") {
+    summary run;
+    run.add(test::step_with_a_straggler());
+    auto second = test::step_with_a_straggler();
+    second.cancelled = {test::gradient(3, 8, 1500ms)};
+    second.stale.clear();
+    run.add(second);
+    REQUIRE(run.replicas().size() == 4);
+    CHECK(run.replicas().at(1) == replica_summary{2, 0, 0, 0, 200ms, 40ms, 1200ms});
+    CHECK(run.replicas().at(3) == replica_summary{0, 1, 1, 2, 200ms, 40ms, 0ms});
+    CHECK(run.total() == replica_summary{6, 1, 1, 2, 800ms, 160ms, 1200ms});
+    CHECK(run.drop_fraction() == doctest::Approx(0.25));
+    CHECK(run.examples() == 192);
+    CHECK(run.elapsed() == 1500ms);
+    CHECK(run.step_times().count() == 2);
+  }
+
+  TEST_CASE("does not count what a replica waited for itself") {
+    step_record step;
+    step.accepted = {test::gradient(0, 0, 1s), test::gradient(0, 0, 2s)};
+    summary run;
+    run.add(step);
+    CHECK(run.replicas().at(0).held_up == 0ns);
+  }
+
+  TEST_CASE("says so when nothing was done") {
+    const summary run;
+    CHECK(run.text() == "no step was completed\n");
+    CHECK(run.drop_fraction() == 0);
+  }
+
+  TEST_CASE("prints a table with one line per replica") {
+    summary run;
+    run.add(test::step_with_a_straggler());
+    CHECK(run.text()
+          == "1 steps in 1.50 s: 0.67 steps/s, 64.0 examples/s\n"
+             "step time: median 500 ms, p90 500 ms, p99 500 ms, longest 500 ms\n"
+             "gradients: 3 accepted, 1 stale, 0 cancelled; 25.0 % not used\n"
+             "\n"
+             "replica   accepted    stale  cancelled  worst lag    computing      waiting  held "
+             "others up\n"
+             "0                1        0          0          -       100 ms      20.0 ms          "
+             "  0 ns\n"
+             "1                1        0          0          -       100 ms      20.0 ms          "
+             "600 ms\n"
+             "2                1        0          0          -       100 ms      20.0 ms          "
+             "  0 ns\n"
+             "3                0        1          0          2       100 ms      20.0 ms          "
+             "  0 ns\n"
+             "all              3        1          0          2       400 ms      80.0 ms          "
+             "600 ms\n");
+  }
+
+  TEST_CASE("lists the replicas that lost most when there are too many") {
+    step_record step;
+    for (uint32_t replica = 0; replica < 1000; ++replica)
+      step.accepted.push_back(test::gradient(replica, 0, 1s));
+    step.stale = {test::gradient(777, 0, 1s)};
+    summary run;
+    run.add(step);
+    const auto text = run.text();
+    CHECK(text.find("\n777 ") != std::string::npos);
+    CHECK(text.find("(the 32 of 1000 replicas that lost most gradients)") != std::string::npos);
+    CHECK(text.find("\n999 ") == std::string::npos);
+  }
+}
