@@ -25,8 +25,9 @@ struct timeline_options {
 
 /// A trace is needed most after a run that was killed, and a JSON text without its last bracket is
 /// none. So the file is a whole JSON object after every write: each block of events overwrites the
-/// closing brackets of the one before and brings its own, in one system call. Only a kill in the
-/// middle of that call can tear it, between the kernel's copies of two memory pages.
+/// closing brackets of the one before and brings its own, in one system call. The gap that is left:
+/// the kernel may stop between two memory pages of that call when the process is killed right then
+/// (1 kill in 25 of a program that does nothing but write; viewers then still show what is there).
 ///
 /// Each actor has one track, in the order of `timeline_options::tracks`, then of first appearance.
 /// Spans of a track nest (see `span_nesting`; what had to be cut is counted). An arrow is drawn
