@@ -92,11 +92,12 @@ expected<void> check_body_is_known(wire::Envelope::Reader envelope) {
               "message of the unknown kind " + std::to_string(envelope.which()));
 }
 
-/// Visits every pointer. Whoever reads more words than the frame has, reads some of them twice:
-/// that is how a small frame could pretend to be a large message.
+/// Visits every pointer. A frame whose pointers share a target would pretend to be a larger
+/// message, so the walk may read no more words than the frame has; twice as many, because Cap'n
+/// Proto counts the root pointer and every pointer between segments twice.
 expected<void> check_pointers(words frame, const fault_listener& faults) {
   capnp::FlatArrayMessageReader reader(
-    frame, {.traversalLimitInWords = frame.size(), .nestingLimit = limits::nesting_max});
+    frame, {.traversalLimitInWords = 2 * frame.size(), .nestingLimit = limits::nesting_max});
   auto envelope = reader.getRoot<wire::Envelope>();
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return check_protocol(envelope)

@@ -28,26 +28,17 @@ struct built_message final : message_storage {
 
 /// Building is the only time at which a message may change: `finish` hands it over for good.
 template <class T>
-class message_builder {
-public:
-  message_builder() : body((begin_envelope(*storage_).*body_of<T>.init)()) {}
-
-  /// The memory of the message, for `write_tensor` and `write_gradient`.
-  [[nodiscard]] built_message& storage() { return *storage_; }
+struct message_builder {
+  std::shared_ptr<built_message> storage = std::make_shared<built_message>();
+  typename T::Builder body = (begin_envelope(*storage).*body_of<T>.init)(); ///< The fields to set.
 
   /// The message, which nobody can change any more.
   [[nodiscard]] msg<T> finish() && {
-    storage_->body = capnp::AnyStruct::Reader(body.asReader());
-    storage_->which = body_of<T>.which;
-    storage_->segments = storage_->builder.getSegmentsForOutput();
-    return msg<T>(std::move(storage_));
+    storage->body = capnp::AnyStruct::Reader(body.asReader());
+    storage->which = body_of<T>.which;
+    storage->segments = storage->builder.getSegmentsForOutput();
+    return msg<T>(std::move(storage));
   }
-
-private:
-  std::shared_ptr<built_message> storage_ = std::make_shared<built_message>();
-
-public:
-  typename T::Builder body; ///< The fields to set.
 };
 
 /// Describes `tensor` in `target` and makes `storage` refer to its elements and keep them alive.

@@ -65,14 +65,14 @@ msg<wire::ReadVariable> make_read_variable() {
 msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor_payload& value) {
   message_builder<wire::VariableSnapshot> message;
   message.body.setVersion(version);
-  write_tensor(message.storage(), message.body.initValue(), value);
+  write_tensor(*message.storage, message.body.initValue(), value);
   return std::move(message).finish();
 }
 
 msg<wire::PushGradient> make_push_gradient(const origin& from, const gradient_payload& gradient) {
   message_builder<wire::PushGradient> message;
   write_origin(message.body.initOrigin(), from);
-  write_gradient(message.storage(), message.body.initGradient(), gradient);
+  write_gradient(*message.storage, message.body.initGradient(), gradient);
   return std::move(message).finish();
 }
 
@@ -133,7 +133,7 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
   capnp::uint index = 0;
   for (const auto* push : in_order_of_origin(pushes))
-    write_gradient(message.storage(), gradients[index++],
+    write_gradient(*message.storage, gradients[index++],
                    read_gradient(push->reader().getGradient(), push->owner()));
   return std::move(message).finish();
 }

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The examples.
+#include "tests/messages/examples.hpp"
+
+#include "messages/link_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <cstring>
+
+namespace troupe {
+namespace {
+
+using std::chrono::nanoseconds;
+
+origin example_origin(uint32_t replica) {
+  return {.replica = replica,
+          .examples = 32,
+          .local_step = 7,
+          .iteration = 9,
+          .compute = nanoseconds(1'000'000),
+          .waited = nanoseconds(2'000),
+          .loss = 0.5};
+}
+
+template <class T>
+void add(std::vector<message_example>& examples, const msg<T>& message) {
+  examples.push_back({body_name(body_of<T>.which), flatten(frame(message).value())});
+}
+
+void add_replica_messages(std::vector<message_example>& examples) {
+  auto value = make_payload<float>(0, {2, 2}, {1, 2, 3, 4});
+  add(examples, make_read_variable());
+  add(examples, make_variable_snapshot(5, value));
+  add(examples, make_push_gradient(example_origin(2), make_slices()));
+  add(examples, make_push_reply(verdict::stale, 8));
+  add(examples, make_take_token(2, 7));
+  add(examples, make_token(8));
+  add(examples, make_farewell(2, errc::user_code, "division by zero"));
+}
+
+void add_chief_messages(std::vector<message_example>& examples) {
+  auto accepted = arrival{example_origin(1), nanoseconds(5'000'000), 7};
+  auto stale = arrival{example_origin(2), nanoseconds(6'000'000), 8};
+  auto dense = make_payload<float>(0, {3}, {1, 2, 3});
+  auto pushes = std::vector{make_push_gradient(example_origin(2), make_slices()),
+                            make_push_gradient(example_origin(1), dense)};
+  uint32_t waiting[] = {3, 1};
+  add(examples, make_take_gradient(3));
+  add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
+  add(examples, make_apply_update(7, 2, pushes));
+  add(examples, make_update_applied(6, 7));
+  add(examples, make_set_step(100));
+  add(examples, make_cancel_step(8));
+  add(examples, make_put_tokens(8, 4));
+  add(examples, make_read_queue_status());
+  add(examples, make_queue_status(2, waiting, 8));
+  add(examples, make_join_job(2));
+  add(examples, make_close_tokens());
+  add(examples, make_stop_job("interrupted"));
+}
+
+std::vector<message_example> make_examples() {
+  std::vector<message_example> examples;
+  add(examples, make_unimplemented(40));
+  add(examples, make_abort(errc::malformed, "frame of 7 bytes"));
+  add_replica_messages(examples);
+  add_chief_messages(examples);
+  return examples;
+}
+
+template <class... Bodies>
+std::string print_one_of(const any_msg& message) {
+  std::string text;
+  auto print_if = [&]<class T>(const expected<msg<T>>& body) {
+    if (body) text = kj::str(body->reader()).cStr();
+  };
+  (print_if(message.as<Bodies>()), ...);
+  return text;
+}
+
+} // namespace
+
+const std::vector<message_example>& message_examples() {
+  static const auto examples = make_examples();
+  return examples;
+}
+
+indexed_slices_payload make_slices() {
+  return {
+    make_payload<int64_t>(5, {2}, {3, 1}), make_payload<float>(0, {2, 2}, {1, 2, 3, 4}), {4, 2}};
+}
+
+std::string print(const any_msg& message) {
+  return print_one_of<wire::Unimplemented, wire::Abort, wire::ReadVariable, wire::VariableSnapshot,
+                      wire::PushGradient, wire::PushReply, wire::TakeToken, wire::Token,
+                      wire::Farewell, wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate,
+                      wire::UpdateApplied, wire::SetStep, wire::CancelStep, wire::PutTokens,
+                      wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob, wire::CloseTokens,
+                      wire::StopJob>(message);
+}
+
+received_bytes receive(std::span<const std::byte> frame, size_t offset) {
+  auto words = (frame.size() + offset + 7) / 8;
+  auto buffer = std::make_shared<std::vector<uint64_t>>(words + 1);
+  auto bytes = std::as_writable_bytes(std::span(*buffer)).subspan(offset, frame.size());
+  std::copy(frame.begin(), frame.end(), bytes.begin());
+  return {bytes, std::move(buffer)};
+}
+
+} // namespace troupe

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every message arrives as it was sent: each is built, framed, decoded and compared field by field.
+#include "messages/limits.hpp"
+#include "messages/link_message.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/doctest.hpp"
+#include "tests/messages/examples.hpp"
+
+#include <capnp/schema.h>
+
+#include <cmath>
+#include <cstring>
+
+using namespace troupe;
+using std::chrono::nanoseconds;
+
+namespace {
+
+std::string_view text_of(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
+std::vector<float> floats_of(const tensor_payload& tensor) {
+  std::vector<float> values(tensor.bytes / sizeof(float));
+  std::memcpy(values.data(), tensor.data, tensor.bytes);
+  return values;
+}
+
+} // namespace
+
+TEST_SUITE("messages/training_message") {
+  TEST_CASE("there is an example of every message that the envelope lists, in its order") {
+    auto bodies = capnp::Schema::from<wire::Envelope>().getUnionFields();
+    REQUIRE(message_examples().size() == bodies.size());
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      std::string_view name = bodies[static_cast<capnp::uint>(i)].getProto().getName().cStr();
+      CHECK(message_examples()[i].name == name);
+    }
+  }
+
+  TEST_CASE("every example arrives and prints") {
+    for (const auto& example : message_examples()) {
+      CAPTURE(example.name);
+      auto received = decode_any(receive(example.frame));
+      REQUIRE(received);
+      CHECK(body_name(received->which()) == example.name);
+      CHECK(print(*received).size() >= 2);
+    }
+  }
+
+  TEST_CASE("an empty message has the defaults of its fields") {
+    msg<wire::PushGradient> empty;
+    CHECK(empty.is_empty());
+    CHECK(empty.reader().getOrigin().getLocalStep() == 0);
+    CHECK(std::isnan(empty.reader().getOrigin().getLoss()));
+    CHECK(empty.reader().getGradient().isNone());
+  }
+
+  TEST_CASE("a copy is the same message, an equal one is not") {
+    auto token = make_token(3);
+    auto copy = token;
+    CHECK(copy == token);
+    CHECK(make_token(3) != token);
+  }
+
+  TEST_CASE("a push keeps its origin and its dense gradient") {
+    origin from{.replica = 2,
+                .examples = 32,
+                .local_step = 7,
+                .iteration = 9,
+                .compute = nanoseconds(11),
+                .waited = nanoseconds(13),
+                .loss = 0};
+    auto push
+      = send_and_receive(make_push_gradient(from, make_payload<float>(0, {2, 2}, {1, 2, 3, 4})));
+    auto got = read_origin(push.reader().getOrigin());
+    CHECK(got.replica == 2);
+    CHECK(got.examples == 32);
+    CHECK(got.local_step == 7);
+    CHECK(got.iteration == 9);
+    CHECK(got.compute == nanoseconds(11));
+    CHECK(got.waited == nanoseconds(13));
+    CHECK(got.loss == 0);
+    auto gradient = read_gradient(push.reader().getGradient(), push.owner());
+    auto& dense = std::get<tensor_payload>(gradient);
+    CHECK(dense.dtype == 0);
+    CHECK(dense.extents == std::vector<int64_t>{2, 2});
+    CHECK(floats_of(dense) == std::vector<float>{1, 2, 3, 4});
+  }
+
+  TEST_CASE("a push keeps its sparse gradient") {
+    auto push = send_and_receive(make_push_gradient({}, make_slices()));
+    auto gradient = read_gradient(push.reader().getGradient(), push.owner());
+    auto& slices = std::get<indexed_slices_payload>(gradient);
+    CHECK(slices.dense_extents == std::vector<int64_t>{4, 2});
+    CHECK(slices.indices.extents == std::vector<int64_t>{2});
+    CHECK(slices.indices.bytes == 16);
+    CHECK(slices.values.extents == std::vector<int64_t>{2, 2});
+    CHECK(floats_of(slices.values) == std::vector<float>{1, 2, 3, 4});
+  }
+
+  TEST_CASE("a push without a gradient says so") {
+    auto push = send_and_receive(make_push_gradient({}, std::monostate{}));
+    auto gradient = read_gradient(push.reader().getGradient(), push.owner());
+    CHECK(std::holds_alternative<std::monostate>(gradient));
+  }
+
+  TEST_CASE("a loss that nobody reported arrives as NaN") {
+    auto push = send_and_receive(make_push_gradient({}, std::monostate{}));
+    CHECK(std::isnan(read_origin(push.reader().getOrigin()).loss));
+  }
+
+  TEST_CASE("a length of time never arrives negative") {
+    origin backwards{.compute = nanoseconds(-5)};
+    auto push = send_and_receive(make_push_gradient(backwards, std::monostate{}));
+    CHECK(read_origin(push.reader().getOrigin()).compute == nanoseconds(0));
+  }
+
+  TEST_CASE("a snapshot keeps its version and value") {
+    auto snapshot = send_and_receive(make_variable_snapshot(5, make_payload<double>(1, {}, {2.5})));
+    CHECK(snapshot.reader().getVersion() == 5);
+    auto value = read_tensor(snapshot.reader().getValue(), snapshot.owner());
+    CHECK(value.dtype == 1);
+    CHECK(value.extents.empty());
+    CHECK(value.bytes == 8);
+  }
+
+  TEST_CASE("the messages between a replica, an accumulator and the queue keep their fields") {
+    CHECK(send_and_receive(make_read_variable()).reader().totalSize().wordCount == 0);
+    auto reply = send_and_receive(make_push_reply(verdict::stale, 8));
+    CHECK(reply.reader().getVerdict() == wire::Verdict::STALE);
+    CHECK(reply.reader().getAccumulatorStep() == 8);
+    auto take = send_and_receive(make_take_token(2, 7));
+    CHECK(take.reader().getReplica() == 2);
+    CHECK(take.reader().getLocalStep() == 7);
+    CHECK(send_and_receive(make_token(UINT64_MAX)).reader().getStep() == UINT64_MAX);
+    CHECK(send_and_receive(make_join_job(6)).reader().getReplica() == 6);
+    auto farewell = send_and_receive(make_farewell(4, errc::user_code, "it threw"));
+    CHECK(farewell.reader().getReplica() == 4);
+    CHECK(read_errc(farewell.reader().getCode()) == errc::user_code);
+    CHECK(text_of(farewell.reader().getReason()) == "it threw");
+  }
+
+  TEST_CASE("the messages of the chief keep their fields") {
+    CHECK(send_and_receive(make_take_gradient(3)).reader().getRequired() == 3);
+    auto applied = send_and_receive(make_update_applied(6, 5));
+    CHECK(applied.reader().getVersion() == 6);
+    CHECK(applied.reader().getStep() == 5);
+    CHECK(send_and_receive(make_set_step(9)).reader().getStep() == 9);
+    CHECK(send_and_receive(make_cancel_step(10)).reader().getStep() == 10);
+    auto tokens = send_and_receive(make_put_tokens(8, 4));
+    CHECK(tokens.reader().getStep() == 8);
+    CHECK(tokens.reader().getCount() == 4);
+    auto stop = send_and_receive(make_stop_job("interrupted"));
+    CHECK(text_of(stop.reader().getReason()) == "interrupted");
+  }
+
+  TEST_CASE("the queue tells who waits, in the order of asking") {
+    uint32_t waiting[] = {3, 0, 2};
+    auto status = send_and_receive(make_queue_status(0, waiting, 11));
+    CHECK(status.reader().getTokens() == 0);
+    CHECK(status.reader().getNextStep() == 11);
+    std::vector<uint32_t> replicas;
+    for (auto replica : status.reader().getWaiting())
+      replicas.push_back(replica);
+    CHECK(replicas == std::vector<uint32_t>{3, 0, 2});
+  }
+
+  TEST_CASE("the chief learns of every arrival, in order") {
+    std::vector<arrival> accepted;
+    for (uint32_t i = 0; i < 50; ++i)
+      accepted.push_back({{.replica = 49 - i, .local_step = 7}, nanoseconds(i), 7});
+    arrival stale{{.replica = 60, .local_step = 5}, nanoseconds(-1), 7};
+    auto taken = send_and_receive(make_taken_gradient(7, accepted, std::span(&stale, 1)));
+    CHECK(taken.reader().getStep() == 7);
+    REQUIRE(taken.reader().getAccepted().size() == 50);
+    for (uint32_t i = 0; i < 50; ++i) {
+      auto got = read_arrival(taken.reader().getAccepted()[i]);
+      CHECK(got.from.replica == 49 - i);
+      CHECK(got.arrived == nanoseconds(i));
+    }
+    auto got = read_arrival(taken.reader().getStale()[0]);
+    CHECK(got.from.local_step == 5);
+    CHECK(got.arrived == nanoseconds(-1));
+    CHECK(got.accumulator_step == 7);
+  }
+
+  TEST_CASE("an update orders its gradients by replica, then by iteration") {
+    auto push = [](uint32_t replica, uint64_t iteration, float value) {
+      return make_push_gradient({.replica = replica, .iteration = iteration},
+                                make_payload<float>(0, {1}, {value}));
+    };
+    auto pushes = std::vector{push(2, 0, 4), push(0, 5, 2), push(1, 0, 3), push(0, 4, 1)};
+    auto update = send_and_receive(make_apply_update(7, 0, pushes));
+    CHECK(update.reader().getStep() == 7);
+    CHECK(update.reader().getDivisor() == 0);
+    REQUIRE(update.reader().getGradients().size() == 4);
+    for (capnp::uint i = 0; i < 4; ++i) {
+      auto gradient = read_gradient(update.reader().getGradients()[i], update.owner());
+      CHECK(floats_of(std::get<tensor_payload>(gradient))[0] == static_cast<float>(i + 1));
+    }
+  }
+
+  TEST_CASE("the messages of links keep their fields") {
+    CHECK(send_and_receive(make_unimplemented(40)).reader().getBody() == 40);
+    auto abort = send_and_receive(make_abort(errc::malformed, "bad frame"));
+    CHECK(read_errc(abort.reader().getCode()) == errc::malformed);
+    CHECK(text_of(abort.reader().getReason()) == "bad frame");
+  }
+
+  TEST_CASE("a reason that is too long is cut between two characters") {
+    auto reason = std::string(limits::text_bytes_max - 1, 'x') + "\xC3\xA9 and more";
+    auto farewell = send_and_receive(make_farewell(0, errc::none, reason));
+    CHECK(text_of(farewell.reader().getReason()) == std::string(limits::text_bytes_max - 1, 'x'));
+    CHECK(text_of(make_farewell(0, errc::none, {}).reader().getReason()).empty());
+  }
+}
