@@ -24,8 +24,8 @@ struct elements {
   elements(const void* first, dtype element_type, size_t element_count)
     : data(first), type(element_type), count(element_count) {}
 
-  template <class T>
-  elements(std::span<T> values)
+  template <class T, size_t extent>
+  elements(std::span<T, extent> values)
     : data(values.data()), type(dtype_of<std::remove_const_t<T>>), count(values.size()) {}
 
   /// @pre The tensor is contiguous.
@@ -50,8 +50,8 @@ struct mutable_elements {
 
   mutable_elements() = default;
 
-  template <class T>
-  mutable_elements(std::span<T> values)
+  template <class T, size_t extent>
+  mutable_elements(std::span<T, extent> values)
     : data(values.data()), type(dtype_of<T>), count(values.size()) {}
 
   /// @pre The tensor is contiguous and not read-only.

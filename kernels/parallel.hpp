@@ -13,6 +13,9 @@ namespace detail {
 void run_chunks(const context& on, size_t count, const void* body,
                 void (*call)(const void* body, size_t begin, size_t end));
 
+double sum_of_chunks(size_t count, const void* body,
+                     double (*call)(const void* body, size_t begin, size_t end));
+
 } // namespace detail
 
 /// Calls `body(begin, end)` for chunks that cover [0, count), on the cores of oneTBB's current
@@ -23,6 +26,15 @@ template <class Body>
 void parallel_chunks(const context& on, size_t count, const Body& body) {
   detail::run_chunks(on, count, &body, [](const void* what, size_t begin, size_t end) {
     (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+/// The sum of `body(begin, end)` over chunks that cover [0, count), shared between cores like
+/// `parallel_chunks`. Chunks and order of additions depend on `count` alone, not even on a context.
+template <class Body>
+[[nodiscard]] double parallel_sum(size_t count, const Body& body) {
+  return detail::sum_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(what))(begin, end);
   });
 }
 

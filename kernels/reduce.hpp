@@ -4,20 +4,12 @@
 
 #include "kernels/context.hpp"
 #include "kernels/elements.hpp"
+#include "kernels/gradient_sum.hpp"
 
 #include <cstddef>
 #include <span>
 
 namespace troupe {
-
-/// The gradients of one variable, and how they become one: added up in the order of `sources`, each
-/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T.
-/// Shape: sources  k x [n], k >= 1; f32, f16 or bf16, and f64 if T is f64
-struct gradient_sum {
-  std::span<const elements> sources;
-  double divisor = 1; ///< The number of gradients, for their mean.
-  double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
-};
 
 namespace reference {
 

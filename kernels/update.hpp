@@ -24,6 +24,20 @@ template <class T>
   return {values, values};
 }
 
+/// Asserts that the arguments of an update fit together.
+template <class T>
+void check(const update_rule& rule, const gradient_sum& gradient, const replaced<T>& variable,
+           std::span<const replaced<T>> slots) {
+  size_t count = variable.after.size();
+  check<T>(gradient, count);
+  TROUPE_ASSERT(variable.before.size() == count, variable.before.size(), count);
+  TROUPE_ASSERT(slots.size() == slot_count(rule), slots.size(), slot_count(rule));
+  for (const auto& slot : slots) {
+    TROUPE_ASSERT(slot.before.size() == count, slot.before.size(), count);
+    TROUPE_ASSERT(slot.after.size() == count, slot.after.size(), count);
+  }
+}
+
 namespace reference {
 
 /// Summing the gradients as they come, then applying the sum, moves about 3k arrays through memory.

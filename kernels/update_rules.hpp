@@ -10,7 +10,8 @@
 #include <cstdint>
 #include <variant>
 
-namespace troupe {
+/// The rules; the optimizers that a user names are in `strategies/`.
+namespace troupe::rules {
 
 // A rule is a struct of its settings with
 //   slot_count     the arrays of the variable's size that the optimizer keeps beside it,
@@ -121,8 +122,12 @@ struct adam {
   };
 };
 
+} // namespace troupe::rules
+
+namespace troupe {
+
 /// Any optimizer's rule.
-using update_rule = std::variant<sgd, momentum, adam>;
+using update_rule = std::variant<rules::sgd, rules::momentum, rules::adam>;
 
 /// Arrays of the variable's size that the rule keeps beside it.
 [[nodiscard]] constexpr size_t slot_count(const update_rule& rule) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// k gradients that become one: what every pass over gradients reads.
+#pragma once
+
+#include "kernels/elements.hpp"
+#include "messages/assert.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace troupe {
+
+/// The gradients of one variable, and how they become one: added up in the order of `sources`, each
+/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T.
+/// Shape: sources  k x [n], k >= 1; f32, f16 or bf16, and f64 if T is f64
+struct gradient_sum {
+  std::span<const elements> sources;
+  double divisor = 1; ///< The number of gradients, for their mean.
+  double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
+};
+
+/// True if every number of type `from` is also one of type `to`, both floating.
+[[nodiscard]] constexpr bool widens_to(dtype from, dtype to) {
+  return is_floating(from) && is_floating(to)
+         && (from == to || element_bytes(from) < element_bytes(to));
+}
+
+/// Asserts what `gradient_sum` demands, for T and n elements.
+template <class T>
+void check(const gradient_sum& gradient, size_t count) {
+  TROUPE_ASSERT(!gradient.sources.empty());
+  for (const auto& source : gradient.sources) {
+    TROUPE_ASSERT(source.count == count, source.count, count);
+    TROUPE_ASSERT(widens_to(source.type, dtype_of<T>), to_string(source.type));
+  }
+}
+
+namespace reference {
+
+/// Element i of the array that `gradient` describes.
+template <class T>
+[[nodiscard]] T combined(const gradient_sum& gradient, size_t i) {
+  auto element = [i](const elements& source) {
+    T value{};
+    visit_floating(source.type,
+                   [&](auto zero) { value = widen<T>(source.as<decltype(zero)>()[i]); });
+    return value;
+  };
+  T sum = element(gradient.sources[0]);
+  for (const auto& source : gradient.sources.subspan(1))
+    sum += element(source);
+  return sum / static_cast<T>(gradient.divisor) * static_cast<T>(gradient.scale);
+}
+
+} // namespace reference
+
+namespace cpu {
+
+/// Elements that a pass over gradients works on at a time. Few enough that the sum of a block stays
+/// in the innermost cache and that the streams take turns quickly, which keeps the processor's
+/// prefetchers on all of them; many enough that the loops around a block cost nothing.
+inline constexpr size_t block_elements = 512;
+
+/// The sum of elements [begin, begin + count) of the sources, not yet divided and scaled.
+/// @pre `out` holds `count` elements and is disjoint from all sources but the first's block.
+template <class T>
+void sum_block(const gradient_sum& gradient, size_t begin, size_t count, T* out);
+
+} // namespace cpu
+
+} // namespace troupe

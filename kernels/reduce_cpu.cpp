@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and norms on vectors and all cores, in an order that depends on sizes alone.
+#include "kernels/parallel.hpp"
+#include "kernels/reduce.hpp"
+#include "kernels/vector_math.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+namespace troupe::cpu {
+
+namespace {
+
+/// Calls `body(offset, count)` for each block of [begin, end).
+template <class Body>
+void for_blocks(size_t begin, size_t end, const Body& body) {
+  for (size_t at = begin; at < end; at += block_elements)
+    body(at, std::min(block_elements, end - at));
+}
+
+/// The sum of function(element) over all elements, in double.
+template <class Function>
+double parallel_sum_of(const elements& values, Function function) {
+  double total = 0;
+  visit_floating(values.type, [&](auto zero) {
+    const auto* data = values.as<decltype(zero)>().data();
+    total = parallel_sum(values.count, [&](size_t begin, size_t end) {
+      double part = 0;
+      vectorised([&] {
+        part = detail::sum_lanes<double>(
+          end - begin, [from = data + begin, function](size_t i) { return function(from[i]); });
+      });
+      return part;
+    });
+  });
+  return total;
+}
+
+/// True if all exponent bits are set: infinity or NaN.
+template <class T>
+bool is_non_finite(T value) {
+  if constexpr (sizeof(T) == 8)
+    return (std::bit_cast<uint64_t>(value) & 0x7ff0000000000000) == 0x7ff0000000000000;
+  else
+    return (std::bit_cast<uint32_t>(widen<float>(value)) & 0x7f800000) == 0x7f800000;
+}
+
+} // namespace
+
+template <class T>
+void reduce(const context& on, const gradient_sum& gradient, std::span<T> out) {
+  check<T>(gradient, out.size());
+  const auto divisor = static_cast<T>(gradient.divisor);
+  const auto scale = static_cast<T>(gradient.scale);
+  parallel_chunks(on, out.size(), [&](size_t begin, size_t end) {
+    for_blocks(begin, end, [&](size_t at, size_t count) {
+      T* block = out.data() + at;
+      sum_block(gradient, at, count, block);
+      vectorised([=] {
+        for (size_t i = 0; i < count; ++i)
+          block[i] = block[i] / divisor * scale;
+      });
+    });
+  });
+}
+
+template <class T>
+void accumulate(const context& on, const elements& source, std::span<T> sum) {
+  const elements sources[] = {{sum.data(), dtype_of<T>, sum.size()}, source};
+  reduce(on, gradient_sum{.sources = sources}, sum);
+}
+
+double sum(const context&, const elements& values) {
+  return parallel_sum_of(values, [](auto value) { return widen<double>(value); });
+}
+
+double squared_norm(const context&, const elements& values) {
+  return parallel_sum_of(values,
+                         [](auto value) { return widen<double>(value) * widen<double>(value); });
+}
+
+template <class T>
+double squared_norm(const context&, const gradient_sum& gradient) {
+  TROUPE_ASSERT(!gradient.sources.empty());
+  check<T>(gradient, gradient.sources[0].count);
+  const auto divisor = static_cast<T>(gradient.divisor);
+  const auto scale = static_cast<T>(gradient.scale);
+  return parallel_sum(gradient.sources[0].count, [&](size_t begin, size_t end) {
+    double part = 0;
+    for_blocks(begin, end, [&](size_t at, size_t count) {
+      alignas(64) T block[block_elements];
+      sum_block(gradient, at, count, block);
+      vectorised([&] {
+        part += detail::sum_lanes<double>(count, [&](size_t i) {
+          auto value = static_cast<double>(block[i] / divisor * scale);
+          return value * value;
+        });
+      });
+    });
+    return part;
+  });
+}
+
+size_t count_non_finite(const context&, const elements& values) {
+  // A double counts exactly to 2^53.
+  return static_cast<size_t>(
+    parallel_sum_of(values, [](auto value) { return is_non_finite(value) ? 1.0 : 0.0; }));
+}
+
+#define TROUPE_INSTANTIATE(T)                                                                      \
+  template void reduce(const context&, const gradient_sum&, std::span<T>);                         \
+  template void accumulate(const context&, const elements&, std::span<T>);                         \
+  template double squared_norm<T>(const context&, const gradient_sum&);
+
+TROUPE_INSTANTIATE(float)
+TROUPE_INSTANTIATE(double)
+
+#undef TROUPE_INSTANTIATE
+
+} // namespace troupe::cpu

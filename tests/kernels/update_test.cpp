@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the fused update computes what the optimizers' papers say, and has the same bits whoever
+// computes it. Method: rules against their formulas in double; twins over sizes, sources and fills.
+#include "kernels/update.hpp"
+#include "tests/kernels/arrays.hpp"
+
+#include <tbb/global_control.h>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const reference::context plain;
+const cpu::context fast{.grain_elements = 4096};
+
+const update_rule rules_to_test[] = {
+  rules::sgd{.learning_rate = 0.1},
+  rules::sgd{.learning_rate = 0.1, .weight_decay = 0.01},
+  rules::momentum{.learning_rate = 0.1, .decay = 0.9},
+  rules::momentum{.learning_rate = 0.1, .decay = 0.9, .nesterov = true, .weight_decay = 0.01},
+  rules::adam{.step = 1},
+  rules::adam{.learning_rate = 0.01, .step = 1000},
+};
+
+template <class T>
+using array_maker = guarded<T> (*)(size_t count, uint64_t seed);
+
+/// A variable, its slots and k gradients.
+template <class T>
+struct job {
+  guarded<T> value;
+  std::vector<guarded<T>> slots;
+  std::vector<guarded<float>> gradients;
+  std::vector<elements> sources;
+
+  job(size_t count, size_t slot_total, size_t k, bool with_extremes) {
+    auto make = with_extremes ? array_maker<T>{extreme<T>} : array_maker<T>{normal<T>};
+    auto make_gradient
+      = with_extremes ? array_maker<float>{extreme<float>} : array_maker<float>{normal<float>};
+    value = make(count, 1);
+    for (size_t i = 0; i < slot_total; ++i) {
+      slots.push_back(make(count, 10 + i));
+      for (auto& element : slots.back().span())
+        element = std::abs(element); // Adam's second slot is never negative
+    }
+    for (size_t i = 0; i < k; ++i)
+      gradients.push_back(make_gradient(count, 20 + i));
+    for (auto& gradient : gradients)
+      sources.emplace_back(gradient.view());
+  }
+
+  [[nodiscard]] gradient_sum mean() const {
+    return {sources, static_cast<double>(sources.size()), 1};
+  }
+
+  [[nodiscard]] std::vector<replaced<T>> slots_in_place() {
+    std::vector<replaced<T>> result;
+    for (auto& slot : slots)
+      result.push_back(in_place(slot.span()));
+    return result;
+  }
+
+  bool same_state(job& other) {
+    for (size_t i = 0; i < slots.size(); ++i)
+      if (!same_bits(slots[i], other.slots[i])) return false;
+    return same_bits(value, other.value);
+  }
+};
+
+/// One f64 element after one update in place: {value, slots...}.
+std::vector<double> one_step(const update_rule& rule, double value, double gradient,
+                             std::vector<double> slots) {
+  const elements sources[] = {std::span<const double>{&gradient, 1}};
+  std::vector<replaced<double>> places;
+  for (auto& slot : slots)
+    places.push_back(in_place(std::span{&slot, 1}));
+  cpu::update<double>(fast, rule, {sources, 1, 1}, in_place(std::span{&value, 1}), places);
+  slots.insert(slots.begin(), value);
+  return slots;
+}
+
+} // namespace
+
+TEST_SUITE("kernels/update") {
+  TEST_CASE("gradient descent goes down the gradient") {
+    auto state = one_step(rules::sgd{.learning_rate = 0.5}, 3, 2, {});
+    CHECK(state[0] == 2);
+    state = one_step(rules::sgd{.learning_rate = 0.5, .weight_decay = 0.25}, 4, 2, {});
+    CHECK(state[0] == 2.5);
+  }
+
+  TEST_CASE("momentum keeps a velocity, and Nesterov looks one step ahead") {
+    auto state = one_step(rules::momentum{.learning_rate = 0.5, .decay = 0.5}, 3, 2, {8});
+    CHECK(state[1] == 6);
+    CHECK(state[0] == 0);
+    state
+      = one_step(rules::momentum{.learning_rate = 0.5, .decay = 0.5, .nesterov = true}, 3, 2, {8});
+    CHECK(state[1] == 6);
+    CHECK(state[0] == 0.5);
+  }
+
+  TEST_CASE("Adam follows algorithm 1 of its paper") {
+    // m and v with bias correction as in the algorithm; epsilon-hat is epsilon * sqrt(1 - beta2^t).
+    double m = 0, v = 0, theta = 0.7;
+    std::vector<double> state = {0.7, 0, 0};
+    for (uint64_t t = 1; t <= 50; ++t) {
+      double gradient = std::sin(static_cast<double>(t)) + 0.2;
+      m = 0.9 * m + 0.1 * gradient;
+      v = 0.999 * v + 0.001 * gradient * gradient;
+      double m_hat = m / (1 - std::pow(0.9, t)), v_hat = v / (1 - std::pow(0.999, t));
+      double epsilon = 1e-3 / std::sqrt(1 - std::pow(0.999, t));
+      theta -= 0.01 * m_hat / (std::sqrt(v_hat) + epsilon);
+      state = one_step(rules::adam{.learning_rate = 0.01, .epsilon = 1e-3, .step = t}, state[0],
+                       gradient, {state[1], state[2]});
+      CHECK(state[0] == doctest::Approx(theta).epsilon(1e-12));
+      CHECK(state[1] == doctest::Approx(m).epsilon(1e-12));
+      CHECK(state[2] == doctest::Approx(v).epsilon(1e-12));
+    }
+  }
+
+  TEST_CASE_TEMPLATE("both twins leave the same bits, whatever the size, rule and fill", T, float,
+                     double) {
+    for (const auto& rule : rules_to_test)
+      for (bool with_extremes : {false, true})
+        for (auto count : sizes)
+          for (size_t k : {1, 2, 5}) {
+            CAPTURE(rule.index());
+            CAPTURE(count);
+            CAPTURE(k);
+            job<T> expected{count, slot_count(rule), k, with_extremes};
+            auto got = job<T>{count, slot_count(rule), k, with_extremes};
+            reference::update<T>(plain, rule, expected.mean(), in_place(expected.value.span()),
+                                 expected.slots_in_place());
+            cpu::update<T>(fast, rule, got.mean(), in_place(got.value.span()),
+                           got.slots_in_place());
+            CHECK(expected.same_state(got));
+          }
+  }
+
+  TEST_CASE("a new version beside the old one has the bits that replacing it would give") {
+    // The last size is over the limit from which on the new version is written past the caches.
+    for (size_t count : {size_t{33}, size_t{16385}, size_t{3} << 20}) {
+      const update_rule rule = rules::adam{};
+      job<float> expected{count, 2, 3, false}, got{count, 2, 3, false};
+      auto old = got.value;
+      auto block = cpu_pool().allocate(count * sizeof(float) + 64);
+      std::span<float> after{reinterpret_cast<float*>(block.get()), count};
+      after.data()[count] = 42;
+      std::vector<guarded<float>> new_slots(2, guarded<float>{count});
+      const replaced<float> slots[]
+        = {{got.slots[0].view(), new_slots[0].span()}, {got.slots[1].view(), new_slots[1].span()}};
+      cpu::update<float>(fast, rule, got.mean(), {got.value.view(), after}, slots);
+      cpu::update<float>(fast, rule, expected.mean(), in_place(expected.value.span()),
+                         expected.slots_in_place());
+      CHECK(first_difference<float>(after, expected.value.span()) == count);
+      CHECK(same_bits(new_slots[0], expected.slots[0]));
+      CHECK(same_bits(new_slots[1], expected.slots[1]));
+      CHECK(same_bits(old, got.value));
+      CHECK(after.data()[count] == 42);
+    }
+  }
+
+  TEST_CASE("the bits are the same for any number of threads and any grain") {
+    const update_rule rule = rules::momentum{};
+    job<float> expected{100003, 1, 4, false};
+    reference::update<float>(plain, rule, expected.mean(), in_place(expected.value.span()),
+                             expected.slots_in_place());
+    for (size_t threads : {1, 2, 3, 8})
+      for (size_t grain : {1, 777, 16384}) {
+        tbb::global_control limit{tbb::global_control::max_allowed_parallelism, threads};
+        job<float> got{100003, 1, 4, false};
+        cpu::update<float>({.grain_elements = grain}, rule, got.mean(), in_place(got.value.span()),
+                           got.slots_in_place());
+        CHECK(expected.same_state(got));
+      }
+  }
+
+  TEST_CASE("accumulating as gradients come, then applying the mean, gives the same bits") {
+    for (size_t k : {2, 8}) {
+      const update_rule rule = rules::momentum{};
+      job<float> fused{1009, 1, k, false}, unfused{1009, 1, k, false};
+      cpu::update<float>(fast, rule, fused.mean(), in_place(fused.value.span()),
+                         fused.slots_in_place());
+      auto sum = unfused.gradients[0];
+      for (size_t i = 1; i < k; ++i)
+        cpu::accumulate<float>(fast, unfused.sources[i], sum.span());
+      const elements sources[] = {sum.view()};
+      cpu::update<float>(fast, rule, {sources, static_cast<double>(k), 1},
+                         in_place(unfused.value.span()), unfused.slots_in_place());
+      CHECK(fused.same_state(unfused));
+    }
+  }
+
+  TEST_CASE("settings that cannot work are refused by name") {
+    auto refusal = [](const update_rule& rule) {
+      auto result = validate(rule);
+      return result ? std::string{"accepted"} : result.error().message;
+    };
+    for (const auto& rule : rules_to_test)
+      CHECK(refusal(rule) == "accepted");
+    CHECK(refusal(rules::sgd{.learning_rate = -1}).find("learning_rate is -1") == 0);
+    CHECK(refusal(rules::sgd{.learning_rate = NAN}).find("learning_rate") == 0);
+    CHECK(refusal(rules::sgd{.weight_decay = -1}).find("weight_decay") == 0);
+    CHECK(refusal(rules::momentum{.decay = 1}).find("momentum") == 0);
+    CHECK(refusal(rules::adam{.beta1 = -0.1}).find("beta1") == 0);
+    CHECK(refusal(rules::adam{.beta2 = 1}).find("beta2") == 0);
+    CHECK(refusal(rules::adam{.epsilon = -1}).find("epsilon") == 0);
+    CHECK(refusal(rules::adam{.step = 0}).find("step") == 0);
+  }
+}
