@@ -36,8 +36,9 @@ caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
   auto required = request.reader().getRequired();
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
+  auto asker = self->current_sender(); // the promise takes the sender out of the message
   auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
-  self->state.takes.push_back({required, self->current_sender(), promise});
+  self->state.takes.push_back({required, asker, promise});
   serve(self);
   return promise;
 }

@@ -8,6 +8,10 @@
 
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/error.hpp>
+#include <caf/make_message.hpp> // caf/result.hpp uses it without including it
+#include <caf/result.hpp>
+
+#include <utility>
 
 // A msg<T> travels between actors of one process as it is; between nodes the link sends its frame,
 // so CAF never serialises one.
@@ -21,6 +25,13 @@ namespace troupe {
 
 /// Our error in CAF's clothes: what a request handler answers with.
 [[nodiscard]] caf::error to_caf(const error& reason);
+
+/// What a request handler returns for a result of ours.
+template <class T>
+[[nodiscard]] caf::result<T> to_result(expected<T> value) {
+  if (!value) return to_caf(value.error());
+  return std::move(*value);
+}
 
 /// The way back. CAF's own errors become `unavailable` where a receiver is gone, else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);

@@ -24,7 +24,10 @@ namespace troupe {
 using variable_owner_actor = caf::typed_actor<
   // The variable as it is now; the memory is shared, and never changes while somebody holds it.
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
-  // One pass over gradients, variable and slots. Errors: invalid_argument.
+  // What an update does from now on. Errors: not_found, invalid_argument.
+  caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
+  // One pass over gradients, variable and slots. Errors: failed_precondition,
+  // invalid_argument.
   caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>>;
 
 /// Collects the gradients of one variable by reference until a step has enough of them.

@@ -33,12 +33,14 @@ task<void> live(self_pointer self) {
   } catch (...) {
     reason = reason_of(std::current_exception());
   }
-  self->send(config.chief, make_farewell(config.index, reason.code, reason.message));
+  if (config.chief)
+    self->send(config.chief, make_farewell(config.index, reason.code, reason.message));
   self->quit();
 }
 
 void begin(self_pointer self) {
-  self->send(self->state.config.chief, make_join_job(self->state.config.index));
+  if (self->state.config.chief)
+    self->send(self->state.config.chief, make_join_job(self->state.config.index));
   self->state.life = live(self);
   self->state.life.start();
 }

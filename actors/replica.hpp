@@ -16,7 +16,7 @@ namespace troupe {
 /// What a replica runs, and for whom.
 struct replica_config {
   uint32_t index = 0;
-  chief_actor chief;              ///< Told when the replica joins and leaves.
+  chief_actor chief;              ///< Told when the replica joins and leaves; null: nobody is.
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the

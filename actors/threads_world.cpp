@@ -43,6 +43,8 @@ public:
 
   void submit(std::function<void()> work) override { arena_.enqueue(std::move(work)); }
 
+  void call(std::function<void()> action) override { action(); }
+
   expected<void> run_until(std::future<void>& done) override {
     done.wait();
     return {};

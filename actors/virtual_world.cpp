@@ -8,7 +8,11 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
+#include <atomic>
 #include <chrono>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -39,9 +43,17 @@ public:
 
   void submit(std::function<void()> work) override { work(); }
 
+  void call(std::function<void()> action) override {
+    std::lock_guard guard{calls_mutex_};
+    calls_.push_back(std::move(action));
+    has_calls_ = true;
+  }
+
   expected<void> run_until(std::future<void>& done) override {
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
-      if (scheduler_.has_job())
+      if (has_calls_)
+        run_calls();
+      else if (scheduler_.has_job())
         run_one_job();
       else if (!let_time_pass())
         return fail(errc::stalled,
@@ -51,6 +63,17 @@ public:
   }
 
 private:
+  void run_calls() {
+    std::vector<std::function<void()>> calls;
+    {
+      std::lock_guard guard{calls_mutex_};
+      calls.swap(calls_);
+      has_calls_ = false;
+    }
+    for (auto& call : calls)
+      call();
+  }
+
   // All that is due at one moment becomes a job before the first of it runs; which runs first is
   // then drawn from the seed. Messages between one pair of actors stay in order.
   void run_one_job() {
@@ -70,6 +93,10 @@ private:
   caf::scheduler::test_coordinator& scheduler_;
   caf::actor_clock::time_point began_;
   random_stream interleaving_;
+
+  std::mutex calls_mutex_;
+  std::vector<std::function<void()>> calls_;
+  std::atomic<bool> has_calls_ = false;
 };
 
 } // namespace

@@ -37,6 +37,10 @@ void world::submit(std::function<void()> work) {
   implementation_->submit(std::move(work));
 }
 
+void world::call(std::function<void()> action) {
+  implementation_->call(std::move(action));
+}
+
 expected<void> world::run_until(std::future<void>& done) {
   return implementation_->run_until(done);
 }

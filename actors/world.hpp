@@ -55,6 +55,10 @@ public:
   /// Thread: any. @pre `work` throws nothing.
   void submit(std::function<void()> work);
 
+  /// Runs `action` where actors may be spoken to, now or a moment later: how a signal handler's
+  /// thread reaches the actors of a world that has but one thread. Thread: any.
+  void call(std::function<void()> action);
+
   /// Lets the world turn until `done` is ready.
   /// Errors: stalled, if nothing is left that could ever make it ready (virtual world only).
   /// Thread: the one that made the world, and not from inside an actor.
@@ -76,6 +80,7 @@ public:
   virtual caf::actor_system& system() = 0;
   [[nodiscard]] virtual job_time now() const = 0;
   virtual void submit(std::function<void()> work) = 0;
+  virtual void call(std::function<void()> action) = 0;
   virtual expected<void> run_until(std::future<void>& done) = 0;
 
   uint64_t seed = 0;

@@ -83,6 +83,13 @@ template <>
 inline constexpr body_place<wire::StopJob> body_of<wire::StopJob>{wire::Envelope::STOP_JOB,
                                                                   &envelope_builder::initStopJob};
 
+template <>
+inline constexpr body_place<wire::UseOptimizer> body_of<wire::UseOptimizer>{
+  wire::Envelope::USE_OPTIMIZER, &envelope_builder::initUseOptimizer};
+template <>
+inline constexpr body_place<wire::OptimizerInUse> body_of<wire::OptimizerInUse>{
+  wire::Envelope::OPTIMIZER_IN_USE, &envelope_builder::initOptimizerInUse};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

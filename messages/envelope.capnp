@@ -59,5 +59,7 @@ struct Envelope {
     joinJob @19 :Training.JoinJob;
     closeTokens @20 :Training.CloseTokens;
     stopJob @21 :Training.StopJob;
+    useOptimizer @22 :Training.UseOptimizer;
+    optimizerInUse @23 :Training.OptimizerInUse;
   }
 }

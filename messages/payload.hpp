@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -40,6 +42,12 @@ struct origin {
   std::chrono::nanoseconds compute{0};
   std::chrono::nanoseconds waited{0}; ///< For the token that began the computation.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN = not reported.
+};
+
+/// An optimizer by name, and the numbers it is set to; the fields are those of `wire::UseOptimizer`.
+struct optimizer_settings {
+  std::string name;
+  std::vector<std::pair<std::string, double>> settings;
 };
 
 /// One gradient as an accumulator saw it; the fields are those of `wire::Arrival`.

@@ -18,6 +18,7 @@
 # and beside it:
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
+#   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
 #   chief        -> accumulator  SetStep           not answered
 #   chief        -> replica      CancelStep        not answered
 #   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
@@ -227,6 +228,36 @@ struct UpdateApplied {
 
   step @1 :Step;
   # As in `ApplyUpdate`.
+}
+
+struct Setting {
+  # One number that an optimizer is set to.
+
+  name @0 :Text;
+  # As in `troupe/kernels/update_rules.hpp`: "learning_rate", "beta1"; at most 4096 bytes.
+
+  value @1 :Float64;
+}
+
+struct UseOptimizer {
+  # Tells an owner what an update does.  Slots that the optimizer needs begin at 0, unless the variable
+  # has slots of the same optimizer already: those go on, with the new settings.
+
+  name @0 :Text;
+  # "sgd", "momentum" or "adam"; at most 4096 bytes.
+
+  settings @1 :List(Setting);
+  # Those that are not at their defaults, at least.
+}
+
+struct OptimizerInUse {
+  # The owner is ready for updates.
+
+  version @0 :UInt64;
+  # How many updates the variable includes so far.
+
+  slotCount @1 :UInt32;
+  # Arrays of the variable's size that the optimizer keeps beside it.
 }
 
 struct SetStep {

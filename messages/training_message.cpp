@@ -145,6 +145,24 @@ msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step) {
   return std::move(message).finish();
 }
 
+msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {
+  message_builder<wire::UseOptimizer> message;
+  message.body.setName(optimizer.name);
+  auto settings = message.body.initSettings(static_cast<capnp::uint>(optimizer.settings.size()));
+  for (capnp::uint i = 0; i < settings.size(); ++i) {
+    settings[i].setName(optimizer.settings[i].first);
+    settings[i].setValue(optimizer.settings[i].second);
+  }
+  return std::move(message).finish();
+}
+
+msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version, uint32_t slot_count) {
+  message_builder<wire::OptimizerInUse> message;
+  message.body.setVersion(version);
+  message.body.setSlotCount(slot_count);
+  return std::move(message).finish();
+}
+
 msg<wire::SetStep> make_set_step(uint64_t step) {
   message_builder<wire::SetStep> message;
   message.body.setStep(step);
@@ -185,6 +203,13 @@ msg<wire::QueueStatus> make_queue_status(uint32_t tokens, std::span<const uint32
   message.body.setWaiting(kj::arrayPtr(waiting.data(), waiting.size()));
   message.body.setNextStep(next_step);
   return std::move(message).finish();
+}
+
+optimizer_settings read_optimizer(wire::UseOptimizer::Reader from) {
+  optimizer_settings optimizer{from.getName(), {}};
+  for (auto setting : from.getSettings())
+    optimizer.settings.emplace_back(setting.getName(), setting.getValue());
+  return optimizer;
 }
 
 origin read_origin(wire::Origin::Reader from) {

@@ -56,6 +56,13 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 /// An owner has applied an update.
 [[nodiscard]] msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step);
 
+/// A trainer tells an owner what an update does.
+[[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);
+
+/// An owner is ready for updates.
+[[nodiscard]] msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version,
+                                                              uint32_t slot_count);
+
 /// The chief tells an accumulator where a restarted job goes on.
 [[nodiscard]] msg<wire::SetStep> make_set_step(uint64_t step);
 
@@ -84,6 +91,9 @@ make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting, uint64_t n
 [[nodiscard]] constexpr errc read_errc(wire::Errc code) {
   return static_cast<errc>(code);
 }
+
+/// The fields as a plain value.
+[[nodiscard]] optimizer_settings read_optimizer(wire::UseOptimizer::Reader from);
 
 /// The fields as a plain value.
 [[nodiscard]] origin read_origin(wire::Origin::Reader from);

@@ -57,6 +57,8 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_join_job(2));
   add(examples, make_close_tokens());
   add(examples, make_stop_job("interrupted"));
+  add(examples, make_use_optimizer({"adam", {{"learning_rate", 0.001}, {"beta1", 0.9}}}));
+  add(examples, make_optimizer_in_use(6, 2));
 }
 
 std::vector<message_example> make_examples() {
@@ -96,7 +98,7 @@ std::string print(const any_msg& message) {
                       wire::Farewell, wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate,
                       wire::UpdateApplied, wire::SetStep, wire::CancelStep, wire::PutTokens,
                       wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob, wire::CloseTokens,
-                      wire::StopJob>(message);
+                      wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

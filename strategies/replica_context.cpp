@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step function asks its replica for.
+#include "strategies/replica_context.hpp"
+
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+
+namespace troupe {
+
+random_key replica_context::random(std::string_view purpose) const {
+  return {activity_.world().seed(), purpose, place_.replica, iteration_};
+}
+
+task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
+  static const auto read_variable = make_read_variable();
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  requests.reserve(variables.size());
+  for (const auto& variable : variables)
+    requests.emplace_back(variable.owner(), read_variable);
+  auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto snapshots = co_await reading;
+  std::vector<tensor> values;
+  values.reserve(snapshots.size());
+  for (auto& reply : snapshots) {
+    auto snapshot = value_or_throw(std::move(reply));
+    values.push_back(to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner())));
+  }
+  co_return values;
+}
+
+void replica_context::settle(const work_outcome& outcome) {
+  compute_time_ += outcome.elapsed;
+  if (outcome.thrown) std::rethrow_exception(outcome.thrown);
+  if (outcome.cancelled)
+    throw failure{{errc::cancelled, "the step has enough gradients without this one"}};
+}
+
+} // namespace troupe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training from the outside: one call puts the whole cast on stage and waits for the end.
+#pragma once
+
+#include "actors/job_report.hpp"
+#include "actors/recording/records.hpp"
+#include "strategies/replica_context.hpp"
+#include "strategies/strategy.hpp"
+#include "strategies/sync_replicas_optimizer.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One training step, run by every replica again and again: read variables, compute gradients,
+/// `co_await optimizer.apply_gradients(...)`. Each replica runs its own copy.
+using step_function = std::function<task<void>(replica_context&)>;
+
+/// A look at the variables from time to time, beside the training.
+struct evaluation {
+  uint64_t every_steps = 0; ///< 0 = never.
+  /// Computes something from the variables of the job, in their order, on a computing thread.
+  std::function<double(std::span<const tensor>)> evaluate;
+  /// Told of each result, with the global step that the variables had at least.
+  std::function<void(uint64_t step, double value)> on_result;
+};
+
+/// How a job runs.
+struct training_options {
+  uint64_t steps = 1000; ///< Updates to make.
+
+  /// A step that takes longer ends the job and names who is missing.
+  job_time deadline = std::chrono::minutes{10};
+
+  /// Replicas that never come: backups are tried out with them. Indices below the replica count.
+  std::vector<uint32_t> dead_replicas;
+
+  /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
+  std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
+
+  std::function<void(const step_record&)> on_step;    ///< Told of every step, in order.
+  std::function<void(const std::string&)> on_warning; ///< Told what is wrong but can go on.
+  troupe::evaluation evaluation;
+  std::stop_token stop; ///< Ends the job early, and cleanly.
+};
+
+/// Trains all variables of a strategy. Puts the chief, the token queue, an accumulator for each
+/// variable and the replicas on stage, wires them, and waits until the last one has left; there is
+/// nothing to start by hand and nothing to forget.
+///
+/// Thread: the one that made the world.
+/// @returns How the job ended; variables hold what they had been trained to.
+/// Errors: in the report: stalled and deadline_exceeded, naming who is missing; user_code, if a
+/// replica threw and too few were left. Throws `failure` with invalid_argument if the strategy has
+/// no variables, its replica count is not the optimizer's, or `steps` is 0.
+job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                 const step_function& step, const training_options& options);
+
+} // namespace troupe

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a replica talks to during one job.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "strategies/variable.hpp"
+
+#include <vector>
+
+namespace troupe {
+
+/// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
+/// of its own, so two of them in one program never meet.
+struct training_cast {
+  token_queue_actor tokens;
+  std::vector<variable> variables;             ///< What the job trains.
+  std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
+
+  /// The accumulator of a variable. Errors: not_found, naming it, if the job does not train it.
+  [[nodiscard]] expected<accumulator_actor> accumulator_of(const variable& trained) const;
+};
+
+} // namespace troupe
