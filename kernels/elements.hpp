@@ -96,4 +96,18 @@ template <class To, class From>
     return static_cast<To>(value);
 }
 
+/// A value as an element of any floating type, rounded to nearest; from double to 16 bits by way of
+/// float.
+template <class To, class From>
+[[nodiscard]] constexpr To narrow(From value) {
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (std::is_same_v<To, float16>)
+    return to_float16(widen<float>(value));
+  else if constexpr (std::is_same_v<To, bfloat16>)
+    return to_bfloat16(widen<float>(value));
+  else
+    return widen<To>(value);
+}
+
 } // namespace troupe
