@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product of two matrices, either of them transposed on the way.
+#pragma once
+
+#include "kernels/context.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace troupe {
+
+/// What `matmul` computes: c = alpha * op(a) * op(b) + beta * c.
+/// With beta = 0, c is only written: NaN that lay there does not survive.
+struct matmul_form {
+  size_t rows = 0;          ///< Of c and op(a).
+  size_t columns = 0;       ///< Of c and op(b).
+  size_t inner = 0;         ///< Columns of op(a), rows of op(b); 0 gives c = beta * c.
+  bool transpose_a = false; ///< a is stored as [inner, rows] instead of [rows, inner].
+  bool transpose_b = false; ///< b is stored as [columns, inner] instead of [inner, columns].
+  double alpha = 1;
+  double beta = 0;
+};
+
+/// Largest extent that the CPU twin takes: OpenBLAS counts in 32 bits.
+inline constexpr size_t matmul_extent_max = 0x7fffffff;
+
+namespace reference {
+
+/// Shape: a  [rows, inner]     row-major f32 or f64, or its transpose
+///        b  [inner, columns]  likewise
+///        c  [rows, columns]   row-major; aliases neither
+/// Cost: 2 * rows * columns * inner operations.
+/// @pre Every extent is at most `matmul_extent_max`.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, through OpenBLAS. The first call sets OpenBLAS to one thread for the whole
+/// process: replicas are what runs in parallel here, and a product that is always computed by one
+/// thread always adds up in the same order. Another kind of processor may add up in another one.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+} // namespace cpu
+
+} // namespace troupe

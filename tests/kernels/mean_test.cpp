@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: both twins of the mean agree up to the last rounding.
+// Method: both twins over sizes; NaN, nothing, and a small example.
+#include "kernels/mean.hpp"
+#include "tests/kernels/arrays.hpp"
+#include "tests/kernels/closeness.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const reference::context plain;
+const cpu::context fast;
+
+} // namespace
+
+TEST_SUITE("kernels/mean") {
+  // Both add n numbers in f64; only the order differs, and the result is rounded to T.
+  TEST_CASE_TEMPLATE("both twins agree", T, float, double) {
+    for (auto size : sizes) {
+      CAPTURE(size);
+      auto values = normal<T>(size, 1);
+      bound allowed{.relative = roundings<T>(2), .absolute = roundings<double>(6.0 * 100003)};
+      CHECK(
+        is_close(cpu::mean(fast, values.view()), reference::mean(plain, values.view()), allowed));
+    }
+    const T broken[] = {1, std::numeric_limits<T>::quiet_NaN(), 2};
+    CHECK(std::isnan(cpu::mean<T>(fast, broken)));
+    CHECK(std::isnan(cpu::mean<T>(fast, {})));
+    const T few[] = {1, 2, 6};
+    CHECK(cpu::mean<T>(fast, few) == 3);
+  }
+}
