@@ -11,17 +11,6 @@ namespace troupe {
 
 namespace {
 
-std::vector<int64_t> row_major_strides(const shape& extents) {
-  std::vector<int64_t> strides(extents.rank());
-  int64_t stride = 1;
-  for (size_t dim = extents.rank(); dim-- > 0;) {
-    TROUPE_ASSERT(extents[dim] >= 0, to_string(extents));
-    strides[dim] = stride;
-    stride *= std::max<int64_t>(extents[dim], 1);
-  }
-  return strides;
-}
-
 /// What a copy reads: extents, strides and element size of the source.
 struct strided_layout {
   const shape& extents;
@@ -44,6 +33,17 @@ std::byte* gather(std::byte* target, const std::byte* source, const strided_layo
 }
 
 } // namespace
+
+std::vector<int64_t> row_major_strides(const shape& extents) {
+  std::vector<int64_t> strides(extents.rank());
+  int64_t stride = 1;
+  for (size_t dim = extents.rank(); dim-- > 0;) {
+    TROUPE_ASSERT(extents[dim] >= 0, to_string(extents));
+    strides[dim] = stride;
+    stride *= std::max<int64_t>(extents[dim], 1);
+  }
+  return strides;
+}
 
 tensor::tensor(dtype type, shape extents)
   : type_(type), extents_(std::move(extents)), strides_(row_major_strides(extents_)) {

@@ -13,6 +13,9 @@
 
 namespace troupe {
 
+/// Distances in elements between neighbours in each dimension, for elements row by row.
+[[nodiscard]] std::vector<int64_t> row_major_strides(const shape& extents);
+
 /// An n-dimensional array with shared storage: a copy of a tensor is another handle to the same
 /// elements, a view is a handle with other extents. Elements that came with a message are
 /// read-only.

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: views show the elements that they should, share memory when they say so, and copies do not.
+// Method: small tensors of counted numbers.
+#include "kernels/eigen.hpp"
+#include "kernels/tensor.hpp"
+#include "tests/doctest.hpp"
+
+#include <numeric>
+
+using namespace troupe;
+
+namespace {
+
+/// 0, 1, 2, ... in the given shape.
+tensor counted(shape extents) {
+  tensor result{dtype::f32, std::move(extents)};
+  auto values = result.mutable_values<float>();
+  std::iota(values.begin(), values.end(), 0.0F);
+  return result;
+}
+
+bool holds(const tensor& value, std::vector<float> expected) {
+  auto values = value.values<float>();
+  return std::equal(values.begin(), values.end(), expected.begin(), expected.end());
+}
+
+} // namespace
+
+TEST_SUITE("kernels/tensor") {
+  TEST_CASE("a tensor of nothing has no elements") {
+    tensor empty;
+    CHECK(empty.element_count() == 0);
+    CHECK(empty.bytes() == 0);
+    CHECK(empty.is_contiguous());
+    CHECK(empty.values<float>().empty());
+    CHECK(empty.clone().element_count() == 0);
+    CHECK(zeros({3, 0, 2}).element_count() == 0);
+  }
+
+  TEST_CASE("a scalar has rank 0 and one element") {
+    auto scalar = make_tensor({}, {7});
+    CHECK(scalar.rank() == 0);
+    CHECK(scalar.element_count() == 1);
+    CHECK(holds(scalar, {7}));
+    CHECK(holds(scalar.clone(), {7}));
+    CHECK(to_string(scalar.extents()) == "[]");
+  }
+
+  TEST_CASE("shapes print as lists") {
+    CHECK(to_string(shape{3, 4}) == "[3, 4]");
+    CHECK(to_string(shape{0}) == "[0]");
+  }
+
+  TEST_CASE("zeros are zero in every type") {
+    for (size_t i = 0; i < dtype_count; ++i) {
+      auto type = static_cast<dtype>(i);
+      auto value = zeros({3, 5}, type);
+      CHECK(value.bytes() == 15 * element_bytes(type));
+      const auto* bytes = static_cast<const std::byte*>(value.data());
+      CHECK(std::count(bytes, bytes + value.bytes(), std::byte{0}) == 15 * element_bytes(type));
+    }
+  }
+
+  TEST_CASE("a reshaped tensor shares its elements") {
+    auto value = counted({2, 6});
+    auto view = value.reshape({3, 4});
+    view.mutable_values<float>()[5] = 42;
+    CHECK(value.values<float>()[5] == 42);
+    CHECK(view.strides() == std::vector<int64_t>{4, 1});
+    CHECK_FALSE(value.is_unique());
+  }
+
+  TEST_CASE("a slice shows some rows") {
+    auto value = counted({4, 3});
+    CHECK(holds(value.slice(1, 3), {3, 4, 5, 6, 7, 8}));
+    CHECK(holds(value.slice(1, 3).slice(1, 2), {6, 7, 8}));
+    CHECK(value.slice(2, 2).element_count() == 0);
+    CHECK(value.slice(0, 4).extents() == value.extents());
+  }
+
+  TEST_CASE("a transposed tensor is a view until it is made contiguous") {
+    auto value = counted({2, 3});
+    auto view = value.transpose();
+    CHECK(view.extents() == shape{3, 2});
+    CHECK(view.data() == value.data());
+    CHECK_FALSE(view.is_contiguous());
+    auto copy = view.contiguous();
+    CHECK(copy.data() != value.data());
+    CHECK(holds(copy, {0, 3, 1, 4, 2, 5}));
+    CHECK(holds(view.slice(1, 3).clone(), {1, 4, 2, 5}));
+    CHECK(view.transpose().is_contiguous());
+    CHECK(value.contiguous().data() == value.data());
+  }
+
+  TEST_CASE("strides of extents 1 do not matter") {
+    auto value = counted({1, 5});
+    CHECK(value.transpose().is_contiguous());
+    CHECK(holds(value.transpose(), {0, 1, 2, 3, 4}));
+  }
+
+  TEST_CASE("only the last handle to its elements is unique") {
+    auto value = counted({4});
+    CHECK(value.is_unique());
+    auto other = value;
+    CHECK_FALSE(value.is_unique());
+    other = {};
+    CHECK(value.is_unique());
+    CHECK(value.clone().is_unique());
+  }
+
+  TEST_CASE("wrapped elements live as long as a handle to them") {
+    auto memory = std::make_shared<std::vector<float>>(std::vector<float>{1, 2, 3, 4});
+    std::weak_ptr<std::vector<float>> watch = memory;
+    auto* data = memory->data();
+    auto value = tensor::wrap_read_only(data, dtype::f32, {2, 2}, std::move(memory));
+    auto view = value.slice(1, 2);
+    value = {};
+    CHECK(view.read_only());
+    CHECK(holds(view, {3, 4}));
+    CHECK_FALSE(watch.expired());
+    CHECK_FALSE(view.clone().read_only());
+    view = {};
+    CHECK(watch.expired());
+  }
+
+  TEST_CASE("Eigen sees the elements, whatever their strides") {
+    auto value = counted({2, 3});
+    auto matrix = matrix_of<float>(value);
+    CHECK(matrix.rows() == 2);
+    CHECK(matrix(1, 0) == 3);
+    CHECK(matrix_of<float>(value.transpose())(0, 1) == 3);
+    auto rows = counted({3});
+    mutable_vector_of<float>(rows) *= 2;
+    CHECK(holds(rows, {0, 2, 4}));
+    auto product = zeros({2, 2});
+    mutable_matrix_of<float>(product) = matrix * matrix_of<float>(value.transpose());
+    CHECK(holds(product, {5, 14, 14, 50}));
+    auto column = tensor::wrap_strided(value.mutable_data(), dtype::f32, {2}, {3}, value.owner());
+    CHECK(vector_of<float>(column).sum() == 3);
+  }
+}
