@@ -13,7 +13,7 @@ struct body_place {
   typename T::Builder (wire::Envelope::Builder::*init)();
 };
 
-/// One line per message; a type without a line is no message and does not compile in `msg<T>`.
+/// One line per message; a type without a line is no message: it can neither be made nor decoded.
 template <class T>
 inline constexpr body_place<T> body_of = T::is_not_a_message;
 

@@ -39,8 +39,6 @@ public:
   /// The same message, not just an equal one.
   bool operator==(const msg&) const = default;
 
-  static_assert(body_of<T>.init != nullptr);
-
 private:
   std::shared_ptr<const message_storage> storage_;
 };

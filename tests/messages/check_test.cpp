@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors and gradients of a peer keep the rules of tensor.capnp, or the message is refused.
+#include "messages/check.hpp"
+#include "messages/limits.hpp"
+#include "messages/tensor_message.hpp"
+#include "tests/doctest.hpp"
+#include "tests/messages/hostile_frame.hpp"
+
+using namespace troupe;
+
+namespace {
+
+using extents = std::vector<int64_t>;
+
+void set_extents(capnp::List<int64_t>::Builder target, const extents& values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    target.set(static_cast<capnp::uint>(i), values[i]);
+}
+
+void fill_tensor(wire::Tensor::Builder tensor, wire::DType type, const extents& shape,
+                 const std::vector<size_t>& part_bytes) {
+  tensor.setDtype(type);
+  set_extents(tensor.initShape(static_cast<capnp::uint>(shape.size())), shape);
+  auto parts = tensor.initParts(static_cast<capnp::uint>(part_bytes.size()));
+  for (size_t i = 0; i < part_bytes.size(); ++i)
+    parts.init(static_cast<capnp::uint>(i), static_cast<capnp::uint>(part_bytes[i]));
+}
+
+errc judge_tensor(wire::DType type, const extents& shape, const std::vector<size_t>& part_bytes) {
+  return refusal(decode_any(hostile_frame([&](auto envelope) {
+    fill_tensor(envelope.initVariableSnapshot().initValue(), type, shape, part_bytes);
+  })));
+}
+
+/// A sparse gradient that breaks no rule, for each test to break one.
+struct slices_fields {
+  wire::DType index_type = wire::DType::I64;
+  extents index_shape{2};
+  std::vector<int64_t> indices{3, 1};
+  extents value_shape{2, 5};
+  extents dense_shape{4, 5};
+};
+
+void fill_slices(wire::IndexedSlices::Builder slices, const slices_fields& fields) {
+  auto index_bytes = kj::arrayPtr(fields.indices.data(), fields.indices.size()).asBytes();
+  auto indices = slices.initIndices();
+  fill_tensor(indices, fields.index_type, fields.index_shape, {});
+  indices.initParts(1).set(0, index_bytes);
+  size_t value_bytes = 4;
+  for (auto extent : fields.value_shape)
+    value_bytes *= static_cast<size_t>(extent);
+  fill_tensor(slices.initValues(), wire::DType::F32, fields.value_shape, {value_bytes});
+  set_extents(slices.initDenseShape(static_cast<capnp::uint>(fields.dense_shape.size())),
+              fields.dense_shape);
+}
+
+errc judge_slices(const slices_fields& fields) {
+  return refusal(decode_any(hostile_frame([&](auto envelope) {
+    fill_slices(envelope.initPushGradient().initGradient().initSparse(), fields);
+  })));
+}
+
+} // namespace
+
+TEST_SUITE("messages/check") {
+  TEST_CASE("a tensor has the bytes that its shape and type need") {
+    CHECK(judge_tensor(wire::DType::F32, {2, 3}, {24}) == errc::none);
+    CHECK(judge_tensor(wire::DType::F32, {2, 3}, {23}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F64, {2, 3}, {24}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {}, {4}) == errc::none);
+    CHECK(judge_tensor(wire::DType::F32, {}, {}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {0}, {}) == errc::none);
+    CHECK(judge_tensor(wire::DType::F32, {0}, {4}) == errc::malformed);
+  }
+
+  TEST_CASE("extents are not negative and their product does not overflow") {
+    CHECK(judge_tensor(wire::DType::F32, {-1}, {4}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {-2, -2}, {16}) == errc::malformed);
+    auto half = int64_t{1} << 32;
+    CHECK(judge_tensor(wire::DType::F32, {half, half}, {}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {half, half, 0}, {}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {INT64_MAX}, {}) == errc::malformed);
+  }
+
+  TEST_CASE("a tensor has a limited rank and a limited number of parts") {
+    CHECK(judge_tensor(wire::DType::F32, extents(limits::rank_max, 1), {4}) == errc::none);
+    CHECK(judge_tensor(wire::DType::F32, extents(limits::rank_max + 1, 1), {4})
+          == errc::limit_exceeded);
+    CHECK(judge_tensor(wire::DType::F32, {1}, std::vector<size_t>(limits::parts_max + 1, 1))
+          == errc::limit_exceeded);
+  }
+
+  TEST_CASE("only the last part of a tensor is short, and none is empty") {
+    CHECK(judge_tensor(wire::DType::F32, {4}, {8, 8}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {4}, {16, 0}) == errc::malformed);
+    CHECK(judge_tensor(wire::DType::F32, {0}, {0}) == errc::malformed);
+  }
+
+  TEST_CASE("an element type that nobody knows is refused") {
+    CHECK(judge_tensor(static_cast<wire::DType>(6), {1}, {4}) == errc::malformed);
+    CHECK(judge_tensor(static_cast<wire::DType>(256), {1}, {4}) == errc::malformed);
+  }
+
+  TEST_CASE("a sparse gradient has its rows inside the dense shape") {
+    CHECK(judge_slices({}) == errc::none);
+    CHECK(judge_slices({.indices = {0, 3}}) == errc::none);
+    CHECK(judge_slices({.indices = {4, 1}}) == errc::malformed);
+    CHECK(judge_slices({.indices = {3, -1}}) == errc::malformed);
+  }
+
+  TEST_CASE("a sparse gradient has a row number for each row") {
+    CHECK(judge_slices({.index_shape = {1}, .indices = {3}}) == errc::malformed);
+    CHECK(judge_slices({.index_shape = {2, 1}}) == errc::malformed);
+    CHECK(judge_slices({.index_type = wire::DType::F64}) == errc::malformed);
+    CHECK(judge_slices({.value_shape = {}}) == errc::malformed);
+    CHECK(judge_slices({.value_shape = {3, 5}}) == errc::malformed);
+  }
+
+  TEST_CASE("the rows of a sparse gradient fit its dense shape") {
+    CHECK(judge_slices({.dense_shape = {}}) == errc::malformed);
+    CHECK(judge_slices({.dense_shape = {4}}) == errc::malformed);
+    CHECK(judge_slices({.dense_shape = {4, 6}}) == errc::malformed);
+    CHECK(judge_slices({.dense_shape = {4, 5, 1}}) == errc::malformed);
+    CHECK(judge_slices({.dense_shape = {-4, 5}}) == errc::malformed);
+    CHECK(judge_slices({.dense_shape = {INT64_MAX, 5}}) == errc::malformed);
+  }
+
+  TEST_CASE("the gradients of an update are checked one by one") {
+    auto frame = hostile_frame([](auto envelope) {
+      auto gradients = envelope.initApplyUpdate().initGradients(3);
+      fill_slices(gradients[0].initSparse(), {});
+      fill_tensor(gradients[1].initDense(), wire::DType::F32, {2}, {4});
+    });
+    CHECK(refusal(decode_any(frame)) == errc::malformed);
+  }
+
+  TEST_CASE("a gradient of a kind that nobody knows is refused") {
+    auto frame = hostile_frame([](auto envelope) {
+      auto gradient = envelope.initPushGradient().initGradient();
+      auto data = capnp::AnyStruct::Builder(std::move(gradient)).getDataSection();
+      data[0] = 9; // The union's discriminant.
+    });
+    CHECK(refusal(decode_any(frame)) == errc::malformed);
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frames refer to the memory of their message, and any Cap'n Proto tool can read them.
+#include "messages/frame.hpp"
+#include "messages/limits.hpp"
+#include "messages/training_message.hpp"
+#include "tests/doctest.hpp"
+#include "tests/messages/examples.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+using namespace troupe;
+
+namespace {
+
+/// The piece of `frame` that begins at `data`, or an empty span.
+std::span<const std::byte> piece_at(const message_frame& frame, const std::byte* data) {
+  for (auto piece : frame.pieces())
+    if (piece.data() == data) return piece;
+  return {};
+}
+
+/// What `capnp decode` prints for `frame`; the build's environment says where the tool and schema
+/// are.
+std::string decode_with_tool(std::span<const std::byte> frame, const std::string& file) {
+  std::ofstream(file, std::ios::binary)
+    .write(reinterpret_cast<const char*>(frame.data()), static_cast<std::streamsize>(frame.size()));
+  auto command = std::string(std::getenv("TROUPE_CAPNP")) + " decode --short "
+                 + std::getenv("TROUPE_SCHEMA_FOLDER") + "/envelope.capnp Envelope < " + file;
+  auto* output = popen(command.c_str(), "r");
+  REQUIRE(output != nullptr);
+  std::string text;
+  for (int letter = std::fgetc(output); letter != EOF; letter = std::fgetc(output))
+    text += static_cast<char>(letter);
+  CHECK(pclose(output) == 0);
+  std::remove(file.c_str());
+  return text;
+}
+
+} // namespace
+
+TEST_SUITE("messages/frame") {
+  TEST_CASE("a frame has the tensor where the sender holds it") {
+    auto value = make_payload<double>(1, {1000}, std::vector<double>(1000, 0.5));
+    auto framed = frame(make_variable_snapshot(1, value));
+    REQUIRE(framed);
+    CHECK(piece_at(*framed, value.data).size() == 8000);
+  }
+
+  TEST_CASE("a frame neither reads nor sends what lies behind a tensor") {
+    auto memory = make_payload<float>(0, {4}, {1, 2, 3, 99});
+    auto value = memory;
+    value.extents = {3};
+    value.bytes = 12;
+    auto framed = frame(make_variable_snapshot(1, value));
+    REQUIRE(framed);
+    CHECK(piece_at(*framed, value.data).size() == 12);
+    CHECK(framed->pieces().back().size() == 4);
+    CHECK(framed->pieces().back()[0] == std::byte{0});
+    CHECK(framed->bytes() % 8 == 0);
+  }
+
+  TEST_CASE("a frame keeps its message's memory alive") {
+    auto value = make_payload<float>(0, {2}, {1, 2});
+    std::weak_ptr<const void> memory = value.owner;
+    auto framed = frame(make_variable_snapshot(1, std::move(value)));
+    value = {};
+    CHECK(!memory.expired());
+    framed = fail(errc::none, "");
+    CHECK(memory.expired());
+  }
+
+  TEST_CASE("a small message is two pieces: segment table and segment") {
+    auto framed = frame(make_token(8));
+    REQUIRE(framed);
+    CHECK(framed->pieces().size() == 2);
+    CHECK(framed->bytes() == 40);
+  }
+
+  TEST_CASE("a received message goes on as it came") {
+    for (const auto& example : message_examples()) {
+      auto bytes = receive(example.frame);
+      auto begin = bytes.frame.data();
+      if (example.name != "pushGradient") continue;
+      auto push = decode<wire::PushGradient>(std::move(bytes));
+      REQUIRE(push);
+      auto framed = frame(*push);
+      REQUIRE(framed);
+      REQUIRE(framed->pieces().size() == 1);
+      CHECK(framed->pieces()[0].data() == begin);
+      CHECK(flatten(*framed) == example.frame);
+    }
+  }
+
+  TEST_CASE("an empty message has no frame") {
+    auto framed = frame(msg<wire::Token>());
+    REQUIRE(!framed);
+    CHECK(framed.error().code == errc::invalid_argument);
+  }
+
+  TEST_CASE("an update of more tensors than a frame has segments is refused by the sender") {
+    auto push = make_push_gradient({}, make_payload<float>(0, {2}, {1, 2}));
+    auto update = make_apply_update(0, 0, std::vector(limits::segments_max, push));
+    auto framed = frame(update);
+    REQUIRE(!framed);
+    CHECK(framed.error().code == errc::limit_exceeded);
+  }
+
+  TEST_CASE("the capnp tool reads every example") {
+    if (std::getenv("TROUPE_CAPNP") == nullptr) return;
+    for (const auto& example : message_examples()) {
+      CAPTURE(example.name);
+      auto text = decode_with_tool(example.frame, "frame_test.bin");
+      CHECK(text.find("protocol = 1") != std::string::npos);
+      CHECK(text.find(std::string(example.name) + " = ") != std::string::npos);
+    }
+  }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors get into and out of messages without being copied: shown by where they lie.
+#include "messages/limits.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/doctest.hpp"
+#include "tests/messages/examples.hpp"
+
+#include <capnp/message.h>
+
+#include <cstring>
+#include <sys/mman.h>
+#include <thread>
+
+using namespace troupe;
+
+namespace {
+
+/// Zeros that take no memory until they are written, for tensors larger than a test should touch.
+std::shared_ptr<std::byte> map_zeros(size_t bytes) {
+  auto* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  return {static_cast<std::byte*>(memory), [bytes](std::byte* begin) { munmap(begin, bytes); }};
+}
+
+/// An f32 tensor of zeros.
+tensor_payload map_tensor(size_t bytes) {
+  auto memory = map_zeros(bytes);
+  return {0, {static_cast<int64_t>(bytes / 4)}, memory.get(), bytes, memory};
+}
+
+/// `frame` as received, without touching the memory of the elements of `zeros`.
+received_bytes receive_zeros(const message_frame& frame, const tensor_payload& zeros) {
+  auto buffer = map_zeros(frame.bytes());
+  auto* position = buffer.get();
+  for (auto piece : frame.pieces()) {
+    auto is_element = piece.data() >= zeros.data && piece.data() < zeros.data + zeros.bytes;
+    if (!is_element) std::memcpy(position, piece.data(), piece.size());
+    position += piece.size();
+  }
+  return {{buffer.get(), frame.bytes()}, buffer};
+}
+
+const tensor_payload& dense_of(const gradient_payload& gradient) {
+  return std::get<tensor_payload>(gradient);
+}
+
+/// Bytes of the values of all gradients of an update, all of them sparse.
+size_t value_bytes_of(const msg<wire::ApplyUpdate>& update) {
+  size_t bytes = 0;
+  for (auto reader : update.reader().getGradients()) {
+    auto gradient = read_gradient(reader, update.owner());
+    bytes += std::get<indexed_slices_payload>(gradient).values.bytes;
+  }
+  return bytes;
+}
+
+} // namespace
+
+TEST_SUITE("messages/tensor_message") {
+  TEST_CASE("a gradient is read where its sender holds it") {
+    auto value = make_payload<float>(0, {2, 2}, {1, 2, 3, 4});
+    auto push = make_push_gradient({}, value);
+    auto gradient = read_gradient(push.reader().getGradient(), push.owner());
+    CHECK(dense_of(gradient).data == value.data);
+    CHECK(dense_of(gradient).bytes == 16);
+  }
+
+  TEST_CASE("a sparse gradient is read where its sender holds it") {
+    auto slices = make_slices();
+    auto push = make_push_gradient({}, slices);
+    auto gradient = read_gradient(push.reader().getGradient(), push.owner());
+    auto& got = std::get<indexed_slices_payload>(gradient);
+    CHECK(got.indices.data == slices.indices.data);
+    CHECK(got.values.data == slices.values.data);
+  }
+
+  TEST_CASE("an update refers to the gradients where the pushes hold them, and keeps them alive") {
+    auto value = make_payload<float>(0, {2}, {1, 2});
+    std::weak_ptr<const void> memory = value.owner;
+    auto data = value.data;
+    auto pushes = std::vector{make_push_gradient({}, std::move(value))};
+    auto update = make_apply_update(1, 0, pushes);
+    pushes.clear();
+    value = {};
+    CHECK(!memory.expired());
+    auto gradient = read_gradient(update.reader().getGradients()[0], update.owner());
+    CHECK(dense_of(gradient).data == data);
+    update = {};
+    CHECK(!memory.expired());
+    gradient = {};
+    CHECK(memory.expired());
+  }
+
+  TEST_CASE("a received tensor is read in the buffer it came in, which it keeps alive") {
+    auto value = make_payload<float>(0, {3}, {1, 2, 3});
+    auto bytes = receive(flatten(frame(make_variable_snapshot(1, value)).value()));
+    auto frame = bytes.frame;
+    std::weak_ptr<const void> memory = bytes.owner;
+    auto snapshot = decode<wire::VariableSnapshot>(std::move(bytes)).value();
+    auto got = read_tensor(snapshot.reader().getValue(), snapshot.owner());
+    CHECK(got.data > frame.data());
+    CHECK(got.data + got.bytes <= frame.data() + frame.size());
+    CHECK(std::memcmp(got.data, value.data, 12) == 0);
+    snapshot = {};
+    CHECK(!memory.expired());
+    got = {};
+    CHECK(memory.expired());
+  }
+
+  TEST_CASE("a received gradient goes into an update without being copied") {
+    auto push = send_and_receive(make_push_gradient({}, make_slices()));
+    auto update = make_apply_update(1, 0, std::span(&push, 1));
+    auto received = read_gradient(push.reader().getGradient(), push.owner());
+    auto applied = read_gradient(update.reader().getGradients()[0], update.owner());
+    CHECK(std::get<indexed_slices_payload>(applied).values.data
+          == std::get<indexed_slices_payload>(received).values.data);
+  }
+
+  TEST_CASE("elements that do not begin at a whole word are copied") {
+    auto memory = make_payload<float>(0, {4}, {1, 2, 3, 4});
+    tensor_payload tail{0, {3}, memory.data + 4, 12, memory.owner};
+    auto snapshot = make_variable_snapshot(1, tail);
+    CHECK(snapshot.owner()->attachments.empty());
+    auto got = read_tensor(snapshot.reader().getValue(), snapshot.owner());
+    CHECK(got.data != tail.data);
+    CHECK(std::memcmp(got.data, tail.data, 12) == 0);
+  }
+
+  TEST_CASE("a tensor without elements and a scalar travel") {
+    auto empty = send_and_receive(make_variable_snapshot(1, {5, {0, 3}, nullptr, 0, nullptr}));
+    auto got = read_tensor(empty.reader().getValue(), empty.owner());
+    CHECK(got.extents == std::vector<int64_t>{0, 3});
+    CHECK(got.bytes == 0);
+    auto scalar = send_and_receive(make_variable_snapshot(1, make_payload<float>(0, {}, {7})));
+    CHECK(read_tensor(scalar.reader().getValue(), scalar.owner()).bytes == 4);
+  }
+
+  TEST_CASE("a tensor beyond Cap'n Proto's own 64 MiB is read again and again") {
+    auto value = map_tensor(size_t{80} << 20);
+    auto sent = make_variable_snapshot(1, value);
+    auto received = decode<wire::VariableSnapshot>(receive_zeros(frame(sent).value(), value));
+    REQUIRE(received);
+    for (int i = 0; i < 1000; ++i) {
+      CHECK(read_tensor(sent.reader().getValue(), sent.owner()).bytes == value.bytes);
+      CHECK(read_tensor(received->reader().getValue(), received->owner()).bytes == value.bytes);
+    }
+  }
+
+  TEST_CASE("a tensor of several parts is one piece of memory on both sides") {
+    auto value = map_tensor(2 * limits::part_bytes_max + 20);
+    auto sent = make_variable_snapshot(1, value);
+    CHECK(sent.reader().getValue().getParts().size() == 3);
+    CHECK(read_tensor(sent.reader().getValue(), sent.owner()).data == value.data);
+    auto bytes = receive_zeros(frame(sent).value(), value);
+    auto buffer = bytes.frame;
+    auto received = decode<wire::VariableSnapshot>(std::move(bytes));
+    REQUIRE(received);
+    auto got = read_tensor(received->reader().getValue(), received->owner());
+    CHECK(got.bytes == value.bytes);
+    CHECK(got.data > buffer.data());
+    CHECK(got.data + got.bytes <= buffer.data() + buffer.size());
+  }
+
+  TEST_CASE("parts that lie apart are put together") {
+    capnp::MallocMessageBuilder message;
+    auto tensor = message.initRoot<wire::Tensor>();
+    tensor.initShape(1).set(0, 4);
+    auto parts = tensor.initParts(2);
+    capnp::byte bytes[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    parts.set(1, kj::arrayPtr(bytes + 8, 8));
+    parts.set(0, kj::arrayPtr(bytes, 8));
+    auto got = read_tensor(tensor.asReader(), nullptr);
+    REQUIRE(got.bytes == 16);
+    CHECK(std::memcmp(got.data, bytes, 16) == 0);
+    CHECK(got.owner != nullptr);
+  }
+
+  TEST_CASE("many threads read one message") {
+    auto push = send_and_receive(make_push_gradient({.replica = 3}, make_slices()));
+    auto update = make_apply_update(1, 0, std::vector(20, push));
+    std::vector<size_t> sums(4);
+    std::vector<std::thread> threads;
+    for (auto& sum : sums)
+      threads.emplace_back([&sum, update, push] {
+        for (int i = 0; i < 200; ++i)
+          sum += value_bytes_of(update) + push.reader().getOrigin().getReplica();
+      });
+    for (auto& thread : threads)
+      thread.join();
+    CHECK(sums == std::vector<size_t>(4, 200 * (20 * 16 + 3)));
+  }
+}
