@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training job without arithmetic, in virtual time: what would N of n cost?
+#pragma once
+
+#include "actors/job_report.hpp"
+#include "actors/sync_policy.hpp"
+#include "simulation/computing_time.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+/// What to simulate.
+struct scenario {
+  sync_options sync;
+  uint64_t steps = 100;
+  computing_time compute = constant_time(std::chrono::seconds{1});
+  std::vector<uint32_t> dead_replicas; ///< They never start.
+  uint64_t seed = 0;                   ///< Draws the order of events at equal times.
+};
+
+/// What came of it.
+struct scenario_report {
+  std::vector<job_time> step_times; ///< One for each step that was made.
+  uint64_t accepted = 0;            ///< Gradients, over all steps.
+  uint64_t stale = 0;
+  uint64_t cancelled = 0;
+  job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
+
+  /// Mean of `step_times` from the step with this index on, in seconds; NaN if there is none.
+  [[nodiscard]] double mean_step_seconds(size_t first = 0) const;
+
+  /// Dropped over all gradients that came in; 0 if none did.
+  [[nodiscard]] double drop_fraction() const;
+};
+
+/// Runs the scenario with the actors of a real job; only computing is replaced by waiting. Messages
+/// take no time.
+/// Errors: throws `failure` with invalid_argument, as `sync_options::validate`.
+[[nodiscard]] scenario_report simulate(const scenario& scenario);
+
+} // namespace troupe

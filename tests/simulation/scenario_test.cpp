@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the three policies cost what theory says. Method: the cast of a real job in virtual time,
+// held against step patterns and closed forms that are independent of our code.
+#include "actors/failure.hpp"
+#include "simulation/scenario.hpp"
+#include "tests/doctest.hpp"
+
+#include <cmath>
+
+using namespace std::chrono_literals;
+using troupe::scenario;
+using troupe::simulate;
+using troupe::sync_policy;
+
+namespace {
+
+constexpr auto all_policies
+  = {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel};
+
+std::vector<double> first_steps(const troupe::scenario_report& report, size_t count) {
+  std::vector<double> result;
+  for (size_t i = 0; i < std::min(count, report.step_times.size()); ++i)
+    result.push_back(std::chrono::duration<double>(report.step_times[i]).count());
+  return result;
+}
+
+scenario constant(uint32_t needed, uint32_t replicas, sync_policy policy,
+                  std::vector<uint32_t> dead = {}) {
+  return {.sync = {needed, replicas, policy}, .steps = 60, .dead_replicas = std::move(dead)};
+}
+
+std::vector<uint32_t> first_replicas(uint32_t count) {
+  std::vector<uint32_t> result;
+  for (uint32_t i = 0; i < count; ++i)
+    result.push_back(i);
+  return result;
+}
+
+double harmonic(int n) {
+  double sum = 0;
+  for (int i = 1; i <= n; ++i)
+    sum += 1.0 / i;
+  return sum;
+}
+
+} // namespace
+
+TEST_SUITE("simulation/scenario") {
+  TEST_CASE("tensorflow wastes the second round, and only that") {
+    for (uint32_t needed : {50U, 46U}) {
+      auto report = simulate(constant(needed, 50, sync_policy::tensorflow));
+      CHECK(first_steps(report, 6) == std::vector<double>{1, 2, 1, 1, 1, 1});
+    }
+  }
+
+  TEST_CASE("latest_token and cancel waste no round") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      CHECK(first_steps(simulate(constant(46, 50, policy)), 6)
+            == std::vector<double>{1, 1, 1, 1, 1, 1});
+  }
+
+  TEST_CASE("without initial tokens tensorflow wastes no round") {
+    auto tokenless = constant(50, 50, sync_policy::tensorflow);
+    tokenless.sync.initial_tokens = 0;
+    CHECK(first_steps(simulate(tokenless), 4) == std::vector<double>{1, 1, 1, 1});
+  }
+
+  TEST_CASE("one dead replica of 50 costs tensorflow half its speed and the others nothing") {
+    auto report = simulate(constant(49, 50, sync_policy::tensorflow, {7}));
+    CHECK(first_steps(report, 7) == std::vector<double>{1, 2, 2, 1, 2, 1, 2});
+    CHECK(report.mean_step_seconds(2) == doctest::Approx(1.5).epsilon(0.01));
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      CHECK(simulate(constant(49, 50, policy, {7})).mean_step_seconds() == 1);
+  }
+
+  TEST_CASE("four backups spread the cost of a dead replica over five steps") {
+    auto report = simulate(constant(46, 50, sync_policy::tensorflow, {7}));
+    CHECK(first_steps(report, 7) == std::vector<double>{1, 2, 1, 1, 1, 1, 2});
+    CHECK(report.mean_step_seconds(5) == doctest::Approx(1.2).epsilon(0.01));
+  }
+
+  TEST_CASE("with d of b backups dead tensorflow's mean step is 1 + 1 / (floor(b / d) + 1)") {
+    for (uint32_t backups : {1U, 2U, 4U}) {
+      for (uint32_t dead : {1U, 2U, 4U}) {
+        if (dead > backups) continue;
+        auto long_run = constant(100 - backups, 100, sync_policy::tensorflow, first_replicas(dead));
+        long_run.steps = 242;
+        auto expected = 1 + 1.0 / (std::floor(backups / dead) + 1);
+        CHECK(simulate(long_run).mean_step_seconds(2) == doctest::Approx(expected).epsilon(0.02));
+      }
+    }
+  }
+
+  TEST_CASE("as many dead as backups cost latest_token and cancel nothing, one more stalls them") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      CHECK(simulate(constant(96, 100, policy, first_replicas(4))).mean_step_seconds() == 1);
+      auto stalled = simulate(constant(96, 100, policy, first_replicas(5))).job;
+      REQUIRE(stalled.failure);
+      CHECK(stalled.failure->code == troupe::errc::stalled);
+      CHECK(stalled.failure->message.find("needs 96 gradients, 95 of 100 replicas are live")
+            != std::string::npos);
+    }
+  }
+
+  TEST_CASE("more dead than backups slow tensorflow down but do not stall it") {
+    CHECK(
+      simulate(constant(96, 100, sync_policy::tensorflow, first_replicas(5))).mean_step_seconds(2)
+      == doctest::Approx(2));
+    CHECK(
+      simulate(constant(96, 100, sync_policy::tensorflow, first_replicas(90))).mean_step_seconds(2)
+      == doctest::Approx(10).epsilon(0.05));
+  }
+
+  TEST_CASE("cancelling matches the order statistics of exponential times: (H_n - H_(n-N)) mean") {
+    scenario exponential{.sync = {14, 16, sync_policy::cancel},
+                         .steps = 20000,
+                         .compute = troupe::exponential_time(1s, 11)};
+    auto expected = harmonic(16) - harmonic(2); // 1.8807290
+    CHECK(expected == doctest::Approx(1.8807290));
+    // One standard error of the mean of 20,000 steps is 0.0045.
+    CHECK(simulate(exponential).mean_step_seconds(1000)
+          == doctest::Approx(expected).epsilon(0.0096));
+  }
+
+  TEST_CASE("latest_token and tensorflow match the published means for exponential times") {
+    scenario exponential{.sync = {14, 16, sync_policy::latest_token},
+                         .steps = 20000,
+                         .compute = troupe::exponential_time(1s, 5)};
+    CHECK(simulate(exponential).mean_step_seconds(1000)
+          == doctest::Approx(2.1153617).epsilon(0.0096));
+    exponential.sync.policy = sync_policy::tensorflow;
+    auto tensorflow = simulate(exponential);
+    CHECK(tensorflow.mean_step_seconds(1000) == doctest::Approx(1.8982).epsilon(0.0096));
+    CHECK(tensorflow.drop_fraction() == doctest::Approx(2.0 / 16).epsilon(0.001));
+  }
+
+  TEST_CASE("latest_token and cancel make the same steps when every gradient is needed") {
+    scenario all{.sync = {8, 8, sync_policy::latest_token},
+                 .steps = 200,
+                 .compute = troupe::exponential_time(1s, 3)};
+    auto latest = simulate(all);
+    all.sync.policy = sync_policy::cancel;
+    CHECK(latest.step_times == simulate(all).step_times);
+  }
+
+  TEST_CASE("the same seed gives the same run, and the interleaving does not change the pattern") {
+    scenario first{.sync = {3, 4, sync_policy::tensorflow},
+                   .steps = 300,
+                   .compute = troupe::exponential_time(1s, 3),
+                   .seed = 9};
+    CHECK(simulate(first).step_times == simulate(first).step_times);
+    for (uint64_t seed = 0; seed < 8; ++seed) {
+      auto other = constant(49, 50, sync_policy::tensorflow, {7});
+      other.seed = seed;
+      CHECK(first_steps(simulate(other), 5) == std::vector<double>{1, 2, 2, 1, 2});
+    }
+  }
+
+  TEST_CASE("replayed times begin again when they run out") {
+    auto times = troupe::replayed_times({{1s, 3s}, {}});
+    CHECK(times(0, 0) == 1s);
+    CHECK(times(0, 3) == 3s);
+    CHECK(times(1, 5) == 2s);
+  }
+
+  TEST_CASE("refuses counts that no run could satisfy") {
+    for (auto policy : all_policies)
+      CHECK_THROWS_AS(static_cast<void>(simulate(constant(0, 4, policy))), troupe::failure);
+    CHECK_THROWS_AS(static_cast<void>(simulate(constant(5, 4, sync_policy::latest_token))),
+                    troupe::failure);
+  }
+}
