@@ -22,6 +22,11 @@ void count_effort(replica_summary& replica, const contribution& one) {
   replica.lag_max = std::max(replica.lag_max, one.lag);
 }
 
+void count_waste(replica_summary& replica, const contribution& one) {
+  count_effort(replica, one);
+  replica.wasted += one.compute;
+}
+
 // The replicas to list, in order of their numbers; if there are too many, those that lost most.
 std::vector<const replica_line*>
 lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
@@ -71,11 +76,11 @@ void summary::add(const step_record& step) {
   count_accepted(step);
   for (const auto& one : step.stale) {
     ++replicas_[one.replica].stale;
-    count_effort(replicas_[one.replica], one);
+    count_waste(replicas_[one.replica], one);
   }
   for (const auto& one : step.cancelled) {
     ++replicas_[one.replica].cancelled;
-    count_effort(replicas_[one.replica], one);
+    count_waste(replicas_[one.replica], one);
   }
 }
 
@@ -98,6 +103,7 @@ replica_summary summary::total() const {
     sum.cancelled += replica.cancelled;
     sum.lag_max = std::max(sum.lag_max, replica.lag_max);
     sum.compute += replica.compute;
+    sum.wasted += replica.wasted;
     sum.waiting += replica.waiting;
     sum.held_up += replica.held_up;
   }

@@ -18,6 +18,7 @@ struct replica_summary {
   uint64_t cancelled = 0;
   uint64_t lag_max = 0; ///< The most steps that a gradient of it came too late.
   job_time compute{0};  ///< Spent on gradients, used or not.
+  job_time wasted{0};   ///< Of that, on gradients that no update used.
   job_time waiting{0};  ///< Spent waiting for tokens.
   job_time held_up{0};  ///< What the others waited for it, summed, in steps that it completed.
 

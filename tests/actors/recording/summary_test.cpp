@@ -16,9 +16,9 @@ TEST_SUITE("actors/recording/summary") {
     second.stale.clear();
     run.add(second);
     REQUIRE(run.replicas().size() == 4);
-    CHECK(run.replicas().at(1) == replica_summary{2, 0, 0, 0, 200ms, 40ms, 1200ms});
-    CHECK(run.replicas().at(3) == replica_summary{0, 1, 1, 2, 200ms, 40ms, 0ms});
-    CHECK(run.total() == replica_summary{6, 1, 1, 2, 800ms, 160ms, 1200ms});
+    CHECK(run.replicas().at(1) == replica_summary{2, 0, 0, 0, 200ms, 0ms, 40ms, 1200ms});
+    CHECK(run.replicas().at(3) == replica_summary{0, 1, 1, 2, 200ms, 200ms, 40ms, 0ms});
+    CHECK(run.total() == replica_summary{6, 1, 1, 2, 800ms, 200ms, 160ms, 1200ms});
     CHECK(run.drop_fraction() == doctest::Approx(0.25));
     CHECK(run.examples() == 192);
     CHECK(run.elapsed() == 1500ms);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of replicas.csv.
+#include "actors/recording/replica_table.hpp"
+
+#include "actors/recording/csv.hpp"
+#include "actors/recording/output_file.hpp"
+
+namespace troupe {
+
+expected<void> write_replica_table(const std::filesystem::path& path, const summary& run) {
+  auto lines = record_writer::create(path);
+  if (!lines) return tl::unexpected(lines.error());
+  auto done = lines->append("replica,accepted,stale,cancelled,worst_lag,used_seconds,"
+                            "wasted_seconds,waiting_seconds,held_up_seconds\n");
+  for (const auto& [number, replica] : run.replicas()) {
+    if (!done) return done;
+    done = lines->append(csv::line(
+      {std::to_string(number), std::to_string(replica.accepted), std::to_string(replica.stale),
+       std::to_string(replica.cancelled), std::to_string(replica.lag_max),
+       csv::seconds(replica.compute - replica.wasted), csv::seconds(replica.wasted),
+       csv::seconds(replica.waiting), csv::seconds(replica.held_up)}));
+  }
+  return done ? lines->flush() : done;
+}
+
+} // namespace troupe
