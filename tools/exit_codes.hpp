@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the `troupe` command answers to the shell, and to whoever started it.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// Schedulers and scripts see nothing of a job but this number, so each stands for one reaction of
+/// theirs.
+enum class exit_code : uint8_t {
+  finished = 0,       ///< The job did all its steps.
+  user_error = 1,     ///< Code of the trainer or the model failed.
+  usage = 2,          ///< An option, a file or a folder is not as it must be; nothing was started.
+  no_cluster = 3,     ///< The cluster did not form in time.
+  lost_peer = 4,      ///< A replica or node was lost that the job cannot go on without.
+  stalled = 5,        ///< A deadline passed without another step.
+  bad_checkpoint = 6, ///< A checkpoint is missing, damaged, or of another model.
+  disagreement = 7,   ///< Replicas that must agree do not.
+  skipped = 77,       ///< A test found no device to run on.
+};
+
+/// Ended by signal `number`, as shells report it: 128 + number.
+[[nodiscard]] constexpr int exit_code_of_signal(int number) {
+  return 128 + number;
+}
+
+/// The code for a job that ended with this failure. Failures before its start are
+/// `exit_code::usage` whatever their `errc`: the caller knows.
+[[nodiscard]] exit_code exit_code_of(errc failure);
+
+/// The table of exit codes, one line each, for `--help`.
+[[nodiscard]] std::string exit_codes_text();
+
+} // namespace troupe

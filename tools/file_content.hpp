@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a whole file, or says in one line why not.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// All bytes of the regular file (or pipe) at `path`.
+/// Errors: `not_found` if there is none, `invalid_argument` for a folder, `limit_exceeded` for more
+/// than `bytes_max`, `resource` if the system refuses; each message names the path.
+[[nodiscard]] expected<std::string> file_content(const std::string& path, uint64_t bytes_max);
+
+} // namespace troupe

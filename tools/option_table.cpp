@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of options itself.
+#include "tools/option_table.hpp"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> policy_names{to_string(sync_policy::tensorflow),
+                                                       to_string(sync_policy::latest_token),
+                                                       to_string(sync_policy::cancel)};
+constexpr std::array<std::string_view, 3> optimizer_names{"sgd", "momentum", "adam"};
+constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
+
+// An option for an enumeration whose values count from 0 in the order of `names`.
+template <auto Member>
+option_choice choice(std::span<const std::string_view> names) {
+  return {names, [](const train_options& options) { return static_cast<size_t>(options.*Member); },
+          [](train_options& options, size_t index) {
+            using enumeration = std::remove_reference_t<decltype(options.*Member)>;
+            options.*Member = static_cast<enumeration>(index);
+          }};
+}
+
+template <auto Member>
+auto& member(train_options& options) {
+  return options.*Member;
+}
+
+template <auto Member>
+auto& model_member(train_options& options) {
+  return options.model.*Member;
+}
+
+constexpr option_range between(double low, double high) {
+  return {low, high};
+}
+
+constexpr option_range above(double low, double high) {
+  return {low, high, true, false};
+}
+
+constexpr option_range from_to_below(double low, double high) {
+  return {low, high, false, true};
+}
+
+constexpr double count_max = 1e9;
+constexpr double seed_max = 9.2e18; // What fits into a TOML integer.
+
+const std::array options{
+  train_option{"text", "", "Text", "FILE", "the text to learn, any bytes",
+               &member<&train_options::text>},
+  train_option{"held-out", "", "Text", "SHARE",
+               "share at the end of the text that is not trained on but evaluated",
+               &member<&train_options::held_out>, above(0, 0.9)},
+
+  train_option{"replicas", "", "Replicas", "COUNT", "replicas that compute gradients",
+               &member<&train_options::replicas>, between(1, 100'000)},
+  train_option{"aggregate", "", "Replicas", "COUNT",
+               "gradients that each update averages; replicas beyond that number are backups",
+               &member<&train_options::aggregate>, between(1, 100'000)},
+  train_option{"policy", "", "Replicas", "NAME",
+               "what becomes of late replicas: tensorflow (as SyncReplicasOptimizer does), "
+               "latest_token (the one for backups), cancel (late ones are told to stop)",
+               choice<&train_options::policy>(policy_names)},
+  train_option{"initial-tokens", "", "Replicas", "COUNT",
+               "tokens in the queue before the first update, for policy tensorflow",
+               &member<&train_options::initial_tokens>, between(0, 100'000),
+               "as many as aggregate"},
+  train_option{"slow", "", "Replicas", "REPLICA=FACTOR",
+               "make a replica slower by that factor: 3=2.5 (may be given several times)",
+               &member<&train_options::slow>, between(1, 1e6), "none"},
+
+  train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",
+               &member<&train_options::steps>, between(1, count_max),
+               "2000 if no epochs are given"},
+  train_option{"epochs", "", "Training", "COUNT",
+               "passes over the training text to make; excludes --steps",
+               &member<&train_options::epochs>, between(1, count_max), "none"},
+  train_option{"batch", "", "Training", "COUNT", "examples in each gradient of a replica",
+               &member<&train_options::batch>, between(1, 1e6)},
+  train_option{"optimizer", "", "Training", "NAME", "sgd, momentum or adam",
+               choice<&train_options::optimizer>(optimizer_names)},
+  train_option{"learning-rate", "", "Training", "RATE", "how far each update goes",
+               &member<&train_options::learning_rate>, above(0, 1e6),
+               "0.003 for adam, 0.05 for momentum, 0.3 for sgd"},
+  train_option{"seed", "", "Training", "NUMBER",
+               "of all randomness: initial values, batches, dropout, virtual time",
+               &member<&train_options::seed>, between(0, seed_max)},
+  train_option{"evaluate-every", "", "Training", "STEPS",
+               "how often the held-out text is evaluated; 0: only at the end",
+               &member<&train_options::evaluate_every>, between(0, count_max)},
+
+  train_option{"context", "model", "Model", "BYTES",
+               "bytes that the model sees when it guesses the next",
+               &model_member<&model_shape::context>, between(1, 4096)},
+  train_option{"embedding", "model", "Model", "WIDTH", "numbers that stand for one byte",
+               &model_member<&model_shape::embedding>, between(1, 4096)},
+  train_option{"hidden", "model", "Model", "WIDTHS",
+               "widths of the hidden layers, separated by commas",
+               &model_member<&model_shape::hidden>, between(1, 65'536), "none"},
+  train_option{"dropout", "model", "Model", "SHARE",
+               "share of hidden numbers that is set to 0 while training",
+               &model_member<&model_shape::dropout>, from_to_below(0, 1)},
+
+  train_option{"run-dir", "", "Run", "DIR", "folder for everything that the run leaves behind",
+               &member<&train_options::run_dir>, option_range{}, "runs/<date-time>"},
+  train_option{"world", "", "Run", "NAME",
+               "threads (real time), or virtual (one thread, virtual time, bit for bit repeatable)",
+               choice<&train_options::world>(world_names)},
+  train_option{"deadline", "", "Run", "SECONDS",
+               "how long a step may take before the job counts as stalled",
+               &member<&train_options::deadline_seconds>, above(0, 1e9)},
+};
+
+} // namespace
+
+std::span<const train_option> train_option_table() {
+  return options;
+}
+
+const train_option* find_train_option(std::string_view key) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [&](const train_option& option) { return option.key == key; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+} // namespace troupe

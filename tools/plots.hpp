@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// loss.svg and steps.svg: a run at one glance.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A horizontal line to compare the loss with.
+struct plot_baseline {
+  std::string name; ///< "gzip -9"
+  double bits_per_byte = 0;
+  bool after_training = false; ///< Measured after the compressor had read the training text.
+};
+
+/// The gnuplot script that draws loss.svg from metrics.csv in the folder it is run in: training
+/// loss (which must be in nats) and held-out text by step, and the baselines.
+[[nodiscard]] std::string loss_script(std::vector<plot_baseline> baselines);
+
+/// The gnuplot script that draws steps.svg from metrics.csv and replicas.csv in the folder it is
+/// run in: time of each step and its distribution, what became of each replica's gradients, and
+/// what its time went to.
+[[nodiscard]] std::string steps_script();
+
+/// Writes loss.gp and steps.gp into the folder of a run.
+/// Errors: `resource`.
+[[nodiscard]] expected<void> write_plot_scripts(const std::filesystem::path& folder,
+                                                std::vector<plot_baseline> baselines);
+
+/// Runs gnuplot on the scripts in `folder`.
+/// Errors: `not_found` if there is no gnuplot on this machine, else as `run` of child_process.hpp;
+/// print `plot_command` then.
+[[nodiscard]] expected<void> draw_plots(const std::filesystem::path& folder);
+
+/// What to type into a shell to draw the plots of `folder`.
+[[nodiscard]] std::string plot_command(const std::filesystem::path& folder);
+
+} // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The folder that holds everything a run leaves behind.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// One folder per run, with fixed names inside, so that scripts and people find things. A folder
+/// that holds anything is refused: results are never overwritten by a slip.
+class run_directory {
+public:
+  /// Whether `create` would work, without writing anything.
+  /// Errors: `failed_precondition` if the folder holds something or is a file, `resource` if it
+  /// cannot be written; the line names --run-dir.
+  [[nodiscard]] static expected<void> check(const std::filesystem::path& path);
+
+  /// Makes the folder and puts `config` into it as config.toml. If that fails, what was made is
+  /// removed again. Errors: as `check`.
+  [[nodiscard]] static expected<run_directory> create(const std::filesystem::path& path,
+                                                      std::string_view config);
+
+  /// The same in a new folder under `base`, named after the time (UTC), as in 2026-11-21-020641; a
+  /// second run of the same second gets a "-2" after it.
+  [[nodiscard]] static expected<run_directory>
+  create_dated(const std::filesystem::path& base, std::chrono::system_clock::time_point now,
+               std::string_view config);
+
+  /// The folder itself.
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+  /// The options of the run, for --config.
+  [[nodiscard]] std::filesystem::path config() const { return path_ / "config.toml"; }
+
+  /// A line per step.
+  [[nodiscard]] std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
+
+  /// A line per gradient.
+  [[nodiscard]] std::filesystem::path ledger() const { return path_ / "ledger.csv"; }
+
+  /// A line per replica, once the run is over.
+  [[nodiscard]] std::filesystem::path replicas() const { return path_ / "replicas.csv"; }
+
+  /// What every actor did when.
+  [[nodiscard]] std::filesystem::path timeline() const { return path_ / "timeline.json"; }
+
+private:
+  explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path path_;
+};
+
+} // namespace troupe

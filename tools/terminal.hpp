@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether somebody is watching, and how wide the window is.
+#pragma once
+
+#include <cstddef>
+
+namespace troupe {
+
+/// True if the descriptor is a terminal that can overwrite a line.
+[[nodiscard]] bool is_terminal(int descriptor);
+
+/// Letters in a line of the terminal; 80 if it does not tell.
+[[nodiscard]] size_t terminal_width(int descriptor);
+
+} // namespace troupe

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text that is learned, in two parts: one to train on, one to be judged by.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// What to read and how to split it.
+struct corpus_options {
+  std::string path;
+  double held_out = 0.1; ///< Share at the end that is kept for evaluation; above 0, below 1.
+  uint64_t part_bytes_min
+    = 2; ///< What each part must have at least: the model's context and one byte.
+};
+
+/// A text, read once and held in memory. A copy copies the text.
+class text_corpus {
+public:
+  /// Longer files are refused: they would not fit beside the model in the memory of an ordinary
+  /// machine.
+  static constexpr uint64_t file_bytes_max = uint64_t{1} << 30;
+
+  /// Reads and splits the file.
+  /// Errors: `not_found`, `invalid_argument` (a folder, empty, too short to split),
+  /// `limit_exceeded`, `resource`; the line names --text and says what to pass.
+  [[nodiscard]] static expected<text_corpus> load(const corpus_options& options);
+
+  /// The beginning, to train on.
+  [[nodiscard]] std::string_view training() const {
+    return std::string_view{text_}.substr(0, training_bytes_);
+  }
+
+  /// The end, to evaluate.
+  [[nodiscard]] std::string_view held_out() const {
+    return std::string_view{text_}.substr(training_bytes_);
+  }
+
+  /// Both together.
+  [[nodiscard]] std::string_view whole() const { return text_; }
+
+private:
+  text_corpus(std::string text, uint64_t training_bytes)
+    : text_(std::move(text)), training_bytes_(training_bytes) {}
+
+  std::string text_;
+  uint64_t training_bytes_ = 0;
+};
+
+/// What can be said about a text by counting its bytes.
+struct text_statistics {
+  uint64_t bytes = 0;
+  uint64_t distinct_bytes = 0;
+  /// What a code by the frequency of single bytes would need. Units: bits per byte.
+  double entropy = 0;
+};
+
+/// Counts the bytes of a text. Cost: one pass.
+[[nodiscard]] text_statistics statistics_of(std::string_view text);
+
+/// What compressors need for the held-out text. Units: bits per byte of that text.
+struct compression_baselines {
+  double gzip = 0; ///< `gzip -9` of the held-out text alone.
+  double xz = 0;   ///< `xz` of the held-out text alone.
+  /// What the held-out text adds to the size of the training text: the comparison that is fair to a
+  /// compressor, which then has seen what the model has seen. Nothing for a text over
+  /// `baseline_bytes_max`.
+  std::optional<double> gzip_after_training;
+  std::optional<double> xz_after_training;
+};
+
+/// Texts over this size are not compressed as a whole; it would take longer than many a run.
+inline constexpr uint64_t baseline_bytes_max = uint64_t{64} << 20;
+
+/// Compresses in this process; nothing is written.
+/// Cost: see `gzip_bytes` and `xz_bytes`; 30 ms for the default text.
+/// Errors: `resource`.
+[[nodiscard]] expected<compression_baselines> compress(const text_corpus& corpus);
+
+} // namespace troupe

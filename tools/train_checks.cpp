@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules between options.
+#include "tools/train_checks.hpp"
+
+#include <fmt/format.h>
+#include <set>
+
+namespace troupe {
+
+namespace {
+
+expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
+  if (options.aggregate <= options.replicas) return {};
+  const auto name = spelling(origins, "aggregate");
+  if (options.policy != sync_policy::tensorflow)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("{} {} can never be reached by {} replicas, since under policy {} each gives "
+                  "one gradient to a step: lower it, raise --replicas, or take --policy "
+                  "tensorflow",
+                  name, options.aggregate, options.replicas, to_string(options.policy)));
+  const uint64_t needed = options.aggregate - options.replicas;
+  if (options.initial_tokens.value_or(options.aggregate) >= needed) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} {} needs at least {} spare tokens with {} replicas, or the first step never "
+                "ends: raise {} from {}, lower --aggregate, or raise --replicas",
+                name, options.aggregate, needed, options.replicas,
+                spelling(origins, "initial-tokens"), *options.initial_tokens));
+}
+
+expected<void> check_initial_tokens(const train_options& options, const option_origins& origins) {
+  if (!options.initial_tokens || options.policy == sync_policy::tensorflow) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} has no meaning under policy {}: leave it out, or take --policy tensorflow",
+                spelling(origins, "initial-tokens"), to_string(options.policy)));
+}
+
+expected<void> check_slow(const train_options& options, const option_origins& origins) {
+  const auto name = spelling(origins, "slow");
+  std::set<uint64_t> seen;
+  for (const auto& slow : options.slow) {
+    if (slow.replica >= options.replicas)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} {}={} names a replica that is not there: the last one is {}",
+                              name, slow.replica, slow.factor, options.replicas - 1));
+    if (!seen.insert(slow.replica).second)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} names replica {} twice", name, slow.replica));
+  }
+  return {};
+}
+
+expected<void> check_hidden(const train_options& options, const option_origins& origins) {
+  constexpr size_t layers_max = 16;
+  if (options.model.hidden.size() <= layers_max) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} lists {} layers; at most {} are possible",
+                          spelling(origins, "hidden"), options.model.hidden.size(), layers_max));
+}
+
+} // namespace
+
+expected<void> settle(train_options& options, const option_origins& origins) {
+  if (options.steps && options.epochs) {
+    const auto steps = origin_of(origins, "steps");
+    const auto epochs = origin_of(origins, "epochs");
+    if (steps.from == epochs.from)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} and {} exclude each other: give one of them",
+                              spelling(origins, "steps"), spelling(origins, "epochs")));
+    (steps.from < epochs.from ? options.steps : options.epochs).reset();
+  }
+  if (!options.steps && !options.epochs) options.steps = train_defaults::steps;
+  if (!options.learning_rate) options.learning_rate = default_learning_rate(options.optimizer);
+  return {};
+}
+
+expected<void> check(const train_options& options, const option_origins& origins) {
+  for (auto* rule : {check_initial_tokens, check_aggregate, check_slow, check_hidden})
+    if (auto done = rule(options, origins); !done) return done;
+  return {};
+}
+
+} // namespace troupe

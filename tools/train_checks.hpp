@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether options that are each fine by themselves make sense together.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "tools/option_origin.hpp"
+#include "tools/train_options.hpp"
+
+namespace troupe {
+
+/// Fills in what follows from other options: the length of the run, and the learning rate.
+/// Errors: `invalid_argument` if both --steps and --epochs were given at the same place; otherwise
+/// the one from the stronger source holds.
+[[nodiscard]] expected<void> settle(train_options& options, const option_origins& origins);
+
+/// Checks the relations between options.
+/// Errors: `invalid_argument`, with a line that says which option to change and to what.
+[[nodiscard]] expected<void> check(const train_options& options, const option_origins& origins);
+
+} // namespace troupe

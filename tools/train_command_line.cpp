@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of options as flags, and the order in which sources of options count.
+#include "tools/train_command_line.hpp"
+
+#include "tools/config_dump.hpp"
+#include "tools/config_file.hpp"
+#include "tools/help.hpp"
+#include "tools/nearest_name.hpp"
+#include "tools/option_table.hpp"
+#include "tools/option_value.hpp"
+#include "tools/train_checks.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <map>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+// What stood on the command line, before anybody knows whether it makes sense.
+struct raw_arguments {
+  std::map<std::string_view, std::vector<std::string>> texts;
+  std::string config;
+  bool dump_config = false;
+  bool help = false;
+};
+
+// CLI11 splits the arguments; what they mean, and the help, come from the table.
+void add_options(CLI::App& app, raw_arguments& raw) {
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_flag("-h,--help", raw.help);
+  app.add_flag("--dump-config", raw.dump_config);
+  app.add_option("--config", raw.config)->take_last();
+  for (const auto& option : train_option_table()) {
+    app.add_option("--" + std::string{option.key}, raw.texts[option.key])->allow_extra_args(false);
+  }
+}
+
+std::string unexpected_argument(std::string argument) {
+  if (argument.empty() || argument[0] != '-')
+    return fmt::format("unexpected argument '{}': values follow their option, as in --text FILE",
+                       argument);
+  argument = argument.substr(0, argument.find('='));
+  std::vector<std::string_view> names{"help", "config", "dump-config"};
+  for (const auto& option : train_option_table())
+    names.push_back(option.key);
+  const auto letters = std::string_view{argument}.substr(argument.find_first_not_of('-'));
+  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
+                     nearest_name(letters, names));
+}
+
+expected<void> take_arguments(const raw_arguments& raw, train_command& command) {
+  for (const auto& option : train_option_table()) {
+    const auto& texts = raw.texts.at(option.key);
+    if (texts.empty()) continue;
+    const std::string key{option.key};
+    command.origins[key] = {option_origin::source::command_line, ""};
+    if (auto done = assign(option, command.options, texts, "--" + key); !done) return done;
+  }
+  return {};
+}
+
+expected<train_command> settled(const raw_arguments& raw) {
+  train_command command;
+  if (!raw.config.empty()) {
+    auto done = read_config_file(raw.config, command.options, command.origins);
+    if (!done) return tl::unexpected(done.error());
+  }
+  if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
+  if (auto done = settle(command.options, command.origins); !done)
+    return tl::unexpected(done.error());
+  if (auto done = check(command.options, command.origins); !done)
+    return tl::unexpected(done.error());
+  if (raw.dump_config) command.answer = config_text(command.options, command.origins);
+  return command;
+}
+
+} // namespace
+
+expected<train_command> parse_train_options(int argument_count, const char* const* arguments) {
+  raw_arguments raw;
+  CLI::App app;
+  add_options(app, raw);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::ArgumentMismatch& problem) {
+    const std::string what = problem.what();
+    return fail(errc::invalid_argument, what.substr(0, what.find(':')) + " needs a value");
+  } catch (const CLI::ParseError& problem) {
+    return fail(errc::invalid_argument, problem.what());
+  }
+  if (raw.help) {
+    train_command command;
+    command.answer = train_help();
+    return command;
+  }
+  if (const auto extra = app.remaining(); !extra.empty())
+    return fail(errc::invalid_argument, unexpected_argument(extra.front()));
+  return settled(raw);
+}
+
+} // namespace troupe
