@@ -61,10 +61,10 @@ namespace cpu {
 /// prefetchers on all of them; many enough that the loops around a block cost nothing.
 inline constexpr size_t block_elements = 512;
 
-/// The sum of elements [begin, begin + count) of the sources, not yet divided and scaled.
-/// @pre `out` holds `count` elements and is disjoint from all sources but the first's block.
+/// Elements [begin, begin + count) of the array that `gradient` describes.
+/// @pre `out` holds `count` elements, and is disjoint from the sources or this block of the first.
 template <class T>
-void sum_block(const gradient_sum& gradient, size_t begin, size_t count, T* out);
+void combine_block(const gradient_sum& gradient, size_t begin, size_t count, T* out);
 
 } // namespace cpu
 

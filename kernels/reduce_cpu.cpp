@@ -51,16 +51,9 @@ bool is_non_finite(T value) {
 template <class T>
 void reduce(const context& on, const gradient_sum& gradient, std::span<T> out) {
   check<T>(gradient, out.size());
-  const auto divisor = static_cast<T>(gradient.divisor);
-  const auto scale = static_cast<T>(gradient.scale);
   parallel_chunks(on, out.size(), [&](size_t begin, size_t end) {
     for_blocks(begin, end, [&](size_t at, size_t count) {
-      T* block = out.data() + at;
-      sum_block(gradient, at, count, block);
-      vectorised([=] {
-        for (size_t i = 0; i < count; ++i)
-          block[i] = block[i] / divisor * scale;
-      });
+      combine_block(gradient, at, count, out.data() + at);
     });
   });
 }
@@ -84,16 +77,14 @@ template <class T>
 double squared_norm(const context&, const gradient_sum& gradient) {
   TROUPE_ASSERT(!gradient.sources.empty());
   check<T>(gradient, gradient.sources[0].count);
-  const auto divisor = static_cast<T>(gradient.divisor);
-  const auto scale = static_cast<T>(gradient.scale);
   return parallel_sum(gradient.sources[0].count, [&](size_t begin, size_t end) {
     double part = 0;
     for_blocks(begin, end, [&](size_t at, size_t count) {
       alignas(64) T block[block_elements];
-      sum_block(gradient, at, count, block);
+      combine_block(gradient, at, count, block);
       vectorised([&] {
         part += detail::sum_lanes<double>(count, [&](size_t i) {
-          auto value = static_cast<double>(block[i] / divisor * scale);
+          auto value = static_cast<double>(block[i]);
           return value * value;
         });
       });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused update in blocks, on vectors and all cores.
 #include "kernels/parallel.hpp"
+#include "kernels/rule_block.hpp"
 #include "kernels/update.hpp"
 
 #include <algorithm>
@@ -43,17 +44,6 @@ void finish_streaming() {
 #endif
 }
 
-/// Where the elements of one block lie.
-template <class T, size_t slot_count>
-struct block {
-  size_t count;
-  const T* sum; ///< Of the gradients.
-  const T* before;
-  T* after; ///< May be `before` or `sum`.
-  std::array<const T*, slot_count> slots_before;
-  std::array<T*, slot_count> slots_after;
-};
-
 /// Everything that the pass reads and writes.
 template <class T>
 struct pass {
@@ -63,42 +53,28 @@ struct pass {
   bool streams; ///< Whether the variable's new version goes past the caches.
 
   template <size_t... Slot>
-  [[nodiscard]] block<T, sizeof...(Slot)> block_at(size_t begin, size_t count, T* sum,
+  [[nodiscard]] block<T, sizeof...(Slot)> block_at(size_t begin, size_t count, T* combined,
                                                    std::index_sequence<Slot...>) const {
     return {count,
-            sum,
+            combined,
             variable.before.data() + begin,
-            streams ? sum : variable.after.data() + begin,
+            streams ? combined : variable.after.data() + begin,
             {slots[Slot].before.data() + begin...},
             {slots[Slot].after.data() + begin...}};
   }
 };
 
-/// Applies a rule to every element of a block; vectorised as a whole, so everything comes by value.
-template <class T, class Apply, size_t... Slot>
-void apply_to(block<T, sizeof...(Slot)> at, Apply apply, T divisor, T scale,
-              std::index_sequence<Slot...>) {
-#pragma GCC ivdep
-  for (size_t i = 0; i < at.count; ++i) {
-    std::array<T, sizeof...(Slot)> state{at.slots_before[Slot][i]...};
-    at.after[i] = apply(at.before[i], at.sum[i] / divisor * scale, state);
-    ((at.slots_after[Slot][i] = state[Slot]), ...);
-  }
-}
-
 template <class Rule, class T>
 void update_chunk(const typename Rule::template for_elements<T>& apply, const pass<T>& over,
                   size_t begin, size_t end) {
-  const auto divisor = static_cast<T>(over.gradient.divisor);
-  const auto scale = static_cast<T>(over.gradient.scale);
   constexpr std::make_index_sequence<Rule::slot_count> slots;
-  alignas(cache_line_bytes) T sum[block_elements];
+  alignas(cache_line_bytes) T combined[block_elements];
   for (size_t at = begin; at < end; at += block_elements) {
     size_t count = std::min(block_elements, end - at);
-    sum_block(over.gradient, at, count, sum);
-    auto block = over.block_at(at, count, sum, slots);
-    vectorised([&] { apply_to(block, apply, divisor, scale, slots); });
-    if (over.streams) stream(sum, count, over.variable.after.data() + at);
+    combine_block(over.gradient, at, count, combined);
+    auto block = over.block_at(at, count, combined, slots);
+    vectorised([&] { apply_to(block, apply, slots); });
+    if (over.streams) stream(combined, count, over.variable.after.data() + at);
   }
   if (over.streams) finish_streaming();
 }

@@ -13,25 +13,34 @@ namespace {
 /// would write the sum to the cache and read it again more often.
 constexpr size_t group_size_max = 4;
 
-/// out = first + rest..., in this order.
+/// What a sum is divided by and multiplied with before it is stored.
+template <class T>
+struct finish {
+  T divisor = 1;
+  T scale = 1;
+
+  T operator()(T sum) const { return sum / divisor * scale; }
+};
+
+/// out = end(first + rest...), in this order.
 template <class T, class From, class... Rest>
-void begin_sum(T* out, size_t count, const From* first, const Rest*... rest) {
+void begin_sum(T* out, size_t count, finish<T> end, const From* first, const Rest*... rest) {
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     T sum = widen<T>(first[i]);
     ((sum += widen<T>(rest[i])), ...);
-    out[i] = sum;
+    out[i] = end(sum);
   }
 }
 
-/// out = out + sources..., in this order.
+/// out = end(out + sources...), in this order.
 template <class T, class... From>
-void continue_sum(T* out, size_t count, const From*... sources) {
+void continue_sum(T* out, size_t count, finish<T> end, const From*... sources) {
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     T sum = out[i];
     ((sum += widen<T>(sources[i])), ...);
-    out[i] = sum;
+    out[i] = end(sum);
   }
 }
 
@@ -41,33 +50,35 @@ struct group {
   const elements* sources;
   size_t begin;
   size_t count;
+  bool is_first;
+  finish<T> end;
 
   [[nodiscard]] const From* source(size_t i) const {
     return static_cast<const From*>(sources[i].data) + begin;
   }
 
   template <class... Index>
-  void add(T* out, bool is_first, Index... index) const {
+  void add(T* out, Index... index) const {
     vectorised([&] {
       if (is_first)
-        begin_sum(out, count, source(index)...);
+        begin_sum(out, count, end, source(index)...);
       else
-        continue_sum(out, count, source(index)...);
+        continue_sum(out, count, end, source(index)...);
     });
   }
 };
 
 template <class T, class From>
-void add_group(const group<T, From>& from, size_t group_size, bool is_first, T* out) {
+void add_group(const group<T, From>& from, size_t group_size, T* out) {
   switch (group_size) {
   case 1:
-    return from.add(out, is_first, 0);
+    return from.add(out, 0);
   case 2:
-    return from.add(out, is_first, 0, 1);
+    return from.add(out, 0, 1);
   case 3:
-    return from.add(out, is_first, 0, 1, 2);
+    return from.add(out, 0, 1, 2);
   default:
-    return from.add(out, is_first, 0, 1, 2, 3);
+    return from.add(out, 0, 1, 2, 3);
   }
 }
 
@@ -83,19 +94,24 @@ size_t size_of_group(std::span<const elements> sources, size_t first) {
 } // namespace
 
 template <class T>
-void sum_block(const gradient_sum& gradient, size_t begin, size_t count, T* out) {
-  for (size_t first = 0; first < gradient.sources.size();) {
-    size_t size = size_of_group(gradient.sources, first);
-    visit_floating(gradient.sources[first].type, [&](auto zero) {
+void combine_block(const gradient_sum& gradient, size_t begin, size_t count, T* out) {
+  const finish<T> at_the_end{static_cast<T>(gradient.divisor), static_cast<T>(gradient.scale)};
+  auto sources = gradient.sources;
+  for (size_t first = 0; first < sources.size();) {
+    size_t size = size_of_group(sources, first);
+    bool is_last = first + size == sources.size();
+    visit_floating(sources[first].type, [&](auto zero) {
       using from = decltype(zero);
       if constexpr (widens_to(dtype_of<from>, dtype_of<T>))
-        add_group(group<T, from>{&gradient.sources[first], begin, count}, size, first == 0, out);
+        add_group(group<T, from>{&sources[first], begin, count, first == 0,
+                                 is_last ? at_the_end : finish<T>{}},
+                  size, out);
     });
     first += size;
   }
 }
 
-template void sum_block(const gradient_sum&, size_t, size_t, float*);
-template void sum_block(const gradient_sum&, size_t, size_t, double*);
+template void combine_block(const gradient_sum&, size_t, size_t, float*);
+template void combine_block(const gradient_sum&, size_t, size_t, double*);
 
 } // namespace troupe::cpu
