@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// How near the fused update comes to the bandwidth of memory, beside gradients added up as they
+// come.
+//
+// Everything is measured in one run, in turns, and compared turn by turn: a busy machine slows both
+// sides of a ratio. "Moved" counts what an update must move: (k + reads + writes) x bytes.
+#include "kernels/elementwise.hpp"
+#include "kernels/parallel.hpp"
+#include "kernels/update.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <utility>
+#include <vector>
+#if defined(__SSE2__)
+#  include <emmintrin.h>
+#endif
+
+using namespace troupe;
+
+namespace {
+
+constexpr size_t parameter_count = 25'000'000; // 100 MB of f32
+constexpr size_t parameter_bytes = parameter_count * sizeof(float);
+constexpr double megabyte = 1e6;
+constexpr double gigabyte = 1e9;
+const cpu::context on;
+
+double seconds(const std::function<void()>& work) {
+  auto begin = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double median(std::vector<double> values) {
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// STREAM's triad, a = b + s * c, with stores that go through the caches.
+void triad(std::span<float> a, std::span<const float> b, std::span<const float> c) {
+  cpu::parallel_chunks(on, a.size(), [&](size_t begin, size_t end) {
+    cpu::vectorised([=] {
+#pragma GCC ivdep
+      for (size_t i = begin; i < end; ++i)
+        a[i] = b[i] + 3.0F * c[i];
+    });
+  });
+}
+
+/// The triad with stores past the caches, which spares memory the reading of what is overwritten.
+void streaming_triad(std::span<float> a, std::span<const float> b, std::span<const float> c) {
+#if defined(__SSE2__)
+  cpu::parallel_chunks(on, a.size(), [&](size_t begin, size_t end) {
+    const auto factor = _mm_set1_ps(3.0F);
+    for (size_t i = begin; i + 4 <= end; i += 4) {
+      auto product = _mm_mul_ps(factor, _mm_load_ps(&c[i]));
+      _mm_stream_ps(&a[i], _mm_add_ps(_mm_load_ps(&b[i]), product));
+    }
+    _mm_sfence();
+  });
+#else
+  triad(a, b, c);
+#endif
+}
+
+tensor filled(size_t count, float value) {
+  tensor result{dtype::f32, shape{static_cast<int64_t>(count)}};
+  cpu::fill<float>(on, result.mutable_values<float>(), value);
+  return result;
+}
+
+/// What the owner of a variable holds during a step: k gradients, the variable that replicas still
+/// read, its next version, and the slots.
+struct job {
+  update_rule rule;
+  std::vector<tensor> gradients;
+  tensor before = filled(parameter_count, 0.5F);
+  tensor after = filled(parameter_count, 0.5F);
+  std::vector<tensor> slots;
+  std::vector<elements> sources;
+  std::vector<replaced<float>> slots_in_place;
+
+  job(const update_rule& of, size_t k) : rule(of) {
+    for (size_t i = 0; i < k; ++i)
+      gradients.push_back(filled(parameter_count, 0.25F));
+    for (size_t i = 0; i < slot_count(rule); ++i)
+      slots.push_back(filled(parameter_count, 0.125F));
+    for (const auto& gradient : gradients)
+      sources.emplace_back(gradient);
+    for (auto& slot : slots)
+      slots_in_place.push_back(in_place(slot.mutable_values<float>()));
+  }
+
+  /// Bytes that an update must move.
+  [[nodiscard]] size_t bytes_moved() const {
+    return (gradients.size() + 2 + 2 * slots.size()) * parameter_bytes;
+  }
+
+  /// Bytes of everything above.
+  [[nodiscard]] size_t bytes_held() const {
+    return (gradients.size() + 2 + slots.size()) * parameter_bytes;
+  }
+
+  void update(std::span<const elements> from, double divisor, const replaced<float>& variable) {
+    cpu::update<float>(on, rule, {from, divisor, 1}, variable, slots_in_place);
+  }
+
+  void update_in_place() { update(sources, divisor(), in_place(before.mutable_values<float>())); }
+
+  void update_beside() {
+    update(sources, divisor(), {before.values<float>(), after.mutable_values<float>()});
+  }
+
+  /// What a step costs when gradients are added up as they come and the sum is applied at the end.
+  void accumulate_then_apply(tensor& sum) {
+    auto total = sum.mutable_values<float>();
+    cpu::copy<float>(on, gradients[0].values<float>(), total);
+    for (size_t i = 1; i < sources.size(); ++i)
+      cpu::accumulate<float>(on, sources[i], total);
+    const elements mean_source[] = {std::span<const float>{total}};
+    update(mean_source, divisor(), {before.values<float>(), after.mutable_values<float>()});
+  }
+
+  [[nodiscard]] double divisor() const { return static_cast<double>(sources.size()); }
+};
+
+/// Seconds of every turn.
+struct timings {
+  std::vector<double> triad, streaming_triad, in_place, beside, unfused;
+};
+
+timings measure(job& subject, size_t turns) {
+  auto third = subject.bytes_held() / sizeof(float) / 3;
+  auto a = filled(third, 1), b = filled(third, 2), c = filled(third, 3);
+  auto sum = filled(parameter_count, 0);
+  auto a_values = a.mutable_values<float>();
+  timings result;
+  for (size_t turn = 0; turn <= turns; ++turn) {
+    if (turn == 1) result = {}; // the first turn only warmed up
+    result.triad.push_back(seconds([&] { triad(a_values, b.values<float>(), c.values<float>()); }));
+    result.in_place.push_back(seconds([&] { subject.update_in_place(); }));
+    result.beside.push_back(seconds([&] { subject.update_beside(); }));
+    result.streaming_triad.push_back(
+      seconds([&] { streaming_triad(a_values, b.values<float>(), c.values<float>()); }));
+    result.unfused.push_back(seconds([&] { subject.accumulate_then_apply(sum); }));
+  }
+  return result;
+}
+
+/// One line of the table.
+void report(const char* name, const job& subject, const timings& taken) {
+  auto triad_bytes = static_cast<double>(subject.bytes_held());
+  auto moved = static_cast<double>(subject.bytes_moved());
+  std::vector<double> triad_speed, in_place_speed, beside_speed, in_place_ratio, beside_ratio, gain;
+  for (size_t turn = 0; turn < taken.triad.size(); ++turn) {
+    auto fastest_triad = std::min(taken.triad[turn], taken.streaming_triad[turn]);
+    triad_speed.push_back(triad_bytes / fastest_triad);
+    in_place_speed.push_back(moved / taken.in_place[turn]);
+    beside_speed.push_back(moved / taken.beside[turn]);
+    in_place_ratio.push_back(in_place_speed.back() / triad_speed.back());
+    beside_ratio.push_back(beside_speed.back() / triad_speed.back());
+    gain.push_back(taken.unfused[turn] / taken.beside[turn]);
+  }
+  std::printf("%-9s %2zu  %7.1f  %8.1f  %5.2f  %7.1f  %5.2f  %7.2fx\n", name,
+              subject.gradients.size(), median(triad_speed) / gigabyte,
+              median(in_place_speed) / gigabyte, median(in_place_ratio),
+              median(beside_speed) / gigabyte, median(beside_ratio), median(gain));
+}
+
+void report_memory(size_t held, size_t pool_max) {
+  std::printf("memory: the pool handed out %.0f MB at most for (k + slots + 2) x P = %.0f MB; "
+              "limit with 200 MB to spare: %s\n",
+              static_cast<double>(pool_max) / megabyte, static_cast<double>(held) / megabyte,
+              pool_max <= held + 200'000'000 ? "kept" : "EXCEEDED");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  size_t turns = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 11;
+  std::printf(
+    "fused update of 100 MB of f32, medians of %zu turns, GB/s; the triad is the faster of\n"
+    "ordinary and streaming stores; ratio = update / triad, aim 0.85\n\n"
+    "optimizer  k    triad  in place  ratio   beside  ratio  instead of accumulating\n",
+    turns);
+  size_t held_max = 0, pool_max = 0;
+  for (size_t k : {2, 4, 8}) {
+    for (const auto& [name, rule] :
+         {std::pair<const char*, update_rule>{"momentum", rules::momentum{}},
+          {"adam", rules::adam{}}}) {
+      job subject{rule, k};
+      held_max = std::max(held_max, subject.bytes_held());
+      pool_max = std::max(pool_max, cpu_pool().bytes_in_use());
+      report(name, subject, measure(subject, turns));
+    }
+  }
+  report_memory(held_max, pool_max);
+}
