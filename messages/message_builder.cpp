@@ -11,7 +11,7 @@
 namespace troupe {
 namespace {
 
-constexpr bool is_word_aligned(const void* data) {
+bool is_word_aligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % sizeof(capnp::word) == 0;
 }
 

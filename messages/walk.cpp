@@ -26,9 +26,9 @@ public:
   [[nodiscard]] expected<void> result() && { return std::move(result_); }
 
 private:
-  /// A field that is absent cannot have faults.
+  /// Most fields are numbers, which need no visit; a field that is absent has no faults either.
   void visit(const DynamicStruct::Reader& parent, capnp::StructSchema::Field field) {
-    if (failed() || !parent.has(field)) return;
+    if (!may_have_faults(field.getType().which()) || failed() || !parent.has(field)) return;
     visit(parent.get(field));
   }
 
@@ -45,14 +45,14 @@ private:
       return check_size("text", value.as<capnp::Text>().size(), limits::text_bytes_max);
     case DynamicValue::DATA:
       return check_size("blob", value.as<capnp::Data>().size(), limits::part_bytes_max);
-    default: // Numbers and nothings: every pattern of bits is a value.
+    default:
       return;
     }
   }
 
   void visit(const DynamicList::Reader& list) {
     check_size("list", list.size(), limits::list_elements_max);
-    if (!may_have_faults(list.getSchema())) return;
+    if (!may_have_faults(list.getSchema().whichElementType())) return;
     for (capnp::uint i = 0; i < list.size() && !failed(); ++i)
       visit(list[i]);
   }
@@ -64,12 +64,11 @@ private:
                                  + std::to_string(value.getRaw()));
   }
 
-  /// Lists of numbers need no visit of each element.
-  static bool may_have_faults(capnp::ListSchema schema) {
-    auto type = schema.whichElementType();
-    return type == capnp::schema::Type::STRUCT || type == capnp::schema::Type::LIST
-           || type == capnp::schema::Type::ENUM || type == capnp::schema::Type::TEXT
-           || type == capnp::schema::Type::DATA;
+  /// Every pattern of bits is a number, but not every one is a pointer or an enumerator.
+  static bool may_have_faults(capnp::schema::Type::Which type) {
+    using capnp::schema::Type;
+    return type == Type::STRUCT || type == Type::LIST || type == Type::ENUM || type == Type::TEXT
+           || type == Type::DATA;
   }
 
   void check_size(const char* what, size_t size, size_t size_max) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bytes of every message. A difference here is a change of the protocol: it must be meant.
+// The bytes of every message. A difference here is a change of the protocol: it must be meant. Then
+// the text that the failing check prints takes the place of the old one.
 #include "tests/doctest.hpp"
 #include "tests/messages/examples.hpp"
 
