@@ -35,24 +35,29 @@ void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
 
 // ---- the life of a step ----
 
+void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
 void end_step_if_complete(self_pointer self);
 
 void begin_step(self_pointer self) {
   auto& state = self->state;
   state.now_in = phase::collecting;
-  state.applied_count = 0;
+  state.applied.clear();
   state.step_began = state.config.world->now();
   state.suspects_stall = state.warned = false;
   auto take = make_take_gradient(state.config.sync.replicas_to_aggregate);
-  for (const auto& accumulator : state.config.accumulators)
+  for (size_t i = 0; i < state.config.accumulators.size(); ++i)
     self
-      ->request(accumulator, caf::infinite, take) // the watch keeps the deadline
-      .then(
-        [self](const msg<wire::UpdateApplied>&) {
-          ++self->state.applied_count;
-          end_step_if_complete(self);
-        },
-        [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+      ->request(state.config.accumulators[i], caf::infinite, take) // the watch keeps the deadline
+      .then([self, i](const msg<wire::UpdateApplied>& applied) { on_applied(self, i, applied); },
+            [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+}
+
+void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
+  auto& state = self->state;
+  auto done = applied.reader();
+  state.applied.push_back({state.config.variables[index], job_time{done.getAppliedNanoseconds()},
+                           job_time{done.getTookNanoseconds()}});
+  end_step_if_complete(self);
 }
 
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
@@ -68,7 +73,7 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
 
 void end_step_if_complete(self_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::applying || state.applied_count < state.config.accumulators.size())
+  if (state.now_in != phase::applying || state.applied.size() < state.config.accumulators.size())
     return;
   auto record = state.close_books(state.config.world->now());
   ++state.step;
@@ -214,7 +219,8 @@ step_record chief_state::close_books(job_time now) {
                      .ended = now,
                      .apply = now - ledger.last_arrival(),
                      .needed = config.sync.replicas_to_aggregate,
-                     .live = static_cast<uint32_t>(live.size())};
+                     .live = static_cast<uint32_t>(live.size()),
+                     .updates = applied};
   ledger.close(record);
   if (config.sync.policy != sync_policy::cancel) return record;
   auto lapsed = live;

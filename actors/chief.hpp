@@ -24,6 +24,7 @@ struct chief_config {
   uint64_t first_step = 0;
   uint64_t steps = 1;                          ///< Updates to make.
   std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
+  std::vector<std::string> variables;          ///< Their names, in the same order.
   token_queue_actor tokens;                    ///< The chief ends it.
   recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
   /// A step that takes longer ends the job, naming who is missing. A sixth of it brings a warning.
@@ -53,8 +54,8 @@ struct chief_state {
 
   chief_config config;
   phase now_in = phase::collecting;
-  uint64_t step = 0;        ///< The global step: updates that are done.
-  size_t applied_count = 0; ///< Owners that have applied the current update.
+  uint64_t step = 0;                    ///< The global step: updates that are done.
+  std::vector<variable_update> applied; ///< What owners have done of the current update.
   job_time step_began{0};
   job_time ending_since{0};
   step_ledger ledger{0};

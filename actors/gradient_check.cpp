@@ -2,6 +2,7 @@
 // The rules that a gradient has to keep.
 #include "actors/gradient_check.hpp"
 
+#include "kernels/embedding.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <fmt/format.h>
@@ -53,14 +54,12 @@ expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader g
 expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader indices) {
   auto payload = read_tensor(indices, nullptr);
   std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i] < 0 || rows[i] >= variable.extents[0])
-      return fail(
-        errc::invalid_argument,
-        fmt::format("variable '{}': index of slice {} exceeded limits of shape; index is {} "
-                    "exceeded {}",
-                    variable.name, i, rows[i], variable.extents[0]));
-  return {};
+  auto outside = cpu::find_outside({}, rows, variable.extents[0]);
+  if (outside == rows.size()) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("variable '{}': index of slice {} exceeded limits of shape; index is {} "
+                          "exceeded {}",
+                          variable.name, outside, rows[outside], variable.extents[0]));
 }
 
 expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::Reader gradient) {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <thread>
 
@@ -32,6 +33,8 @@ public:
     : computing_threads_(options.threads > 0 ? options.threads
                                              : std::max(1U, std::thread::hardware_concurrency())),
       config_(computing_threads_), system_(config_),
+      // oneTBB counts the caller among its threads; ours never computes.
+      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 1),
       // No slot is reserved for a caller: nobody computes in this arena but its own threads.
       arena_(static_cast<int>(computing_threads_), 0), began_(clock::now()) {
     seed = options.seed;
@@ -56,6 +59,7 @@ private:
   unsigned computing_threads_;
   threads_config config_;
   caf::actor_system system_;
+  tbb::global_control parallelism_;
   tbb::task_arena arena_;
   clock::time_point began_;
 };

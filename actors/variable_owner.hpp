@@ -4,20 +4,21 @@
 
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/tensor_payload.hpp"
-#include "kernels/update_rules.hpp"
+#include "actors/update_pass.hpp"
+#include "actors/world.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
-#include <vector>
+#include <optional>
 
 namespace troupe {
 
 /// What an owner owns.
 struct variable_owner_config {
   variable_form variable;
-  tensor initial; ///< Never written to.
+  tensor initial;                 ///< Never written to.
+  troupe::world* world = nullptr; ///< Tells how long updates take. Outlives the actor.
 };
 
 /// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
@@ -26,12 +27,9 @@ struct variable_owner_config {
 struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
-  variable_form form;
-  tensor value;
-  std::vector<tensor> slots; ///< As the optimizer defines them; seen by nobody else.
-  update_rule rule = rules::sgd{.learning_rate = 0};
-  bool has_rule = false;
-  uint64_t version = 0;                 ///< Updates that the value includes.
+  variable_owner_config config;
+  variable_state variable;
+  std::optional<update_rule> rule;
   msg<wire::VariableSnapshot> snapshot; ///< Of the current version; empty until somebody asks.
 
   /// The variable as it is now.
@@ -41,10 +39,8 @@ struct variable_owner_state {
   /// Errors: as `to_rule`.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
-  /// One update: the sum of the gradients over the divisor. Dense gradients are read where they
-  /// lie. If all are sparse, only their rows are updated ("lazy": other rows' slots rest); if some
-  /// are, they are made dense first. Errors: failed_precondition, if no optimizer is in use;
-  /// invalid_argument for no gradients.
+  /// One update, as `update_variable` does it.
+  /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 };
 

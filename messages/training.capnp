@@ -228,6 +228,12 @@ struct UpdateApplied {
 
   step @1 :Step;
   # As in `ApplyUpdate`.
+
+  appliedNanoseconds @2 :Int64;
+  # When it was done, on the world's clock: nanoseconds since the job began.
+
+  tookNanoseconds @3 :Nanoseconds;
+  # What the pass over memory took.
 }
 
 struct Setting {

@@ -138,10 +138,13 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   return std::move(message).finish();
 }
 
-msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step) {
+msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step, nanoseconds applied,
+                                             nanoseconds took) {
   message_builder<wire::UpdateApplied> message;
   message.body.setVersion(version);
   message.body.setStep(step);
+  message.body.setAppliedNanoseconds(applied.count());
+  message.body.setTookNanoseconds(static_cast<uint64_t>(took.count()));
   return std::move(message).finish();
 }
 

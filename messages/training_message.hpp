@@ -54,7 +54,10 @@ namespace troupe {
 make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes);
 
 /// An owner has applied an update.
-[[nodiscard]] msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step);
+/// @param applied When it was done, since the job began. @param took What the pass took.
+[[nodiscard]] msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step,
+                                                           std::chrono::nanoseconds applied,
+                                                           std::chrono::nanoseconds took);
 
 /// A trainer tells an owner what an update does.
 [[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);

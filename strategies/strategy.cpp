@@ -45,7 +45,8 @@ variable strategy::make_variable(std::string name, const tensor& initial) {
   check_new_variable(variables_, name, initial.type());
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
-  data->owner = world_.system().spawn(variable_owner, variable_owner_config{data->form, initial});
+  data->owner
+    = world_.system().spawn(variable_owner, variable_owner_config{data->form, initial, &world_});
   data->index = variables_.size();
   return variables_.emplace_back(variable{data});
 }

@@ -136,6 +136,8 @@ private:
     config.first_step = first_step_;
     config.steps = options_.steps;
     config.accumulators = cast_->accumulators;
+    for (const auto& variable : cast_->variables)
+      config.variables.push_back(variable.name());
     config.tokens = cast_->tokens;
     config.recorder = world_.system().spawn(recorder, std::move(records));
     config.deadline = options_.deadline;

@@ -24,6 +24,13 @@ struct contribution {
   uint32_t examples = 0;    ///< In the replica's batch; 0 if the trainer reports none.
 };
 
+/// One variable's part of an update.
+struct variable_update {
+  std::string variable; ///< Its name.
+  job_time ended{0};    ///< When its owner was done.
+  job_time took{0};     ///< What the pass over memory took.
+};
+
 /// One synchronous step: one update of all variables.
 struct step_record {
   uint64_t step = 0;  ///< The global step after the update; the first update gives 1.
@@ -35,6 +42,7 @@ struct step_record {
   std::vector<contribution> accepted;  ///< In order of arrival: the others waited for the last one.
   std::vector<contribution> stale;     ///< Dropped since the update before this one.
   std::vector<contribution> cancelled; ///< Told to stop, because the step had enough without them.
+  std::vector<variable_update> updates; ///< One for each variable, in order of completion.
 };
 
 /// One happening on the timeline of one actor.
