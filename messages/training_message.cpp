@@ -144,7 +144,7 @@ msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step, na
   message.body.setVersion(version);
   message.body.setStep(step);
   message.body.setAppliedNanoseconds(applied.count());
-  message.body.setTookNanoseconds(static_cast<uint64_t>(took.count()));
+  message.body.setTookNanoseconds(to_count(took));
   return std::move(message).finish();
 }
 
