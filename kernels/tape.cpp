@@ -333,7 +333,7 @@ gradient basic_tape<Context>::collect(expression parameter) {
   auto& here = arrived_[parameter.index];
   if (!here.has_dense && here.sparse.empty())
     contribute(parameter, detail::filled(on_, at(parameter).type(), at(parameter).extents(), 0));
-  if (!here.has_dense) return detail::stacked(on_, here.sparse);
+  if (!here.has_dense) return detail::combined(on_, here.sparse);
   for (const auto& rows : std::exchange(here.sparse, {})) {
     if (!here.dense.is_unique()) here.dense = here.dense.clone();
     detail::scatter(on_, rows, here.dense);

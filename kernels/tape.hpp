@@ -16,14 +16,9 @@
 #include <span>
 #include <stop_token>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 namespace troupe {
-
-/// The gradient of a loss by one parameter: dense in the parameter's shape, or only the rows that
-/// were looked up, if the parameter was used as the table of embeddings and in no other way.
-using gradient = std::variant<tensor, indexed_slices>;
 
 /// A value on a tape, by its position. Means nothing on another tape.
 struct expression {
@@ -122,7 +117,7 @@ public:
 
   /// The gradients of `loss` by each of `parameters`, in their order; zeros where it does not
   /// depend on one. May be called again, for another loss. The results may share memory with each
-  /// other and with the indices of a lookup: read them only.
+  /// other: read them only.
   /// Cost: about twice the operations of the forward pass.
   /// Errors: the first failure of the tape (cancelled after a stop); invalid_argument if `loss` has
   /// more than one element, or one of `parameters` is not a parameter of this tape.

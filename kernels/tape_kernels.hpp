@@ -11,10 +11,10 @@
 #include "kernels/matmul.hpp"
 #include "kernels/mean.hpp"
 #include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/sparse.hpp"
 #include "kernels/tensor.hpp"
 #include "messages/assert.hpp"
 
-#include <algorithm>
 #include <vector>
 
 namespace troupe::detail {
@@ -248,28 +248,27 @@ tensor filled(const Context& on, dtype type, const shape& extents, double value)
   return output;
 }
 
-/// All rows of several lookups in one table, in their order. @pre At least one lookup.
+/// The rows of all lookups in one table, added up: each index once, ascending.
+/// @pre At least one lookup.
 template <class Context>
-indexed_slices stacked(const Context& on, const std::vector<indexed_slices>& lookups) {
-  if (lookups.size() == 1) return lookups.front();
-  int64_t rows = 0;
-  for (const auto& lookup : lookups)
-    rows += lookup.indices.extents()[0];
+indexed_slices combined(const Context& on, const std::vector<indexed_slices>& lookups) {
+  std::vector<row_source> sources(lookups.begin(), lookups.end());
+  std::vector<row_entry> entries(2 * row_count(sources));
+  std::vector<size_t> starts(row_count(sources) + 1);
   const auto& table = lookups.front().dense_extents;
+  sparse_sum sum{.sources = sources,
+                 .order = order_rows(sources, entries, starts),
+                 .width = static_cast<size_t>(table[1])};
+  auto rows = static_cast<int64_t>(sum.order.distinct());
   indexed_slices result{
     {dtype::i64, shape{rows}}, {lookups.front().values.type(), shape{rows, table[1]}}, table};
-  int64_t begin = 0;
-  for (const auto& lookup : lookups) {
-    auto end = begin + lookup.indices.extents()[0];
-    auto indices = result.indices.slice(begin, end);
-    auto values = result.values.slice(begin, end);
-    std::ranges::copy(lookup.indices.values<int64_t>(), indices.mutable_values<int64_t>().begin());
-    compute_in(values.type(), [&](auto zero) {
-      using T = decltype(zero);
-      copy(on, lookup.values.values<T>(), values.mutable_values<T>());
-    });
-    begin = end;
-  }
+  auto indices = result.indices.template mutable_values<int64_t>();
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = sum.order.index(i);
+  compute_in(result.values.type(), [&](auto zero) {
+    using T = decltype(zero);
+    combine(on, sum, result.values.mutable_values<T>());
+  });
   return result;
 }
 
