@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language model over bytes: its variables, its batches, its loss.
+#include "tools/language_model.hpp"
+
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr int64_t byte_values = 256;
+
+/// Rows that are evaluated at once: enough for a matrix product, little enough for the cache.
+constexpr size_t evaluation_rows = 512;
+
+/// The widths of all layers: what goes in, the hidden ones, what comes out.
+std::vector<int64_t> widths(const language_model_config& config) {
+  std::vector<int64_t> result{config.context * config.embedding_size};
+  result.insert(result.end(), config.hidden_sizes.begin(), config.hidden_sizes.end());
+  result.push_back(byte_values);
+  return result;
+}
+
+std::string layer_name(size_t layer, size_t layers) {
+  return layer + 1 == layers ? "output" : "hidden_" + std::to_string(layer);
+}
+
+tensor normal_tensor(shape extents, double deviation, const random_key& key) {
+  tensor result(dtype::f32, std::move(extents));
+  random_stream stream{key};
+  for (auto& value : result.mutable_values<float>())
+    value = static_cast<float>(deviation * stream.normal());
+  return result;
+}
+
+/// How a pass through the model differs between training and evaluation.
+struct pass {
+  double embedding_dropout = 0;
+  double hidden_dropout = 0;
+  random_key key{0, "no dropout"};
+};
+
+/// The mean loss of a batch. @param variables As many as the model has.
+expression loss_of(tape& t, const language_model_config& config,
+                   std::span<const expression> variables, const text_batch& batch,
+                   const pass& how) {
+  auto rows = batch.contexts.extents()[0];
+  auto h = t.reshape(t.embedding(variables[0], batch.contexts),
+                     {rows, config.context * config.embedding_size});
+  h = t.dropout(h, how.embedding_dropout, how.key.derive("embedding"));
+  size_t layers = config.hidden_sizes.size() + 1;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    h = t.add_bias(t.matmul(h, variables[1 + 2 * layer]), variables[2 + 2 * layer]);
+    if (layer + 1 == layers) break;
+    h = t.dropout(t.gelu(h), how.hidden_dropout, how.key.derive(layer_name(layer, layers)));
+  }
+  return t.softmax_cross_entropy(h, batch.next);
+}
+
+expected<void> check_count(const language_model_config& config, std::span<const tensor> variables) {
+  auto wanted = 3 + 2 * config.hidden_sizes.size();
+  if (variables.size() == wanted) return {};
+  return fail(errc::invalid_argument, "the language model has " + std::to_string(wanted)
+                                        + " variables, not " + std::to_string(variables.size()));
+}
+
+expected<void> check_extent(std::string_view name, int64_t value) {
+  if (value >= 1 && value <= language_model_extent_max) return {};
+  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
+                                        + std::to_string(value) + ", not within [1, "
+                                        + std::to_string(language_model_extent_max) + "]");
+}
+
+expected<void> check_rate(std::string_view name, double value) {
+  if (value >= 0 && value < 1) return {};
+  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
+                                        + std::to_string(value) + ", not within [0, 1)");
+}
+
+/// The bytes before `position`, the nearest first.
+void write_context(std::string_view text, size_t position, std::span<int64_t> out) {
+  for (size_t back = 0; back < out.size(); ++back)
+    out[back] = back < position ? static_cast<unsigned char>(text[position - 1 - back]) : 0;
+}
+
+/// The batch of the positions that `position_of` gives for 0, 1, ..., examples - 1.
+template <class Function>
+text_batch gather(const language_model_config& config, std::string_view text, size_t examples,
+                  Function position_of) {
+  auto rows = static_cast<int64_t>(examples);
+  auto context = static_cast<size_t>(config.context);
+  text_batch result{{dtype::i64, {rows, config.context}}, {dtype::i64, {rows}}};
+  auto contexts = result.contexts.mutable_values<int64_t>();
+  auto next = result.next.mutable_values<int64_t>();
+  for (size_t i = 0; i < examples; ++i) {
+    size_t position = position_of(i);
+    write_context(text, position, contexts.subspan(i * context, context));
+    next[i] = static_cast<unsigned char>(text[position]);
+  }
+  return result;
+}
+
+double number(const tensor& scalar) {
+  return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
+}
+
+} // namespace
+
+expected<void> validate(const language_model_config& config) {
+  if (auto ok = check_extent("context", config.context); !ok) return ok;
+  if (auto ok = check_extent("embedding size", config.embedding_size); !ok) return ok;
+  if (config.hidden_sizes.size() > language_model_layers_max)
+    return fail(errc::invalid_argument, "language model: more than "
+                                          + std::to_string(language_model_layers_max)
+                                          + " hidden layers");
+  for (auto size : config.hidden_sizes)
+    if (auto ok = check_extent("hidden size", size); !ok) return ok;
+  if (auto ok = check_rate("embedding dropout", config.embedding_dropout); !ok) return ok;
+  return check_rate("hidden dropout", config.hidden_dropout);
+}
+
+std::vector<initial_variable> initial_variables(const language_model_config& config,
+                                                uint64_t seed) {
+  TROUPE_ASSERT(validate(config).has_value());
+  random_key key{seed, "initial variables"};
+  std::vector<initial_variable> result;
+  auto add = [&](std::string name, tensor value) {
+    result.push_back({std::move(name), std::move(value)});
+  };
+  add("embedding",
+      normal_tensor({byte_values, config.embedding_size}, 0.5, key.derive("embedding")));
+  auto sizes = widths(config);
+  for (size_t layer = 0; layer + 1 < sizes.size(); ++layer) {
+    auto name = layer_name(layer, sizes.size() - 1);
+    auto deviation = 1 / std::sqrt(static_cast<double>(sizes[layer]));
+    add(name + "/weights",
+        normal_tensor({sizes[layer], sizes[layer + 1]}, deviation, key.derive(name)));
+    add(name + "/bias", zeros({sizes[layer + 1]}));
+  }
+  return result;
+}
+
+text_batch batch_at(const language_model_config& config, std::string_view text, size_t begin,
+                    size_t end) {
+  TROUPE_ASSERT(begin <= end, begin, end);
+  TROUPE_ASSERT(end <= text.size(), end, text.size());
+  return gather(config, text, end - begin, [&](size_t i) { return begin + i; });
+}
+
+text_batch draw_batch(const language_model_config& config, std::string_view text, size_t examples,
+                      const random_key& key) {
+  TROUPE_ASSERT(!text.empty());
+  random_stream stream{key};
+  return gather(config, text, examples, [&](size_t) { return stream.below(text.size()); });
+}
+
+expected<loss_and_gradients> differentiate(const language_model_config& config,
+                                           std::span<const tensor> variables,
+                                           const text_batch& batch, const random_key& key,
+                                           std::stop_token stop) {
+  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  tape t{std::move(stop)};
+  std::vector<expression> parameters;
+  for (const auto& value : variables)
+    parameters.push_back(t.parameter(value));
+  auto loss
+    = loss_of(t, config, parameters, batch, {config.embedding_dropout, config.hidden_dropout, key});
+  auto gradients = t.gradients(loss, parameters);
+  if (!gradients) return tl::unexpected(gradients.error());
+  return loss_and_gradients{number(*t.value(loss)), std::move(*gradients)};
+}
+
+expected<double> bits_per_byte(const language_model_config& config,
+                               std::span<const tensor> variables, std::string_view text,
+                               size_t begin, std::stop_token stop) {
+  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  if (begin >= text.size())
+    return fail(errc::invalid_argument, "language model: no byte is left to evaluate");
+  double nats = 0;
+  for (size_t at = begin; at < text.size(); at += evaluation_rows) {
+    auto end = std::min(at + evaluation_rows, text.size());
+    tape t{stop};
+    std::vector<expression> constants;
+    for (const auto& value : variables)
+      constants.push_back(t.constant(value));
+    auto mean = t.value(loss_of(t, config, constants, batch_at(config, text, at, end), {}));
+    if (!mean) return tl::unexpected(mean.error());
+    nats += number(*mean) * static_cast<double>(end - at);
+  }
+  return nats / static_cast<double>(text.size() - begin) / std::numbers::ln2;
+}
+
+} // namespace troupe
