@@ -11,6 +11,7 @@
 #include "tools/train_checks.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <vector>
@@ -47,7 +48,8 @@ std::string unexpected_argument(std::string argument) {
   std::vector<std::string_view> names{"help", "config", "dump-config"};
   for (const auto& option : train_option_table())
     names.push_back(option.key);
-  const auto letters = std::string_view{argument}.substr(argument.find_first_not_of('-'));
+  const auto letters
+    = std::string_view{argument}.substr(std::min(argument.find_first_not_of('-'), argument.size()));
   return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
                      nearest_name(letters, names));
 }

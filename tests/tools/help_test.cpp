@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the help names every option and fits a terminal. Method: look for each name, measure each
+// line.
+#include "tests/doctest.hpp"
+#include "tools/help.hpp"
+#include "tools/option_table.hpp"
+
+#include <sstream>
+
+namespace {
+
+size_t longest_line(const std::string& text) {
+  size_t longest = 0;
+  std::istringstream lines{text};
+  for (std::string line; std::getline(lines, line);)
+    longest = std::max(longest, line.size());
+  return longest;
+}
+
+} // namespace
+
+TEST_SUITE("tools/help") {
+  using namespace troupe;
+
+  TEST_CASE("lists every option once, with its default, in lines of at most 80 letters") {
+    const auto text = train_help();
+    for (const auto& option : train_option_table()) {
+      const auto name = "\n  --" + std::string{option.key} + " ";
+      const auto place = text.find(name);
+      CAPTURE(option.key);
+      REQUIRE(place != std::string::npos);
+      CHECK(text.find(name, place + 1) == std::string::npos);
+    }
+    CHECK(text.find("[tensorflow]") != std::string::npos);
+    CHECK(text.find("Exit codes:") != std::string::npos);
+    CHECK(longest_line(text) <= 80);
+  }
+
+  TEST_CASE("states the defaults that the code has") {
+    const auto* steps = find_train_option("steps");
+    REQUIRE(steps != nullptr);
+    CHECK(steps->when_empty.find(std::to_string(train_defaults::steps)) == 0);
+    const auto* rate = find_train_option("learning-rate");
+    REQUIRE(rate != nullptr);
+    CHECK(rate->when_empty == "0.003 for adam, 0.05 for momentum, 0.3 for sgd");
+    CHECK(default_learning_rate(optimizer_kind::adam) == 0.003);
+    CHECK(default_learning_rate(optimizer_kind::momentum) == 0.05);
+    CHECK(default_learning_rate(optimizer_kind::sgd) == 0.3);
+  }
+
+  TEST_CASE("tells the commands and the exit codes") {
+    const auto text = troupe_help();
+    CHECK(text.find("\n  train ") != std::string::npos);
+    CHECK(text.find("Exit codes:") != std::string::npos);
+    CHECK(longest_line(text) <= 80);
+    CHECK(unknown_command("trian").find("'train'") != std::string::npos);
+  }
+
+  TEST_CASE("breaks lines at blanks") {
+    CHECK(wrapped("", 2, 10).empty());
+    CHECK(wrapped("one two", 2, 10) == "one two");
+    CHECK(wrapped("one two three", 2, 10) == "one two\n  three");
+    CHECK(wrapped("extraordinarily long", 2, 10) == "extraordinarily\n  long");
+  }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: options that cannot work together are refused with a way out. Method: each rule from both
+// sides.
+#include "tests/doctest.hpp"
+#include "tools/train_checks.hpp"
+
+namespace {
+
+using namespace troupe;
+
+std::string message_of(const train_options& options) {
+  const auto refused = check(options, {});
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == errc::invalid_argument);
+  return refused.error().message;
+}
+
+} // namespace
+
+TEST_SUITE("tools/train_checks") {
+  TEST_CASE("accepts the defaults") {
+    CHECK(check(train_options{}, {}));
+  }
+
+  TEST_CASE("accepts fewer replicas than needed under tensorflow, if tokens make up for them") {
+    train_options options;
+    options.aggregate = 6;
+    CHECK(check(options, {}));
+    options.initial_tokens = 2;
+    CHECK(check(options, {}));
+    options.initial_tokens = 1;
+    const auto message = message_of(options);
+    CHECK(message.find("--aggregate 6 needs at least 2 spare tokens") == 0);
+    CHECK(message.find("raise --initial-tokens from 1") != std::string::npos);
+  }
+
+  TEST_CASE("refuses fewer replicas than needed under the other policies") {
+    train_options options;
+    options.aggregate = 5;
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      options.policy = policy;
+      const auto message = message_of(options);
+      CHECK(message.find("--aggregate 5 can never be reached by 4 replicas") == 0);
+      CHECK(message.find("--policy tensorflow") != std::string::npos);
+    }
+    options.aggregate = 4;
+    CHECK(check(options, {}));
+  }
+
+  TEST_CASE("refuses initial tokens where there is no queue") {
+    train_options options;
+    options.initial_tokens = 0;
+    CHECK(check(options, {}));
+    options.policy = sync_policy::cancel;
+    CHECK(message_of(options).find("--initial-tokens has no meaning under policy cancel") == 0);
+  }
+
+  TEST_CASE("refuses a slow replica that is not there, or there twice") {
+    train_options options;
+    options.slow = {{3, 2.5}};
+    CHECK(check(options, {}));
+    options.slow = {{4, 2.5}};
+    CHECK(message_of(options)
+          == "--slow 4=2.5 names a replica that is not there: the last one is 3");
+    options.slow = {{1, 2}, {1, 3}};
+    CHECK(message_of(options) == "--slow names replica 1 twice");
+  }
+
+  TEST_CASE("refuses a tower of layers") {
+    train_options options;
+    options.model.hidden.assign(16, 8);
+    CHECK(check(options, {}));
+    options.model.hidden.push_back(8);
+    CHECK(message_of(options).find("--hidden lists 17 layers") == 0);
+  }
+
+  TEST_CASE("names the place of an option that came from a file") {
+    train_options options;
+    options.slow = {{9, 2}};
+    const option_origins origins{{"slow", {option_origin::source::file, "run.toml:4"}}};
+    const auto refused = check(options, origins);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("run.toml:4: slow 9=2 names") == 0);
+  }
+
+  TEST_CASE("fills in what follows from other options") {
+    train_options options;
+    REQUIRE(settle(options, {}));
+    CHECK(options.steps == train_defaults::steps);
+    CHECK(options.learning_rate == default_learning_rate(optimizer_kind::adam));
+    train_options with_epochs;
+    with_epochs.epochs = 2;
+    with_epochs.optimizer = optimizer_kind::sgd;
+    REQUIRE(settle(with_epochs, {}));
+    CHECK_FALSE(with_epochs.steps);
+    CHECK(with_epochs.learning_rate == default_learning_rate(optimizer_kind::sgd));
+  }
+
+  TEST_CASE("lets the stronger source decide between steps and epochs") {
+    const option_origin file{option_origin::source::file, "run.toml:1"};
+    const option_origin command_line{option_origin::source::command_line, ""};
+    train_options options;
+    options.steps = 5;
+    options.epochs = 2;
+    auto epochs_win = options;
+    REQUIRE(settle(epochs_win, {{"steps", file}, {"epochs", command_line}}));
+    CHECK_FALSE(epochs_win.steps);
+    CHECK(epochs_win.epochs == 2);
+    auto steps_win = options;
+    REQUIRE(settle(steps_win, {{"steps", command_line}, {"epochs", file}}));
+    CHECK(steps_win.steps == 5);
+    CHECK_FALSE(steps_win.epochs);
+    const auto refused = settle(options, {{"steps", command_line}, {"epochs", command_line}});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "--steps and --epochs exclude each other: give one of them");
+  }
+}
