@@ -7,15 +7,6 @@ namespace troupe {
 static_assert(payload_element_bytes(static_cast<uint8_t>(dtype::i64)) == element_bytes(dtype::i64));
 static_assert(payload_element_bytes(dtype_count) == 0);
 
-namespace {
-
-template <class... Cases>
-struct overloaded : Cases... {
-  using Cases::operator()...;
-};
-
-} // namespace
-
 tensor_payload to_payload(const tensor& value) {
   auto row_major = value.contiguous();
   return {static_cast<uint8_t>(row_major.type()), row_major.extents().dims(),
@@ -23,16 +14,10 @@ tensor_payload to_payload(const tensor& value) {
 }
 
 gradient_payload to_payload(const gradient& value) {
-  return std::visit(overloaded{
-                      [](std::monostate) -> gradient_payload { return {}; },
-                      [](const tensor& dense) -> gradient_payload { return to_payload(dense); },
-                      [](const indexed_slices& sparse) -> gradient_payload {
-                        return indexed_slices_payload{to_payload(sparse.indices),
-                                                      to_payload(sparse.values),
-                                                      sparse.dense_extents.dims()};
-                      },
-                    },
-                    value);
+  if (const auto* sparse = std::get_if<indexed_slices>(&value))
+    return indexed_slices_payload{to_payload(sparse->indices), to_payload(sparse->values),
+                                  sparse->dense_extents.dims()};
+  return to_payload(std::get<tensor>(value));
 }
 
 tensor to_tensor(const tensor_payload& payload) {
@@ -41,15 +26,10 @@ tensor to_tensor(const tensor_payload& payload) {
 }
 
 gradient to_gradient(const gradient_payload& payload) {
-  return std::visit(overloaded{
-                      [](std::monostate) -> gradient { return {}; },
-                      [](const tensor_payload& dense) -> gradient { return to_tensor(dense); },
-                      [](const indexed_slices_payload& sparse) -> gradient {
-                        return indexed_slices{to_tensor(sparse.indices), to_tensor(sparse.values),
-                                              shape{sparse.dense_extents}};
-                      },
-                    },
-                    payload);
+  if (const auto* sparse = std::get_if<indexed_slices_payload>(&payload))
+    return indexed_slices{to_tensor(sparse->indices), to_tensor(sparse->values),
+                          shape{sparse->dense_extents}};
+  return to_tensor(std::get<tensor_payload>(payload));
 }
 
 } // namespace troupe

@@ -5,13 +5,7 @@
 #include "kernels/tensor.hpp"
 #include "messages/payload.hpp"
 
-#include <variant>
-
 namespace troupe {
-
-/// What a replica computed for one variable: all of it, the rows that matter, or nothing, if the
-/// loss does not depend on the variable.
-using gradient = std::variant<std::monostate, tensor, indexed_slices>;
 
 /// A message's view of `value`, sharing its memory. A strided view is copied first, since messages
 /// carry row-major elements.
@@ -23,7 +17,7 @@ using gradient = std::variant<std::monostate, tensor, indexed_slices>;
 /// A read-only tensor in the message's memory. @pre The payload came out of a checked message.
 [[nodiscard]] tensor to_tensor(const tensor_payload& payload);
 
-/// Likewise for a gradient.
+/// Likewise for a gradient. @pre It is not none.
 [[nodiscard]] gradient to_gradient(const gradient_payload& payload);
 
 } // namespace troupe

@@ -14,10 +14,18 @@ namespace {
 
 using self_pointer = variable_owner_actor::stateful_pointer<variable_owner_state>;
 
-std::vector<gradient> gradients_of(const msg<wire::ApplyUpdate>& update) {
+// The gradients of an update where they lie; checked again, since they may come from another node.
+expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
+                                             const variable_form& variable) {
   std::vector<gradient> gradients;
-  for (auto gradient : update.reader().getGradients())
+  for (auto gradient : update.reader().getGradients()) {
+    if (auto fits = check_gradient(variable, gradient); !fits)
+      return tl::unexpected<error>(fits.error());
     gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));
+  }
+  if (gradients.empty())
+    return fail(errc::invalid_argument,
+                fmt::format("an update of '{}' without gradients", variable.name));
   return gradients;
 }
 
@@ -44,16 +52,15 @@ variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
 
 expected<msg<wire::UpdateApplied>>
 variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
-  const auto& name = config.variable.name;
   if (!rule)
     return fail(errc::failed_precondition,
-                fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first", name));
-  auto gradients = gradients_of(update);
-  if (gradients.empty())
-    return fail(errc::invalid_argument, fmt::format("an update of '{}' without gradients", name));
+                fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
+                            config.variable.name));
+  auto gradients = gradients_of(update, config.variable);
+  if (!gradients) return tl::unexpected<error>(gradients.error());
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   auto began = config.world->now();
-  update_variable(variable, *rule, gradients, update.reader().getDivisor());
+  update_variable(variable, *rule, *gradients, update.reader().getDivisor());
   auto ended = config.world->now();
   return make_update_applied(variable.version, update.reader().getStep(), ended, ended - began);
 }

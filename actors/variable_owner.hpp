@@ -40,7 +40,8 @@ struct variable_owner_state {
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
   /// One update, as `update_variable` does it.
-  /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients.
+  /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
+  /// as `check_gradient`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 };
 

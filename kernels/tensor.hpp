@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -139,5 +140,8 @@ struct indexed_slices {
   tensor values;
   shape dense_extents;
 };
+
+/// The gradient of a loss by one variable: dense in the variable's shape, or some of its rows.
+using gradient = std::variant<tensor, indexed_slices>;
 
 } // namespace troupe

@@ -18,9 +18,8 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   std::vector<push> pushes;
   pushes.reserve(gradients.size());
   for (const auto& [gradient, variable] : gradients)
-    if (!std::holds_alternative<std::monostate>(gradient))
-      pushes.emplace_back(value_or_throw(cast.accumulator_of(variable)),
-                          make_push_gradient(from, to_payload(gradient)));
+    pushes.emplace_back(value_or_throw(cast.accumulator_of(variable)),
+                        make_push_gradient(from, to_payload(gradient)));
   if (pushes.empty())
     throw failure{{errc::invalid_argument,
                    "Must supply at least one variable: apply_gradients got no gradient"}};

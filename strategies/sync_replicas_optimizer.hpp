@@ -42,7 +42,7 @@ public:
   [[nodiscard]] const sync_options& options() const { return options_; }
 
   /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.
-  /// A gradient that is none is not pushed: its variable must get gradients from other replicas.
+  /// A variable that the loss does not depend on is left out.
   /// Errors: throws `failure`: invalid_argument ("Must supply at least one variable") if there is
   /// no gradient at all, or one does not fit its variable; not_found for a variable that the job
   /// does not train; cancelled when the job is over.
