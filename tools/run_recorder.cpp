@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passing each record on to every file.
+#include "tools/run_recorder.hpp"
+
+#include "actors/recording/replica_table.hpp"
+#include "actors/recording/step_figures.hpp"
+#include "tools/terminal.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <numbers>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::vector<std::string> tracks_of(const run_recorder_options& options) {
+  std::vector<std::string> tracks{"chief"};
+  for (uint32_t i = 0; i < options.replica_count; ++i)
+    tracks.push_back(replica_track(i));
+  for (const auto& variable : options.variables)
+    tracks.push_back(owner_track(variable));
+  return tracks;
+}
+
+} // namespace
+
+expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory& directory,
+                                                             run_recorder_options options) {
+  auto metrics = metrics_file::create(directory.metrics());
+  if (!metrics) return tl::unexpected<error>(metrics.error());
+  auto ledger = ledger_file::create(directory.ledger());
+  if (!ledger) return tl::unexpected<error>(ledger.error());
+  auto timeline = timeline_file::create(directory.timeline(),
+                                        {.job = "troupe train", .tracks = tracks_of(options)});
+  if (!timeline) return tl::unexpected<error>(timeline.error());
+  return std::unique_ptr<run_recorder>{new run_recorder(
+    directory, std::move(options), std::move(*metrics), std::move(*ledger), std::move(*timeline))};
+}
+
+run_recorder::run_recorder(const run_directory& directory, run_recorder_options options,
+                           metrics_file metrics, ledger_file ledger, timeline_file timeline)
+  : directory_(directory), options_(std::move(options)), metrics_(std::move(metrics)),
+    ledger_(std::move(ledger)), timeline_(std::move(timeline)),
+    progress_({.terminal = is_terminal(STDERR_FILENO),
+               .width = terminal_width(STDERR_FILENO),
+               .loss_unit = "bits/byte"}),
+    computing_times_(options_.replica_count) {}
+
+void run_recorder::on_step(const step_record& step) {
+  std::lock_guard guard{mutex_};
+  summary_.add(step);
+  keep_computing_times(step);
+  tell_once(metrics_.append(step));
+  tell_once(ledger_.append(step));
+  for (const auto& event : events_.events_of(step))
+    tell_once(timeline_.append(event));
+  show_progress(step);
+}
+
+void run_recorder::on_evaluation(uint64_t step, job_time when, double bits_per_byte) {
+  std::lock_guard guard{mutex_};
+  tell_once(metrics_.append_evaluation(step, when, bits_per_byte));
+}
+
+void run_recorder::say(std::string_view line) {
+  std::lock_guard guard{mutex_};
+  print(progress_.message(line));
+}
+
+void run_recorder::finish() {
+  std::lock_guard guard{mutex_};
+  print(progress_.finish());
+  tell_once(metrics_.flush());
+  tell_once(ledger_.flush());
+  tell_once(timeline_.flush());
+  tell_once(write_replica_table(directory_.replicas(), summary_));
+}
+
+void run_recorder::keep_computing_times(const step_record& step) {
+  for (const auto* part : {&step.accepted, &step.stale})
+    for (const auto& gradient : *part)
+      if (gradient.replica < computing_times_.size())
+        computing_times_[gradient.replica].push_back(gradient.compute);
+}
+
+void run_recorder::show_progress(const step_record& step) {
+  auto total = summary_.total();
+  print(progress_.update({.step = step.step,
+                          .step_count = options_.step_count,
+                          .loss = mean_loss(step) / std::numbers::ln2,
+                          .examples_per_second = examples_per_second(step),
+                          .live = step.live,
+                          .needed = step.needed,
+                          .dropped = total.stale + total.cancelled},
+                         step.ended));
+}
+
+void run_recorder::tell_once(const expected<void>& written) {
+  if (written || std::exchange(told_, true)) return;
+  print(progress_.message(
+    fmt::format("troupe train: {}; the run goes on without it", written.error().message)));
+}
+
+} // namespace troupe

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ctrl-C and SIGTERM, as a stop token.
+#pragma once
+
+#include <atomic>
+#include <stop_token>
+#include <thread>
+
+namespace troupe {
+
+/// A signal handler may do next to nothing, so a thread waits for the signals instead: the first
+/// one asks for a clean end, the second ends the process at once.
+///
+/// Make it before any other thread, so that all of them leave the signals to it.
+class signal_watch {
+public:
+  signal_watch();
+  ~signal_watch();
+  signal_watch(const signal_watch&) = delete;
+  signal_watch& operator=(const signal_watch&) = delete;
+
+  /// Stops with the first signal.
+  [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
+
+  /// The signal that came; 0 if none did.
+  [[nodiscard]] int signal_number() const { return number_; }
+
+private:
+  void watch(const std::stop_token& over);
+
+  std::stop_source source_;
+  std::atomic<int> number_ = 0;
+  std::jthread thread_; // last: it uses the others
+};
+
+} // namespace troupe

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe train`: check everything, announce, run, sum up, draw.
+#include "tools/train.hpp"
+
+#include "actors/failure.hpp"
+#include "simulation/scenario.hpp"
+#include "tools/config_dump.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/plots.hpp"
+#include "tools/run_directory.hpp"
+#include "tools/run_recorder.hpp"
+#include "tools/signal_watch.hpp"
+#include "tools/text_corpus.hpp"
+#include "tools/train_command_line.hpp"
+#include "tools/train_job.hpp"
+
+#include <cstdio>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of policies
+
+int refuse(const error& reason) {
+  fmt::print(stderr, "troupe train: {}\n", reason.message);
+  return static_cast<int>(exit_code::usage);
+}
+
+/// Everything that has to be right before a run may write its first byte.
+struct prepared_run {
+  train_command command;
+  text_corpus corpus;
+  compression_baselines baselines;
+  run_directory directory;
+};
+
+expected<text_corpus> load_corpus(const train_options& options) {
+  return text_corpus::load({.path = options.text,
+                            .held_out = options.held_out,
+                            .part_bytes_min = static_cast<uint64_t>(options.model.context) + 1});
+}
+
+expected<run_directory> make_directory(const train_command& command) {
+  auto config = config_text(command.options, command.origins, false);
+  if (command.options.run_dir.empty())
+    return run_directory::create_dated("runs", std::chrono::system_clock::now(), config);
+  return run_directory::create(command.options.run_dir, config);
+}
+
+expected<prepared_run> prepare(train_command command) {
+  auto corpus = load_corpus(command.options);
+  if (!corpus) return tl::unexpected<error>(corpus.error());
+  auto baselines = compress(*corpus);
+  if (!baselines) return tl::unexpected<error>(baselines.error());
+  auto directory = make_directory(command);
+  if (!directory) return tl::unexpected<error>(directory.error());
+  return prepared_run{std::move(command), std::move(*corpus), *baselines, std::move(*directory)};
+}
+
+void announce(const prepared_run& run) {
+  const auto& options = run.command.options;
+  fmt::print(stderr,
+             "text      {}: {} bytes to train on, {} held out\n"
+             "job       {} replicas, {} gradients an update, policy {}, {} steps\n"
+             "files     {}\n",
+             options.text, run.corpus.training().size(), run.corpus.held_out().size(),
+             options.replicas, options.aggregate, to_string(options.policy),
+             step_count(options, run.corpus), run.directory.path().string());
+}
+
+std::vector<plot_baseline> plot_baselines(const compression_baselines& baselines) {
+  std::vector<plot_baseline> lines{{"gzip -9", baselines.gzip}, {"xz", baselines.xz}};
+  if (baselines.gzip_after_training)
+    lines.push_back({"gzip -9", *baselines.gzip_after_training, true});
+  return lines;
+}
+
+void print_quality(const train_result& result, const compression_baselines& baselines) {
+  fmt::print("\nheld-out text, bits per byte\n"
+             "  this model   {:.3f}\n"
+             "  gzip -9      {:.3f}\n"
+             "  xz           {:.3f}\n",
+             result.bits_per_byte, baselines.gzip, baselines.xz);
+  if (baselines.gzip_after_training && baselines.xz_after_training)
+    fmt::print("  and if they may read the training text first: gzip {:.3f}, xz {:.3f}\n",
+               *baselines.gzip_after_training, *baselines.xz_after_training);
+}
+
+double mean_step(const train_options& options, sync_policy policy, uint64_t steps,
+                 const run_recorder& recorder) {
+  scenario same_times{.sync = {static_cast<uint32_t>(options.aggregate),
+                               static_cast<uint32_t>(options.replicas), policy},
+                      .steps = std::min(steps, what_if_steps_max),
+                      .compute = replayed_times(recorder.computing_times()),
+                      .seed = options.seed};
+  return simulate(same_times).mean_step_seconds();
+}
+
+// Under `tensorflow` leftover tokens go stale; whoever bought backups should hear what that costs.
+void print_what_if(const train_options& options, uint64_t steps, const run_recorder& recorder) {
+  if (options.policy != sync_policy::tensorflow || steps == 0
+      || options.aggregate >= options.replicas)
+    return;
+  auto as_it_was = mean_step(options, sync_policy::tensorflow, steps, recorder);
+  auto other = mean_step(options, sync_policy::latest_token, steps, recorder);
+  fmt::print(
+    "\nwith these computing times the policy latest_token would need {:.0f} % of the time\n"
+    "a step (simulated: {:.1f} ms instead of {:.1f} ms)\n",
+    100 * other / as_it_was, 1e3 * other, 1e3 * as_it_was);
+}
+
+void draw(const prepared_run& run) {
+  const auto& folder = run.directory.path();
+  auto written = write_plot_scripts(folder, plot_baselines(run.baselines));
+  auto drawn = written.and_then([&] { return draw_plots(folder); });
+  if (drawn) {
+    fmt::print("\nplots: {0}/loss.svg {0}/steps.svg; open {0}/timeline.json in "
+               "https://ui.perfetto.dev\n",
+               folder.string());
+    return;
+  }
+  fmt::print("\nno plots: {}; to draw them type\n  {}\n", drawn.error().message,
+             plot_command(folder));
+}
+
+int code_of(const job_report& report, int signal_number) {
+  if (signal_number != 0) return exit_code_of_signal(signal_number);
+  return static_cast<int>(report.failure ? exit_code_of(report.failure->code)
+                                         : exit_code::finished);
+}
+
+void print_end(const job_report& report, uint64_t steps) {
+  if (report.failure)
+    fmt::print(stderr, "troupe train: {}\n", report.failure->message);
+  else if (report.stopped)
+    fmt::print(stderr, "troupe train: {} after step {} of {}\n", *report.stopped, report.step,
+               steps);
+}
+
+int run(const prepared_run& run, signal_watch& signals) {
+  const auto& options = run.command.options;
+  auto recorder
+    = run_recorder::create(run.directory, {.step_count = step_count(options, run.corpus),
+                                           .replica_count = static_cast<uint32_t>(options.replicas),
+                                           .variables = variable_names(options)});
+  if (!recorder) return refuse(recorder.error());
+  announce(run);
+  auto result = run_train_job(options, run.corpus, **recorder, signals.token());
+  (*recorder)->finish();
+  print_end(result.report, step_count(options, run.corpus));
+  fmt::print("{}", (*recorder)->totals().text());
+  print_quality(result, run.baselines);
+  if (!result.report.failure) print_what_if(options, result.report.step, **recorder);
+  draw(run);
+  return code_of(result.report, signals.signal_number());
+}
+
+} // namespace
+
+int train_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_train_options(argument_count, arguments);
+  if (!command) return refuse(command.error());
+  if (!command->answer.empty()) {
+    fmt::print("{}", command->answer);
+    return static_cast<int>(exit_code::finished);
+  }
+  auto prepared = prepare(std::move(*command));
+  if (!prepared) return refuse(prepared.error());
+  signal_watch signals;
+  try {
+    return run(*prepared, signals);
+  } catch (const failure& failed) {
+    return refuse(failed.reason());
+  }
+}
+
+} // namespace troupe

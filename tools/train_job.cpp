@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options into a world, a strategy, an optimizer and a step function.
+#include "tools/train_job.hpp"
+
+#include "strategies/training.hpp"
+#include "tools/language_model.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+// In the virtual world arithmetic takes no time; this stands for it.
+constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
+
+update_rule rule_of(const train_options& options) {
+  auto rate = options.learning_rate.value_or(default_learning_rate(options.optimizer));
+  switch (options.optimizer) {
+  case optimizer_kind::sgd:
+    return rules::sgd{.learning_rate = rate};
+  case optimizer_kind::momentum:
+    return rules::momentum{.learning_rate = rate};
+  case optimizer_kind::adam:
+    break;
+  }
+  return rules::adam{.learning_rate = rate};
+}
+
+sync_options sync_of(const train_options& options) {
+  sync_options sync{static_cast<uint32_t>(options.aggregate),
+                    static_cast<uint32_t>(options.replicas), options.policy};
+  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  return sync;
+}
+
+world world_of(const train_options& options) {
+  world_options settings{.seed = options.seed};
+  return options.world == world_kind::threads ? world::threads(settings)
+                                              : world::virtual_time(settings);
+}
+
+std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_options& options) {
+  std::vector<double> factors(options.replicas, 1.0);
+  for (const auto& slow : options.slow)
+    factors[slow.replica] = slow.factor;
+  auto is_virtual = options.world == world_kind::virtual_time;
+  return [factors, is_virtual](uint32_t replica, uint64_t, job_time elapsed) {
+    auto delay
+      = is_virtual ? virtual_computing_time * factors[replica] : elapsed * (factors[replica] - 1);
+    return std::chrono::duration_cast<job_time>(delay);
+  };
+}
+
+// What every replica does in a step, and how little there is to it.
+step_function make_step(const train_options& options, std::string_view text,
+                        const sync_replicas_optimizer& optimizer,
+                        const std::vector<variable>& variables) {
+  return [model = options.model, batch = options.batch, text, optimizer,
+          variables](replica_context& context) -> task<void> {
+    auto reading = context.read(variables);
+    auto values = co_await reading;
+    auto batch_key = context.random("batch");
+    auto dropout_key = context.random("dropout");
+    auto computing = context.compute([=](std::stop_token stop) {
+      return differentiate(model, values, draw_batch(model, text, batch, batch_key), dropout_key,
+                           stop);
+    });
+    auto result = co_await computing;
+    auto computed = value_or_throw(std::move(result));
+    context.report(computed.loss, static_cast<uint32_t>(batch));
+    std::vector<gradient_and_variable> gradients;
+    for (size_t i = 0; i < variables.size(); ++i)
+      gradients.push_back({std::move(computed.gradients[i]), variables[i]});
+    auto applying = optimizer.apply_gradients(context, std::move(gradients));
+    co_await applying;
+  };
+}
+
+double evaluate(const train_options& options, const text_corpus& corpus,
+                std::span<const tensor> values) {
+  auto result = bits_per_byte(options.model, values, corpus.whole(), corpus.training().size());
+  return result.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+} // namespace
+
+uint64_t step_count(const train_options& options, const text_corpus& corpus) {
+  if (options.steps) return *options.steps;
+  auto examples = static_cast<double>(options.epochs.value_or(1))
+                  * static_cast<double>(corpus.training().size());
+  auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate);
+  return static_cast<uint64_t>(std::ceil(examples / per_step));
+}
+
+std::vector<std::string> variable_names(const train_options& options) {
+  std::vector<std::string> names;
+  for (const auto& variable : initial_variables(options.model, options.seed))
+    names.push_back(variable.name);
+  return names;
+}
+
+train_result run_train_job(const train_options& options, const text_corpus& corpus,
+                           run_recorder& recorder, std::stop_token stop) {
+  sync_replicas_optimizer optimizer{rule_of(options), sync_of(options)};
+  auto world = world_of(options);
+  parameter_server_strategy strategy{world, {.replicas = static_cast<uint32_t>(options.replicas)}};
+  for (const auto& [name, value] : initial_variables(options.model, options.seed))
+    strategy.make_variable(name, value);
+  std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+
+  training_options training;
+  training.steps = step_count(options, corpus);
+  training.deadline
+    = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{options.deadline_seconds});
+  training.pace = pace_of(options);
+  training.on_step = [&](const step_record& step) { recorder.on_step(step); };
+  training.on_warning = [&](const std::string& line) { recorder.say("troupe train: " + line); };
+  training.evaluation = {
+    .every_steps = options.evaluate_every,
+    .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
+    .on_result
+    = [&](uint64_t step, double value) { recorder.on_evaluation(step, world.now(), value); }};
+  training.stop = std::move(stop);
+  auto report = train(strategy, optimizer,
+                      make_step(options, corpus.training(), optimizer, variables), training);
+
+  std::vector<tensor> values;
+  for (const auto& variable : variables)
+    values.push_back(strategy.read(variable));
+  auto final_value = evaluate(options, corpus, values);
+  recorder.on_evaluation(report.step, world.now(), final_value);
+  return {std::move(report), final_value};
+}
+
+} // namespace troupe
