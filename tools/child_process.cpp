@@ -41,7 +41,12 @@ expected<pid_t> start(const child_command& command) {
   posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETPGROUP);
+  // We may have blocked signals for a thread that waits for them; that is no business of the
+  // child's.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
   std::vector<char*> words;
   for (const auto& word : command.words)
     words.push_back(const_cast<char*>(word.c_str()));

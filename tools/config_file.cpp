@@ -60,6 +60,7 @@ std::string unknown_key(std::string_view key, std::string_view section) {
 
 bool is_number_target(const option_target& target) {
   return std::holds_alternative<option_member<uint64_t>>(target)
+         || std::holds_alternative<option_member<int64_t>>(target)
          || std::holds_alternative<option_member<std::optional<uint64_t>>>(target)
          || std::holds_alternative<option_member<double>>(target)
          || std::holds_alternative<option_member<std::optional<double>>>(target);
@@ -76,7 +77,7 @@ std::optional<std::string> number_text(const toml::node& node) {
 std::optional<std::vector<std::string>> texts_of(const toml::node& node,
                                                  const option_target& target) {
   std::vector<std::string> texts;
-  if (std::holds_alternative<option_member<std::vector<uint64_t>>>(target)) {
+  if (std::holds_alternative<option_member<std::vector<int64_t>>>(target)) {
     if (!node.is_array()) return std::nullopt;
     std::string list;
     for (const auto& element : *node.as_array()) {
@@ -104,7 +105,7 @@ std::optional<std::vector<std::string>> texts_of(const toml::node& node,
 
 // What the file has to hold there, for the message about a wrong type.
 std::string_view toml_type(const option_target& target) {
-  if (std::holds_alternative<option_member<std::vector<uint64_t>>>(target))
+  if (std::holds_alternative<option_member<std::vector<int64_t>>>(target))
     return "a list of whole numbers, such as [256, 128]";
   if (std::holds_alternative<option_member<std::vector<slow_replica>>>(target))
     return "a list of texts, such as [\"3=2.5\"]";

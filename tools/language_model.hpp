@@ -28,6 +28,8 @@ struct language_model_config {
   std::vector<int64_t> hidden_sizes = {256}; ///< Width of each hidden layer; may be empty.
   double embedding_dropout = 0.3;            ///< Share of embedded numbers forgotten in training.
   double hidden_dropout = 0.5;               ///< Share of each hidden layer forgotten in training.
+
+  bool operator==(const language_model_config&) const = default;
 };
 
 /// Largest extent in a configuration, and most hidden layers: beyond any use, and far from

@@ -48,6 +48,7 @@ constexpr option_range from_to_below(double low, double high) {
   return {low, high, false, true};
 }
 
+constexpr option_range extents = between(1, language_model_extent_max);
 constexpr double count_max = 1e9;
 constexpr double seed_max = 9.2e18; // What fits into a TOML integer.
 
@@ -97,15 +98,18 @@ const std::array options{
 
   train_option{"context", "model", "Model", "BYTES",
                "bytes that the model sees when it guesses the next",
-               &model_member<&model_shape::context>, between(1, 4096)},
+               &model_member<&language_model_config::context>, extents},
   train_option{"embedding", "model", "Model", "WIDTH", "numbers that stand for one byte",
-               &model_member<&model_shape::embedding>, between(1, 4096)},
+               &model_member<&language_model_config::embedding_size>, extents},
   train_option{"hidden", "model", "Model", "WIDTHS",
                "widths of the hidden layers, separated by commas",
-               &model_member<&model_shape::hidden>, between(1, 65'536), "none"},
-  train_option{"dropout", "model", "Model", "SHARE",
-               "share of hidden numbers that is set to 0 while training",
-               &model_member<&model_shape::dropout>, from_to_below(0, 1)},
+               &model_member<&language_model_config::hidden_sizes>, extents, "none"},
+  train_option{"embedding-dropout", "model", "Model", "SHARE",
+               "share of embedded numbers that is forgotten while training",
+               &model_member<&language_model_config::embedding_dropout>, from_to_below(0, 1)},
+  train_option{"hidden-dropout", "model", "Model", "SHARE",
+               "share of each hidden layer that is forgotten while training",
+               &model_member<&language_model_config::hidden_dropout>, from_to_below(0, 1)},
 
   train_option{"run-dir", "", "Run", "DIR", "folder for everything that the run leaves behind",
                &member<&train_options::run_dir>, option_range{}, "runs/<date-time>"},

@@ -46,13 +46,13 @@ std::optional<double> real_of(std::string_view text, const option_range& range) 
   return number && accepts(range, *number) ? number : std::nullopt;
 }
 
-std::optional<std::vector<uint64_t>> counts_of(std::string_view text, const option_range& range) {
-  std::vector<uint64_t> counts;
+std::optional<std::vector<int64_t>> counts_of(std::string_view text, const option_range& range) {
+  std::vector<int64_t> counts;
   while (!text.empty()) {
     const auto comma = text.find(',');
     const auto count = count_of(text.substr(0, comma), range);
     if (!count) return std::nullopt;
-    counts.push_back(*count);
+    counts.push_back(static_cast<int64_t>(*count));
     text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
   }
   return counts;
@@ -70,7 +70,7 @@ std::optional<slow_replica> slow_replica_of(std::string_view text, const option_
 // Stores what was parsed, if it was.
 template <class T, class Parsed>
 bool store(T& place, const std::optional<Parsed>& parsed) {
-  if (parsed) place = *parsed;
+  if (parsed) place = static_cast<T>(*parsed);
   return parsed.has_value();
 }
 
@@ -93,6 +93,7 @@ bool take(const train_option& option, train_options& options, const std::string&
         return !text.empty();
       },
       [&](option_member<uint64_t> member) { return store(member(options), count_of(text, range)); },
+      [&](option_member<int64_t> member) { return store(member(options), count_of(text, range)); },
       [&](option_member<std::optional<uint64_t>> member) {
         return store(member(options), count_of(text, range));
       },
@@ -100,7 +101,7 @@ bool take(const train_option& option, train_options& options, const std::string&
       [&](option_member<std::optional<double>> member) {
         return store(member(options), real_of(text, range));
       },
-      [&](option_member<std::vector<uint64_t>> member) {
+      [&](option_member<std::vector<int64_t>> member) {
         return store(member(options), counts_of(text, range));
       },
       [&](option_member<std::vector<slow_replica>> member) {
@@ -175,10 +176,11 @@ std::string value_description(const train_option& option) {
     overloaded{
       [&](option_member<std::string>) { return std::string{"a text"}; },
       [&](option_member<uint64_t>) { return "a whole number " + range; },
+      [&](option_member<int64_t>) { return "a whole number " + range; },
       [&](option_member<std::optional<uint64_t>>) { return "a whole number " + range; },
       [&](option_member<double>) { return "a number " + range; },
       [&](option_member<std::optional<double>>) { return "a number " + range; },
-      [&](option_member<std::vector<uint64_t>>) {
+      [&](option_member<std::vector<int64_t>>) {
         return fmt::format("whole numbers {}, separated by commas", range);
       },
       [&](option_member<std::vector<slow_replica>>) {
@@ -194,14 +196,14 @@ std::string value_description(const train_option& option) {
 
 std::string toml_text(const train_option& option, const train_options& options) {
   auto values = options;
-  const auto print_count = [](uint64_t count) { return std::to_string(count); };
+  const auto print_count = [](int64_t count) { return std::to_string(count); };
   const auto print_slow = [](const slow_replica& slow) { return quoted(slow_text(slow)); };
   return std::visit(
     overloaded{
       [&](option_member<std::string> member) {
         return member(values).empty() ? std::string{} : quoted(member(values));
       },
-      [&](option_member<std::vector<uint64_t>> member) {
+      [&](option_member<std::vector<int64_t>> member) {
         return fmt::format("[{}]", joined(member(values), ", ", print_count));
       },
       [&](option_member<std::vector<slow_replica>> member) {
@@ -217,15 +219,16 @@ std::string plain_text(const train_option& option, const train_options& options)
   auto values = options;
   const auto if_any
     = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string{}; };
-  const auto print_count = [](uint64_t count) { return std::to_string(count); };
+  const auto print_count = [](int64_t count) { return std::to_string(count); };
   return std::visit(
     overloaded{
       [&](option_member<std::string> member) { return member(values); },
       [&](option_member<uint64_t> member) { return std::to_string(member(values)); },
+      [&](option_member<int64_t> member) { return std::to_string(member(values)); },
       [&](option_member<double> member) { return fmt::format("{}", member(values)); },
       [&](option_member<std::optional<uint64_t>> member) { return if_any(member(values)); },
       [&](option_member<std::optional<double>> member) { return if_any(member(values)); },
-      [&](option_member<std::vector<uint64_t>> member) {
+      [&](option_member<std::vector<int64_t>> member) {
         return joined(member(values), ",", print_count);
       },
       [&](option_member<std::vector<slow_replica>> member) {

@@ -53,12 +53,12 @@ expected<text_corpus> text_corpus::load(const corpus_options& options) {
   const auto held_out = static_cast<uint64_t>(std::floor(bytes * options.held_out));
   const uint64_t training = text->size() - held_out;
   if (std::min(training, held_out) < options.part_bytes_min)
-    return fail(
-      errc::invalid_argument,
-      fmt::format("--text: {} is too short: its {} bytes leave {} to train on and {} to "
-                  "evaluate, and the model needs {} of each; pass a longer text, or change "
-                  "--held-out or --context",
-                  options.path, text->size(), training, held_out, options.part_bytes_min));
+    return fail(errc::invalid_argument,
+                fmt::format("--text: {} is too short: its {} bytes leave {} to train on and {} to "
+                            "evaluate, and at least {} of each are needed; pass a longer text, or "
+                            "change --held-out",
+                            options.path, text->size(), training, held_out,
+                            options.part_bytes_min));
   return text_corpus{std::move(*text), training};
 }
 

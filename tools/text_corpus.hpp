@@ -14,9 +14,8 @@ namespace troupe {
 /// What to read and how to split it.
 struct corpus_options {
   std::string path;
-  double held_out = 0.1; ///< Share at the end that is kept for evaluation; above 0, below 1.
-  uint64_t part_bytes_min
-    = 2; ///< What each part must have at least: the model's context and one byte.
+  double held_out = 0.1;       ///< Share at the end that is kept for evaluation; above 0, below 1.
+  uint64_t part_bytes_min = 2; ///< What each part must have at least.
 };
 
 /// A text, read once and held in memory. A copy copies the text.

@@ -53,11 +53,11 @@ expected<void> check_slow(const train_options& options, const option_origins& or
 }
 
 expected<void> check_hidden(const train_options& options, const option_origins& origins) {
-  constexpr size_t layers_max = 16;
-  if (options.model.hidden.size() <= layers_max) return {};
+  const size_t layers = options.model.hidden_sizes.size();
+  if (layers <= language_model_layers_max) return {};
   return fail(errc::invalid_argument,
               fmt::format("{} lists {} layers; at most {} are possible",
-                          spelling(origins, "hidden"), options.model.hidden.size(), layers_max));
+                          spelling(origins, "hidden"), layers, language_model_layers_max));
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/sync_policy.hpp"
+#include "tools/language_model.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -41,17 +42,6 @@ struct slow_replica {
   bool operator==(const slow_replica&) const = default;
 };
 
-/// The shape of the language model: the bytes before the one to guess are embedded, put side by
-/// side, and sent through the hidden layers.
-struct model_shape {
-  uint64_t context = 16;                ///< Bytes that the model sees.
-  uint64_t embedding = 24;              ///< Numbers that stand for one byte.
-  std::vector<uint64_t> hidden = {256}; ///< Width of each hidden layer.
-  double dropout = 0;                   ///< Share of hidden numbers set to 0 while training.
-
-  bool operator==(const model_shape&) const = default;
-};
-
 /// What `troupe train` does. After `parse_train_options` every field has its final value.
 struct train_options {
   std::string text{train_defaults::text};
@@ -63,16 +53,15 @@ struct train_options {
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::vector<slow_replica> slow;
 
-  std::optional<uint64_t> steps; ///< Exactly one of `steps` and `epochs` has a value ...
-  std::optional<uint64_t>
-    epochs; ///< ... an epoch: as many examples as the training text has bytes.
+  std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.
+  std::optional<uint64_t> epochs;         ///< As many examples each as the training text has bytes.
   uint64_t batch = train_defaults::batch; ///< Examples per replica and gradient.
   optimizer_kind optimizer = optimizer_kind::adam;
   std::optional<double> learning_rate;
   uint64_t seed = 1;
   uint64_t evaluate_every = 100; ///< Steps between evaluations; 0: only at the end.
 
-  model_shape model;
+  language_model_config model;
 
   std::string run_dir; ///< Empty: a new folder under runs/, named after the time.
   world_kind world = world_kind::threads;

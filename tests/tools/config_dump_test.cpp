@@ -42,7 +42,7 @@ TEST_SUITE("tools/config_dump") {
     options.learning_rate = 1e-20;
     options.seed = 9'200'000'000'000'000'000u;
     options.evaluate_every = 0;
-    options.model = {32, 8, {}, 0.5};
+    options.model = {32, 8, {}, 0.5, 0.25};
     options.run_dir = "runs/\xc3\xa9t\xc3\xa9";
     options.world = world_kind::virtual_time;
     options.deadline_seconds = 0.25;

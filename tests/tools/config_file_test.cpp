@@ -38,7 +38,7 @@ TEST_SUITE("tools/config_file") {
     CHECK(options.deadline_seconds == 5);
     CHECK(options.policy == sync_policy::cancel);
     CHECK(options.slow == std::vector<slow_replica>{{3, 2.5}, {1, 2}});
-    CHECK(options.model.hidden == std::vector<uint64_t>{64, 32});
+    CHECK(options.model.hidden_sizes == std::vector<int64_t>{64, 32});
     CHECK(options.batch == train_defaults::batch);
     CHECK(describe(origin_of(origins, "replicas")) == "run.toml:2");
     CHECK(describe(origin_of(origins, "hidden")) == "run.toml:8");

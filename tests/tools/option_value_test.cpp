@@ -45,7 +45,7 @@ TEST_SUITE("tools/option_value") {
     CHECK(options.initial_tokens == 0);
     CHECK(options.held_out == 0.25);
     CHECK(options.learning_rate == 1e-3);
-    CHECK(options.model.hidden == std::vector<uint64_t>{64, 32});
+    CHECK(options.model.hidden_sizes == std::vector<int64_t>{64, 32});
     CHECK(options.policy == sync_policy::latest_token);
     CHECK(options.world == world_kind::virtual_time);
   }
@@ -59,7 +59,7 @@ TEST_SUITE("tools/option_value") {
   TEST_CASE("refuses what is no number in range") {
     for (const char* text : {"", "x", "0", "-0.1", "0.91", "nan", "inf", "1,5"})
       refuses("held-out", text);
-    refuses("dropout", "1");
+    refuses("hidden-dropout", "1");
     refuses("learning-rate", "0");
   }
 
@@ -99,7 +99,7 @@ TEST_SUITE("tools/option_value") {
     train_options options;
     options.text = "quote\" back\\slash\n";
     options.slow = {{3, 2.5}};
-    options.model.hidden = {64, 32};
+    options.model.hidden_sizes = {64, 32};
     const auto toml
       = [&](std::string_view key) { return toml_text(*find_train_option(key), options); };
     CHECK(toml("text") == R"("quote\" back\\slash\u000a")");

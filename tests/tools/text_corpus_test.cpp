@@ -37,11 +37,10 @@ TEST_SUITE("tools/text_corpus") {
     CHECK(message_of({path}) == "--text: " + path + " is empty");
     test::write(folder / "text", std::string(100, 'a'));
     CHECK(text_corpus::load({path, 0.1, 10}));
-    CHECK(
-      message_of({path, 0.1, 11})
-      == "--text: " + path
-           + " is too short: its 100 bytes leave 90 to train on and 10 to evaluate, and the model "
-             "needs 11 of each; pass a longer text, or change --held-out or --context");
+    CHECK(message_of({path, 0.1, 11})
+          == "--text: " + path
+               + " is too short: its 100 bytes leave 90 to train on and 10 to evaluate, and at "
+                 "least 11 of each are needed; pass a longer text, or change --held-out");
     CHECK(message_of({path, 0.9, 11}).find("leave 10 to train on") != std::string::npos);
   }
 

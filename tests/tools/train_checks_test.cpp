@@ -68,10 +68,10 @@ TEST_SUITE("tools/train_checks") {
 
   TEST_CASE("refuses a tower of layers") {
     train_options options;
-    options.model.hidden.assign(16, 8);
+    options.model.hidden_sizes.assign(language_model_layers_max, 8);
     CHECK(check(options, {}));
-    options.model.hidden.push_back(8);
-    CHECK(message_of(options).find("--hidden lists 17 layers") == 0);
+    options.model.hidden_sizes.push_back(8);
+    CHECK(message_of(options).find("--hidden lists 65 layers") == 0);
   }
 
   TEST_CASE("names the place of an option that came from a file") {

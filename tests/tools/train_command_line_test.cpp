@@ -49,7 +49,7 @@ TEST_SUITE("tools/train_command_line") {
     CHECK(command->options.slow == std::vector<slow_replica>{{3, 2.5}, {1, 2}});
     CHECK(command->options.epochs == 2);
     CHECK_FALSE(command->options.steps);
-    CHECK(command->options.model.hidden == std::vector<uint64_t>{64, 32});
+    CHECK(command->options.model.hidden_sizes == std::vector<int64_t>{64, 32});
     CHECK(describe(origin_of(command->origins, "batch")) == "command line");
     CHECK(describe(origin_of(command->origins, "seed")) == "default");
   }
