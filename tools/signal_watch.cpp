@@ -1,51 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for signals on a thread of their own.
+// From a signal handler to a thread that may do something about it.
 #include "tools/signal_watch.hpp"
 
+#include "messages/assert.hpp"
 #include "tools/exit_codes.hpp"
 
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <csignal>
-#include <ctime>
 #include <unistd.h>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-constexpr timespec patience{.tv_sec = 0,
-                            .tv_nsec = 100'000'000}; // until the next look whether all is over
+constexpr std::array watched{SIGINT, SIGTERM};
 
-sigset_t watched_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
+// A terminal and a launcher that passes signals on both send the same Ctrl-C.
+constexpr auto echo_time = std::chrono::milliseconds{500};
+
+constexpr int no_more_signals = 0; // what the owner writes into the pipe to end the thread
+std::array<int, 2> pipe_ends{-1, -1};
+
+void pass_on(int number) {
+  auto before = errno;
+  auto byte = static_cast<char>(number);
+  static_cast<void>(!write(pipe_ends[1], &byte, 1));
+  errno = before;
 }
 
 } // namespace
 
 signal_watch::signal_watch() {
-  auto signals = watched_signals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  thread_ = std::jthread{[this](const std::stop_token& over) { watch(over); }};
+  TROUPE_ASSERT(pipe_ends[0] == -1);
+  TROUPE_ASSERT(pipe(pipe_ends.data()) == 0, errno);
+  thread_ = std::jthread{[this] { watch(); }};
+  for (int number : watched)
+    std::signal(number, pass_on);
 }
 
 signal_watch::~signal_watch() {
-  thread_.request_stop();
+  for (int number : watched)
+    std::signal(number, SIG_DFL);
+  pass_on(no_more_signals);
   thread_.join();
-  auto signals = watched_signals();
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  for (int& end : pipe_ends)
+    close(std::exchange(end, -1));
 }
 
-void signal_watch::watch(const std::stop_token& over) {
-  auto signals = watched_signals();
-  while (!over.stop_requested()) {
-    auto number = sigtimedwait(&signals, nullptr, &patience);
-    if (number <= 0) continue;
-    if (number_ != 0) _exit(exit_code_of_signal(number));
-    number_ = number;
-    source_.request_stop();
+void signal_watch::watch() {
+  using clock = std::chrono::steady_clock;
+  clock::time_point first;
+  char number = 0;
+  while (read(pipe_ends[0], &number, 1) == 1 && number != no_more_signals) {
+    if (number_ == 0) {
+      number_ = number;
+      first = clock::now();
+      source_.request_stop();
+    } else if (clock::now() - first > echo_time) {
+      _exit(exit_code_of_signal(number));
+    }
   }
 }
 

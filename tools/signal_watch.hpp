@@ -8,10 +8,11 @@
 
 namespace troupe {
 
-/// A signal handler may do next to nothing, so a thread waits for the signals instead: the first
-/// one asks for a clean end, the second ends the process at once.
+/// A signal handler may do next to nothing, so it only writes the signal into a pipe, at whose
+/// other end a thread waits: the first signal asks for a clean end, a later one ends the process at
+/// once. (Blocking the signals would not do: OpenBLAS has started threads before main.)
 ///
-/// Make it before any other thread, so that all of them leave the signals to it.
+/// One at a time.
 class signal_watch {
 public:
   signal_watch();
@@ -26,7 +27,7 @@ public:
   [[nodiscard]] int signal_number() const { return number_; }
 
 private:
-  void watch(const std::stop_token& over);
+  void watch();
 
   std::stop_source source_;
   std::atomic<int> number_ = 0;

@@ -107,9 +107,9 @@ void print_what_if(const train_options& options, uint64_t steps, const run_recor
   auto as_it_was = mean_step(options, sync_policy::tensorflow, steps, recorder);
   auto other = mean_step(options, sync_policy::latest_token, steps, recorder);
   fmt::print(
-    "\nwith these computing times the policy latest_token would need {:.0f} % of the time\n"
-    "a step (simulated: {:.1f} ms instead of {:.1f} ms)\n",
-    100 * other / as_it_was, 1e3 * other, 1e3 * as_it_was);
+    "\npolicy: simulated with these computing times, a step takes {:.1f} ms under tensorflow\n"
+    "and {:.1f} ms under latest_token\n",
+    1e3 * as_it_was, 1e3 * other);
 }
 
 void draw(const prepared_run& run) {
