@@ -20,9 +20,7 @@ step_function compute_nothing(const sync_replicas_optimizer& optimizer, const va
   return [=](replica_context& context) -> task<void> {
     auto computing = context.compute([](std::stop_token) { return 0; });
     co_await computing;
-    std::vector<gradient_and_variable> gradients;
-    gradients.push_back({gradient, only});
-    auto applying = optimizer.apply_gradients(context, std::move(gradients));
+    auto applying = optimizer.apply_gradients(context, gradient, only);
     co_await applying;
   };
 }

@@ -28,6 +28,13 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
   co_return values;
 }
 
+task<tensor> replica_context::read(variable source) {
+  std::vector<variable> only(1, std::move(source));
+  auto reading = read(std::move(only));
+  auto values = co_await reading;
+  co_return std::move(values.front());
+}
+
 void replica_context::settle(const work_outcome& outcome) {
   compute_time_ += outcome.elapsed;
   if (outcome.thrown) std::rethrow_exception(outcome.thrown);

@@ -55,6 +55,9 @@ public:
   /// Cost: one request for each variable, all at once.
   [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
 
+  /// Likewise for one variable.
+  [[nodiscard]] task<tensor> read(variable source);
+
   /// Runs `work(std::stop_token)` on the world's computing threads and gives back what it returns.
   /// Compute gradients here, not in the step function itself: this one's time is what the ledger
   /// shows, what `pace` stretches, and what a step that has enough gradients cancels.

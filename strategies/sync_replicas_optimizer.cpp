@@ -65,6 +65,14 @@ task<apply_outcome> sync_replicas_optimizer::apply_gradients(
   co_return outcome;
 }
 
+task<apply_outcome> sync_replicas_optimizer::apply_gradients(replica_context& context,
+                                                             troupe::gradient gradient,
+                                                             troupe::variable variable) const {
+  std::vector<gradient_and_variable> only;
+  only.push_back({std::move(gradient), std::move(variable)});
+  return apply_gradients(context, std::move(only));
+}
+
 task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context) const {
   context.has_token_ = false;
   auto began = context.activity_.world().now();

@@ -50,6 +50,11 @@ public:
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
+  /// Likewise for a job with one variable.
+  [[nodiscard]] task<apply_outcome> apply_gradients(replica_context& context,
+                                                    troupe::gradient gradient,
+                                                    troupe::variable variable) const;
+
   /// Waits for the next token without giving a gradient: what becomes of a cancelled step.
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context) const;
