@@ -51,6 +51,26 @@ expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader g
   return check_type(variable, gradient);
 }
 
+// Frames of peers are checked for this when they come in; a gradient of this process is not.
+expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Reader indices,
+                                 int64_t row_count) {
+  auto type = static_cast<dtype>(indices.getDtype());
+  if (type != dtype::i64)
+    return fail(errc::type_mismatch,
+                fmt::format("variable '{}': the row numbers of its gradient are {}, not i64",
+                            variable.name, to_string(type)));
+  auto extents = indices.getShape();
+  if (extents.size() != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}': Input indices should be vector but received shape: {}",
+                            variable.name, to_string(to_shape(extents))));
+  if (extents[0] != row_count)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}': Expected {} non-empty input values, got {}",
+                            variable.name, extents[0], row_count));
+  return {};
+}
+
 expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader indices) {
   auto payload = read_tensor(indices, nullptr);
   std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
@@ -69,6 +89,8 @@ expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::
   if (!same_extents(gradient.getValues().getShape(), variable.extents, 1))
     return shape_mismatch(variable, "rows are", gradient.getValues().getShape());
   if (auto type = check_type(variable, gradient.getValues()); !type) return type;
+  auto row_count = gradient.getValues().getShape()[0];
+  if (auto rows = check_row_numbers(variable, gradient.getIndices(), row_count); !rows) return rows;
   return check_rows(variable, gradient.getIndices());
 }
 

@@ -19,8 +19,9 @@ struct variable_form {
 };
 
 /// Checks a pushed gradient against its variable. A dense one has the variable's dtype and extents;
-/// the rows of a sparse one have the variable's dtype, its extents but for the first, and row
-/// numbers from 0 to below the first extent. "None" never fits: there is nothing to average.
+/// the rows of a sparse one have the variable's dtype, its extents but for the first, and one row
+/// number each, i64, from 0 to below the first extent. "None" never fits: there is nothing to
+/// average.
 /// Cost: a few loads for a dense gradient, one pass over the row numbers of a sparse one.
 /// Errors: type_mismatch, invalid_argument; the line names variable, expectation and what came.
 [[nodiscard]] expected<void> check_gradient(const variable_form& variable,
