@@ -102,6 +102,7 @@ void update_variable(variable_state& state, const update_rule& rule,
                      std::span<const gradient> gradients, uint32_t divisor) {
   TROUPE_ASSERT(!gradients.empty());
   auto of_this_update = numbered(rule, ++state.version);
+  if (state.value.element_count() == 0) return; // to kernels, a row has a width
   if (state.value.type() == dtype::f32)
     update_as<float>(state, of_this_update, gradients, divisor);
   else
