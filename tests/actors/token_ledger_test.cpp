@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: tokens go to whom the policy says, and none is lost or made. Method: waiters are numbers,
+// the ledger is asked and told by hand.
+#include "actors/token_ledger.hpp"
+#include "tests/doctest.hpp"
+
+using namespace troupe;
+
+namespace {
+
+using ledger = token_ledger<int>;
+using waiters = std::vector<int>;
+
+waiters waiting(const ledger& tokens) {
+  return {tokens.waiting().begin(), tokens.waiting().end()};
+}
+
+/// Takes the tokens that are there, as many as `count`.
+std::vector<uint64_t> take_all(ledger& tokens, size_t count, uint64_t local_step = 0) {
+  std::vector<uint64_t> steps;
+  for (size_t i = 0; i < count; ++i)
+    if (auto step = tokens.take(static_cast<int>(i), local_step)) steps.push_back(*step);
+  return steps;
+}
+
+} // namespace
+
+TEST_SUITE("actors/token_ledger") {
+  TEST_CASE("tensorflow hands tokens out in the order in which they were made") {
+    ledger tokens{sync_policy::tensorflow};
+    CHECK(tokens.put(1, 2).empty());
+    CHECK(tokens.put(2, 1).empty());
+    CHECK(tokens.token_count() == 3);
+    CHECK(tokens.next_step() == 1);
+    CHECK(take_all(tokens, 3) == std::vector<uint64_t>{1, 1, 2});
+    CHECK(tokens.token_count() == 0);
+    CHECK(tokens.next_step() == 0);
+  }
+
+  TEST_CASE("tensorflow serves waiters in the order in which they asked") {
+    ledger tokens{sync_policy::tensorflow};
+    for (int who : {7, 3, 5})
+      CHECK_FALSE(tokens.take(who, 0));
+    CHECK(waiting(tokens) == waiters{7, 3, 5});
+    CHECK(tokens.put(1, 2) == waiters{7, 3});
+    CHECK(waiting(tokens) == waiters{5});
+    CHECK(tokens.token_count() == 0);
+    CHECK(tokens.put(2, 2) == waiters{5});
+    CHECK(tokens.token_count() == 1);
+    CHECK(tokens.next_step() == 2);
+  }
+
+  TEST_CASE("tensorflow gives a stale token to a replica that knows a newer step") {
+    ledger tokens{sync_policy::tensorflow};
+    CHECK(tokens.put(1, 1).empty());
+    CHECK(tokens.put(9, 1).empty());
+    CHECK(tokens.take(0, 8) == 1);
+  }
+
+  TEST_CASE("no tokens are no tokens") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      ledger tokens{policy};
+      CHECK(tokens.put(0, 0).empty());
+      CHECK(tokens.token_count() == 0);
+    }
+  }
+
+  TEST_CASE("under the other policies whoever is behind gets the newest step at once") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      ledger tokens{policy};
+      CHECK(tokens.put(1, 4).empty());
+      CHECK(tokens.put(2, 4).empty());
+      CHECK(tokens.take(0, 0) == 2);
+      CHECK(tokens.take(1, 1) == 2);
+      CHECK_FALSE(tokens.take(2, 2));
+    }
+  }
+
+  TEST_CASE("under the other policies an update lets everybody go, and leaves no token behind") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      ledger tokens{policy};
+      for (int who : {2, 0, 1})
+        CHECK_FALSE(tokens.take(who, 0));
+      CHECK(tokens.put(1, 1) == waiters{2, 0, 1});
+      CHECK(tokens.token_count() == 0);
+      CHECK(waiting(tokens).empty());
+      CHECK_FALSE(tokens.take(0, 1));
+    }
+  }
+
+  TEST_CASE("a job that begins later makes those wait who work on its first step") {
+    ledger tokens{sync_policy::latest_token, 10};
+    CHECK_FALSE(tokens.take(0, 10));
+    CHECK(tokens.take(1, 9) == 10);
+    CHECK(tokens.put(11, 1) == waiters{0});
+  }
+
+  TEST_CASE("closing sends everybody away, in the order of asking") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      ledger tokens{policy};
+      for (int who : {4, 2})
+        CHECK_FALSE(tokens.take(who, 0));
+      CHECK(tokens.close() == waiters{4, 2});
+      CHECK(waiting(tokens).empty());
+      CHECK(tokens.close().empty());
+    }
+  }
+
+  TEST_CASE("a waiter need not be copyable") {
+    token_ledger<std::unique_ptr<int>> tokens{sync_policy::tensorflow};
+    CHECK_FALSE(tokens.take(std::make_unique<int>(3), 0));
+    auto served = tokens.put(1, 1);
+    REQUIRE(served.size() == 1);
+    CHECK(*served[0] == 3);
+  }
+}
