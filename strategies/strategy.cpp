@@ -6,6 +6,7 @@
 #include "actors/failure.hpp"
 #include "actors/tensor_payload.hpp"
 #include "actors/variable_owner.hpp"
+#include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -16,13 +17,19 @@ namespace troupe {
 
 namespace {
 
-void check_new_variable(std::span<const variable> existing, const std::string& name, dtype type) {
+void check_new_variable(std::span<const variable> existing, const std::string& name,
+                        const tensor& initial) {
   if (name.empty()) throw failure{{errc::invalid_argument, "a variable needs a name"}};
   auto has_name = [&](const variable& other) { return other.name() == name; };
   if (std::any_of(existing.begin(), existing.end(), has_name))
     throw failure{
       {errc::invalid_argument,
        fmt::format("there is a variable '{}' already; give this one another name", name)}};
+  if (initial.rank() > limits::rank_max)
+    throw failure{
+      {errc::limit_exceeded, fmt::format("variable '{}' has {} dimensions; at most {} are possible",
+                                         name, initial.rank(), limits::rank_max)}};
+  auto type = initial.type();
   if (type != dtype::f32 && type != dtype::f64)
     throw failure{{errc::type_mismatch, fmt::format("variable '{}' is {}; variables are f32 or f64",
                                                     name, to_string(type))}};
@@ -42,7 +49,7 @@ strategy::~strategy() {
 }
 
 variable strategy::make_variable(std::string name, const tensor& initial) {
-  check_new_variable(variables_, name, initial.type());
+  check_new_variable(variables_, name, initial);
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
   data->owner

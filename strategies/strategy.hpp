@@ -25,8 +25,8 @@ public:
 
   /// Makes a variable, held by an owner actor of its own.
   /// @param initial Its first value; the variable takes the dtype and shape, and never writes here.
-  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or type_mismatch
-  /// if the dtype is not f32 or f64.
+  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, type_mismatch if
+  /// the dtype is not f32 or f64, or limit_exceeded for more than `limits::rank_max` dimensions.
   variable make_variable(std::string name, const tensor& initial);
 
   /// The variables in order of creation.
