@@ -6,6 +6,7 @@
 #include "kernels/tape_kernels.hpp"
 #include "messages/assert.hpp"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -38,16 +39,12 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
   return record(std::move(output), {a, b}, [this, a, b, form = *form](const tensor& g) {
     auto [m, n, k, ta, tb, alpha, beta] = form;
     // With c = op(a) op(b): op(a)' = g op(b)^T and op(b)' = op(a)^T g, transposed where stored so.
-    if (ta)
-      contribute_product(
-        a, {.rows = k, .columns = m, .inner = n, .transpose_a = tb, .transpose_b = true}, at(b), g);
-    else
-      contribute_product(a, {.rows = m, .columns = k, .inner = n, .transpose_b = !tb}, g, at(b));
-    if (tb)
-      contribute_product(
-        b, {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta}, g, at(a));
-    else
-      contribute_product(b, {.rows = k, .columns = n, .inner = m, .transpose_a = !ta}, at(a), g);
+    matmul_form by_a{.rows = m, .columns = k, .inner = n, .transpose_b = !tb};
+    matmul_form by_b{.rows = k, .columns = n, .inner = m, .transpose_a = !ta};
+    if (ta) by_a = {.rows = k, .columns = m, .inner = n, .transpose_a = tb, .transpose_b = true};
+    if (tb) by_b = {.rows = n, .columns = k, .inner = m, .transpose_a = true, .transpose_b = ta};
+    contribute_product(a, by_a, ta ? at(b) : g, ta ? g : at(b));
+    contribute_product(b, by_b, tb ? g : at(a), tb ? at(a) : g);
   });
 }
 
@@ -205,10 +202,11 @@ basic_tape<Context>::gradients(expression loss, std::span<const expression> para
   if (at(loss).element_count() != 1)
     return fail(errc::invalid_argument,
                 "gradients: the loss is a single number, not " + to_string(at(loss).extents()));
-  for (auto parameter : parameters)
-    if (parameter.index >= nodes_.size() || !nodes_[parameter.index].is_parameter)
-      return fail(errc::invalid_argument,
-                  "gradients: differentiates by parameters of this tape only");
+  auto is_parameter
+    = [&](expression of) { return of.index < nodes_.size() && nodes_[of.index].is_parameter; };
+  if (!std::ranges::all_of(parameters, is_parameter))
+    return fail(errc::invalid_argument,
+                "gradients: differentiates by parameters of this tape only");
   arrived_.assign(nodes_.size(), {});
   auto done = walk_back(loss);
   std::vector<gradient> result;
@@ -231,13 +229,10 @@ bool basic_tape<Context>::usable(std::string_view operation,
     failure_ = {errc::cancelled, "the computation was told to stop"};
     return false;
   }
-  for (auto operand : operands)
-    if (operand.index >= nodes_.size()) {
-      failure_
-        = {errc::invalid_argument, std::string(operation) + ": an operand is not on this tape"};
-      return false;
-    }
-  return true;
+  auto is_here = [this](expression operand) { return operand.index < nodes_.size(); };
+  if (std::ranges::all_of(operands, is_here)) return true;
+  failure_ = {errc::invalid_argument, std::string(operation) + ": an operand is not on this tape"};
+  return false;
 }
 
 template <class Context>
@@ -263,11 +258,11 @@ expression basic_tape<Context>::leaf(std::string_view operation, const tensor& v
 
 template <class Context>
 expression basic_tape<Context>::record(tensor value, std::initializer_list<expression> operands,
-                                       backward_function backward) {
+                                       const backward_function& backward) {
   node added{std::move(value), false, false, {}};
   for (auto operand : operands)
     added.is_differentiable |= is_differentiable(operand);
-  if (added.is_differentiable) added.backward = std::move(backward);
+  if (added.is_differentiable) added.backward = backward;
   nodes_.push_back(std::move(added));
   return {static_cast<uint32_t>(nodes_.size() - 1)};
 }

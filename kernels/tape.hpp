@@ -147,16 +147,18 @@ private:
     std::vector<indexed_slices> sparse;
   };
 
-  const tensor& at(expression of) const { return nodes_[of.index].value; }
+  [[nodiscard]] const tensor& at(expression of) const { return nodes_[of.index].value; }
 
-  bool is_differentiable(expression of) const { return nodes_[of.index].is_differentiable; }
+  [[nodiscard]] bool is_differentiable(expression of) const {
+    return nodes_[of.index].is_differentiable;
+  }
 
   bool usable(std::string_view operation, std::initializer_list<expression> operands);
   bool accept(const expected<void>& checked);
   expression refuse(error why);
   expression leaf(std::string_view operation, const tensor& value, bool is_parameter);
   expression record(tensor value, std::initializer_list<expression> operands,
-                    backward_function backward);
+                    const backward_function& backward);
   void contribute(expression to, tensor dense);
   void contribute(expression to, const indexed_slices& rows);
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);

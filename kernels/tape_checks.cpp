@@ -42,13 +42,13 @@ expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transpositi
   auto inner = a.extents()[transposed.a ? 0 : 1];
   auto inner_b = b.extents()[transposed.b ? 1 : 0];
   auto columns = b.extents()[transposed.b ? 0 : 1];
+  auto product = describe(a) + (transposed.a ? " transposed" : "") + " times " + describe(b)
+                 + (transposed.b ? " transposed" : "");
   if (inner != inner_b)
-    return refuse("matmul", describe(a) + (transposed.a ? " transposed" : "") + " times "
-                              + describe(b) + (transposed.b ? " transposed" : "")
-                              + ": the inner extents " + std::to_string(inner) + " and "
+    return refuse("matmul", product + ": the inner extents " + std::to_string(inner) + " and "
                               + std::to_string(inner_b) + " differ");
   if (std::max({rows, inner, columns}) > static_cast<int64_t>(matmul_extent_max))
-    return refuse("matmul", describe(a) + " times " + describe(b) + ": an extent is over 2^31 - 1");
+    return refuse("matmul", product + ": an extent is over 2^31 - 1");
   return matmul_form{.rows = static_cast<size_t>(rows),
                      .columns = static_cast<size_t>(columns),
                      .inner = static_cast<size_t>(inner),
