@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: `troupe train` does what its users see: files, figures, refusals, signals, exit codes.
+# Method: runs the command in empty folders, as a user would.  Usage: train_command_test.py PATH/TO/troupe
+import csv
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+TEXT = "the quick brown fox jumps over the lazy dog; " * 60
+SMALL = ["--text", "text", "--batch", "8", "--context", "4", "--embedding", "4", "--hidden", "16"]
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "text").write_text(TEXT)
+
+    def tearDown(self):
+        self.scratch.cleanup()
+
+    def train(self, *options):
+        return subprocess.run([TROUPE, "train", *options], cwd=self.folder, text=True, capture_output=True, timeout=100)
+
+    def trained(self, *options):
+        result = self.train(*SMALL, "--run-dir", "run", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def table(self, name, run="run"):
+        with open(self.folder / run / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_run_leaves_its_files_and_they_agree(self):
+        result = self.trained("--steps", "30")
+        steps = [line for line in self.table("metrics.csv") if line["accepted"]]
+        self.assertEqual([int(line["step"]) for line in steps], list(range(1, 31)))
+        ledger = self.table("ledger.csv")
+        accepted = [line for line in ledger if line["verdict"] == "accepted"]
+        self.assertEqual(len(accepted), sum(int(line["accepted"]) for line in steps))
+        self.assertGreaterEqual(len(accepted), 3 * 30)
+        replicas = self.table("replicas.csv")
+        self.assertEqual(sum(int(line["accepted"]) for line in replicas), len(accepted))
+        for word in ["bits per byte", "gzip", "xz", "accepted", "stale", "waiting"]:
+            self.assertIn(word, result.stdout)
+
+    def test_the_timeline_is_json_with_a_track_per_actor_and_arrows_that_end(self):
+        self.trained("--steps", "10")
+        events = json.loads((self.folder / "run" / "timeline.json").read_text())["traceEvents"]
+        tracks = {event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        self.assertLessEqual({"chief", "replica 0", "replica 3", "owner embedding"}, tracks)
+        starts = {event["id"] for event in events if event["ph"] == "s"}
+        ends = {event["id"] for event in events if event["ph"] == "f"}
+        self.assertEqual(starts, ends)
+        self.assertTrue(starts)
+
+    def test_the_virtual_world_gives_the_same_run_for_the_same_seed(self):
+        for run in ["one", "two"]:
+            options = ["--world", "virtual", "--seed", "5", "--steps", "12", "--slow", "2=3"]
+            result = self.train(*SMALL, *options, "--run-dir", run)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        for name in ["metrics.csv", "ledger.csv", "replicas.csv", "timeline.json"]:
+            one = (self.folder / "one" / name).read_bytes()
+            self.assertEqual(one, (self.folder / "two" / name).read_bytes(), name)
+
+    def test_a_straggler_is_dropped_and_the_others_go_on(self):
+        self.trained("--world", "virtual", "--policy", "latest_token", "--slow", "3=4", "--steps", "20")
+        by_replica = {line["replica"]: line for line in self.table("replicas.csv")}
+        self.assertEqual(by_replica["3"]["accepted"], "0")
+        self.assertGreater(int(by_replica["3"]["stale"]), 0)
+        self.assertEqual(by_replica["0"]["accepted"], "20")
+
+    def test_under_cancel_a_straggler_is_told_to_stop(self):
+        self.trained("--world", "virtual", "--policy", "cancel", "--slow", "3=4", "--steps", "20")
+        by_replica = {line["replica"]: line for line in self.table("replicas.csv")}
+        self.assertEqual(by_replica["3"]["cancelled"], "20")
+
+    def test_fewer_replicas_than_gradients_train_with_spare_tokens(self):
+        self.trained("--replicas", "2", "--aggregate", "3", "--steps", "10")
+        for line in self.table("metrics.csv"):
+            if line["accepted"]:
+                self.assertGreaterEqual(int(line["accepted"]), 3)
+
+    def test_the_dumped_config_reads_back(self):
+        dumped = self.train("--steps", "7", "--policy", "cancel", "--slow", "1=2.5", "--dump-config")
+        self.assertEqual(dumped.returncode, 0)
+        (self.folder / "job.toml").write_text(dumped.stdout)
+        again = self.train("--config", "job.toml", "--dump-config")
+        settings = [line.split("#")[0].strip() for line in again.stdout.splitlines()]
+        self.assertEqual([line.split("#")[0].strip() for line in dumped.stdout.splitlines()], settings)
+        self.assertIn('policy = "cancel"', settings)
+
+    def test_a_signal_ends_the_run_with_its_summary(self):
+        command = [TROUPE, "train", *SMALL, "--steps", "100000000", "--run-dir", "run"]
+        process = subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for line in process.stderr:
+            if " step " in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        output, complaints = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
+        self.assertIn("asked to stop after step", complaints)
+        self.assertIn("bits per byte", output)
+        json.loads((self.folder / "run" / "timeline.json").read_text())
+
+    def test_a_replica_that_takes_too_long_is_named(self):
+        result = self.train(*SMALL, "--policy", "latest_token", "--aggregate", "4", "--slow", "2=1000", "--world",
+                            "virtual", "--deadline", "50", "--steps", "5", "--run-dir", "run")
+        self.assertEqual(result.returncode, 5, result.stderr)
+        self.assertIn("still missing: replica 2", result.stderr)
+
+    def test_what_cannot_run_is_refused_in_one_line_before_anything_is_written(self):
+        (self.folder / "empty").write_text("")
+        (self.folder / "used").mkdir()
+        (self.folder / "used" / "file").write_text("")
+        refused = [
+            (["--text", "nowhere"], "nowhere"),
+            (["--text", "empty"], "empty"),
+            (["--text", "."], "folder"),
+            (["--replicas", "0"], "--replicas"),
+            (["--batch", "-1"], "--batch"),
+            (["--steps", "many"], "--steps"),
+            (["--aggregate", "5", "--policy", "cancel"], "--aggregate"),
+            (["--aggregate", "5", "--initial-tokens", "0"], "--initial-tokens"),
+            (["--slow", "7=2"], "--slow"),
+            (["--learning-rate", "nan"], "--learning-rate"),
+            (["--run-dir", "used"], "--run-dir"),
+            (["--run-dir", "/dev/null/x"], "--run-dir"),
+            (["--config", "nowhere.toml"], "nowhere.toml"),
+            (["--optimiser", "adam"], "--optimizer"),
+        ]
+        before = sorted(os.listdir(self.folder))
+        for options, culprit in refused:
+            with self.subTest(options=options):
+                result = self.train(*SMALL, *options)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+                self.assertIn(culprit, result.stderr)
+                self.assertEqual(result.stdout, "")
+                self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_help_lists_options_and_exit_codes(self):
+        self.assertIn("Exit", subprocess.run([TROUPE, "--help"], text=True, capture_output=True).stdout)
+        self.assertIn("--policy", self.train("--help").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
