@@ -32,6 +32,14 @@ TEST_SUITE("actors/recording/readable") {
     CHECK(readable::duration(2h + 7min + 12s) == "2 h 07 min");
   }
 
+  TEST_CASE("shows a duration as a clock does") {
+    CHECK(readable::clock(0s) == "0:00");
+    CHECK(readable::clock(6600ms) == "0:07");
+    CHECK(readable::clock(125s) == "2:05");
+    CHECK(readable::clock(59min + 59600ms) == "1:00:00");
+    CHECK(readable::clock(1h + 2min + 7s) == "1:02:07");
+  }
+
   TEST_CASE("keeps three digits of a quantity") {
     CHECK(readable::quantity(0) == "0.00");
     CHECK(readable::quantity(0.417) == "0.42");
