@@ -22,11 +22,35 @@ bool is_last(const progress_sample& sample) {
   return sample.step_count > 0 && sample.step >= sample.step_count;
 }
 
-std::string position(const progress_sample& sample) {
+// The parts of the line, in order.
+enum piece : size_t { position, loss, speed, replicas, dropped, time_left };
+
+// What is left out first when the window is narrow.
+constexpr piece expendable[] = {time_left, speed, dropped, replicas};
+
+std::string position_text(const progress_sample& sample) {
   if (sample.step_count == 0) return fmt::format("step {}", readable::count(sample.step));
   const auto total = readable::count(sample.step_count);
-  return fmt::format("{:>3} %  step {:>{}}/{}", 100 * sample.step / sample.step_count,
-                     readable::count(sample.step), total.size(), total);
+  return fmt::format("step {:>{}}/{}", readable::count(sample.step), total.size(), total);
+}
+
+std::string joined(const std::vector<std::string>& pieces) {
+  std::string text;
+  for (const auto& one : pieces) {
+    if (!text.empty() && !one.empty()) text += "  ";
+    text += one;
+  }
+  return text;
+}
+
+std::string fitted(std::vector<std::string> pieces, size_t width) {
+  auto text = joined(pieces);
+  for (piece one : expendable) {
+    if (text.size() <= width) break;
+    pieces[one].clear();
+    text = joined(pieces);
+  }
+  return text.substr(0, width);
 }
 
 } // namespace
@@ -35,11 +59,10 @@ std::string progress::update(const progress_sample& sample, job_time now) {
   if (!is_due(sample, now)) return {};
   if (!first_) first_ = shown{sample.step, now};
   last_ = {sample.step, now};
-  auto text = line(sample, now);
-  if (!options_.terminal) return text + "\n";
+  const auto all = pieces(sample, now);
+  if (!options_.terminal) return joined(all) + "\n";
   // The last column stays free: some terminals wrap as soon as it is filled.
-  text.resize(std::min(text.size(), options_.width - std::min<size_t>(options_.width, 1)));
-  open_line_ = std::move(text);
+  open_line_ = fitted(all, options_.width - std::min<size_t>(options_.width, 1));
   return fmt::format("{}{}", clear_line, open_line_);
 }
 
@@ -65,24 +88,26 @@ bool progress::is_due(const progress_sample& sample, job_time now) const {
   return tenth || since >= plain_interval;
 }
 
-std::string progress::line(const progress_sample& sample, job_time now) const {
-  auto text = position(sample);
-  text += fmt::format("  loss {}", readable::quantity(sample.loss));
-  if (!options_.loss_unit.empty()) text += fmt::format(" {}", options_.loss_unit);
-  text += fmt::format("  {} examples/s", readable::quantity(sample.examples_per_second));
-  text += fmt::format("  replicas {}/{} needed", sample.live, sample.needed);
-  text += fmt::format("  {} dropped", readable::count(sample.dropped));
-  return text + remaining(sample, now);
+std::vector<std::string> progress::pieces(const progress_sample& sample, job_time now) const {
+  std::vector<std::string> all(time_left + 1);
+  const auto* blank = options_.loss_unit.empty() ? "" : " ";
+  all[position] = position_text(sample);
+  all[loss]
+    = fmt::format("loss {}{}{}", readable::quantity(sample.loss), blank, options_.loss_unit);
+  all[speed] = fmt::format("{} examples/s", readable::quantity(sample.examples_per_second));
+  all[replicas] = fmt::format("live {}/{}", sample.live, sample.needed);
+  all[dropped] = fmt::format("{} dropped", readable::count(sample.dropped));
+  all[time_left] = remaining(sample, now);
+  return all;
 }
 
 std::string progress::remaining(const progress_sample& sample, job_time now) const {
+  if (is_last(sample)) return readable::clock(now) + " in all";
   if (sample.step_count == 0 || sample.step <= first_->step) return {};
-  const job_time elapsed = now - first_->when;
-  if (is_last(sample)) return fmt::format("  took {}", readable::duration(now));
   const double share = static_cast<double>(sample.step_count - sample.step)
                        / static_cast<double>(sample.step - first_->step);
-  const auto left = std::chrono::duration<double, std::nano>(elapsed) * share;
-  return fmt::format("  ETA {}", readable::duration(std::chrono::duration_cast<job_time>(left)));
+  const auto left = std::chrono::duration<double, std::nano>(now - first_->when) * share;
+  return readable::clock(std::chrono::duration_cast<job_time>(left)) + " left";
 }
 
 } // namespace troupe

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe {
 
@@ -27,7 +28,8 @@ struct progress_sample {
 /// How to show it.
 struct progress_options {
   bool terminal = false; ///< One line, rewritten in place; else plain lines, as for a log file.
-  size_t width = 80; ///< Of the terminal. A longer line is cut: one that wraps cannot be rewritten.
+  size_t width
+    = 80; ///< Of the terminal. A line that wraps could not be rewritten, so less is shown.
   std::string loss_unit; ///< Stands after the loss: "bits/byte".
 };
 
@@ -55,7 +57,7 @@ private:
   };
 
   bool is_due(const progress_sample& sample, job_time now) const;
-  std::string line(const progress_sample& sample, job_time now) const;
+  std::vector<std::string> pieces(const progress_sample& sample, job_time now) const;
   std::string remaining(const progress_sample& sample, job_time now) const;
 
   progress_options options_;

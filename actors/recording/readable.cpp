@@ -42,6 +42,12 @@ std::string duration(job_time time) {
   return fmt::format("{} h {:02} min", seconds / 3600, std::llabs(seconds / 60 % 60));
 }
 
+std::string clock(job_time time) {
+  const auto seconds = std::chrono::round<std::chrono::seconds>(time).count();
+  if (seconds < 3600) return fmt::format("{}:{:02}", seconds / 60, seconds % 60);
+  return fmt::format("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+}
+
 std::string quantity(double number) {
   if (!std::isfinite(number)) return "-";
   if (std::abs(number) < 999.5) return three_digits(number);

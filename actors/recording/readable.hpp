@@ -16,6 +16,9 @@ namespace troupe::readable {
 /// "3 min 05 s", "2 h 07 min".
 [[nodiscard]] std::string duration(job_time time);
 
+/// A duration as clocks show it: "0:07", "2:05", "1:02:07".
+[[nodiscard]] std::string clock(job_time time);
+
 /// A rate or other quantity with about three digits: "0.42", "17.3", "12,935".
 [[nodiscard]] std::string quantity(double number);
 

@@ -28,18 +28,14 @@ progress_sample at(uint64_t step) {
 TEST_SUITE("tools/progress") {
   TEST_CASE("writes whole lines where no terminal is") {
     progress line{{.loss_unit = "bits/byte"}};
-    CHECK(
-      line.update(at(1), 100ms)
-      == "  0 %  step     1/2,000  loss 2.35 bits/byte  12,935 examples/s  replicas 4/3 needed  "
-         "17 dropped\n");
-    CHECK(
-      line.update(at(500), 40s)
-      == " 25 %  step   500/2,000  loss 2.35 bits/byte  12,935 examples/s  replicas 4/3 needed  "
-         "17 dropped  ETA 2 min 00 s\n");
-    CHECK(
-      line.update(at(2000), 160s)
-      == "100 %  step 2,000/2,000  loss 2.35 bits/byte  12,935 examples/s  replicas 4/3 needed  "
-         "17 dropped  took 2 min 40 s\n");
+    CHECK(line.update(at(1), 100ms)
+          == "step     1/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped\n");
+    CHECK(line.update(at(501), 40100ms)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+             "2:00 left\n");
+    CHECK(line.update(at(2000), 160s)
+          == "step 2,000/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+             "2:40 in all\n");
     CHECK(line.finish().empty());
   }
 
@@ -73,11 +69,22 @@ TEST_SUITE("tools/progress") {
     CHECK(line.finish().empty());
   }
 
-  TEST_CASE("never lets a terminal wrap the line") {
-    progress line{{.terminal = true, .width = 40}};
-    CHECK(line.update(at(1), 0s).size() == std::string{"\r\x1b[K"}.size() + 39);
-    progress nowhere{{.terminal = true, .width = 0}};
-    CHECK(nowhere.update(at(1), 0s) == "\r\x1b[K");
+  TEST_CASE("leaves out what a narrow terminal has no room for") {
+    const auto shown = [](size_t width) {
+      progress line{{.terminal = true, .width = width, .loss_unit = "bits/byte"}};
+      CHECK_FALSE(line.update(at(1), 0s).empty());
+      return line.update(at(501), 40s).substr(4);
+    };
+    CHECK(shown(90)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  2:00 "
+             "left");
+    CHECK(shown(80)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped");
+    CHECK(shown(60) == "step   501/2,000  loss 2.35 bits/byte  live 4/3  17 dropped");
+    CHECK(shown(50) == "step   501/2,000  loss 2.35 bits/byte  live 4/3");
+    CHECK(shown(40) == "step   501/2,000  loss 2.35 bits/byte");
+    CHECK(shown(10) == "step   50");
+    CHECK(shown(0).empty());
   }
 
   TEST_CASE("puts a message above the line") {
@@ -94,7 +101,6 @@ TEST_SUITE("tools/progress") {
     progress line{{}};
     progress_sample sample;
     sample.step = 1234;
-    CHECK(line.update(sample, 1s)
-          == "step 1,234  loss -  - examples/s  replicas 0/0 needed  0 dropped\n");
+    CHECK(line.update(sample, 1s) == "step 1,234  loss -  - examples/s  live 0/0  0 dropped\n");
   }
 }
