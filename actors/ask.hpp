@@ -7,8 +7,10 @@
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -19,23 +21,33 @@ namespace troupe {
 /// Errors: what the other side answers; unavailable, if it is gone; stalled, if no answer can come.
 template <class Reply, class Handle, class Message>
 [[nodiscard]] expected<Reply> ask(world& world, Handle to, Message message) {
-  std::promise<void> answered;
-  std::optional<expected<Reply>> answer;
-  auto done = answered.get_future();
-  auto settle = [&answered, &answer](expected<Reply> result) {
-    answer = std::move(result);
-    answered.set_value();
+  struct conversation {
+    std::promise<void> over;
+    std::optional<expected<Reply>> answer;
+
+    void settle(expected<Reply> result) {
+      answer = std::move(result);
+      over.set_value();
+    }
   };
-  world.system().spawn(
-    [to = std::move(to), message = std::move(message), settle](caf::event_based_actor* self) {
+
+  // Shared: the actor may still be at its last words when this function returns.
+  auto talk = std::make_shared<conversation>();
+  auto over = talk->over.get_future();
+  auto asker = world.system().spawn(
+    [to = std::move(to), message = std::move(message), talk](caf::event_based_actor* self) {
       self
         ->request(to, caf::infinite, message) // the receiver answers, or is gone and CAF does
-        .then(
-          [settle](const Reply& reply) { settle(reply); },
-          [settle](const caf::error& reason) { settle(tl::unexpected<error>(from_caf(reason))); });
+        .then([talk](const Reply& reply) { talk->settle(reply); },
+              [talk](const caf::error& reason) {
+                talk->settle(tl::unexpected<error>(from_caf(reason)));
+              });
     });
-  if (auto turned = world.run_until(done); !turned) return tl::unexpected<error>(turned.error());
-  return std::move(*answer);
+  if (auto turned = world.run_until(over); !turned) {
+    caf::anon_send_exit(asker, caf::exit_reason::kill);
+    return tl::unexpected<error>(turned.error());
+  }
+  return std::move(*talk->answer);
 }
 
 } // namespace troupe
