@@ -6,6 +6,7 @@
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -29,7 +30,7 @@ void step_ledger::add(const msg<wire::TakenGradient>& report) {
 
 void step_ledger::add(wire::Arrival::Reader arrival) {
   auto came = read_arrival(arrival);
-  auto& [value, parts] = entries_[{came.from.replica, came.from.iteration}];
+  auto& [value, parts, waits, closed] = entries_[{came.from.replica, came.from.iteration}];
   ++parts;
   auto lag = came.accumulator_step > came.from.local_step
                ? came.accumulator_step - came.from.local_step
@@ -52,10 +53,12 @@ job_time step_ledger::last_arrival() const {
 }
 
 void step_ledger::close(step_record& record) {
-  for (const auto& [id, entry] : entries_)
-    if (entry.parts == variables_)
+  for (auto& [id, entry] : entries_) {
+    entry.closed = entry.parts == variables_ || std::exchange(entry.waits, true);
+    if (entry.closed)
       (entry.value.lag == 0 ? record.accepted : record.stale).push_back(entry.value);
-  std::erase_if(entries_, [&](const auto& item) { return item.second.parts == variables_; });
+  }
+  std::erase_if(entries_, [](const auto& item) { return item.second.closed; });
   std::sort(record.accepted.begin(), record.accepted.end(), earlier);
   std::sort(record.stale.begin(), record.stale.end(), earlier);
   missing_ = variables_;

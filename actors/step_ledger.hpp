@@ -13,7 +13,8 @@ namespace troupe {
 
 /// Each variable has an accumulator of its own, and two of them may take different replicas into
 /// the same step. The ledger joins their reports: a replica's gradient counts as accepted if no
-/// variable's part of it was stale, and has arrived when the last part has.
+/// variable's part of it was stale, and has arrived when the last part has. A replica may leave out
+/// variables that its loss does not depend on; which ones, nobody says.
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
@@ -30,7 +31,8 @@ public:
   [[nodiscard]] job_time last_arrival() const;
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
-  /// A gradient whose parts are not all judged yet waits for the next step's reports.
+  /// A gradient whose parts are not all judged yet waits for the next step's reports; what is still
+  /// missing then was left out.
   void close(step_record& record);
 
 private:
@@ -38,7 +40,9 @@ private:
 
   struct entry {
     contribution value;
-    size_t parts = 0; ///< Variables that have reported it.
+    size_t parts = 0;    ///< Variables that have reported it.
+    bool waits = false;  ///< Held over from the step before.
+    bool closed = false; ///< In the books.
   };
 
   void add(wire::Arrival::Reader arrival);
