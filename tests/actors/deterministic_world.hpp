@@ -157,12 +157,14 @@ public:
 
   /// Lets everything happen until `time` from now, moment by moment.
   void pass(job_time time) {
-    auto over = std::make_shared<std::promise<void>>();
-    auto due = over->get_future();
-    puppet clock{world};
-    caf::delayed_anon_send(clock.as<caf::actor>(), time,
-                           script{[over](caf::event_based_actor*) { over->set_value(); }});
-    REQUIRE(world.run_until(due));
+    {
+      puppet clock{world};
+      auto over = std::make_shared<std::promise<void>>();
+      auto due = over->get_future();
+      caf::delayed_anon_send(clock.as<caf::actor>(), time,
+                             script{[over](caf::event_based_actor*) { over->set_value(); }});
+      REQUIRE(world.run_until(due));
+    }
     settle();
   }
 
