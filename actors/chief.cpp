@@ -89,7 +89,7 @@ void on_join(self_pointer self, uint32_t index) {
   auto& state = self->state;
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
   self->monitor(replica);
-  state.live[index] = replica;
+  if (state.live.insert_or_assign(index, replica).second && state.expected > 0) --state.expected;
   if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
 }
 
@@ -124,7 +124,7 @@ void finish(self_pointer self, std::optional<error> failure) {
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
   tell_replicas(self, make_cancel_step(no_step_is_wanted));
-  if (state.live.empty()) conclude(self);
+  if (state.is_deserted()) conclude(self);
 }
 
 std::string describe(const lost_replica& lost) {
@@ -134,7 +134,7 @@ std::string describe(const lost_replica& lost) {
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (state.live.erase(index) == 0) return;
-  if (state.now_in == phase::ending) return state.live.empty() ? conclude(self) : void();
+  if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
   state.report.lost.push_back({index, std::move(reason)});
@@ -144,11 +144,11 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
                               fmt::format("step {} needs {} gradients, but {} of {} replicas are "
                                           "left; lost {}",
                                           state.step + 1, state.config.sync.replicas_to_aggregate,
-                                          state.live.size(), state.config.sync.total_num_replicas,
+                                          state.left_count(), state.config.sync.total_num_replicas,
                                           describe(lost))});
   if (state.config.on_warning)
     state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
-                                        describe(lost), state.live.size(),
+                                        describe(lost), state.left_count(),
                                         state.config.sync.total_num_replicas));
 }
 
@@ -164,8 +164,9 @@ void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
 // answers the push. So if everybody waits, no token is left and no report has come, none ever will.
 // Looked at twice, since the takes of a new step may still be on their way.
 bool is_stalled(chief_state& state, wire::QueueStatus::Reader status) {
-  auto everybody_waits = !state.live.empty() && status.getTokens() == 0
-                         && status.getWaiting().size() == state.live.size();
+  auto nobody_computes = state.live.size() == status.getWaiting().size();
+  auto nobody_will = state.expected == 0 && (status.getTokens() == 0 || state.live.empty());
+  auto everybody_waits = nobody_computes && nobody_will;
   return std::exchange(state.suspects_stall, everybody_waits) && everybody_waits;
 }
 
@@ -233,8 +234,8 @@ step_record chief_state::close_books(job_time now) {
 
 bool chief_state::enough_live() const {
   return config.sync.policy == sync_policy::tensorflow
-           ? !live.empty()
-           : live.size() >= config.sync.replicas_to_aggregate;
+           ? !is_deserted()
+           : left_count() >= config.sync.replicas_to_aggregate;
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
@@ -252,6 +253,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.step = state.config.first_step;
+  state.expected = state.config.sync.total_num_replicas - state.config.absent;
   state.ledger = step_ledger{state.config.accumulators.size()};
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   if (auto count = state.config.sync.first_tokens(); count > 0)

@@ -21,6 +21,7 @@ namespace troupe {
 /// What a chief leads.
 struct chief_config {
   sync_options sync;
+  uint32_t absent = 0; ///< Of the replicas: those that will never come.
   uint64_t first_step = 0;
   uint64_t steps = 1;                          ///< Updates to make.
   std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
@@ -44,7 +45,7 @@ struct chief_config {
 /// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
 /// | applying   | every owner has applied the update                | tokens, then collecting, or |
 /// |            |                                                   | ending after the last step |
-/// | ending     | every replica has left, or the leave deadline     | over: report, quit |
+/// | ending     | every replica has come and left, or the deadline  | over: report, quit |
 ///
 /// A failure, or StopJob, leads from the first two to `ending` at any time.
 struct chief_state {
@@ -60,6 +61,7 @@ struct chief_state {
   job_time ending_since{0};
   step_ledger ledger{0};
   std::map<uint32_t, replica_actor> live; ///< Joined and not left.
+  uint32_t expected = 0;                  ///< Still on their way.
   bool suspects_stall = false;            ///< The last look found everybody waiting.
   bool warned = false;                    ///< Of the current step's lateness.
   job_report report;
@@ -69,6 +71,12 @@ struct chief_state {
 
   /// Closes the books of the current step. @pre The ledger is complete.
   [[nodiscard]] step_record close_books(job_time now);
+
+  /// Replicas that are there or on their way.
+  [[nodiscard]] size_t left_count() const { return live.size() + expected; }
+
+  /// True if nobody is there and nobody will come.
+  [[nodiscard]] bool is_deserted() const { return left_count() == 0; }
 
   /// True if the replicas that are left can give enough gradients to the next step. Under
   /// `tensorflow` one replica may give several, so only the token queue can tell.

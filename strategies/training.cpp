@@ -114,7 +114,7 @@ public:
     spawn_evaluator();
     spawn_chief();
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (std::ranges::count(options_.dead_replicas, index) == 0) spawn_replica(index, step);
+      if (!is_dead(index)) spawn_replica(index, step);
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
     auto over = over_.get_future();
     auto turned = world_.run_until(over);
@@ -133,6 +133,8 @@ private:
     };
     chief_config config;
     config.sync = optimizer_.options();
+    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
+      config.absent += is_dead(index) ? 1 : 0;
     config.first_step = first_step_;
     config.steps = options_.steps;
     config.accumulators = cast_->accumulators;
@@ -191,6 +193,10 @@ private:
 
   void ask_to_stop() {
     world_.call([chief = chief_] { caf::anon_send(chief, make_stop_job("asked to stop")); });
+  }
+
+  [[nodiscard]] bool is_dead(uint32_t index) const {
+    return std::ranges::count(options_.dead_replicas, index) > 0;
   }
 
   [[nodiscard]] replica_context::place place_of(uint32_t index) const {
