@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: steps close when they have enough, and a job ends with everybody accounted for. Method: the
+// real cast around a chief, but puppets for replicas, who come, push and leave when the test says.
+#include "actors/accumulator.hpp"
+#include "actors/chief.hpp"
+#include "actors/optimizer_settings.hpp"
+#include "actors/recorder.hpp"
+#include "actors/tensor_payload.hpp"
+#include "actors/token_queue.hpp"
+#include "actors/variable_owner.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <limits>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using replica_list = std::vector<uint32_t>;
+
+constexpr auto never = std::numeric_limits<uint64_t>::max();
+
+/// A job whose replicas are puppets.
+struct job : deterministic_world {
+  explicit job(chief_config config, const std::vector<std::string>& variables = {"w"},
+               bool has_optimizer = true)
+    : replicas(config.sync.total_num_replicas) {
+    for (auto& replica : replicas)
+      replica.emplace(world);
+    for (const auto& name : variables)
+      add_variable(name, config.first_step, has_optimizer);
+    config.accumulators = accumulators;
+    config.variables = variables;
+    config.tokens = tokens
+      = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});
+    config.recorder
+      = spawn(recorder, recorder_config{[this](const step_record& step) { steps.push_back(step); },
+                                        [this](const job_report& ended) { report = ended; }});
+    config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
+    config.world = &world;
+    lead = spawn(chief, config);
+    settle();
+  }
+
+  ~job() {
+    caf::anon_send(lead, make_stop_job("the test is over"));
+    for (auto& replica : replicas)
+      replica.reset();
+    for (const auto& owner : owners)
+      caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    pass(1h); // replicas that never came are waited for no longer
+  }
+
+  void add_variable(const std::string& name, uint64_t first_step, bool has_optimizer) {
+    variable_form form{name, dtype::f32, {1}};
+    auto owner
+      = owners.emplace_back(spawn(variable_owner, variable_owner_config{form, zeros({1}), &world}));
+    if (has_optimizer)
+      stranger.tell(owner, make_use_optimizer(to_settings(rules::sgd{.learning_rate = 1})));
+    accumulators.push_back(spawn(accumulator, accumulator_config{form, owner, first_step, &world}));
+  }
+
+  void join(const replica_list& who) {
+    for (auto index : who)
+      replicas[index]->tell(lead, make_join_job(index));
+    settle();
+  }
+
+  /// A replica has a gradient of every variable.
+  void push(uint32_t who, uint64_t local_step) {
+    for (const auto& accumulator : accumulators)
+      push_to(accumulator, who, local_step);
+    ++pushes;
+  }
+
+  void push_to(const accumulator_actor& accumulator, uint32_t who, uint64_t local_step) {
+    replicas[who]->tell(
+      accumulator,
+      make_push_gradient({.replica = who, .local_step = local_step, .iteration = pushes},
+                         to_payload(zeros({1}))));
+    settle();
+  }
+
+  /// A replica waits for a token.
+  answer<msg<wire::Token>> take(uint32_t who, uint64_t local_step) {
+    auto token = replicas[who]->ask<msg<wire::Token>>(tokens, make_take_token(who, local_step));
+    settle();
+    return token;
+  }
+
+  void leave(uint32_t who, const error& reason = {}) {
+    replicas[who]->tell(lead, make_farewell(who, reason.code, reason.message));
+    settle();
+  }
+
+  void stop(std::string_view reason) {
+    stranger.tell(lead, make_stop_job(reason));
+    settle();
+  }
+
+  wire::QueueStatus::Reader status() {
+    auto asked = stranger.ask<msg<wire::QueueStatus>>(tokens, make_read_queue_status());
+    settle();
+    last_status = asked.value();
+    return last_status.reader();
+  }
+
+  /// The steps before which the replica was told to stop computing.
+  [[nodiscard]] std::vector<uint64_t> cancelled(uint32_t who) const {
+    std::vector<uint64_t> result;
+    for (const auto& message : replicas[who]->heard<wire::CancelStep>())
+      result.push_back(message.reader().getStep());
+    return result;
+  }
+
+  std::vector<std::optional<puppet>> replicas;
+  puppet stranger{world};
+  std::vector<variable_owner_actor> owners;
+  std::vector<accumulator_actor> accumulators;
+  token_queue_actor tokens;
+  chief_actor lead;
+  std::vector<step_record> steps;
+  std::optional<job_report> report;
+  std::vector<std::string> warnings;
+  msg<wire::QueueStatus> last_status;
+  uint64_t pushes = 0;
+};
+
+replica_list replicas_of(const std::vector<contribution>& contributions) {
+  replica_list result;
+  for (const auto& gradient : contributions)
+    result.push_back(gradient.replica);
+  return result;
+}
+
+chief_config needing(uint32_t needed, uint32_t replicas,
+                     sync_policy policy = sync_policy::latest_token, uint64_t steps = 3) {
+  return {.sync = {needed, replicas, policy}, .steps = steps};
+}
+
+} // namespace
+
+TEST_SUITE("actors/chief") {
+  TEST_CASE("the token queue begins with a token for each gradient needed, under tensorflow") {
+    job tensorflow{needing(2, 3, sync_policy::tensorflow)};
+    CHECK(tensorflow.status().getTokens() == 2);
+    CHECK(tensorflow.status().getNextStep() == 0);
+    job other{needing(2, 3)};
+    CHECK(other.status().getTokens() == 0);
+  }
+
+  TEST_CASE("a step ends when it has enough, and lets the replicas go") {
+    job job{needing(2, 3)};
+    job.join({0, 1, 2});
+    job.push(2, 0);
+    auto token = job.take(2, 0);
+    CHECK(job.steps.empty());
+    job.push(0, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].step == 1);
+    CHECK(job.steps[0].needed == 2);
+    CHECK(job.steps[0].live == 3);
+    CHECK(replicas_of(job.steps[0].accepted) == replica_list{0, 2});
+    CHECK(job.steps[0].stale.empty());
+    CHECK(job.steps[0].cancelled.empty());
+    CHECK(token.value().reader().getStep() == 1);
+  }
+
+  TEST_CASE("an update makes as many tokens as there are replicas, under tensorflow") {
+    job job{needing(2, 3, sync_policy::tensorflow)};
+    job.join({0, 1, 2});
+    job.push(0, 0);
+    job.push(1, 0);
+    CHECK(job.status().getTokens() == 2 + 3);
+    for (uint64_t step : {0U, 0U, 1U, 1U, 1U})
+      CHECK(job.take(0, 0).value().reader().getStep() == step);
+  }
+
+  TEST_CASE("a record says when the step began and ended, and when each owner was done") {
+    job job{needing(2, 2), {"w", "bias"}};
+    job.join({0, 1});
+    for (uint64_t step = 0; step < 2; ++step) {
+      job.pass(5s);
+      job.push(0, step);
+      job.pass(2s);
+      job.push(1, step);
+    }
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].began == 0s);
+    CHECK(job.steps[0].ended == 7s);
+    CHECK(job.steps[0].apply == 0s);
+    CHECK(job.steps[0].accepted[0].arrived == 5s);
+    CHECK(job.steps[0].accepted[1].arrived == 7s);
+    CHECK(job.steps[1].began == 7s);
+    CHECK(job.steps[1].ended == 14s);
+    REQUIRE(job.steps[1].updates.size() == 2);
+    for (const auto& update : job.steps[1].updates) {
+      CHECK((update.variable == "w" || update.variable == "bias"));
+      CHECK(update.ended == 14s);
+      CHECK(update.took == 0s);
+    }
+  }
+
+  TEST_CASE("a step with several variables ends with the last of them") {
+    job job{needing(2, 3), {"w", "bias"}};
+    job.join({0, 1, 2});
+    job.push(0, 0);
+    job.push_to(job.accumulators[0], 1, 0);
+    CHECK(job.steps.empty());
+    job.push_to(job.accumulators[1], 2, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(replicas_of(job.steps[0].accepted) == replica_list{0});
+  }
+
+  TEST_CASE("a late gradient is in the books of the next step") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.push(1, 0);
+    job.push(0, 1);
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].stale.empty());
+    CHECK(replicas_of(job.steps[1].accepted) == replica_list{0});
+    CHECK(replicas_of(job.steps[1].stale) == replica_list{1});
+    CHECK(job.steps[1].stale[0].lag == 1);
+  }
+
+  TEST_CASE("after the last step everybody is sent home, and the report waits for them") {
+    job job{needing(2, 2, sync_policy::latest_token, 1)};
+    job.join({0, 1});
+    job.push(0, 0);
+    auto token = job.take(0, 0);
+    job.push(1, 0);
+    CHECK(token.error().code == errc::cancelled);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    CHECK(job.cancelled(1) == std::vector<uint64_t>{never});
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->step == 1);
+    CHECK_FALSE(job.report->failure);
+    CHECK_FALSE(job.report->stopped);
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a job that is over leaves nobody of its cast behind") {
+    job job{needing(1, 1, sync_policy::latest_token, 1)};
+    auto before = job.actors_alive();
+    job.join({0});
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    CHECK(job.actors_alive() == before - 4); // chief, recorder, token queue, accumulator
+  }
+
+  TEST_CASE("a job may begin with a later step") {
+    auto config = needing(1, 1, sync_policy::latest_token, 2);
+    config.first_step = 40;
+    job job{config};
+    job.join({0});
+    job.push(0, 39);
+    job.push(0, 40);
+    CHECK(job.take(0, 40).value().reader().getStep() == 41);
+    job.push(0, 41);
+    job.leave(0);
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].step == 41);
+    CHECK(replicas_of(job.steps[0].stale) == replica_list{0});
+    CHECK(job.report->step == 42);
+  }
+
+  TEST_CASE("cancel tells the others to stop as soon as there is enough") {
+    job job{needing(2, 4, sync_policy::cancel)};
+    job.join({0, 1, 2, 3});
+    job.push(0, 0);
+    CHECK(job.cancelled(3).empty());
+    job.push(2, 0);
+    for (uint32_t who = 0; who < 4; ++who)
+      CHECK(job.cancelled(who) == std::vector<uint64_t>{1});
+    REQUIRE(job.steps.size() == 1);
+    CHECK(replicas_of(job.steps[0].cancelled) == replica_list{1, 3});
+    CHECK(job.steps[0].cancelled[0].local_step == 0);
+  }
+
+  TEST_CASE("a replica that fails is named, and the job goes on while there are enough") {
+    job job{needing(1, 3)};
+    job.join({0, 1, 2});
+    job.leave(1, {errc::user_code, "the data is gone"});
+    CHECK(job.warnings
+          == std::vector<std::string>{
+            "lost replica 1: the data is gone; the job goes on with 2 of 3 replicas"});
+    job.push(0, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].live == 2);
+    job.stop("enough");
+    job.leave(0);
+    job.leave(2);
+    REQUIRE(job.report);
+    REQUIRE(job.report->lost.size() == 1);
+    CHECK(job.report->lost[0].replica == 1);
+    CHECK(job.report->lost[0].reason == error{errc::user_code, "the data is gone"});
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("too few replicas end the job, and the line names the last one lost") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      job job{needing(2, 2, policy)};
+      job.join({0, 1});
+      job.leave(1, {errc::user_code, "the data is gone"});
+      job.leave(0);
+      REQUIRE(job.report);
+      REQUIRE(job.report->failure);
+      CHECK(*job.report->failure
+            == error{errc::user_code, "step 1 needs 2 gradients, but 1 of 2 replicas are left; "
+                                      "lost replica 1: the data is gone"});
+      CHECK(job.report->step == 0);
+      REQUIRE(job.report->lost.size() == 1);
+      CHECK(job.warnings.empty());
+    }
+  }
+
+  TEST_CASE("under tensorflow a single replica may be enough") {
+    job job{needing(2, 2, sync_policy::tensorflow)};
+    job.join({0, 1});
+    job.leave(1, {errc::user_code, "the data is gone"});
+    CHECK(job.warnings.size() == 1);
+    job.push(0, 0);
+    job.push(0, 0);
+    CHECK(job.steps.size() == 1);
+    job.leave(0, {errc::user_code, "the other half too"});
+    REQUIRE(job.report);
+    CHECK(job.report->failure->code == errc::user_code);
+    CHECK(job.report->lost.size() == 2);
+  }
+
+  TEST_CASE("a replica that fails before the others have come is not the last one") {
+    job job{needing(2, 3)};
+    job.join({0});
+    job.leave(0, {errc::user_code, "too early"});
+    CHECK_FALSE(job.report);
+    job.join({1, 2});
+    job.push(1, 0);
+    job.push(2, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("a replica that vanishes is missed") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.replicas[1].reset();
+    job.settle();
+    CHECK(job.warnings
+          == std::vector<std::string>{"lost replica 1: is gone without a farewell; the job goes on "
+                                      "with 1 of 2 replicas"});
+  }
+
+  TEST_CASE("a replica that leaves before the end without a reason is lost as well") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.leave(0);
+    CHECK(job.warnings
+          == std::vector<std::string>{"lost replica 0: its function returned before the job was "
+                                      "over; the job goes on with 1 of 2 replicas"});
+  }
+
+  TEST_CASE("a farewell of somebody who never came is ignored") {
+    job job{needing(2, 2)};
+    job.join({0});
+    job.leave(1, {errc::user_code, "who am I"});
+    CHECK_FALSE(job.report);
+    CHECK(job.warnings.empty());
+  }
+
+  TEST_CASE("a job that is asked to stop ends cleanly, with the steps it has") {
+    job job{needing(1, 1)};
+    job.join({0});
+    job.push(0, 0);
+    job.stop("Ctrl-C");
+    job.stop("again");
+    job.push(0, 1);
+    job.leave(0);
+    REQUIRE(job.report);
+    CHECK(job.report->stopped == "Ctrl-C");
+    CHECK_FALSE(job.report->failure);
+    CHECK(job.report->step == 1);
+    CHECK(job.steps.size() == 1);
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a replica that comes after the end is sent home, and waited for") {
+    job job{needing(1, 2)};
+    job.join({0});
+    job.stop("changed my mind");
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.join({1});
+    CHECK(job.cancelled(1) == std::vector<uint64_t>{never});
+    CHECK_FALSE(job.report);
+    job.leave(1);
+    CHECK(job.report);
+  }
+
+  TEST_CASE("a job that is stopped before anybody came waits for those who are on their way") {
+    job job{needing(2, 2)};
+    job.stop("changed my mind");
+    CHECK_FALSE(job.report);
+    job.join({0, 1});
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->stopped == "changed my mind");
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a step that cannot end is noticed, with what there is and what it needs") {
+    auto config = needing(3, 3);
+    config.absent = 1;
+    job job{config};
+    job.join({0, 2});
+    for (uint32_t who : {0U, 2U}) {
+      job.push(who, 0);
+      CHECK_FALSE(job.take(who, 0).has_come());
+    }
+    job.pass(2s);
+    job.leave(0);
+    job.leave(2);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(*job.report->failure
+          == error{errc::stalled,
+                   "step 1 cannot end: it needs 3 gradients, 2 of 3 replicas are live, all of them "
+                   "wait for a token, and no token is left"});
+  }
+
+  TEST_CASE("a step is not taken for stalled while somebody computes") {
+    auto config = needing(3, 3);
+    config.absent = 1;
+    job job{config};
+    job.join({0, 2});
+    job.push(0, 0);
+    CHECK_FALSE(job.take(0, 0).has_come());
+    job.pass(60s);
+    CHECK(job.warnings.empty());
+    CHECK(job.cancelled(0).empty());
+  }
+
+  TEST_CASE("a step is not taken for stalled while somebody is on the way") {
+    job job{needing(2, 2)};
+    job.join({0});
+    job.push(0, 0);
+    CHECK_FALSE(job.take(0, 0).has_come());
+    job.pass(60s);
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("a step that takes too long ends the job, and names who is missing") {
+    auto config = needing(3, 4);
+    config.deadline = 60s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.push(1, 0);
+    CHECK_FALSE(job.take(1, 0).has_come());
+    job.pass(11s);
+    CHECK(job.warnings
+          == std::vector<std::string>{"step 1 takes 10.5 s so far; still waiting for replica 0, "
+                                      "replica 2, replica 3 (not there)"});
+    job.pass(40s);
+    CHECK(job.warnings.size() == 1);
+    CHECK(job.cancelled(0).empty());
+    job.pass(10s);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    for (uint32_t who : {0U, 1U, 2U})
+      job.leave(who);
+    job.pass(31s);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(*job.report->failure
+          == error{errc::deadline_exceeded,
+                   "step 1 is not over after 60.5 s; still missing: replica 0, replica 2, replica "
+                   "3 (not there)"});
+  }
+
+  TEST_CASE("each step has a deadline and a warning of its own") {
+    auto config = needing(1, 1);
+    config.deadline = 60s;
+    job job{config};
+    job.join({0});
+    for (uint64_t step = 0; step < 2; ++step) {
+      job.pass(50s);
+      job.push(0, step);
+    }
+    CHECK(job.steps.size() == 2);
+    CHECK(job.warnings.size() == 2);
+  }
+
+  TEST_CASE("a replica that does not leave is left behind, and named") {
+    auto config = needing(1, 2);
+    config.leave_deadline = 20s;
+    job job{config};
+    job.join({0, 1});
+    job.stop("enough");
+    job.leave(0);
+    job.pass(20s);
+    CHECK_FALSE(job.report);
+    job.pass(2s);
+    REQUIRE(job.report);
+    REQUIRE(job.report->lost.size() == 1);
+    CHECK(job.report->lost[0].replica == 1);
+    CHECK(job.report->lost[0].reason
+          == error{errc::deadline_exceeded, "did not leave when the job was over"});
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("an owner that refuses an update ends the job with its reason") {
+    job job{needing(1, 1), {"w"}, false};
+    job.join({0});
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::failed_precondition);
+    CHECK(job.report->failure->message
+          == "variable 'w' has no optimizer yet; send UseOptimizer first");
+    CHECK(job.report->step == 0);
+  }
+
+  TEST_CASE("an owner that is gone ends the job") {
+    job job{needing(1, 1)};
+    job.join({0});
+    caf::anon_send_exit(job.owners[0], caf::exit_reason::kill);
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::unavailable);
+  }
+}
