@@ -2,15 +2,17 @@
 // Tensors into messages and out of them; no element moves.
 #include "actors/tensor_payload.hpp"
 
+#include <utility>
+
 namespace troupe {
 
 static_assert(payload_element_bytes(static_cast<uint8_t>(dtype::i64)) == element_bytes(dtype::i64));
 static_assert(payload_element_bytes(dtype_count) == 0);
 
 tensor_payload to_payload(const tensor& value) {
-  auto row_major = value.contiguous();
-  return {static_cast<uint8_t>(row_major.type()), row_major.extents().dims(),
-          static_cast<const std::byte*>(row_major.data()), row_major.bytes(), row_major.owner()};
+  if (!value.is_contiguous()) return to_payload(value.clone());
+  return {static_cast<uint8_t>(value.type()), value.extents().dims(),
+          static_cast<const std::byte*>(value.data()), value.bytes(), value.owner()};
 }
 
 gradient_payload to_payload(const gradient& value) {
@@ -20,16 +22,17 @@ gradient_payload to_payload(const gradient& value) {
   return to_payload(std::get<tensor>(value));
 }
 
-tensor to_tensor(const tensor_payload& payload) {
+tensor to_tensor(tensor_payload payload) {
   return tensor::wrap_read_only(payload.data, static_cast<dtype>(payload.dtype),
-                                shape{payload.extents}, payload.owner);
+                                shape{std::move(payload.extents)}, std::move(payload.owner));
 }
 
-gradient to_gradient(const gradient_payload& payload) {
-  if (const auto* sparse = std::get_if<indexed_slices_payload>(&payload))
-    return indexed_slices{to_tensor(sparse->indices), to_tensor(sparse->values),
-                          shape{sparse->dense_extents}};
-  return to_tensor(std::get<tensor_payload>(payload));
+gradient to_gradient(gradient_payload payload) {
+  if (auto* sparse = std::get_if<indexed_slices_payload>(&payload))
+    return indexed_slices{to_tensor(std::move(sparse->indices)),
+                          to_tensor(std::move(sparse->values)),
+                          shape{std::move(sparse->dense_extents)}};
+  return to_tensor(std::get<tensor_payload>(std::move(payload)));
 }
 
 } // namespace troupe

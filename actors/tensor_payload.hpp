@@ -15,9 +15,9 @@ namespace troupe {
 [[nodiscard]] gradient_payload to_payload(const gradient& value);
 
 /// A read-only tensor in the message's memory. @pre The payload came out of a checked message.
-[[nodiscard]] tensor to_tensor(const tensor_payload& payload);
+[[nodiscard]] tensor to_tensor(tensor_payload payload);
 
 /// Likewise for a gradient. @pre It is not none.
-[[nodiscard]] gradient to_gradient(const gradient_payload& payload);
+[[nodiscard]] gradient to_gradient(gradient_payload payload);
 
 } // namespace troupe

@@ -46,12 +46,14 @@ tensor densify(const gradient& sparse, const tensor& table) {
 template <class T>
 void update_dense(variable_state& state, const update_rule& rule,
                   std::span<const gradient> gradients, double divisor) {
-  std::vector<tensor> dense; // keeps made tensors alive; the others live in their messages
+  std::vector<tensor> densified; // keeps these alive; the others live in their messages
   std::vector<elements> sources;
+  sources.reserve(gradients.size());
   for (const auto& gradient : gradients) {
-    const auto* as_it_lies = std::get_if<tensor>(&gradient);
-    dense.push_back(as_it_lies ? *as_it_lies : densify<T>(gradient, state.value));
-    sources.emplace_back(dense.back());
+    if (const auto* as_it_lies = std::get_if<tensor>(&gradient))
+      sources.emplace_back(*as_it_lies);
+    else
+      sources.emplace_back(densified.emplace_back(densify<T>(gradient, state.value)));
   }
   std::vector<replaced<T>> slots;
   for (auto& slot : state.slots)

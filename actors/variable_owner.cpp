@@ -17,8 +17,10 @@ using self_pointer = variable_owner_actor::stateful_pointer<variable_owner_state
 // The gradients of an update where they lie; checked again, since they may come from another node.
 expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
                                              const variable_form& variable) {
+  auto given = update.reader().getGradients();
   std::vector<gradient> gradients;
-  for (auto gradient : update.reader().getGradients()) {
+  gradients.reserve(given.size());
+  for (auto gradient : given) {
     if (auto fits = check_gradient(variable, gradient); !fits)
       return tl::unexpected<error>(fits.error());
     gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));

@@ -45,6 +45,11 @@ std::vector<int64_t> row_major_strides(const shape& extents) {
   return strides;
 }
 
+tensor::tensor(void* data, dtype type, shape extents, std::vector<int64_t> strides,
+               std::shared_ptr<const void> owner)
+  : data_(data), type_(type), extents_(std::move(extents)), strides_(std::move(strides)),
+    owner_(std::move(owner)) {}
+
 tensor::tensor(dtype type, shape extents)
   : type_(type), extents_(std::move(extents)), strides_(row_major_strides(extents_)) {
   auto block = cpu_pool().allocate(bytes());
@@ -68,13 +73,7 @@ tensor tensor::wrap_strided(void* data, dtype type, shape extents, std::vector<i
                             std::shared_ptr<const void> owner) {
   TROUPE_ASSERT(extents.rank() == strides.size(), extents.rank(), strides.size());
   TROUPE_ASSERT(reinterpret_cast<uintptr_t>(data) % element_bytes(type) == 0, data);
-  tensor result;
-  result.data_ = data;
-  result.type_ = type;
-  result.extents_ = std::move(extents);
-  result.strides_ = std::move(strides);
-  result.owner_ = std::move(owner);
-  return result;
+  return {data, type, std::move(extents), std::move(strides), std::move(owner)};
 }
 
 tensor tensor::as_read_only() const {

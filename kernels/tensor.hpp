@@ -116,6 +116,9 @@ public:
   [[nodiscard]] tensor clone() const;
 
 private:
+  tensor(void* data, dtype type, shape extents, std::vector<int64_t> strides,
+         std::shared_ptr<const void> owner);
+
   void* data_ = nullptr;
   dtype type_ = dtype::f32;
   bool read_only_ = false;

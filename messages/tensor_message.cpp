@@ -20,19 +20,6 @@ std::vector<int64_t> read_extents(capnp::List<int64_t>::Reader extents) {
   return result;
 }
 
-bool follow_each_other(parts_reader parts) {
-  for (capnp::uint i = 1; i < parts.size(); ++i)
-    if (parts[i].begin() != parts[i - 1].end()) return false;
-  return true;
-}
-
-size_t sum_of_bytes(parts_reader parts) {
-  size_t bytes = 0;
-  for (auto part : parts)
-    bytes += part.size();
-  return bytes;
-}
-
 /// Copies parts that lie apart into one place, which becomes the payload's owner.
 void join_parts(parts_reader parts, tensor_payload& target) {
   auto joined = std::make_shared_for_overwrite<std::byte[]>(target.bytes);
@@ -52,14 +39,15 @@ tensor_payload read_tensor(wire::Tensor::Reader tensor, std::shared_ptr<const vo
   tensor_payload result;
   result.dtype = static_cast<uint8_t>(tensor.getDtype());
   result.extents = read_extents(tensor.getShape());
-  result.bytes = sum_of_bytes(parts);
   result.owner = std::move(owner);
-  if (parts.size() == 0) return result;
-  if (follow_each_other(parts)) {
-    result.data = reinterpret_cast<const std::byte*>(parts[0].begin());
-  } else {
-    join_parts(parts, result);
+  bool follow_each_other = true;
+  for (auto part : parts) {
+    auto* begin = reinterpret_cast<const std::byte*>(part.begin());
+    if (result.bytes == 0) result.data = begin;
+    if (begin != result.data + result.bytes) follow_each_other = false;
+    result.bytes += part.size();
   }
+  if (!follow_each_other) join_parts(parts, result);
   return result;
 }
 

@@ -40,18 +40,23 @@ void write_arrivals(capnp::List<wire::Arrival>::Builder target, std::span<const 
   }
 }
 
+/// A push, and what it is ordered by.
+struct sortable_push {
+  uint32_t replica;
+  uint64_t iteration;
+  const msg<wire::PushGradient>* push;
+};
+
 /// The pushes by replica, then by iteration.
-std::vector<const msg<wire::PushGradient>*>
-in_order_of_origin(std::span<const msg<wire::PushGradient>> pushes) {
-  std::vector<const msg<wire::PushGradient>*> order;
-  for (const auto& push : pushes)
-    order.push_back(&push);
-  std::stable_sort(order.begin(), order.end(), [](const auto* left, const auto* right) {
-    auto key = [](const auto* push) {
-      auto from = push->reader().getOrigin();
-      return std::pair(from.getReplica(), from.getIteration());
-    };
-    return key(left) < key(right);
+std::vector<sortable_push> in_order_of_origin(std::span<const msg<wire::PushGradient>> pushes) {
+  std::vector<sortable_push> order;
+  order.reserve(pushes.size());
+  for (const auto& push : pushes) {
+    auto from = push.reader().getOrigin();
+    order.push_back({from.getReplica(), from.getIteration(), &push});
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& left, const auto& right) {
+    return std::pair(left.replica, left.iteration) < std::pair(right.replica, right.iteration);
   });
   return order;
 }
@@ -132,7 +137,7 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   message.body.setDivisor(divisor);
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
   capnp::uint index = 0;
-  for (const auto* push : in_order_of_origin(pushes))
+  for (const auto& [replica, iteration, push] : in_order_of_origin(pushes))
     write_gradient(*message.storage, gradients[index++],
                    read_gradient(push->reader().getGradient(), push->owner()));
   return std::move(message).finish();
