@@ -10,7 +10,7 @@ namespace troupe {
 namespace {
 
 constexpr std::string_view preparation
-  = R"gnuplot(# Draws loss.svg from metrics.csv:  gnuplot loss.gp
+  = R"gnuplot(# Draws loss.svg from metrics.csv and evaluations.csv:  gnuplot loss.gp
 reset session
 set terminal svg size 960,560 dynamic enhanced font "DejaVu Sans,14" background "#ffffff"
 set output "loss.svg"
@@ -24,7 +24,7 @@ last_step = STATS_max_x
 highest = STATS_max_y > 8 ? STATS_max_y : 8
 held_out = NaN
 note(value) = (held_out = value, highest = value > highest ? value : highest, value)
-stats "metrics.csv" using (note(column("held_out_bits_per_byte"))) nooutput
+stats "evaluations.csv" using (note(column("bits_per_byte"))) nooutput
 top = 1.04 * highest
 # Steps are averaged in at most 100 groups.
 group = ceil(last_step / 100.0)
@@ -54,7 +54,7 @@ plot "metrics.csv" using "step":(bits(column("loss"))) \
        with lines lw 1 lc rgb "#b5d3ee" title "training", \
      "" using (middle(column("step"))):(bits(column("loss"))) smooth unique \
        with lines lw 3 lc rgb "#0b5394" title group > 1 ? sprintf("mean of %d steps", group) : "each step", \
-     "" using "step":"held_out_bits_per_byte" \
+     "evaluations.csv" using "step":"bits_per_byte" \
        with linespoints lw 2 pt 7 ps 0.55 lc rgb "#d1410c" title sprintf("held-out text: %.2f", held_out))gnuplot";
 
 std::string label(const plot_baseline& baseline) {

@@ -40,6 +40,9 @@ public:
   /// A line per step.
   [[nodiscard]] std::filesystem::path metrics() const { return path_ / "metrics.csv"; }
 
+  /// A line per evaluation.
+  [[nodiscard]] std::filesystem::path evaluations() const { return path_ / "evaluations.csv"; }
+
   /// A line per gradient.
   [[nodiscard]] std::filesystem::path ledger() const { return path_ / "ledger.csv"; }
 

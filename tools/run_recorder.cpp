@@ -35,19 +35,22 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
                                                              run_recorder_options options) {
   auto metrics = metrics_file::create(directory.metrics());
   if (!metrics) return tl::unexpected<error>(metrics.error());
+  auto evaluations = evaluation_file::create(directory.evaluations());
+  if (!evaluations) return tl::unexpected<error>(evaluations.error());
   auto ledger = ledger_file::create(directory.ledger());
   if (!ledger) return tl::unexpected<error>(ledger.error());
   auto timeline = timeline_file::create(directory.timeline(),
                                         {.job = "troupe train", .tracks = tracks_of(options)});
   if (!timeline) return tl::unexpected<error>(timeline.error());
-  return std::unique_ptr<run_recorder>{new run_recorder(
-    directory, std::move(options), std::move(*metrics), std::move(*ledger), std::move(*timeline))};
+  files files{std::move(*metrics), std::move(*evaluations), std::move(*ledger),
+              std::move(*timeline)};
+  return std::unique_ptr<run_recorder>{
+    new run_recorder(directory, std::move(options), std::move(files))};
 }
 
 run_recorder::run_recorder(const run_directory& directory, run_recorder_options options,
-                           metrics_file metrics, ledger_file ledger, timeline_file timeline)
-  : directory_(directory), options_(std::move(options)), metrics_(std::move(metrics)),
-    ledger_(std::move(ledger)), timeline_(std::move(timeline)),
+                           files files)
+  : directory_(directory), options_(std::move(options)), files_(std::move(files)),
     progress_({.terminal = is_terminal(STDERR_FILENO),
                .width = terminal_width(STDERR_FILENO),
                .loss_unit = "bits/byte"}),
@@ -57,16 +60,16 @@ void run_recorder::on_step(const step_record& step) {
   std::lock_guard guard{mutex_};
   summary_.add(step);
   keep_computing_times(step);
-  tell_once(metrics_.append(step));
-  tell_once(ledger_.append(step));
+  tell_once(files_.metrics.append(step));
+  tell_once(files_.ledger.append(step));
   for (const auto& event : events_.events_of(step))
-    tell_once(timeline_.append(event));
+    tell_once(files_.timeline.append(event));
   show_progress(step);
 }
 
 void run_recorder::on_evaluation(uint64_t step, job_time when, double bits_per_byte) {
   std::lock_guard guard{mutex_};
-  tell_once(metrics_.append_evaluation(step, when, bits_per_byte));
+  tell_once(files_.evaluations.append(step, when, bits_per_byte));
 }
 
 void run_recorder::say(std::string_view line) {
@@ -77,9 +80,10 @@ void run_recorder::say(std::string_view line) {
 void run_recorder::finish() {
   std::lock_guard guard{mutex_};
   print(progress_.finish());
-  tell_once(metrics_.flush());
-  tell_once(ledger_.flush());
-  tell_once(timeline_.flush());
+  tell_once(files_.metrics.flush());
+  tell_once(files_.evaluations.flush());
+  tell_once(files_.ledger.flush());
+  tell_once(files_.timeline.flush());
   tell_once(write_replica_table(directory_.replicas(), summary_));
 }
 

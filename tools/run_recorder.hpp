@@ -2,6 +2,7 @@
 // Everything that a run leaves behind and shows, fed by step records.
 #pragma once
 
+#include "actors/recording/evaluation_file.hpp"
 #include "actors/recording/ledger_file.hpp"
 #include "actors/recording/metrics_file.hpp"
 #include "actors/recording/step_timeline.hpp"
@@ -25,10 +26,9 @@ struct run_recorder_options {
   std::vector<std::string> variables; ///< Names, for the tracks of the timeline.
 };
 
-/// Writes metrics, ledger and timeline, keeps the progress line on standard error, and adds up the
-/// summary. A full disk must not end a training that has run for hours: the first failure of a file
-/// is told once, and its file ends there.
-/// Thread: any; calls wait for each other.
+/// Writes metrics, evaluations, ledger and timeline, keeps the progress line on standard error, and
+/// adds up the summary. A full disk must not end a training that has run for hours: the first
+/// failure of a file is told once, and its file ends there. Thread: any; calls wait for each other.
 class run_recorder {
 public:
   /// Creates the files. Errors: `resource`.
@@ -57,8 +57,14 @@ public:
   }
 
 private:
-  run_recorder(const run_directory& directory, run_recorder_options options, metrics_file metrics,
-               ledger_file ledger, timeline_file timeline);
+  struct files {
+    metrics_file metrics;
+    evaluation_file evaluations;
+    ledger_file ledger;
+    timeline_file timeline;
+  };
+
+  run_recorder(const run_directory& directory, run_recorder_options options, files files);
 
   void keep_computing_times(const step_record& step);
   void show_progress(const step_record& step);
@@ -67,9 +73,7 @@ private:
   std::mutex mutex_;
   run_directory directory_;
   run_recorder_options options_;
-  metrics_file metrics_;
-  ledger_file ledger_;
-  timeline_file timeline_;
+  files files_;
   step_timeline events_;
   summary summary_;
   progress progress_;

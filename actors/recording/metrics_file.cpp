@@ -16,19 +16,13 @@ expected<metrics_file> metrics_file::create(std::filesystem::path path) {
   return file;
 }
 
-expected<void> metrics_file::append(const step_record& step, double held_out_bits_per_byte) {
-  return lines_.append(csv::line(
-    {std::to_string(step.step), csv::seconds(step.ended), csv::field(mean_loss(step)),
-     csv::field(examples_per_second(step)), std::to_string(step.accepted.size()),
-     std::to_string(step.stale.size()), std::to_string(step.cancelled.size()),
-     std::to_string(step.live), std::to_string(step.needed), csv::seconds(step_duration(step)),
-     csv::seconds(step.apply), csv::field(held_out_bits_per_byte)}));
-}
-
-expected<void> metrics_file::append_evaluation(uint64_t step, job_time when,
-                                               double held_out_bits_per_byte) {
-  return lines_.append(csv::line({std::to_string(step), csv::seconds(when), "", "", "", "", "", "",
-                                  "", "", "", csv::field(held_out_bits_per_byte)}));
+expected<void> metrics_file::append(const step_record& step) {
+  return lines_.append(
+    csv::line({std::to_string(step.step), csv::seconds(step.ended), csv::field(mean_loss(step)),
+               csv::field(examples_per_second(step)), std::to_string(step.accepted.size()),
+               std::to_string(step.stale.size()), std::to_string(step.cancelled.size()),
+               std::to_string(step.live), std::to_string(step.needed),
+               csv::seconds(step_duration(step)), csv::seconds(step.apply)}));
 }
 
 } // namespace troupe

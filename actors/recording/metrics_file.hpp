@@ -5,8 +5,6 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/records.hpp"
 
-#include <limits>
-
 namespace troupe {
 
 /// One line per step, so that "how did the loss fall, and how fast" is one plot of two columns.
@@ -23,7 +21,6 @@ namespace troupe {
 /// | live, needed           | replicas | that take part; that an update waits for           |
 /// | step_seconds           | s        | since the update before                            |
 /// | apply_seconds          | s        | of that, from the last needed gradient to the end  |
-/// | held_out_bits_per_byte | bit/byte | of the held-out text, where it was evaluated       |
 ///
 /// A field without a value is empty. Lines reach the disk in blocks: see `flush`.
 class metrics_file {
@@ -31,22 +28,13 @@ public:
   /// The first line of the file.
   static constexpr std::string_view header
     = "step,seconds,loss,examples_per_second,accepted,stale,cancelled,live,needed,step_seconds,"
-      "apply_seconds,held_out_bits_per_byte\n";
+      "apply_seconds\n";
 
   /// Creates the file with its header. Errors: `resource`.
   [[nodiscard]] static expected<metrics_file> create(std::filesystem::path path);
 
-  /// Adds a step, with the evaluation that was made on its result, if any.
-  /// Errors: `resource`, for ever after the first.
-  [[nodiscard]] expected<void> append(const step_record& step,
-                                      double held_out_bits_per_byte
-                                      = std::numeric_limits<double>::quiet_NaN());
-
-  /// Adds an evaluation of the variables after `step` on a line of its own, for one that was ready
-  /// only after the step's line had been written.
-  /// Errors: as `append`.
-  [[nodiscard]] expected<void> append_evaluation(uint64_t step, job_time when,
-                                                 double held_out_bits_per_byte);
+  /// Adds a step. Errors: `resource`, for ever after the first.
+  [[nodiscard]] expected<void> append(const step_record& step);
 
   /// Brings all lines to the file. Errors: as `append`.
   [[nodiscard]] expected<void> flush() { return lines_.flush(); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a job remembers of itself: plain values that the cast produces and that files, plots and summaries are made of.
+// What a job remembers of itself: plain values that the cast produces and that files, plots and
+// summaries are made of.
 #pragma once
 
 #include <chrono>
@@ -15,13 +16,13 @@ using job_time = std::chrono::nanoseconds;
 /// One gradient as the accumulators saw it.
 struct contribution {
   uint32_t replica = 0;
-  uint64_t local_step = 0;  ///< The global step that the gradient was computed for.
-  uint64_t lag = 0;         ///< Accumulator's step - local_step: 0 = accepted, else stale by so many steps.
-  job_time arrived{0};      ///< When the last of its variables' gradients came in.
-  job_time compute{0};      ///< What the replica spent on it, measured before the barrier.
-  job_time waited{0};       ///< How long the replica had waited for the token that began it.
-  double loss = 0;          ///< Mean over the replica's batch; NaN if the trainer reports none.
-  uint32_t examples = 0;    ///< In the replica's batch; 0 if the trainer reports none.
+  uint64_t local_step = 0; ///< The global step that the gradient was computed for.
+  uint64_t lag = 0; ///< Accumulator's step - local_step: 0 = accepted, else stale by so many steps.
+  job_time arrived{0};   ///< When the last of its variables' gradients came in.
+  job_time compute{0};   ///< What the replica spent on it, measured before the barrier.
+  job_time waited{0};    ///< How long the replica had waited for the token that began it.
+  double loss = 0;       ///< Mean over the replica's batch; NaN if the trainer reports none.
+  uint32_t examples = 0; ///< In the replica's batch; 0 if the trainer reports none.
 };
 
 /// One variable's part of an update.
@@ -33,10 +34,10 @@ struct variable_update {
 
 /// One synchronous step: one update of all variables.
 struct step_record {
-  uint64_t step = 0;  ///< The global step after the update; the first update gives 1.
-  job_time began{0};  ///< When the update before it was done (the job's start for the first).
-  job_time ended{0};  ///< When the last owner had applied this one.
-  job_time apply{0};  ///< Of that, the time from the last needed gradient to the end.
+  uint64_t step = 0; ///< The global step after the update; the first update gives 1.
+  job_time began{0}; ///< When the update before it was done (the job's start for the first).
+  job_time ended{0}; ///< When the last owner had applied this one.
+  job_time apply{0}; ///< Of that, the time from the last needed gradient to the end.
   uint32_t needed = 0;
   uint32_t live = 0;
   std::vector<contribution> accepted;  ///< In order of arrival: the others waited for the last one.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the scripts name what they should and, where gnuplot is, draw a run of any length.
 // Method: texts searched; a run written by the recorders and drawn.
+#include "actors/recording/evaluation_file.hpp"
 #include "actors/recording/metrics_file.hpp"
 #include "actors/recording/replica_table.hpp"
 #include "tests/actors/recording/sample_records.hpp"
@@ -26,7 +27,10 @@ void write_run(const std::filesystem::path& folder, uint64_t steps, bool evaluat
     run.add(record);
     REQUIRE(metrics->append(record));
   }
-  if (evaluated) REQUIRE(metrics->append_evaluation(steps, job_time{0}, 2.5));
+  auto evaluations = evaluation_file::create(folder / "evaluations.csv");
+  REQUIRE(evaluations);
+  if (evaluated) REQUIRE(evaluations->append(steps, job_time{0}, 2.5));
+  REQUIRE(evaluations->flush());
   REQUIRE(metrics->flush());
   REQUIRE(write_replica_table(folder / "replicas.csv", run));
 }

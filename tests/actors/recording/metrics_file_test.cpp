@@ -10,7 +10,6 @@
 
 TEST_SUITE("actors/recording/metrics_file") {
   using namespace troupe;
-  using namespace std::chrono_literals;
 
   TEST_CASE("starts with the names of the columns") {
     test::scratch_folder folder;
@@ -23,13 +22,12 @@ TEST_SUITE("actors/recording/metrics_file") {
     test::scratch_folder folder;
     auto file = metrics_file::create(folder / "metrics.csv");
     REQUIRE(file);
-    CHECK(file->append(test::step_with_a_straggler(), 2.75));
+    CHECK(file->append(test::step_with_a_straggler()));
     CHECK(file->append(step_record{}));
-    CHECK(file->append_evaluation(8, 1600ms, 2.625));
     CHECK(file->flush());
     CHECK(test::content(folder / "metrics.csv")
-          == std::string{metrics_file::header} + "8,1.5,3,192,3,1,0,4,3,0.5,0.05,2.75\n"
-               + "0,0,,,0,0,0,0,0,0,0,\n" + "8,1.6,,,,,,,,,,2.625\n");
+          == std::string{metrics_file::header} + "8,1.5,3,192,3,1,0,4,3,0.5,0.05\n"
+               + "0,0,,,0,0,0,0,0,0,0\n");
   }
 
   TEST_CASE("has as many fields in every line as in the first") {
@@ -37,10 +35,9 @@ TEST_SUITE("actors/recording/metrics_file") {
     auto file = metrics_file::create(folder / "metrics.csv");
     REQUIRE(file);
     CHECK(file->append(test::step_with_a_straggler()));
-    CHECK(file->append_evaluation(8, 1600ms, 2.625));
     CHECK(file->flush());
     const auto text = test::content(folder / "metrics.csv");
-    CHECK(std::count(text.begin(), text.end(), ',') == 3 * 11);
+    CHECK(std::count(text.begin(), text.end(), ',') == 2 * 10);
   }
 
   TEST_CASE("reports a full disk when it creates the file") {

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// evaluations.csv: how well the variables did on what they were not trained on.
+#pragma once
+
+#include "actors/recording/output_file.hpp"
+#include "actors/recording/records.hpp"
+
+namespace troupe {
+
+/// Evaluations go on beside the training and are ready steps later, so they have a table of their
+/// own instead of a column in metrics.csv that is mostly empty.
+///
+/// | column        | unit     | meaning                                                   |
+/// |---------------|----------|-----------------------------------------------------------|
+/// | step          |          | global step that the variables had at least               |
+/// | seconds       | s        | when the result was there, since the job began            |
+/// | bits_per_byte | bit/byte | of the held-out text                                      |
+class evaluation_file {
+public:
+  /// The first line of the file.
+  static constexpr std::string_view header = "step,seconds,bits_per_byte\n";
+
+  /// Creates the file with its header. Errors: `resource`.
+  [[nodiscard]] static expected<evaluation_file> create(std::filesystem::path path);
+
+  /// Adds a result. Errors: `resource`, for ever after the first.
+  [[nodiscard]] expected<void> append(uint64_t step, job_time when, double bits_per_byte);
+
+  /// Brings all lines to the file. Errors: as `append`.
+  [[nodiscard]] expected<void> flush() { return lines_.flush(); }
+
+private:
+  explicit evaluation_file(record_writer lines) : lines_(std::move(lines)) {}
+
+  record_writer lines_;
+};
+
+} // namespace troupe
