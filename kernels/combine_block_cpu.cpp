@@ -3,28 +3,35 @@
 #include "kernels/gradient_sum.hpp"
 #include "kernels/parallel.hpp"
 
-#include <cstring>
+#include <array>
+#include <utility>
 
 namespace troupe::cpu {
 
 namespace {
 
-/// Sources that are read side by side. More would be more streams than prefetchers follow; fewer
-/// would write the sum to the cache and read it again more often.
+/// Sources that are read side by side. All at once would need a loop for every number of sources;
+/// fewer would write the sum to the cache and read it again more often.
 constexpr size_t group_size_max = 4;
 
-/// What a sum is divided by and multiplied with before it is stored.
+/// What happens to a sum before it is stored, after the last group and after those before it: a
+/// division by 1 would cost as much as any other.
 template <class T>
-struct finish {
-  T divisor = 1;
-  T scale = 1;
+struct finished {
+  T divisor;
+  T scale;
 
   T operator()(T sum) const { return sum / divisor * scale; }
 };
 
+template <class T>
+struct unfinished {
+  T operator()(T sum) const { return sum; }
+};
+
 /// out = end(first + rest...), in this order.
-template <class T, class From, class... Rest>
-void begin_sum(T* out, size_t count, finish<T> end, const From* first, const Rest*... rest) {
+template <class T, class End, class From, class... Rest>
+void begin_sum(T* out, size_t count, End end, const From* first, const Rest*... rest) {
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     T sum = widen<T>(first[i]);
@@ -34,8 +41,8 @@ void begin_sum(T* out, size_t count, finish<T> end, const From* first, const Res
 }
 
 /// out = end(out + sources...), in this order.
-template <class T, class... From>
-void continue_sum(T* out, size_t count, finish<T> end, const From*... sources) {
+template <class T, class End, class... From>
+void continue_sum(T* out, size_t count, End end, const From*... sources) {
 #pragma GCC ivdep
   for (size_t i = 0; i < count; ++i) {
     T sum = out[i];
@@ -44,41 +51,36 @@ void continue_sum(T* out, size_t count, finish<T> end, const From*... sources) {
   }
 }
 
-/// Some sources of one type, side by side.
+/// Blocks of some sources of one type, and where their sum goes.
 template <class T, class From>
 struct group {
-  const elements* sources;
-  size_t begin;
+  std::array<const From*, group_size_max> from;
+  size_t size;
   size_t count;
+  T* out;
   bool is_first;
-  finish<T> end;
-
-  [[nodiscard]] const From* source(size_t i) const {
-    return static_cast<const From*>(sources[i].data) + begin;
-  }
-
-  template <class... Index>
-  void add(T* out, Index... index) const {
-    vectorised([&] {
-      if (is_first)
-        begin_sum(out, count, end, source(index)...);
-      else
-        continue_sum(out, count, end, source(index)...);
-    });
-  }
 };
 
-template <class T, class From>
-void add_group(const group<T, From>& from, size_t group_size, T* out) {
-  switch (group_size) {
+/// Captures by value: what a closure refers to would be read from memory again and again.
+template <class T, class From, class End, size_t... Source>
+void add_side_by_side(const group<T, From>& in, End end, std::index_sequence<Source...>) {
+  if (in.is_first)
+    vectorised([=] { begin_sum(in.out, in.count, end, in.from[Source]...); });
+  else
+    vectorised([=] { continue_sum(in.out, in.count, end, in.from[Source]...); });
+}
+
+template <class T, class From, class End>
+void add_group(const group<T, From>& in, End end) {
+  switch (in.size) {
   case 1:
-    return from.add(out, 0);
+    return add_side_by_side(in, end, std::make_index_sequence<1>{});
   case 2:
-    return from.add(out, 0, 1);
+    return add_side_by_side(in, end, std::make_index_sequence<2>{});
   case 3:
-    return from.add(out, 0, 1, 2);
+    return add_side_by_side(in, end, std::make_index_sequence<3>{});
   default:
-    return from.add(out, 0, 1, 2, 3);
+    return add_side_by_side(in, end, std::make_index_sequence<4>{});
   }
 }
 
@@ -95,17 +97,18 @@ size_t size_of_group(std::span<const elements> sources, size_t first) {
 
 template <class T>
 void combine_block(const gradient_sum& gradient, size_t begin, size_t count, T* out) {
-  const finish<T> at_the_end{static_cast<T>(gradient.divisor), static_cast<T>(gradient.scale)};
+  const finished<T> end{static_cast<T>(gradient.divisor), static_cast<T>(gradient.scale)};
   auto sources = gradient.sources;
   for (size_t first = 0; first < sources.size();) {
     size_t size = size_of_group(sources, first);
     bool is_last = first + size == sources.size();
-    visit_floating(sources[first].type, [&](auto zero) {
-      using from = decltype(zero);
-      if constexpr (widens_to(dtype_of<from>, dtype_of<T>))
-        add_group(group<T, from>{&sources[first], begin, count, first == 0,
-                                 is_last ? at_the_end : finish<T>{}},
-                  size, out);
+    visit_floating(sources[first].type, [&]<class From>(From) {
+      if constexpr (widens_to(dtype_of<From>, dtype_of<T>)) {
+        group<T, From> in{{}, size, count, out, first == 0};
+        for (size_t i = 0; i < size; ++i)
+          in.from[i] = static_cast<const From*>(sources[first + i].data) + begin;
+        is_last ? add_group(in, end) : add_group(in, unfinished<T>{});
+      }
     });
     first += size;
   }

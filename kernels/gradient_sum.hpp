@@ -56,10 +56,10 @@ template <class T>
 
 namespace cpu {
 
-/// Elements that a pass over gradients works on at a time. Few enough that the sum of a block stays
-/// in the innermost cache and that the streams take turns quickly, which keeps the processor's
-/// prefetchers on all of them; many enough that the loops around a block cost nothing.
-inline constexpr size_t block_elements = 512;
+/// Elements that a pass over gradients works on at a time. The processor looks a few hundred
+/// instructions ahead: in a block this short it already fetches the variable and the slots while it
+/// still adds up the gradients. Measured with 8 gradients, blocks of 512 moved a quarter less.
+inline constexpr size_t block_elements = 128;
 
 /// Elements [begin, begin + count) of the array that `gradient` describes.
 /// @pre `out` holds `count` elements, and is disjoint from the sources or this block of the first.

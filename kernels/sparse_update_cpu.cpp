@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lazy update in blocks of rows, on vectors and all cores.
+#include "kernels/sparse_update.hpp"
+
 #include "kernels/combine_row.hpp"
 #include "kernels/rule_block.hpp"
-#include "kernels/sparse_update.hpp"
 
 namespace troupe::cpu {
 
@@ -19,7 +20,7 @@ void update_with(const context& on, const Apply& apply, const sparse_sum& gradie
     T* values = variable.data() + at;
     const block<T, sizeof...(Slot)> row{
       count, combined, values, values, {slots[Slot].data() + at...}, {slots[Slot].data() + at...}};
-    vectorised([&] { apply_to(row, apply, slot_numbers); });
+    vectorised([=] { apply_to(row, apply, slot_numbers); });
   });
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fused update in blocks, on vectors and all cores.
+#include "kernels/update.hpp"
+
 #include "kernels/parallel.hpp"
 #include "kernels/rule_block.hpp"
-#include "kernels/update.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -73,7 +74,7 @@ void update_chunk(const typename Rule::template for_elements<T>& apply, const pa
     size_t count = std::min(block_elements, end - at);
     combine_block(over.gradient, at, count, combined);
     auto block = over.block_at(at, count, combined, slots);
-    vectorised([&] { apply_to(block, apply, slots); });
+    vectorised([=] { apply_to(block, apply, slots); });
     if (over.streams) stream(combined, count, over.variable.after.data() + at);
   }
   if (over.streams) finish_streaming();
