@@ -71,7 +71,9 @@ task<void> live(activity& activity, replica_context::place place, uint64_t first
 
 // The evaluator has a token queue of its own, and so works on the newest step there is, at its
 // pace.
-task<void> evaluate(activity& activity, replica_context::place place, evaluation evaluation) {
+task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
+                    evaluation evaluation) {
+  activity.set_local_step(first_step);
   auto tokens = place.cast->tokens;
   auto variables = place.cast->variables;
   auto index = place.replica;
@@ -92,9 +94,10 @@ task<void> evaluate(activity& activity, replica_context::place place, evaluation
 }
 
 task<void> evaluate_until_closed(activity& activity, replica_context::place place,
-                                 evaluation evaluation, std::shared_ptr<std::promise<void>> ended) {
+                                 uint64_t first_step, evaluation evaluation,
+                                 std::shared_ptr<std::promise<void>> ended) {
   try {
-    auto evaluating = evaluate(activity, std::move(place), std::move(evaluation));
+    auto evaluating = evaluate(activity, std::move(place), first_step, std::move(evaluation));
     co_await evaluating;
   } catch (...) { // NOLINT(bugprone-empty-catch): a look at the variables never ends a job
   }
@@ -177,8 +180,9 @@ private:
     replica_config config{.index = place.replica, .world = &world_};
     auto ended = std::make_shared<std::promise<void>>();
     evaluator_ended_ = ended->get_future();
-    config.body = [place, evaluation = options_.evaluation, ended](activity& activity) {
-      return evaluate_until_closed(activity, place, evaluation, ended);
+    config.body = [place, first_step = first_step_, evaluation = options_.evaluation,
+                   ended](activity& activity) {
+      return evaluate_until_closed(activity, place, first_step, evaluation, ended);
     };
     world_.system().spawn(replica, std::move(config));
   }
