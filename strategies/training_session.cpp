@@ -30,6 +30,7 @@ task<void> training_session::run(const step_function& step) {
   }
   context_.iteration_ = iteration + 1;
   context_.compute_time_ = job_time{0};
+  context_.report(std::numeric_limits<double>::quiet_NaN(), 0);
 }
 
 } // namespace troupe
