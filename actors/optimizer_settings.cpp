@@ -56,7 +56,10 @@ std::string_view name_of(const update_rule& rule) {
   return std::visit([](const auto& settings) { return name_of(settings); }, rule);
 }
 
+constexpr std::string_view decay_setting = "linear_decay_updates"; // of the schedule, not the rule
+
 expected<void> apply_setting(update_rule& rule, const std::string& name, double value) {
+  if (name == decay_setting) return {};
   auto found = false;
   std::vector<std::string_view> names;
   visit_settings(rule, [&](std::string_view setting, auto& member) {
@@ -72,13 +75,29 @@ expected<void> apply_setting(update_rule& rule, const std::string& name, double 
 
 } // namespace
 
-optimizer_settings to_settings(const update_rule& rule) {
+optimizer_settings to_settings(const update_rule& rule, const learning_rate_schedule& schedule) {
   optimizer_settings result{std::string{name_of(rule)}, {}};
   auto copy = rule;
   visit_settings(copy, [&](std::string_view name, auto& member) {
     result.settings.emplace_back(name, static_cast<double>(member));
   });
+  if (schedule.linear_decay_updates > 0)
+    result.settings.emplace_back(decay_setting, static_cast<double>(schedule.linear_decay_updates));
   return result;
+}
+
+expected<learning_rate_schedule> to_schedule(const optimizer_settings& optimizer) {
+  constexpr double exact_integers_end = 0x1p53;
+  learning_rate_schedule schedule;
+  for (const auto& [name, value] : optimizer.settings) {
+    if (name != decay_setting) continue;
+    if (!(value >= 0 && value < exact_integers_end))
+      return fail(
+        errc::invalid_argument,
+        fmt::format("{} is {}; give a number of updates, or 0 for a constant rate", name, value));
+    schedule.linear_decay_updates = static_cast<uint64_t>(value);
+  }
+  return schedule;
 }
 
 expected<update_rule> to_rule(const optimizer_settings& optimizer) {

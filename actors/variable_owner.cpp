@@ -41,7 +41,10 @@ msg<wire::VariableSnapshot> variable_owner_state::read() {
 
 expected<msg<wire::OptimizerInUse>>
 variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
-  auto chosen = to_rule(read_optimizer(optimizer.reader()));
+  auto settings = read_optimizer(optimizer.reader());
+  auto chosen_schedule = to_schedule(settings);
+  if (!chosen_schedule) return tl::unexpected<error>(chosen_schedule.error());
+  auto chosen = to_rule(settings);
   if (!chosen) return tl::unexpected<error>(chosen.error());
   if (!rule || chosen->index() != rule->index()) {
     variable.slots.clear();
@@ -49,6 +52,7 @@ variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
       variable.slots.push_back(zeros(config.variable.extents, config.variable.type));
   }
   rule = *chosen;
+  schedule = *chosen_schedule;
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
@@ -62,7 +66,8 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   if (!gradients) return tl::unexpected<error>(gradients.error());
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   auto began = config.world->now();
-  update_variable(variable, *rule, *gradients, update.reader().getDivisor());
+  update_variable(variable, schedule.at(*rule, variable.version + 1), *gradients,
+                  update.reader().getDivisor());
   auto ended = config.world->now();
   return make_update_applied(variable.version, update.reader().getStep(), ended, ended - began);
 }

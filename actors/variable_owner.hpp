@@ -6,6 +6,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/update_pass.hpp"
 #include "actors/world.hpp"
+#include "kernels/learning_rate.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -30,6 +31,7 @@ struct variable_owner_state {
   variable_owner_config config;
   variable_state variable;
   std::optional<update_rule> rule;
+  learning_rate_schedule schedule;
   msg<wire::VariableSnapshot> snapshot; ///< Of the current version; empty until somebody asks.
 
   /// The variable as it is now.

@@ -35,8 +35,9 @@ expected<accumulator_actor> training_cast::accumulator_of(const variable& traine
               fmt::format("this job does not train variable '{}'", trained.name()));
 }
 
-sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options)
-  : rule_(rule), options_(options) {
+sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
+                                                 learning_rate_schedule schedule)
+  : rule_(rule), schedule_(schedule), options_(options) {
   value_or_throw(validate(rule));
   value_or_throw(options.validate());
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/sync_policy.hpp"
+#include "kernels/learning_rate.hpp"
 #include "kernels/update_rules.hpp"
 #include "strategies/replica_context.hpp"
 
@@ -33,11 +34,15 @@ struct apply_outcome {
 class sync_replicas_optimizer {
 public:
   /// @param rule What an update does: `sgd`, `momentum` or `adam` with their settings.
+  /// @param schedule How the learning rate changes over the updates of a variable.
   /// Errors: throws `failure` with invalid_argument, as `validate(rule)` and
   /// `sync_options::validate` do.
-  sync_replicas_optimizer(update_rule rule, sync_options options);
+  sync_replicas_optimizer(update_rule rule, sync_options options,
+                          learning_rate_schedule schedule = {});
 
   [[nodiscard]] const update_rule& rule() const { return rule_; }
+
+  [[nodiscard]] const learning_rate_schedule& schedule() const { return schedule_; }
 
   [[nodiscard]] const sync_options& options() const { return options_; }
 
@@ -61,6 +66,7 @@ public:
 
 private:
   update_rule rule_;
+  learning_rate_schedule schedule_;
   sync_options options_;
 };
 

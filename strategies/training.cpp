@@ -34,11 +34,12 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
 }
 
 // A job goes on where the one before it left the variables.
-uint64_t prepare_owners(strategy& strategy, const update_rule& rule) {
+uint64_t prepare_owners(strategy& strategy, const sync_replicas_optimizer& optimizer) {
   uint64_t first_step = 0;
   for (const auto& variable : strategy.variables()) {
     auto ready = value_or_throw(ask<msg<wire::OptimizerInUse>>(
-      strategy.world(), variable.owner(), make_use_optimizer(to_settings(rule))));
+      strategy.world(), variable.owner(),
+      make_use_optimizer(to_settings(optimizer.rule(), optimizer.schedule()))));
     first_step = std::max(first_step, ready.reader().getVersion());
   }
   return first_step;
@@ -110,7 +111,7 @@ public:
   stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
         const training_options& options)
     : strategy_(strategy), world_(strategy.world()), optimizer_(optimizer), options_(options),
-      first_step_(prepare_owners(strategy, optimizer.rule())),
+      first_step_(prepare_owners(strategy, optimizer)),
       cast_(spawn_cast(strategy, optimizer.options().policy, first_step_)) {}
 
   job_report play(const step_function& step) {

@@ -23,11 +23,11 @@ namespace troupe {
 /// The defaults suit a text of some ten kilobytes, which a larger or less forgetful model would
 /// learn by heart instead of learning from it.
 struct language_model_config {
-  int64_t context = 6;                       ///< Bytes that the model sees.
+  int64_t context = 5;                       ///< Bytes that the model sees.
   int64_t embedding_size = 32;               ///< Numbers that stand for one byte.
-  std::vector<int64_t> hidden_sizes = {256}; ///< Width of each hidden layer; may be empty.
-  double embedding_dropout = 0.3;            ///< Share of embedded numbers forgotten in training.
-  double hidden_dropout = 0.5;               ///< Share of each hidden layer forgotten in training.
+  std::vector<int64_t> hidden_sizes = {512}; ///< Width of each hidden layer; may be empty.
+  double embedding_dropout = 0.4;            ///< Share of embedded numbers forgotten in training.
+  double hidden_dropout = 0.6;               ///< Share of each hidden layer forgotten in training.
 
   bool operator==(const language_model_config&) const = default;
 };

@@ -14,6 +14,7 @@ constexpr std::array<std::string_view, 3> policy_names{to_string(sync_policy::te
                                                        to_string(sync_policy::latest_token),
                                                        to_string(sync_policy::cancel)};
 constexpr std::array<std::string_view, 3> optimizer_names{"sgd", "momentum", "adam"};
+constexpr std::array<std::string_view, 2> decay_names{"none", "linear"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 
 // An option for an enumeration whose values count from 0 in the order of `names`.
@@ -78,7 +79,7 @@ const std::array options{
 
   train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",
                &member<&train_options::steps>, between(1, count_max),
-               "2000 if no epochs are given"},
+               "25000 if no epochs are given"},
   train_option{"epochs", "", "Training", "COUNT",
                "passes over the training text to make; excludes --steps",
                &member<&train_options::epochs>, between(1, count_max), "none"},
@@ -88,7 +89,10 @@ const std::array options{
                choice<&train_options::optimizer>(optimizer_names)},
   train_option{"learning-rate", "", "Training", "RATE", "how far each update goes",
                &member<&train_options::learning_rate>, above(0, 1e6),
-               "0.003 for adam, 0.05 for momentum, 0.3 for sgd"},
+               "0.01 for adam, 0.1 for momentum, 1 for sgd"},
+  train_option{"learning-rate-decay", "", "Training", "NAME",
+               "none, or linear: in a straight line to 0 at the last step",
+               choice<&train_options::learning_rate_decay>(decay_names)},
   train_option{"seed", "", "Training", "NUMBER",
                "of all randomness: initial values, batches, dropout, virtual time",
                &member<&train_options::seed>, between(0, seed_max)},

@@ -16,6 +16,9 @@ namespace troupe {
 
 namespace {
 
+// Some thousand steps; more would only make the viewer slow.
+constexpr uint64_t timeline_bytes_max = 16 * 1024 * 1024;
+
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -39,8 +42,9 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
   if (!evaluations) return tl::unexpected<error>(evaluations.error());
   auto ledger = ledger_file::create(directory.ledger());
   if (!ledger) return tl::unexpected<error>(ledger.error());
-  auto timeline = timeline_file::create(directory.timeline(),
-                                        {.job = "troupe train", .tracks = tracks_of(options)});
+  auto timeline = timeline_file::create(
+    directory.timeline(),
+    {.job = "troupe train", .tracks = tracks_of(options), .file_bytes_max = timeline_bytes_max});
   if (!timeline) return tl::unexpected<error>(timeline.error());
   files files{std::move(*metrics), std::move(*evaluations), std::move(*ledger),
               std::move(*timeline)};

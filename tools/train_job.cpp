@@ -28,6 +28,10 @@ update_rule rule_of(const train_options& options) {
   return rules::adam{.learning_rate = rate};
 }
 
+learning_rate_schedule schedule_of(const train_options& options, uint64_t steps) {
+  return {.linear_decay_updates = options.learning_rate_decay == decay_kind::linear ? steps : 0};
+}
+
 sync_options sync_of(const train_options& options) {
   sync_options sync{static_cast<uint32_t>(options.aggregate),
                     static_cast<uint32_t>(options.replicas), options.policy};
@@ -103,7 +107,9 @@ std::vector<std::string> variable_names(const train_options& options) {
 
 train_result run_train_job(const train_options& options, const text_corpus& corpus,
                            run_recorder& recorder, std::stop_token stop) {
-  sync_replicas_optimizer optimizer{rule_of(options), sync_of(options)};
+  auto steps = step_count(options, corpus);
+  sync_replicas_optimizer optimizer{rule_of(options), sync_of(options),
+                                    schedule_of(options, steps)};
   auto world = world_of(options);
   parameter_server_strategy strategy{world, {.replicas = static_cast<uint32_t>(options.replicas)}};
   for (const auto& [name, value] : initial_variables(options.model, options.seed))
@@ -111,7 +117,7 @@ train_result run_train_job(const train_options& options, const text_corpus& corp
   std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
 
   training_options training;
-  training.steps = step_count(options, corpus);
+  training.steps = steps;
   training.deadline
     = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{options.deadline_seconds});
   training.pace = pace_of(options);

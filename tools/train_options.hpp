@@ -20,15 +20,18 @@ inline constexpr std::string_view text = "/usr/share/common-licenses/GPL-3";
 inline constexpr sync_policy policy = sync_policy::tensorflow;
 inline constexpr uint64_t replicas = 4;
 inline constexpr uint64_t aggregate = 3;
-inline constexpr uint64_t steps = 2000;
-inline constexpr uint64_t batch = 128;
-inline constexpr double learning_rate_sgd = 0.3;
-inline constexpr double learning_rate_momentum = 0.05;
-inline constexpr double learning_rate_adam = 0.003;
+inline constexpr uint64_t steps = 25000;
+inline constexpr uint64_t batch = 64;
+inline constexpr double learning_rate_sgd = 1;
+inline constexpr double learning_rate_momentum = 0.1;
+inline constexpr double learning_rate_adam = 0.01;
 } // namespace train_defaults
 
 /// Which rule turns a gradient into an update.
 enum class optimizer_kind : uint8_t { sgd, momentum, adam };
+
+/// How the learning rate changes over a run: not at all, or in a straight line to 0 at the last step.
+enum class decay_kind : uint8_t { none, linear };
 
 /// Which of the worlds the job runs in: real threads and a real clock, or one thread and virtual
 /// time.
@@ -58,8 +61,9 @@ struct train_options {
   uint64_t batch = train_defaults::batch; ///< Examples per replica and gradient.
   optimizer_kind optimizer = optimizer_kind::adam;
   std::optional<double> learning_rate;
+  decay_kind learning_rate_decay = decay_kind::linear;
   uint64_t seed = 1;
-  uint64_t evaluate_every = 100; ///< Steps between evaluations; 0: only at the end.
+  uint64_t evaluate_every = 500; ///< Steps between evaluations; 0: only at the end.
 
   language_model_config model;
 

@@ -42,8 +42,8 @@ TEST_SUITE("tools/help") {
     CHECK(steps->when_empty.find(std::to_string(train_defaults::steps)) == 0);
     const auto* rate = find_train_option("learning-rate");
     REQUIRE(rate != nullptr);
-    CHECK(rate->when_empty == "0.003 for adam, 0.05 for momentum, 0.3 for sgd");
-    CHECK(default_learning_rate(optimizer_kind::adam) == 0.003);
+    CHECK(rate->when_empty == "0.01 for adam, 0.1 for momentum, 1 for sgd");
+    CHECK(default_learning_rate(optimizer_kind::adam) == 0.01);
     CHECK(default_learning_rate(optimizer_kind::momentum) == 0.05);
     CHECK(default_learning_rate(optimizer_kind::sgd) == 0.3);
   }
