@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Casts on vectors and all cores.
 #include "kernels/cast.hpp"
+
 #include "kernels/parallel.hpp"
 
 namespace troupe::cpu {

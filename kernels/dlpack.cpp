@@ -93,16 +93,18 @@ expected<dlpack_handle> to_dlpack(const tensor& value) {
 expected<tensor> from_dlpack(dlpack_handle lent) {
   if (lent == nullptr) return fail(errc::invalid_argument, "DLPack tensor: there is none");
   const auto& from = lent->dl_tensor;
-  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost)
+  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost) {
     return fail(errc::unimplemented, "DLPack tensor: device type "
                                        + std::to_string(from.device.device_type)
                                        + " is not memory of the CPU: copy it there first");
+  }
   auto type = from_dl(from.dtype);
-  if (!type)
+  if (!type) {
     return fail(errc::type_mismatch,
                 "DLPack tensor: element type (code " + std::to_string(from.dtype.code) + ", "
                   + std::to_string(from.dtype.bits) + " bits, " + std::to_string(from.dtype.lanes)
                   + " lanes) is none of f32, f64, f16, bf16, i32, i64");
+  }
   auto complaint = complaint_about(from, *type);
   if (!complaint.empty()) return fail(errc::invalid_argument, "DLPack tensor: " + complaint);
   shape extents{std::vector<int64_t>(from.shape, from.shape + from.ndim)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-by-element arithmetic on vectors and all cores.
 #include "kernels/elementwise.hpp"
+
 #include "kernels/parallel.hpp"
 #include "messages/assert.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-by-element arithmetic in plain loops.
 #include "kernels/elementwise.hpp"
+
 #include "messages/assert.hpp"
 
 namespace troupe::reference {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and norms on vectors and all cores, in an order that depends on sizes alone.
-#include "kernels/parallel.hpp"
 #include "kernels/reduce.hpp"
+
+#include "kernels/parallel.hpp"
 #include "kernels/vector_math.hpp"
 
 #include <algorithm>
@@ -19,22 +20,32 @@ void for_blocks(size_t begin, size_t end, const Body& body) {
     body(at, std::min(block_elements, end - at));
 }
 
-/// The sum of function(element) over all elements, in double.
+/// The sum of function(value) over some values, in double.
+template <class T, class Function>
+double sum_of(std::span<const T> values, Function function) {
+  double sum = 0;
+  vectorised([=, &sum] {
+    sum = detail::sum_lanes<double>(values.size(), [=](size_t i) { return function(values[i]); });
+  });
+  return sum;
+}
+
+/// The sum of function(element) over all elements, shared between cores.
 template <class Function>
 double parallel_sum_of(const elements& values, Function function) {
   double total = 0;
-  visit_floating(values.type, [&](auto zero) {
-    const auto* data = values.as<decltype(zero)>().data();
-    total = parallel_sum(values.count, [&](size_t begin, size_t end) {
-      double part = 0;
-      vectorised([&] {
-        part = detail::sum_lanes<double>(
-          end - begin, [from = data + begin, function](size_t i) { return function(from[i]); });
-      });
-      return part;
+  visit_floating(values.type, [&]<class T>(T) {
+    auto all = values.as<T>();
+    total = parallel_sum(all.size(), [=](size_t begin, size_t end) {
+      return sum_of(all.subspan(begin, end - begin), function);
     });
   });
   return total;
+}
+
+template <class T>
+double square(T value) {
+  return widen<double>(value) * widen<double>(value);
 }
 
 /// True if all exponent bits are set: infinity or NaN.
@@ -78,18 +89,13 @@ double squared_norm(const context&, const gradient_sum& gradient) {
   TROUPE_ASSERT(!gradient.sources.empty());
   check<T>(gradient, gradient.sources[0].count);
   return parallel_sum(gradient.sources[0].count, [&](size_t begin, size_t end) {
-    double part = 0;
+    double sum = 0;
     for_blocks(begin, end, [&](size_t at, size_t count) {
       alignas(64) T block[block_elements];
       combine_block(gradient, at, count, block);
-      vectorised([&] {
-        part += detail::sum_lanes<double>(count, [&](size_t i) {
-          auto value = static_cast<double>(block[i]);
-          return value * value;
-        });
-      });
+      sum += sum_of(std::span<const T>{block, count}, [](T value) { return square(value); });
     });
-    return part;
+    return sum;
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and norms from the first element to the last.
 #include "kernels/reduce.hpp"
+
 #include "messages/assert.hpp"
 
 #include <cmath>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse gradients in blocks of rows, on all cores.
+#include "kernels/sparse.hpp"
+
 #include "kernels/combine_row.hpp"
 #include "kernels/elementwise.hpp"
-#include "kernels/sparse.hpp"
 
 namespace troupe::cpu {
 

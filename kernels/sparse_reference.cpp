@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sparse gradients one element at a time.
-#include "kernels/combine_row.hpp"
 #include "kernels/sparse.hpp"
+
+#include "kernels/combine_row.hpp"
 
 #include <algorithm>
 

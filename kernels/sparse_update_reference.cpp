@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The lazy update element by element.
-#include "kernels/combine_row.hpp"
 #include "kernels/sparse_update.hpp"
+
+#include "kernels/combine_row.hpp"
 
 namespace troupe::reference {
 
