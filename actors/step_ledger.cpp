@@ -54,7 +54,7 @@ job_time step_ledger::last_arrival() const {
 
 void step_ledger::close(step_record& record) {
   for (auto& [id, entry] : entries_) {
-    entry.closed = entry.parts == variables_ || std::exchange(entry.waits, true);
+    entry.closed = entry.parts >= variables_ || std::exchange(entry.waits, true);
     if (entry.closed)
       (entry.value.lag == 0 ? record.accepted : record.stale).push_back(entry.value);
   }

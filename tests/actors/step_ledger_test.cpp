@@ -146,6 +146,12 @@ TEST_SUITE("actors/step_ledger") {
     }
   }
 
+  TEST_CASE("a gradient with two parts for one variable is told of at once") {
+    step_ledger ledger{1};
+    ledger.add(report({at(1ns, 0, 0, 0), at(2ns, 0, 0, 0)}));
+    CHECK(replicas_of(close(ledger).accepted) == replica_list{0});
+  }
+
   TEST_CASE("two gradients of one replica in one step are two") {
     step_ledger ledger{1};
     ledger.add(report({at(1ns, 0, 0, 0, 0), at(2ns, 0, 0, 0, 1)}));
