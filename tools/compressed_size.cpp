@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-constexpr size_t scratch_bytes = 64 * 1024;
+constexpr size_t scratch_bytes = size_t{64} << 10;
 
 tl::unexpected<error> failure(std::string_view compressor, int code) {
   return fail(errc::resource, fmt::format("{} could not compress the text (code {}); is there "

@@ -17,7 +17,7 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t file_bytes_max = 1024 * 1024;
+constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
 struct reader {
   const std::string& path;
@@ -28,11 +28,12 @@ struct reader {
   expected<void> read_entry(std::string_view key, const toml::node& value,
                             std::string_view section);
 
-  std::string place(const toml::node& node) const {
+  [[nodiscard]] std::string place(const toml::node& node) const {
     return fmt::format("{}:{}", path, node.source().begin.line);
   }
 
-  tl::unexpected<error> refuse(const toml::node& node, std::string_view sentence) const {
+  [[nodiscard]] tl::unexpected<error> refuse(const toml::node& node,
+                                             std::string_view sentence) const {
     return fail(errc::invalid_argument, fmt::format("{}: {}", place(node), sentence));
   }
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
+#include <string>
 #include <type_traits>
 
 namespace troupe {
@@ -53,6 +55,13 @@ constexpr option_range extents = between(1, language_model_extent_max);
 constexpr double count_max = 1e9;
 constexpr double seed_max = 9.2e18; // What fits into a TOML integer.
 
+// Made from the defaults, so that the help cannot say anything else than the code.
+const std::string steps_when_empty
+  = fmt::format("{} if no epochs are given", train_defaults::steps);
+const std::string learning_rate_when_empty
+  = fmt::format("{} for adam, {} for momentum, {} for sgd", train_defaults::learning_rate_adam,
+                train_defaults::learning_rate_momentum, train_defaults::learning_rate_sgd);
+
 const std::array options{
   train_option{"text", "", "Text", "FILE", "the text to learn, any bytes",
                &member<&train_options::text>},
@@ -78,8 +87,7 @@ const std::array options{
                &member<&train_options::slow>, between(1, 1e6), "none"},
 
   train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",
-               &member<&train_options::steps>, between(1, count_max),
-               "25000 if no epochs are given"},
+               &member<&train_options::steps>, between(1, count_max), steps_when_empty},
   train_option{"epochs", "", "Training", "COUNT",
                "passes over the training text to make; excludes --steps",
                &member<&train_options::epochs>, between(1, count_max), "none"},
@@ -88,8 +96,7 @@ const std::array options{
   train_option{"optimizer", "", "Training", "NAME", "sgd, momentum or adam",
                choice<&train_options::optimizer>(optimizer_names)},
   train_option{"learning-rate", "", "Training", "RATE", "how far each update goes",
-               &member<&train_options::learning_rate>, above(0, 1e6),
-               "0.01 for adam, 0.1 for momentum, 1 for sgd"},
+               &member<&train_options::learning_rate>, above(0, 1e6), learning_rate_when_empty},
   train_option{"learning-rate-decay", "", "Training", "NAME",
                "none, or linear: in a straight line to 0 at the last step",
                choice<&train_options::learning_rate_decay>(decay_names)},

@@ -56,9 +56,9 @@ private:
     job_time when{0};
   };
 
-  bool is_due(const progress_sample& sample, job_time now) const;
-  std::vector<std::string> pieces(const progress_sample& sample, job_time now) const;
-  std::string remaining(const progress_sample& sample, job_time now) const;
+  [[nodiscard]] bool is_due(const progress_sample& sample, job_time now) const;
+  [[nodiscard]] std::vector<std::string> pieces(const progress_sample& sample, job_time now) const;
+  [[nodiscard]] std::string remaining(const progress_sample& sample, job_time now) const;
 
   progress_options options_;
   std::optional<shown> first_; // What came first: the rate is measured from there.

@@ -26,10 +26,11 @@ expected<void> check_existing(const fs::path& path, const fs::file_status& statu
   std::error_code problem;
   const fs::directory_iterator content{path, problem};
   if (problem) return refuse(errc::resource, path, "cannot be read: " + problem.message());
-  if (content != fs::directory_iterator{})
+  if (content != fs::directory_iterator{}) {
     return refuse(errc::failed_precondition, path,
                   "already holds something, and results are never overwritten; pass the name of a "
                   "new folder, or empty this one");
+  }
   if (::access(path.c_str(), W_OK | X_OK) != 0)
     return refuse(errc::resource, path, "is not writable");
   return {};

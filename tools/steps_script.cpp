@@ -4,8 +4,10 @@
 
 namespace troupe {
 
-std::string steps_script() {
-  return R"gnuplot(# Draws steps.svg from metrics.csv and replicas.csv:  gnuplot steps.gp
+namespace {
+
+constexpr std::string_view preparation
+  = R"gnuplot(# Draws steps.svg from metrics.csv and replicas.csv:  gnuplot steps.gp
 reset session
 set terminal svg size 1080,760 dynamic enhanced font "DejaVu Sans,13" background "#ffffff"
 set output "steps.svg"
@@ -45,7 +47,9 @@ set style fill solid 1 noborder
 set boxwidth 0.7
 set multiplot
 unset key
+)gnuplot";
 
+constexpr std::string_view step_times = R"gnuplot(
 set lmargin at screen 0.095
 set rmargin at screen 0.60
 set bmargin at screen 0.61
@@ -78,7 +82,9 @@ set label 4 sprintf("longest %.3g %s", longest, unit)
 plot $shares using (100 * $2):1 with steps lw 2.5 lc rgb "#0b5394", \
      "" using (0):1:(100 * $2):(0) every ::::0 with vectors nohead lw 2.5 lc rgb "#0b5394"
 unset label
+)gnuplot";
 
+constexpr std::string_view replicas = R"gnuplot(
 # Bars are stacked by drawing the sum of all parts first, and shorter sums over it.
 set datafile columnheaders
 set datafile separator ","
@@ -111,6 +117,11 @@ plot "replicas.csv" using "replica":(column("used_seconds") + column("wasted_sec
      "" using "replica":"used_seconds" with boxes lc rgb "#0b5394" title "used"
 unset multiplot
 )gnuplot";
+
+} // namespace
+
+std::string steps_script() {
+  return std::string{preparation}.append(step_times).append(replicas);
 }
 
 } // namespace troupe

@@ -15,10 +15,11 @@ namespace troupe {
 namespace {
 
 tl::unexpected<error> unreadable(const corpus_options& options, const error& reason) {
-  if (reason.code == errc::not_found && options.path == train_defaults::text)
+  if (reason.code == errc::not_found && options.path == train_defaults::text) {
     return fail(reason.code, fmt::format("there is no text at {} (the default) on this machine: "
                                          "pass any file with --text FILE",
                                          options.path));
+  }
   return fail(reason.code, "--text: " + reason.message);
 }
 
@@ -52,13 +53,14 @@ expected<text_corpus> text_corpus::load(const corpus_options& options) {
   const auto bytes = static_cast<double>(text->size());
   const auto held_out = static_cast<uint64_t>(std::floor(bytes * options.held_out));
   const uint64_t training = text->size() - held_out;
-  if (std::min(training, held_out) < options.part_bytes_min)
+  if (std::min(training, held_out) < options.part_bytes_min) {
     return fail(errc::invalid_argument,
                 fmt::format("--text: {} is too short: its {} bytes leave {} to train on and {} to "
                             "evaluate, and at least {} of each are needed; pass a longer text, or "
                             "change --held-out",
                             options.path, text->size(), training, held_out,
                             options.part_bytes_min));
+  }
   return text_corpus{std::move(*text), training};
 }
 

@@ -12,13 +12,14 @@ namespace {
 expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
   if (options.aggregate <= options.replicas) return {};
   const auto name = spelling(origins, "aggregate");
-  if (options.policy != sync_policy::tensorflow)
+  if (options.policy != sync_policy::tensorflow) {
     return fail(
       errc::invalid_argument,
       fmt::format("{} {} can never be reached by {} replicas, since under policy {} each gives "
                   "one gradient to a step: lower it, raise --replicas, or take --policy "
                   "tensorflow",
                   name, options.aggregate, options.replicas, to_string(options.policy)));
+  }
   const uint64_t needed = options.aggregate - options.replicas;
   if (options.initial_tokens.value_or(options.aggregate) >= needed) return {};
   return fail(
@@ -41,10 +42,11 @@ expected<void> check_slow(const train_options& options, const option_origins& or
   const auto name = spelling(origins, "slow");
   std::set<uint64_t> seen;
   for (const auto& slow : options.slow) {
-    if (slow.replica >= options.replicas)
+    if (slow.replica >= options.replicas) {
       return fail(errc::invalid_argument,
                   fmt::format("{} {}={} names a replica that is not there: the last one is {}",
                               name, slow.replica, slow.factor, options.replicas - 1));
+    }
     if (!seen.insert(slow.replica).second)
       return fail(errc::invalid_argument,
                   fmt::format("{} names replica {} twice", name, slow.replica));
@@ -66,10 +68,11 @@ expected<void> settle(train_options& options, const option_origins& origins) {
   if (options.steps && options.epochs) {
     const auto steps = origin_of(origins, "steps");
     const auto epochs = origin_of(origins, "epochs");
-    if (steps.from == epochs.from)
+    if (steps.from == epochs.from) {
       return fail(errc::invalid_argument,
                   fmt::format("{} and {} exclude each other: give one of them",
                               spelling(origins, "steps"), spelling(origins, "epochs")));
+    }
     (steps.from < epochs.from ? options.steps : options.epochs).reset();
   }
   if (!options.steps && !options.epochs) options.steps = train_defaults::steps;

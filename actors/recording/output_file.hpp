@@ -52,7 +52,7 @@ private:
 class record_writer {
 public:
   /// Bytes that may wait in memory before they are written without being asked.
-  static constexpr size_t pending_bytes_max = 64 * 1024;
+  static constexpr size_t pending_bytes_max = size_t{64} << 10;
 
   /// Creates the file at `path`. Errors: as `output_file::create`.
   [[nodiscard]] static expected<record_writer> create(std::filesystem::path path);

@@ -31,6 +31,7 @@ void count_waste(replica_summary& replica, const contribution& one) {
 std::vector<const replica_line*>
 lines_to_show(const std::map<uint32_t, replica_summary>& replicas) {
   std::vector<const replica_line*> lines;
+  lines.reserve(replicas.size());
   for (const auto& line : replicas)
     lines.push_back(&line);
   if (lines.size() <= summary::replica_lines_max) return lines;

@@ -19,7 +19,7 @@ constexpr uint64_t reserved_bytes = 256;
 } // namespace
 
 expected<timeline_file> timeline_file::create(const std::filesystem::path& path,
-                                              timeline_options options) {
+                                              const timeline_options& options) {
   auto head = R"({"displayTimeUnit":"ms","traceEvents":[)"
               "\n"
               + timeline_json::job_name(options.job);

@@ -20,7 +20,7 @@ struct timeline_options {
   /// Actors that get the first tracks, in this order, busy or not.
   std::vector<std::string> tracks;
   /// What would make the file longer is counted, not written.
-  uint64_t file_bytes_max = 128 * 1024 * 1024;
+  uint64_t file_bytes_max = uint64_t{128} << 20;
 };
 
 /// A trace is needed most after a run that was killed, and a JSON text without its last bracket is
@@ -35,12 +35,12 @@ struct timeline_options {
 class timeline_file {
 public:
   /// Bytes of events that may wait in memory.
-  static constexpr size_t pending_bytes_max = 64 * 1024;
+  static constexpr size_t pending_bytes_max = size_t{64} << 10;
 
   /// Creates the file with its tracks; it appears under `path` when it is whole.
   /// Errors: `resource`.
   [[nodiscard]] static expected<timeline_file> create(const std::filesystem::path& path,
-                                                      timeline_options options = {});
+                                                      const timeline_options& options = {});
 
   timeline_file(timeline_file&&) noexcept = default;
   timeline_file& operator=(timeline_file&&) = delete;
@@ -74,7 +74,7 @@ private:
 
   track& track_of(const std::string& actor);
   timeline_event nested(track& track, timeline_event event);
-  bool fits(const std::string& text) const;
+  [[nodiscard]] bool fits(const std::string& text) const;
 
   output_file file_;
   std::string pending_;

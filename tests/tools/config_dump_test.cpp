@@ -51,6 +51,7 @@ TEST_SUITE("tools/config_dump") {
 
   TEST_CASE("notes where each value came from") {
     train_options options;
+    options.batch = 128;
     REQUIRE(settle(options, {}));
     option_origins origins;
     origins["batch"] = {option_origin::source::command_line, ""};
