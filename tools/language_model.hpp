@@ -20,8 +20,8 @@ namespace troupe {
 /// through hidden layers (gelu); a softmax over the 256 byte values is the guess.
 /// Source: Bengio et al., "A neural probabilistic language model", JMLR 3 (2003), over bytes.
 ///
-/// The defaults suit a text of some ten kilobytes, which a larger or less forgetful model would
-/// learn by heart instead of learning from it.
+/// The defaults suit a text of some ten kilobytes, which a model that sees further or forgets less
+/// would learn by heart instead of learning from it.
 struct language_model_config {
   int64_t context = 5;                       ///< Bytes that the model sees.
   int64_t embedding_size = 32;               ///< Numbers that stand for one byte.
