@@ -7,6 +7,7 @@
 #include "messages/training_message.hpp"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace troupe {
 
@@ -74,7 +75,7 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
 
 variable_owner_actor::behavior_type variable_owner(self_pointer self,
                                                    variable_owner_config config) {
-  self->state.variable.value = config.initial.clone();
+  self->state.variable.value = std::exchange(config.initial, {}).clone();
   self->state.config = std::move(config);
   return {
     [self](const msg<wire::ReadVariable>&) { return self->state.read(); },
