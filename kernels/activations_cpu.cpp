@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The activations as loops that become vector instructions.
 #include "kernels/activations.hpp"
-#include "kernels/vector_math.hpp"
+
 #include "kernels/parallel.hpp"
+#include "kernels/vector_math.hpp"
 #include "messages/assert.hpp"
 
 namespace troupe::cpu {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The activations in plain loops over the C library's functions.
 #include "kernels/activations.hpp"
+
 #include "messages/assert.hpp"
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bias row by row, in memory order.
 #include "kernels/bias.hpp"
+
 #include "messages/assert.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The bias in plain loops, column by column.
 #include "kernels/bias.hpp"
+
 #include "messages/assert.hpp"
 
 namespace troupe::reference {

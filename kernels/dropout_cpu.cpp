@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout, sixteen random blocks at a time.
 #include "kernels/dropout.hpp"
+
 #include "kernels/parallel.hpp"
 #include "messages/assert.hpp"
 

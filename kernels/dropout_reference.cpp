@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout, one element at a time.
 #include "kernels/dropout.hpp"
+
 #include "messages/assert.hpp"
 
 namespace troupe::reference {

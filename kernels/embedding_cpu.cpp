@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedding, one row at a time.
 #include "kernels/embedding.hpp"
+
 #include "messages/assert.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation with vectorised sums.
 #include "kernels/layer_norm.hpp"
+
 #include "kernels/vector_math.hpp"
 #include "messages/assert.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation with sums from left to right.
 #include "kernels/layer_norm.hpp"
+
 #include "messages/assert.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The matrix product in three plain loops.
 #include "kernels/matmul.hpp"
+
 #include "messages/assert.hpp"
 
 namespace troupe::reference {

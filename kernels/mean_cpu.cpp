@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mean in vector registers.
 #include "kernels/mean.hpp"
+
 #include "kernels/vector_math.hpp"
 
 namespace troupe::cpu {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax cross-entropy with vectorised exponentials.
 #include "kernels/softmax_cross_entropy.hpp"
-#include "kernels/vector_math.hpp"
+
 #include "kernels/parallel.hpp"
+#include "kernels/vector_math.hpp"
 #include "messages/assert.hpp"
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax cross-entropy in plain loops.
 #include "kernels/softmax_cross_entropy.hpp"
+
 #include "messages/assert.hpp"
 
 #include <algorithm>
