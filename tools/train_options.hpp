@@ -30,7 +30,8 @@ inline constexpr double learning_rate_adam = 0.01;
 /// Which rule turns a gradient into an update.
 enum class optimizer_kind : uint8_t { sgd, momentum, adam };
 
-/// How the learning rate changes over a run: not at all, or in a straight line to 0 at the last step.
+/// How the learning rate changes over a run: not at all, or in a straight line to 0 at the last
+/// step.
 enum class decay_kind : uint8_t { none, linear };
 
 /// Which of the worlds the job runs in: real threads and a real clock, or one thread and virtual
