@@ -8,9 +8,6 @@ exit_code exit_code_of(errc failure) {
   switch (failure) {
   case errc::none:
     return exit_code::finished;
-  case errc::invalid_argument:
-  case errc::not_found:
-    return exit_code::usage;
   case errc::unavailable:
     return exit_code::lost_peer;
   case errc::deadline_exceeded:

@@ -26,7 +26,7 @@ TEST_SUITE("tools/exit_codes") {
     CHECK(exit_code_of(errc::none) == exit_code::finished);
     CHECK(exit_code_of(errc::user_code) == exit_code::user_error);
     CHECK(exit_code_of(errc::resource) == exit_code::user_error);
-    CHECK(exit_code_of(errc::invalid_argument) == exit_code::usage);
+    CHECK(exit_code_of(errc::invalid_argument) == exit_code::user_error);
     CHECK(exit_code_of(errc::unavailable) == exit_code::lost_peer);
     CHECK(exit_code_of(errc::stalled) == exit_code::stalled);
     CHECK(exit_code_of(errc::deadline_exceeded) == exit_code::stalled);
