@@ -12,4 +12,10 @@ const char* body_name(wire::Envelope::Which which) {
   return index < members.size() ? members[index].getProto().getName().cStr() : "unknown";
 }
 
+capnp::AnyStruct::Reader body_of_envelope(wire::Envelope::Reader envelope) {
+  auto pointers = capnp::AnyStruct::Reader(envelope).getPointerSection();
+  if (pointers.size() == 0) return {};
+  return pointers[0].getAs<capnp::AnyStruct>();
+}
+
 } // namespace troupe

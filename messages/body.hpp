@@ -4,6 +4,8 @@
 
 #include "messages/envelope.capnp.h"
 
+#include <capnp/any.h>
+
 namespace troupe {
 
 /// The place of `T` in the envelope: its discriminant, and how to begin a `T` there.
@@ -92,5 +94,8 @@ inline constexpr body_place<wire::OptimizerInUse> body_of<wire::OptimizerInUse>{
 
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
+
+/// The body, whichever it is: all bodies share the envelope's only pointer.
+[[nodiscard]] capnp::AnyStruct::Reader body_of_envelope(wire::Envelope::Reader envelope);
 
 } // namespace troupe

@@ -105,13 +105,6 @@ expected<void> check_pointers(words frame, const fault_listener& faults) {
     .and_then([&] { return walk(envelope, faults); });
 }
 
-/// The body, whichever it is: all bodies share the envelope's only pointer.
-capnp::AnyStruct::Reader body_of_envelope(wire::Envelope::Reader envelope) {
-  auto pointers = capnp::AnyStruct::Reader(envelope).getPointerSection();
-  if (pointers.size() == 0) return {};
-  return pointers[0].getAs<capnp::AnyStruct>();
-}
-
 expected<any_msg> read_frame(received_bytes bytes, const fault_listener& faults) {
   auto frame = as_words(bytes.frame);
   if (auto checked = check_pointers(frame, faults); !checked)

@@ -32,6 +32,10 @@ inline constexpr size_t list_elements_max = size_t{1} << 20;
 /// Most bytes of a text; texts in messages are single lines for people.
 inline constexpr size_t text_bytes_max = 4096;
 
+/// A tensor of at most so many bytes, a cache line, is copied into its message: that costs less
+/// than the segment of its own that a reference takes.
+inline constexpr size_t copied_bytes_max = 64;
+
 /// Words of the segment that lies inside a message's own allocation. Messages without tensors fit.
 inline constexpr size_t first_segment_words = 40;
 

@@ -35,7 +35,7 @@ void write_parts(built_message& storage, wire::Tensor::Builder target,
                  const tensor_payload& tensor) {
   auto count = (tensor.bytes + limits::part_bytes_max - 1) / limits::part_bytes_max;
   auto parts = target.initParts(static_cast<capnp::uint>(count));
-  auto by_reference = is_word_aligned(tensor.data);
+  auto by_reference = tensor.bytes > limits::copied_bytes_max && is_word_aligned(tensor.data);
   for (size_t i = 0; i < count; ++i) {
     auto begin = i * limits::part_bytes_max;
     auto bytes = std::min(limits::part_bytes_max, tensor.bytes - begin);
@@ -51,10 +51,35 @@ void write_parts(built_message& storage, wire::Tensor::Builder target,
   }
 }
 
+/// A message of a single segment, and nothing else.
+template <size_t words_max>
+struct compact_message final : message_storage {
+  explicit compact_message(const built_message& finished) {
+    auto from = finished.segments[0];
+    TROUPE_ASSERT(from.size() <= words_max, from.size());
+    std::copy(from.begin(), from.end(), words.begin());
+    segment = kj::arrayPtr(words.data(), from.size());
+    segments = kj::arrayPtr(&segment, 1);
+    which = finished.which;
+    body = body_of_envelope(capnp::readMessageUnchecked<wire::Envelope>(words.data()));
+  }
+
+  std::array<capnp::word, words_max> words;
+  kj::ArrayPtr<const capnp::word> segment;
+};
+
 } // namespace
 
 built_message::built_message()
   : builder(kj::arrayPtr(first_segment.data(), first_segment.size())) {}
+
+std::shared_ptr<const message_storage> compact(std::shared_ptr<const built_message> finished) {
+  if (finished->segments.size() > 1) return finished;
+  auto words = finished->segments[0].size();
+  if (words <= 8) return std::make_shared<compact_message<8>>(*finished);
+  if (words <= 24) return std::make_shared<compact_message<24>>(*finished);
+  return std::make_shared<compact_message<limits::first_segment_words>>(*finished);
+}
 
 wire::Envelope::Builder begin_envelope(built_message& storage) {
   auto envelope = storage.builder.initRoot<wire::Envelope>();

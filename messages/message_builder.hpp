@@ -23,6 +23,11 @@ struct built_message final : message_storage {
   capnp::MallocMessageBuilder builder;
 };
 
+/// What is kept of a finished message: a copy of its only segment, if it has but one, else all.
+/// Building takes ten times the memory of a token, and a thousand replicas wait at the same time.
+[[nodiscard]] std::shared_ptr<const message_storage>
+compact(std::shared_ptr<const built_message> finished);
+
 /// Begins the envelope that every message lies in.
 [[nodiscard]] wire::Envelope::Builder begin_envelope(built_message& storage);
 
@@ -37,12 +42,13 @@ struct message_builder {
     storage->body = capnp::AnyStruct::Reader(body.asReader());
     storage->which = body_of<T>.which;
     storage->segments = storage->builder.getSegmentsForOutput();
-    return msg<T>(std::move(storage));
+    return msg<T>(compact(std::move(storage)));
   }
 };
 
 /// Describes `tensor` in `target` and makes `storage` refer to its elements and keep them alive.
-/// The elements are copied only if they do not begin at a multiple of 8 bytes.
+/// The elements are copied only if they are few (`limits::copied_bytes_max`) or do not begin at a
+/// multiple of 8 bytes.
 /// @pre `tensor.bytes` is what its extents and dtype need; at most `limits::rank_max` extents.
 void write_tensor(built_message& storage, wire::Tensor::Builder target,
                   const tensor_payload& tensor);

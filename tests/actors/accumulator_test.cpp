@@ -28,7 +28,10 @@ variable_owner_actor::behavior_type straw_owner(variable_owner_actor::pointer,
   };
 }
 
-/// An accumulator for a vector of two numbers, between replicas, a chief and an owner.
+/// Enough numbers for messages to refer to them instead of copying them.
+const shape extents{20};
+
+/// An accumulator for such a vector, between replicas, a chief and an owner.
 struct collection : deterministic_world {
   explicit collection(uint64_t first_step = 0)
     : owner(spawn(straw_owner, seen)),
@@ -39,7 +42,7 @@ struct collection : deterministic_world {
     caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
   }
 
-  push_answer push(uint32_t replica, uint64_t local_step, const gradient& value = zeros({2})) {
+  push_answer push(uint32_t replica, uint64_t local_step, const gradient& value = zeros(extents)) {
     return push(replica, local_step, to_payload(value));
   }
 
@@ -70,7 +73,7 @@ struct collection : deterministic_world {
   }
 
   std::shared_ptr<updates> seen = std::make_shared<updates>();
-  variable_form form{"w", dtype::f32, {2}};
+  variable_form form{"w", dtype::f32, extents};
   variable_owner_actor owner;
   accumulator_actor target;
   puppet replicas{world};
@@ -126,7 +129,7 @@ TEST_SUITE("actors/accumulator") {
   TEST_CASE("a gradient of a past step is dropped without a look at it") {
     collection step{5};
     CHECK_FALSE(is_accepted(step.push(0, 4, zeros({7, 7}))));
-    CHECK_FALSE(is_accepted(step.push(0, 4, zeros({2}, dtype::f64))));
+    CHECK_FALSE(is_accepted(step.push(0, 4, zeros(extents, dtype::f64))));
     CHECK_FALSE(is_accepted(step.push(0, 4, no_gradient)));
   }
 
@@ -142,8 +145,8 @@ TEST_SUITE("actors/accumulator") {
     auto wrong_shape = step.push(0, 0, zeros({3}));
     CHECK(wrong_shape.error().code == errc::invalid_argument);
     CHECK(wrong_shape.error().message
-          == "Shape mismatch: variable 'w' has shape [2], its gradient's is [3]");
-    CHECK(step.push(0, 0, zeros({2}, dtype::f64)).error().code == errc::type_mismatch);
+          == "Shape mismatch: variable 'w' has shape [20], its gradient's is [3]");
+    CHECK(step.push(0, 0, zeros(extents, dtype::f64)).error().code == errc::type_mismatch);
     CHECK(step.push(0, 0, no_gradient).error().code == errc::invalid_argument);
     auto take = step.take(2);
     CHECK(is_accepted(step.push(1, 0)));
@@ -240,7 +243,7 @@ TEST_SUITE("actors/accumulator") {
                                     .compute = 11ns,
                                     .waited = 13ns,
                                     .loss = 0.25},
-                                   to_payload(zeros({2})));
+                                   to_payload(zeros(extents)));
     step.replicas.tell(step.target, push);
     step.pass(2ns);
     CHECK(step.take(1).has_come());
@@ -257,8 +260,8 @@ TEST_SUITE("actors/accumulator") {
 
   TEST_CASE("gradients are handed over by reference") {
     collection step;
-    auto first = make_tensor({2}, {1, 2});
-    auto second = make_tensor({2}, {3, 4});
+    auto first = zeros(extents);
+    auto second = zeros(extents);
     step.push(0, 0, first);
     step.push(1, 0, second);
     CHECK(step.take(2).has_come());
@@ -269,7 +272,7 @@ TEST_SUITE("actors/accumulator") {
 
   TEST_CASE("sparse gradients are handed over by reference too") {
     collection step;
-    indexed_slices rows{zeros({1}, dtype::i64), make_tensor({1}, {7}), {2}};
+    indexed_slices rows{zeros(extents, dtype::i64), zeros(extents), extents};
     step.push(0, 0, rows);
     CHECK(step.take(1).has_come());
     auto sparse = step.seen->back().reader().getGradients()[0].getSparse();
@@ -281,7 +284,7 @@ TEST_SUITE("actors/accumulator") {
     collection step;
     std::vector<tensor> values;
     for (int i = 0; i < 4; ++i)
-      values.push_back(make_tensor({2}, {1, 1}));
+      values.push_back(zeros(extents));
     for (uint32_t replica : {3U, 1U, 0U, 2U})
       step.push(replica, 0, values[replica]);
     CHECK(step.take(4).has_come());
@@ -292,8 +295,8 @@ TEST_SUITE("actors/accumulator") {
 
   TEST_CASE("several gradients of one replica are ordered by iteration") {
     collection step;
-    auto first = make_tensor({2}, {1, 1});
-    auto second = make_tensor({2}, {2, 2});
+    auto first = zeros(extents);
+    auto second = zeros(extents);
     step.push(0, 0, first);
     step.push(0, 0, second);
     CHECK(step.take(2).has_come());
@@ -303,11 +306,11 @@ TEST_SUITE("actors/accumulator") {
 
   TEST_CASE("a gradient that was taken is let go, one that was dropped is not kept") {
     collection step;
-    auto dropped = zeros({2});
+    auto dropped = zeros(extents);
     step.set_step(1);
     step.push(0, 0, dropped);
     CHECK(dropped.is_unique());
-    auto taken = zeros({2});
+    auto taken = zeros(extents);
     step.push(0, 1, taken);
     CHECK_FALSE(taken.is_unique());
     CHECK(step.take(1).has_come());

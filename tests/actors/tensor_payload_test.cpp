@@ -16,6 +16,9 @@ constexpr dtype all_types[]
 
 const auto matrix = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
 
+// Large enough for messages to refer to it instead of copying it.
+const auto large_matrix = zeros({10, 3});
+
 /// A gradient on its way through a message.
 gradient sent(const gradient& value) {
   auto push = make_push_gradient({}, to_payload(value));
@@ -72,13 +75,13 @@ TEST_SUITE("actors/tensor_payload") {
   }
 
   TEST_CASE("a dense gradient passes a message without a copy") {
-    auto back = sent(matrix);
+    auto back = sent(large_matrix);
     REQUIRE(std::holds_alternative<tensor>(back));
-    CHECK(std::get<tensor>(back).data() == matrix.data());
+    CHECK(std::get<tensor>(back).data() == large_matrix.data());
   }
 
   TEST_CASE("a sparse gradient passes a message without a copy") {
-    indexed_slices rows{zeros({2}, dtype::i64), matrix, {7, 3}};
+    indexed_slices rows{zeros({10}, dtype::i64), large_matrix, {7, 3}};
     auto back = sent(rows);
     REQUIRE(std::holds_alternative<indexed_slices>(back));
     const auto& slices = std::get<indexed_slices>(back);

@@ -5,7 +5,7 @@
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
 
-#include <cstring>
+#include <numeric>
 
 namespace troupe {
 namespace {
@@ -28,7 +28,7 @@ void add(std::vector<message_example>& examples, const msg<T>& message) {
 }
 
 void add_replica_messages(std::vector<message_example>& examples) {
-  auto value = make_payload<float>(0, {2, 2}, {1, 2, 3, 4});
+  auto value = make_payload<float>(0, {4, 5}, counting_to(20));
   add(examples, make_read_variable());
   add(examples, make_variable_snapshot(5, value));
   add(examples, make_push_gradient(example_origin(2), make_slices()));
@@ -87,9 +87,16 @@ const std::vector<message_example>& message_examples() {
   return examples;
 }
 
+std::vector<float> counting_to(size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
 indexed_slices_payload make_slices() {
-  return {
-    make_payload<int64_t>(5, {2}, {3, 1}), make_payload<float>(0, {2, 2}, {1, 2, 3, 4}), {4, 2}};
+  return {make_payload<int64_t>(5, {2}, {3, 1}),
+          make_payload<float>(0, {2, 10}, counting_to(20)),
+          {4, 10}};
 }
 
 std::string print(const any_msg& message) {

@@ -33,7 +33,11 @@ template <class T>
   return {dtype, std::move(extents), bytes.data(), bytes.size(), owner};
 }
 
-/// A sparse gradient: rows 3 and 1 of a [4, 2] array.
+/// 1, 2, 3, ... to `count`.
+[[nodiscard]] std::vector<float> counting_to(size_t count);
+
+/// A sparse gradient: rows 3 and 1 of a [4, 10] array. The message copies the row numbers, which
+/// are few, and refers to the values, which are more than `limits::copied_bytes_max`.
 [[nodiscard]] indexed_slices_payload make_slices();
 
 /// All fields of any message as text, read through its generated reader. Throws what the readers

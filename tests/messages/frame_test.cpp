@@ -47,20 +47,20 @@ TEST_SUITE("messages/frame") {
   }
 
   TEST_CASE("a frame neither reads nor sends what lies behind a tensor") {
-    auto memory = make_payload<float>(0, {4}, {1, 2, 3, 99});
+    auto memory = make_payload<float>(0, {20}, counting_to(20));
     auto value = memory;
-    value.extents = {3};
-    value.bytes = 12;
+    value.extents = {19};
+    value.bytes = 76;
     auto framed = frame(make_variable_snapshot(1, value));
     REQUIRE(framed);
-    CHECK(piece_at(*framed, value.data).size() == 12);
+    CHECK(piece_at(*framed, value.data).size() == 76);
     CHECK(framed->pieces().back().size() == 4);
     CHECK(framed->pieces().back()[0] == std::byte{0});
     CHECK(framed->bytes() % 8 == 0);
   }
 
   TEST_CASE("a frame keeps its message's memory alive") {
-    auto value = make_payload<float>(0, {2}, {1, 2});
+    auto value = make_payload<float>(0, {20}, counting_to(20));
     std::weak_ptr<const void> memory = value.owner;
     auto framed = frame(make_variable_snapshot(1, std::move(value)));
     value = {};
@@ -95,7 +95,7 @@ TEST_SUITE("messages/frame") {
   }
 
   TEST_CASE("an update of more tensors than a frame has segments is refused by the sender") {
-    auto push = make_push_gradient({}, make_payload<float>(0, {2}, {1, 2}));
+    auto push = make_push_gradient({}, make_payload<float>(0, {20}, counting_to(20)));
     auto update = make_apply_update(0, 0, std::vector(limits::segments_max, push));
     auto framed = frame(update);
     REQUIRE(!framed);

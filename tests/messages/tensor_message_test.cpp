@@ -60,24 +60,33 @@ size_t value_bytes_of(const msg<wire::ApplyUpdate>& update) {
 
 TEST_SUITE("messages/tensor_message") {
   TEST_CASE("a gradient is read where its sender holds it") {
-    auto value = make_payload<float>(0, {2, 2}, {1, 2, 3, 4});
+    auto value = make_payload<float>(0, {4, 5}, counting_to(20));
     auto push = make_push_gradient({}, value);
     auto gradient = read_gradient(push.reader().getGradient(), push.owner());
     CHECK(dense_of(gradient).data == value.data);
-    CHECK(dense_of(gradient).bytes == 16);
+    CHECK(dense_of(gradient).bytes == 80);
   }
 
-  TEST_CASE("a sparse gradient is read where its sender holds it") {
+  TEST_CASE("the values of a sparse gradient are read where its sender holds them") {
     auto slices = make_slices();
     auto push = make_push_gradient({}, slices);
     auto gradient = read_gradient(push.reader().getGradient(), push.owner());
-    auto& got = std::get<indexed_slices_payload>(gradient);
-    CHECK(got.indices.data == slices.indices.data);
-    CHECK(got.values.data == slices.values.data);
+    CHECK(std::get<indexed_slices_payload>(gradient).values.data == slices.values.data);
+  }
+
+  TEST_CASE("a few elements are copied, more are not") {
+    for (size_t count : {1, 2, 15, 16, 17, 18}) {
+      auto value = make_payload<float>(0, {static_cast<int64_t>(count)}, counting_to(count));
+      auto snapshot = make_variable_snapshot(1, value);
+      auto got = read_tensor(snapshot.reader().getValue(), snapshot.owner());
+      CHECK((got.data == value.data) == (count * 4 > limits::copied_bytes_max));
+      REQUIRE(got.bytes == count * 4);
+      CHECK(std::memcmp(got.data, value.data, got.bytes) == 0);
+    }
   }
 
   TEST_CASE("an update refers to the gradients where the pushes hold them, and keeps them alive") {
-    auto value = make_payload<float>(0, {2}, {1, 2});
+    auto value = make_payload<float>(0, {20}, counting_to(20));
     std::weak_ptr<const void> memory = value.owner;
     auto data = value.data;
     auto pushes = std::vector{make_push_gradient({}, std::move(value))};
@@ -119,13 +128,13 @@ TEST_SUITE("messages/tensor_message") {
   }
 
   TEST_CASE("elements that do not begin at a whole word are copied") {
-    auto memory = make_payload<float>(0, {4}, {1, 2, 3, 4});
-    tensor_payload tail{0, {3}, memory.data + 4, 12, memory.owner};
+    auto memory = make_payload<float>(0, {20}, counting_to(20));
+    tensor_payload tail{0, {19}, memory.data + 4, 76, memory.owner};
     auto snapshot = make_variable_snapshot(1, tail);
     CHECK(snapshot.owner()->attachments.empty());
     auto got = read_tensor(snapshot.reader().getValue(), snapshot.owner());
     CHECK(got.data != tail.data);
-    CHECK(std::memcmp(got.data, tail.data, 12) == 0);
+    CHECK(std::memcmp(got.data, tail.data, 76) == 0);
   }
 
   TEST_CASE("a tensor without elements and a scalar travel") {
@@ -189,6 +198,6 @@ TEST_SUITE("messages/tensor_message") {
       });
     for (auto& thread : threads)
       thread.join();
-    CHECK(sums == std::vector<size_t>(4, 200 * (20 * 16 + 3)));
+    CHECK(sums == std::vector<size_t>(4, 200 * (20 * 80 + 3)));
   }
 }

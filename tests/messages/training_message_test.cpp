@@ -93,11 +93,11 @@ TEST_SUITE("messages/training_message") {
     auto push = send_and_receive(make_push_gradient({}, make_slices()));
     auto gradient = read_gradient(push.reader().getGradient(), push.owner());
     auto& slices = std::get<indexed_slices_payload>(gradient);
-    CHECK(slices.dense_extents == std::vector<int64_t>{4, 2});
+    CHECK(slices.dense_extents == std::vector<int64_t>{4, 10});
     CHECK(slices.indices.extents == std::vector<int64_t>{2});
     CHECK(slices.indices.bytes == 16);
-    CHECK(slices.values.extents == std::vector<int64_t>{2, 2});
-    CHECK(floats_of(slices.values) == std::vector<float>{1, 2, 3, 4});
+    CHECK(slices.values.extents == std::vector<int64_t>{2, 10});
+    CHECK(floats_of(slices.values) == counting_to(20));
   }
 
   TEST_CASE("a push without a gradient says so") {
@@ -207,6 +207,14 @@ TEST_SUITE("messages/training_message") {
     auto abort = send_and_receive(make_abort(errc::malformed, "bad frame"));
     CHECK(read_errc(abort.reader().getCode()) == errc::malformed);
     CHECK(text_of(abort.reader().getReason()) == "bad frame");
+  }
+
+  TEST_CASE("a reason of any length arrives whole, in any number of segments") {
+    for (size_t length = 0; length <= 2 * limits::first_segment_words * 8; ++length) {
+      auto stop = make_stop_job(std::string(length, 'x'));
+      CHECK(text_of(stop.reader().getReason()) == std::string(length, 'x'));
+      CHECK(text_of(send_and_receive(stop).reader().getReason()) == std::string(length, 'x'));
+    }
   }
 
   TEST_CASE("a reason that is too long is cut between two characters") {
