@@ -98,8 +98,9 @@ class Train(unittest.TestCase):
     def test_a_signal_ends_the_run_with_its_summary(self):
         command = [TROUPE, "train", *SMALL, "--steps", "100000000", "--run-dir", "run"]
         process = subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
         for line in process.stderr:
-            if " step " in line:
+            if line.startswith("step"):
                 break
         process.send_signal(signal.SIGTERM)
         output, complaints = process.communicate(timeout=60)
