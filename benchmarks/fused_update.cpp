@@ -45,7 +45,7 @@ double median(std::vector<double> values) {
 void triad(std::span<float> a, std::span<const float> b, std::span<const float> c) {
   cpu::parallel_chunks(on, a.size(), [&](size_t begin, size_t end) {
     cpu::vectorised([=] {
-#pragma GCC ivdep
+      TROUPE_INDEPENDENT
       for (size_t i = begin; i < end; ++i)
         a[i] = b[i] + 3.0F * c[i];
     });

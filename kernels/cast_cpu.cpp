@@ -11,7 +11,7 @@ namespace {
 template <class From, class To>
 void cast_all(const context& on, std::span<const From> from, std::span<To> to) {
   auto loop = [](const From* source, size_t count, To* out) {
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (size_t i = 0; i < count; ++i)
       out[i] = narrow<To>(source[i]);
   };

@@ -32,7 +32,7 @@ struct unfinished {
 /// out = end(first + rest...), in this order.
 template <class T, class End, class From, class... Rest>
 void begin_sum(T* out, size_t count, End end, const From* first, const Rest*... rest) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) {
     T sum = widen<T>(first[i]);
     ((sum += widen<T>(rest[i])), ...);
@@ -43,7 +43,7 @@ void begin_sum(T* out, size_t count, End end, const From* first, const Rest*... 
 /// out = end(out + sources...), in this order.
 template <class T, class End, class... From>
 void continue_sum(T* out, size_t count, End end, const From*... sources) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (size_t i = 0; i < count; ++i) {
     T sum = out[i];
     ((sum += widen<T>(sources[i])), ...);

@@ -8,14 +8,14 @@ namespace {
 
 template <class T, class From>
 void begin_row(const From* from, size_t count, T* out) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (size_t i = 0; i < count; ++i)
     out[i] = widen<T>(from[i]);
 }
 
 template <class T, class From>
 void continue_row(const From* from, size_t count, T* out) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (size_t i = 0; i < count; ++i)
     out[i] += widen<T>(from[i]);
 }

@@ -16,7 +16,7 @@ template <class T, class Function, class... In>
 void map(const context& on, std::span<T> out, Function function, std::span<const In>... in) {
   (TROUPE_ASSERT(in.size() == out.size(), in.size(), out.size()), ...);
   auto loop = [](T* to, size_t count, Function f, const In*... from) {
-#pragma GCC ivdep
+    TROUPE_INDEPENDENT
     for (size_t i = 0; i < count; ++i)
       to[i] = f(from[i]...);
   };

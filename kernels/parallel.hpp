@@ -6,6 +6,15 @@
 
 #include <cstddef>
 
+/// Before a loop over arrays that are the same or disjoint: no iteration needs another's result.
+/// Without it the compiler would look whether they overlap, and give up on vectors where they are
+/// the same.
+#if defined(__GNUC__) && !defined(__clang__)
+#  define TROUPE_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#  define TROUPE_INDEPENDENT
+#endif
+
 namespace troupe::cpu {
 
 namespace detail {

@@ -2,6 +2,8 @@
 // The inner loop of every update: a rule applied to a block of elements.
 #pragma once
 
+#include "kernels/parallel.hpp"
+
 #include <array>
 #include <cstddef>
 #include <utility>
@@ -22,7 +24,7 @@ struct block {
 /// Applies a rule to every element of a block; vectorised as a whole, so everything comes by value.
 template <class T, class Apply, size_t... Slot>
 void apply_to(block<T, sizeof...(Slot)> at, Apply apply, std::index_sequence<Slot...>) {
-#pragma GCC ivdep
+  TROUPE_INDEPENDENT
   for (size_t i = 0; i < at.count; ++i) {
     std::array<T, sizeof...(Slot)> state{at.slots_before[Slot][i]...};
     at.after[i] = apply(at.before[i], at.gradient[i], state);
