@@ -51,15 +51,14 @@ public:
   /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request(Handle to, Message message) {
-    return request_all<Reply>(
-      std::vector<std::pair<Handle, Message>>{{std::move(to), std::move(message)}});
+    return reply_awaiter<Reply, Handle, Message>{self_, std::move(to), std::move(message), {}};
   }
 
   /// Sends every message to its receiver at once, and waits for all replies.
   /// @returns The replies in the order of the messages.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
-    return reply_awaiter<Reply, Handle, Message>{self_, std::move(messages), {}, 0};
+    return replies_awaiter<Reply, Handle, Message>{self_, std::move(messages), {}, 0};
   }
 
   /// Runs `work` on the world's computing threads and waits for it, and for what the pace adds.
@@ -85,8 +84,38 @@ public:
   void on(const delay_over& over);
 
 private:
+  /// Sends `message` and has `settle` told the reply or the error.
+  template <class Reply, class Handle, class Message, class Settle>
+  static void ask(replica_actor::pointer self, const Handle& to, Message message, Settle settle) {
+    self
+      ->request(to, caf::infinite, std::move(message)) // the chief's watch keeps the deadline
+      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
+            [settle](const caf::error& reason) {
+              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
+            });
+  }
+
   template <class Reply, class Handle, class Message>
   struct reply_awaiter {
+    replica_actor::pointer self;
+    Handle to;
+    Message message;
+    expected<Reply> reply;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      ask<Reply>(self, to, std::move(message), [this, waiter](expected<Reply> arrived) {
+        reply = std::move(arrived);
+        waiter.resume();
+      });
+    }
+
+    expected<Reply> await_resume() { return std::move(reply); }
+  };
+
+  template <class Reply, class Handle, class Message>
+  struct replies_awaiter {
     replica_actor::pointer self;
     std::vector<std::pair<Handle, Message>> messages;
     std::vector<expected<Reply>> replies;
@@ -98,19 +127,14 @@ private:
       missing = messages.size();
       replies.resize(missing, fail(errc::unavailable, "no reply"));
       for (size_t i = 0; i < replies.size(); ++i)
-        self->request(messages[i].first, caf::infinite, messages[i].second)
-          .then([this, i, waiter](const Reply& reply) { arrive(i, reply, waiter); },
-                [this, i, waiter](const caf::error& reason) {
-                  arrive(i, tl::unexpected<error>(from_caf(reason)), waiter);
-                });
+        ask<Reply>(self, messages[i].first, std::move(messages[i].second),
+                   [this, i, waiter](expected<Reply> arrived) {
+                     replies[i] = std::move(arrived);
+                     if (--missing == 0) waiter.resume();
+                   });
     }
 
     std::vector<expected<Reply>> await_resume() { return std::move(replies); }
-
-    void arrive(size_t index, expected<Reply> reply, std::coroutine_handle<> waiter) {
-      replies[index] = std::move(reply);
-      if (--missing == 0) waiter.resume();
-    }
   };
 
   struct work_awaiter {

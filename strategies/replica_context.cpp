@@ -7,32 +7,43 @@
 
 namespace troupe {
 
+namespace {
+
+// What every read asks.
+const msg<wire::ReadVariable>& read_variable() {
+  static const auto request = make_read_variable();
+  return request;
+}
+
+// The tensor in the memory of an owner's answer.
+tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
+  auto snapshot = value_or_throw(std::move(answer));
+  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+}
+
+} // namespace
+
 random_key replica_context::random(std::string_view purpose) const {
   return {activity_.world().seed(), purpose, place_.replica, iteration_};
 }
 
 task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
-  static const auto read_variable = make_read_variable();
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   requests.reserve(variables.size());
   for (const auto& variable : variables)
-    requests.emplace_back(variable.owner(), read_variable);
+    requests.emplace_back(variable.owner(), read_variable());
   auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto snapshots = co_await reading;
   std::vector<tensor> values;
   values.reserve(snapshots.size());
-  for (auto& reply : snapshots) {
-    auto snapshot = value_or_throw(std::move(reply));
-    values.push_back(to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner())));
-  }
+  for (auto& snapshot : snapshots)
+    values.push_back(value_of(std::move(snapshot)));
   co_return values;
 }
 
 task<tensor> replica_context::read(variable source) {
-  std::vector<variable> only(1, std::move(source));
-  auto reading = read(std::move(only));
-  auto values = co_await reading;
-  co_return std::move(values.front());
+  auto reading = activity_.request<msg<wire::VariableSnapshot>>(source.owner(), read_variable());
+  co_return value_of(co_await reading);
 }
 
 void replica_context::settle(const work_outcome& outcome) {

@@ -79,8 +79,7 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context) con
   auto began = context.activity_.world().now();
   auto taking = context.activity_.request<msg<wire::Token>>(
     context.place_.cast->tokens, make_take_token(context.place_.replica, context.local_step()));
-  auto replies = co_await taking;
-  auto token = value_or_throw(std::move(replies.front()));
+  auto token = value_or_throw(co_await taking);
   auto step = token.reader().getStep();
   context.activity_.set_local_step(step);
   context.waited_ = context.activity_.world().now() - began;

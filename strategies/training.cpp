@@ -82,8 +82,7 @@ task<void> evaluate(activity& activity, replica_context::place place, uint64_t f
   while (true) {
     auto taking
       = activity.request<msg<wire::Token>>(tokens, make_take_token(index, activity.local_step()));
-    auto replies = co_await taking;
-    auto token = value_or_throw(std::move(replies.front()));
+    auto token = value_or_throw(co_await taking);
     activity.set_local_step(token.reader().getStep());
     auto reading = context.read(variables);
     auto values = co_await reading;

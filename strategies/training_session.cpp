@@ -4,24 +4,19 @@
 
 namespace troupe {
 
-task<bool> training_session::run_unless_cancelled(const step_function& step) {
+task<void> training_session::run(const step_function& step) {
+  auto iteration = context_.iteration_;
+  auto token_before = context_.tokens_taken_;
+  bool cancelled = false;
   try {
     auto stepping = step(context_);
     co_await stepping;
   } catch (const failure& failed) {
     // Without a token the cancellation came from the token queue: that is the end of the job.
     if (failed.reason().code != errc::cancelled || !context_.has_token_) throw;
-    co_return false;
+    cancelled = true;
   }
-  co_return true;
-}
-
-task<void> training_session::run(const step_function& step) {
-  auto iteration = context_.iteration_;
-  auto token_before = context_.tokens_taken_;
-  auto running = run_unless_cancelled(step);
-  bool finished = co_await running;
-  if (!finished) {
+  if (cancelled) {
     auto taking = optimizer_.take_token(context_);
     co_await taking;
   } else if (context_.tokens_taken_ == token_before) {

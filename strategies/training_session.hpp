@@ -19,8 +19,6 @@ public:
   [[nodiscard]] task<void> run(const step_function& step);
 
 private:
-  [[nodiscard]] task<bool> run_unless_cancelled(const step_function& step);
-
   replica_context& context_;
   const sync_replicas_optimizer& optimizer_;
 };

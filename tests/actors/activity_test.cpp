@@ -64,7 +64,7 @@ TEST_SUITE("actors/activity") {
     hosted_coroutine stage{[&](activity& activity) -> task<void> {
       queue = spawn_queue(activity.world());
       auto asking = activity.request<msg<wire::Token>>(queue, make_take_token(0, 0));
-      seen = co_await asking;
+      seen.push_back(co_await asking);
     }};
     CHECK(seen.empty());
     stage.chief.tell(queue, make_put_tokens(3, 1));
