@@ -206,7 +206,9 @@ void watch(self_pointer self) {
     return conclude(self);
   }
   if (state.now_in == phase::collecting)
-    self->request(state.config.tokens, caf::infinite, make_read_queue_status())
+    self
+      ->request(state.config.tokens, caf::infinite, // the queue answers at once, or is gone
+                make_read_queue_status())
       .then([self](const msg<wire::QueueStatus>& status) { look(self, status); },
             [self](const caf::error& reason) { finish(self, from_caf(reason)); });
   self->delayed_send(self, state.config.watch_period, watch_tick{});

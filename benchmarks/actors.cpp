@@ -80,10 +80,12 @@ double actor_round_trip(const char* policy) {
         *next = nullptr;
         return;
       }
-      self->request(queue, caf::infinite, status).then([next](const msg<wire::QueueStatus>&) {
-        auto step = *next;
-        step();
-      });
+      self
+        ->request(queue, caf::infinite, status) // the queue lives as long as the system
+        .then([next](const msg<wire::QueueStatus>&) {
+          auto step = *next;
+          step();
+        });
     };
     auto step = *next;
     step();

@@ -44,7 +44,8 @@ struct origin {
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN = not reported.
 };
 
-/// An optimizer by name, and the numbers it is set to; the fields are those of `wire::UseOptimizer`.
+/// An optimizer by name, and the numbers it is set to; the fields are those of
+/// `wire::UseOptimizer`.
 struct optimizer_settings {
   std::string name;
   std::vector<std::pair<std::string, double>> settings;

@@ -5,6 +5,9 @@
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
+#include <cmath>
+#include <limits>
+
 using namespace troupe;
 
 namespace {
@@ -52,6 +55,31 @@ TEST_SUITE("actors/optimizer_settings") {
     CHECK(back.beta2 == 0.99);
     CHECK(back.epsilon == 1e-5);
     CHECK(back.step == rules::adam{}.step);
+  }
+
+  TEST_CASE("a schedule comes back as it went, with every optimizer") {
+    for (const update_rule& rule :
+         {update_rule{rules::sgd{}}, update_rule{rules::momentum{}}, update_rule{rules::adam{}}}) {
+      auto settings = to_settings(rule, {.linear_decay_updates = 4000});
+      auto back = to_schedule(read_optimizer(make_use_optimizer(settings).reader()));
+      REQUIRE(back);
+      CHECK(back->linear_decay_updates == 4000);
+      REQUIRE(to_rule(settings));
+      CHECK(to_rule(settings)->index() == rule.index());
+    }
+    auto constant = to_schedule(to_settings(rules::sgd{}));
+    REQUIRE(constant);
+    CHECK(constant->linear_decay_updates == 0);
+  }
+
+  TEST_CASE("a schedule of a number of updates that is none is refused") {
+    for (double updates : {-1.0, std::nan(""), std::numeric_limits<double>::infinity(), 0x1p53}) {
+      auto schedule = to_schedule({"sgd", {{"linear_decay_updates", updates}}});
+      REQUIRE_FALSE(schedule);
+      CHECK(schedule.error().code == errc::invalid_argument);
+      CAPTURE(schedule.error().message);
+      CHECK(schedule.error().message.find("linear_decay_updates is ") == 0);
+    }
   }
 
   TEST_CASE("settings that are not mentioned keep their defaults") {

@@ -45,8 +45,9 @@ struct ownership : deterministic_world {
   /// Where the variable lies; nobody holds it afterwards.
   const void* address() { return read().data(); }
 
-  msg<wire::OptimizerInUse> use(const update_rule& rule) {
-    return ask<wire::OptimizerInUse>(make_use_optimizer(to_settings(rule))).value();
+  msg<wire::OptimizerInUse> use(const update_rule& rule,
+                                const learning_rate_schedule& schedule = {}) {
+    return ask<wire::OptimizerInUse>(make_use_optimizer(to_settings(rule, schedule))).value();
   }
 
   answer<msg<wire::UpdateApplied>> apply(const std::vector<gradient>& gradients,
@@ -227,6 +228,31 @@ TEST_SUITE("actors/variable_owner") {
     compare(rules::adam{.learning_rate = 0.1});
   }
 
+  TEST_CASE("a learning rate that falls is whole at the first update and 0 after the last") {
+    ownership held{zeros({1})};
+    held.use(rules::sgd{.learning_rate = 1}, {.linear_decay_updates = 4});
+    float expected = 0;
+    for (float rate : {1.0F, 0.75F, 0.5F, 0.25F, 0.0F, 0.0F}) {
+      CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
+      expected += 4 * rate;
+      CHECK(floats(held.read()) == std::vector<float>{expected});
+    }
+  }
+
+  TEST_CASE("a learning rate that falls leaves the step counts of adam alone") {
+    ownership held{zeros({1})};
+    rules::adam rule{.learning_rate = 0.5};
+    held.use(rule, {.linear_decay_updates = 2});
+    std::vector<float> value{0};
+    std::vector<std::vector<float>> slots(2, std::vector<float>(1));
+    for (uint64_t update = 1; update <= 2; ++update) {
+      CHECK(held.apply({make_tensor({1}, {3})}).has_come());
+      rule.learning_rate = update == 1 ? 0.5 : 0.25;
+      plain_update(rule, update, {make_tensor({1}, {3})}, value, slots);
+      CHECK(floats(held.read()) == value);
+    }
+  }
+
   TEST_CASE("an update divides by what it is told to, or by the number of gradients") {
     ownership held{zeros({1})};
     held.use(rules::sgd{.learning_rate = 1});
@@ -339,6 +365,9 @@ TEST_SUITE("actors/variable_owner") {
     auto wrong
       = held.ask<wire::OptimizerInUse>(make_use_optimizer({"sgd", {{"learning_rate", -1.0}}}));
     CHECK(wrong.error().code == errc::invalid_argument);
+    auto schedule = held.ask<wire::OptimizerInUse>(
+      make_use_optimizer({"sgd", {{"linear_decay_updates", -1.0}}}));
+    CHECK(schedule.error().code == errc::invalid_argument);
     CHECK(held.apply({make_tensor({1}, {1})}).has_come());
     CHECK(floats(held.read()) == std::vector<float>{0});
   }
