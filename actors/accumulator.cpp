@@ -2,7 +2,10 @@
 // The accumulator: judging pushes, serving takes.
 #include "actors/accumulator.hpp"
 
+#include "actors/aggregate.hpp"
+#include "actors/tensor_payload.hpp"
 #include "messages/assert.hpp"
+#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <utility>
@@ -12,15 +15,27 @@ namespace troupe {
 namespace {
 
 using self_pointer = accumulator_actor::stateful_pointer<accumulator_state>;
+using update_promise = accumulator_state::update_promise;
+using aggregate_promise = accumulator_state::aggregate_promise;
+
+const error take_cancelled{errc::cancelled, "TakeGrad operation was cancelled"};
 
 void serve(self_pointer self) {
   auto& state = self->state;
   while (state.can_serve()) {
     auto take = std::move(state.takes.front());
     state.takes.pop_front();
-    auto [report, update] = state.close_step();
-    self->send(caf::actor_cast<chief_actor>(take.asker), report);
-    take.promise.delegate(state.config.owner, update);
+    auto awaits = std::exchange(state.awaits, {});
+    auto* asked = std::get_if<aggregate_promise>(&take.promise);
+    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty());
+    for (auto& waiting : awaits)
+      waiting.promise.deliver(aggregate);
+    if (asked != nullptr) {
+      asked->deliver(aggregate);
+    } else {
+      self->send(caf::actor_cast<chief_actor>(take.asker), report);
+      std::get<update_promise>(take.promise).delegate(state.config.owner, update);
+    }
   }
 }
 
@@ -31,19 +46,71 @@ caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGr
   return std::move(*reply);
 }
 
-caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
-                                           const msg<wire::TakeGradient>& request) {
-  auto required = request.reader().getRequired();
+// The answer to a take comes from here or from the owner, as `Reply` says.
+template <class Reply>
+caf::result<msg<Reply>> take(self_pointer self, uint32_t required) {
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
+  if (std::is_same_v<Reply, wire::UpdateApplied> && !self->state.config.owner)
+    return to_caf({errc::failed_precondition, "this accumulator has no owner to give gradients to; "
+                                              "ask it for an aggregate"});
   auto asker = self->current_sender(); // the promise takes the sender out of the message
-  auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
+  auto promise = self->make_response_promise<msg<Reply>>();
   self->state.takes.push_back({required, asker, promise});
   serve(self);
   return promise;
 }
 
+caf::result<msg<wire::Aggregate>> await_aggregate(self_pointer self, uint64_t step) {
+  if (step < self->state.step)
+    return to_caf({errc::out_of_range, "the step is over already"});
+  auto asker = self->current_sender();
+  auto promise = self->make_response_promise<msg<wire::Aggregate>>();
+  self->state.awaits.push_back({asker, promise});
+  return promise;
+}
+
+template <class Takes, class Awaits>
+void answer_cancelled(Takes takes, Awaits awaits) {
+  for (auto& take : takes)
+    std::visit([](auto& promise) { promise.deliver(to_caf(take_cancelled)); }, take.promise);
+  for (auto& waiting : awaits)
+    waiting.promise.deliver(to_caf(take_cancelled));
+}
+
+void cancel(self_pointer self) {
+  const auto& asker = self->current_sender();
+  answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
+  serve(self); // one that waited behind it may have enough
+}
+
+// Nobody waits for an accumulator that is no more.
+void leave(self_pointer self, caf::exit_msg& exit) {
+  answer_cancelled(std::exchange(self->state.takes, {}), std::exchange(self->state.awaits, {}));
+  self->quit(std::move(exit.reason));
+}
+
+template <class List>
+auto forget(List& list, const caf::strong_actor_ptr& asker) {
+  std::vector<typename List::value_type> forgotten;
+  List others;
+  for (auto& one : list)
+    if (one.asker == asker)
+      forgotten.push_back(std::move(one));
+    else
+      others.push_back(std::move(one));
+  list = std::move(others);
+  return forgotten;
+}
+
 } // namespace
+
+expected<void> accumulator_state::check(wire::Gradient::Reader gradient) const {
+  if (!config.form) return check_gradient(config.variable, gradient);
+  if (accepted.empty()) return check_gradient(*config.form, gradient, nullptr);
+  auto first = accumulated_shape(accepted.front().reader().getGradient());
+  return check_gradient(*config.form, gradient, &first);
+}
 
 expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradient>& gradient,
                                                        job_time now) {
@@ -53,18 +120,28 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
     stale_arrivals.push_back(came);
     return make_push_reply(verdict::stale, step);
   }
-  if (auto fits = check_gradient(config.variable, pushed.getGradient()); !fits)
-    return tl::unexpected<error>(fits.error());
+  if (auto fits = check(pushed.getGradient()); !fits) return tl::unexpected<error>(fits.error());
   accepted.push_back(gradient);
   accepted_arrivals.push_back(came);
   if (accepted_reply.is_empty()) accepted_reply = make_push_reply(verdict::accepted, step);
   return accepted_reply;
 }
 
-accumulator_state::taken accumulator_state::close_step() {
+msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& update) const {
+  std::vector<gradient> gradients;
+  for (auto given : update.reader().getGradients())
+    gradients.push_back(to_gradient(read_gradient(given, update.owner())));
+  auto declared = config.form ? config.form->declared.value_or(shape{}) : config.variable.extents;
+  return make_aggregate(step, static_cast<uint32_t>(gradients.size()),
+                        to_payload(aggregate(gradients, config.how, declared)));
+}
+
+accumulator_state::taken accumulator_state::close_step(bool aggregates) {
   TROUPE_ASSERT(!accepted.empty());
+  uint32_t divisor = config.how == reduction::sum ? 1 : 0;
   taken result{make_taken_gradient(step, accepted_arrivals, stale_arrivals),
-               make_apply_update(step, 0, accepted)};
+               make_apply_update(step, divisor, accepted)};
+  if (aggregates) result.aggregate = sum_up(result.update);
   accepted.clear();
   accepted_arrivals.clear();
   stale_arrivals.clear();
@@ -73,12 +150,38 @@ accumulator_state::taken accumulator_state::close_step() {
   return result;
 }
 
+std::vector<accumulator_state::pending_take>
+accumulator_state::forget_takes(const caf::strong_actor_ptr& asker) {
+  return forget(takes, asker);
+}
+
+std::vector<accumulator_state::pending_await>
+accumulator_state::forget_awaits(const caf::strong_actor_ptr& asker) {
+  return forget(awaits, asker);
+}
+
+msg<wire::AccumulatorStatus> accumulator_state::status() const {
+  return make_accumulator_status(step, static_cast<uint32_t>(accepted.size()),
+                                 static_cast<uint32_t>(takes.size()));
+}
+
 accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_config config) {
   self->state.step = config.first_step;
   self->state.config = std::move(config);
+  self->set_exit_handler([self](caf::exit_msg& exit) { leave(self, exit); });
   return {
     [self](const msg<wire::PushGradient>& gradient) { return push(self, gradient); },
-    [self](const msg<wire::TakeGradient>& request) { return take(self, request); },
+    [self](const msg<wire::TakeGradient>& request) {
+      return take<wire::UpdateApplied>(self, request.reader().getRequired());
+    },
+    [self](const msg<wire::TakeAggregate>& request) {
+      return take<wire::Aggregate>(self, request.reader().getRequired());
+    },
+    [self](const msg<wire::AwaitAggregate>& request) {
+      return await_aggregate(self, request.reader().getStep());
+    },
+    [self](const msg<wire::CancelTakes>&) { cancel(self); },
+    [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },
     [self](const msg<wire::SetStep>& set) {
       self->state.step = set.reader().getStep();
       self->state.accepted_reply = {};

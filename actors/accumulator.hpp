@@ -2,6 +2,7 @@
 // The accumulator: collects the gradients of one variable, and drops those that come too late.
 #pragma once
 
+#include "actors/accumulator_form.hpp"
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
@@ -11,35 +12,48 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <deque>
+#include <optional>
+#include <variant>
 #include <vector>
 
 namespace troupe {
 
 /// What an accumulator collects, and for whom.
 struct accumulator_config {
-  variable_form variable;
-  variable_owner_actor owner;     ///< Gets the gradients of a step.
+  variable_form variable;         ///< What gradients must fit, unless `form` says otherwise.
+  variable_owner_actor owner;     ///< Gets the gradients of a step; may be null if `form` is given.
   uint64_t first_step = 0;        ///< The step that the job begins with.
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
+  std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
+  reduction how = reduction::mean;
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
 /// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
-/// pass.
+/// pass. Only who asks for the sum itself has it computed here.
 ///
 /// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
 /// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
-/// the order in which they came; everything that came before a take is part of it, so that it may
-/// have more gradients than it asked for.
+/// the order in which they came, and one that must wait holds up those behind it; everything that
+/// came before a take is part of it, so that it may have more gradients than it asked for.
 /// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
 struct accumulator_state {
   static inline const char* name = "accumulator";
+
+  using update_promise = caf::typed_response_promise<msg<wire::UpdateApplied>>;
+  using aggregate_promise = caf::typed_response_promise<msg<wire::Aggregate>>;
 
   /// Whoever asked for the gradients of a step, and how many there must be.
   struct pending_take {
     uint32_t required = 0;
     caf::strong_actor_ptr asker;
-    caf::typed_response_promise<msg<wire::UpdateApplied>> promise;
+    std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
+  };
+
+  /// Whoever wants to see what a step comes to.
+  struct pending_await {
+    caf::strong_actor_ptr asker;
+    aggregate_promise promise;
   };
 
   accumulator_config config;
@@ -48,9 +62,10 @@ struct accumulator_state {
   std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
   std::vector<arrival> stale_arrivals;    ///< Since the last take.
   std::deque<pending_take> takes;
+  std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
 
-  /// Keeps or drops a gradient that came at `now`. Errors: as `check_gradient`.
+  /// Keeps or drops a gradient that came at `now`. Errors: as the two `check_gradient`.
   [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
                                                     job_time now);
 
@@ -61,12 +76,24 @@ struct accumulator_state {
 
   /// What a take hands out.
   struct taken {
-    msg<wire::TakenGradient> report; ///< For the asker: who.
-    msg<wire::ApplyUpdate> update;   ///< For the owner: what.
+    msg<wire::TakenGradient> report;  ///< For the asker: who.
+    msg<wire::ApplyUpdate> update;    ///< For the owner: what.
+    msg<wire::Aggregate> aggregate{}; ///< For those who want to see it; empty if nobody does.
   };
 
-  /// Closes the step. @pre At least one gradient was accepted.
-  [[nodiscard]] taken close_step();
+  /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
+  /// @pre At least one gradient was accepted.
+  [[nodiscard]] taken close_step(bool aggregates);
+
+  /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
+  [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);
+  [[nodiscard]] std::vector<pending_await> forget_awaits(const caf::strong_actor_ptr& asker);
+
+  [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
+
+private:
+  [[nodiscard]] expected<void> check(wire::Gradient::Reader gradient) const;
+  [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
 };
 
 /// The behaviour of an accumulator.

@@ -30,6 +30,9 @@ struct delay_over {
 /// It is time to look who is missing.
 struct watch_tick {};
 
+/// Whoever is asking from outside the actors waits no longer.
+struct give_up {};
+
 } // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::begin_activity)
@@ -38,3 +41,4 @@ TROUPE_LOCAL_MESSAGE(troupe::delay_over)
 TROUPE_LOCAL_MESSAGE(troupe::watch_tick)
 TROUPE_LOCAL_MESSAGE(troupe::step_record)
 TROUPE_LOCAL_MESSAGE(troupe::job_report)
+TROUPE_LOCAL_MESSAGE(troupe::give_up)

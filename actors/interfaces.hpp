@@ -37,6 +37,15 @@ using accumulator_actor = caf::typed_actor<
   // Closes the step when enough have come: tells the asker who (TakenGradient), and has the owner
   // apply the update and answer. Errors: invalid_argument, and the owner's.
   caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
+  // Closes the step likewise, and answers with the gradients' sum or mean. Errors: invalid_argument,
+  // cancelled.
+  caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
+  // What a step's gradients come to, when somebody closes it. Errors: out_of_range, cancelled.
+  caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
+  // The sender waits for none of these any more.
+  caf::reacts_to<msg<wire::CancelTakes>>,
+  // What it holds.
+  caf::replies_to<msg<wire::ReadAccumulator>>::with<msg<wire::AccumulatorStatus>>,
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
 

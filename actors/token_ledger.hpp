@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,10 @@ namespace troupe {
 template <class Waiter>
 class token_ledger {
 public:
-  explicit token_ledger(sync_policy policy, uint64_t first_step = 0)
-    : policy_(policy), newest_(first_step) {}
+  /// @param tokens Those that a job left in the queue that goes on now, from the head on.
+  explicit token_ledger(sync_policy policy, uint64_t first_step = 0,
+                        std::span<const uint64_t> tokens = {})
+    : policy_(policy), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
 
   /// A replica that worked on `local_step` asks for a token.
   /// @returns The token's step, or nothing: then the waiter is kept until `put`.
@@ -50,11 +53,8 @@ public:
   /// No more tokens will come. @returns The waiters that leave empty-handed.
   [[nodiscard]] std::vector<Waiter> close() { return release(waiting_.size()); }
 
-  /// Tokens that nobody has taken; always 0 but under `tensorflow`.
-  [[nodiscard]] size_t token_count() const { return tokens_.size(); }
-
-  /// The step of the token that is next to be taken; 0 if none waits to be.
-  [[nodiscard]] uint64_t next_step() const { return tokens_.empty() ? 0 : tokens_.front(); }
+  /// The steps of the tokens that nobody has taken, from the head on; none but under `tensorflow`.
+  [[nodiscard]] const std::deque<uint64_t>& tokens() const { return tokens_; }
 
   /// Who waits, in the order of asking.
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }

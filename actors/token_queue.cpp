@@ -39,8 +39,8 @@ msg<wire::QueueStatus> status(const token_queue_state& state) {
   std::vector<uint32_t> waiting;
   for (const auto& waiter : state.ledger.waiting())
     waiting.push_back(waiter.replica);
-  return make_queue_status(static_cast<uint32_t>(state.ledger.token_count()), waiting,
-                           state.ledger.next_step());
+  std::vector<uint64_t> steps(state.ledger.tokens().begin(), state.ledger.tokens().end());
+  return make_queue_status(steps, waiting);
 }
 
 } // namespace
@@ -54,7 +54,8 @@ msg<wire::Token> token_queue_state::token(uint64_t step) {
 }
 
 token_queue_actor::behavior_type token_queue(self_pointer self, token_queue_config config) {
-  self->state.ledger = token_ledger<token_queue_state::waiter>{config.policy, config.first_step};
+  self->state.ledger = token_ledger<token_queue_state::waiter>{config.policy, config.first_step,
+                                                                config.tokens};
   return {
     [self](const msg<wire::TakeToken>& request) { return take(self, request); },
     [self](const msg<wire::PutTokens>& tokens) { put(self->state, tokens); },

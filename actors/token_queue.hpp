@@ -8,12 +8,15 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <vector>
+
 namespace troupe {
 
 /// How a token queue hands out its tokens.
 struct token_queue_config {
   sync_policy policy = sync_policy::tensorflow;
-  uint64_t first_step = 0; ///< The step that the job begins with.
+  uint64_t first_step = 0;      ///< The step that the job begins with.
+  std::vector<uint64_t> tokens; ///< Steps of the tokens that a job left which goes on now.
 };
 
 /// Whom the queue owes a token, and the tokens it has.

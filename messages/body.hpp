@@ -91,6 +91,39 @@ inline constexpr body_place<wire::UseOptimizer> body_of<wire::UseOptimizer>{
 template <>
 inline constexpr body_place<wire::OptimizerInUse> body_of<wire::OptimizerInUse>{
   wire::Envelope::OPTIMIZER_IN_USE, &envelope_builder::initOptimizerInUse};
+template <>
+inline constexpr body_place<wire::TakeAggregate> body_of<wire::TakeAggregate>{
+  wire::Envelope::TAKE_AGGREGATE, &envelope_builder::initTakeAggregate};
+template <>
+inline constexpr body_place<wire::AwaitAggregate> body_of<wire::AwaitAggregate>{
+  wire::Envelope::AWAIT_AGGREGATE, &envelope_builder::initAwaitAggregate};
+template <>
+inline constexpr body_place<wire::Aggregate> body_of<wire::Aggregate>{
+  wire::Envelope::AGGREGATE, &envelope_builder::initAggregate};
+template <>
+inline constexpr body_place<wire::CancelTakes> body_of<wire::CancelTakes>{
+  wire::Envelope::CANCEL_TAKES, &envelope_builder::initCancelTakes};
+template <>
+inline constexpr body_place<wire::ReadAccumulator> body_of<wire::ReadAccumulator>{
+  wire::Envelope::READ_ACCUMULATOR, &envelope_builder::initReadAccumulator};
+template <>
+inline constexpr body_place<wire::AccumulatorStatus> body_of<wire::AccumulatorStatus>{
+  wire::Envelope::ACCUMULATOR_STATUS, &envelope_builder::initAccumulatorStatus};
+template <>
+inline constexpr body_place<wire::ReadState> body_of<wire::ReadState>{
+  wire::Envelope::READ_STATE, &envelope_builder::initReadState};
+template <>
+inline constexpr body_place<wire::VariableState> body_of<wire::VariableState>{
+  wire::Envelope::VARIABLE_STATE, &envelope_builder::initVariableState};
+template <>
+inline constexpr body_place<wire::RestoreState> body_of<wire::RestoreState>{
+  wire::Envelope::RESTORE_STATE, &envelope_builder::initRestoreState};
+template <>
+inline constexpr body_place<wire::ReadProgress> body_of<wire::ReadProgress>{
+  wire::Envelope::READ_PROGRESS, &envelope_builder::initReadProgress};
+template <>
+inline constexpr body_place<wire::ReplicaProgress> body_of<wire::ReplicaProgress>{
+  wire::Envelope::REPLICA_PROGRESS, &envelope_builder::initReplicaProgress};
 
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);

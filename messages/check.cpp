@@ -116,6 +116,12 @@ expected<void> check_gradients(capnp::List<wire::Gradient>::Reader gradients) {
   return {};
 }
 
+expected<void> check_arrays(capnp::List<wire::NamedTensor>::Reader arrays) {
+  for (auto array : arrays)
+    if (auto checked = check_tensor(array.getValue()); !checked) return checked;
+  return {};
+}
+
 } // namespace
 
 expected<void> check_body(wire::Envelope::Reader envelope) {
@@ -126,6 +132,14 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_gradient(envelope.getPushGradient().getGradient());
   case wire::Envelope::APPLY_UPDATE:
     return check_gradients(envelope.getApplyUpdate().getGradients());
+  case wire::Envelope::AGGREGATE:
+    return check_gradient(envelope.getAggregate().getGradient());
+  case wire::Envelope::VARIABLE_STATE:
+    return check_arrays(envelope.getVariableState().getArrays());
+  case wire::Envelope::RESTORE_STATE:
+    return check_arrays(envelope.getRestoreState().getArrays());
+  case wire::Envelope::REPLICA_PROGRESS:
+    return check_arrays(envelope.getReplicaProgress().getKept());
   default:
     return {}; // Numbers and texts, about which the walk has said all.
   }

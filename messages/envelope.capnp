@@ -61,5 +61,16 @@ struct Envelope {
     stopJob @21 :Training.StopJob;
     useOptimizer @22 :Training.UseOptimizer;
     optimizerInUse @23 :Training.OptimizerInUse;
+    takeAggregate @24 :Training.TakeAggregate;
+    awaitAggregate @25 :Training.AwaitAggregate;
+    aggregate @26 :Training.Aggregate;
+    cancelTakes @27 :Training.CancelTakes;
+    readAccumulator @28 :Training.ReadAccumulator;
+    accumulatorStatus @29 :Training.AccumulatorStatus;
+    readState @30 :Training.ReadState;
+    variableState @31 :Training.VariableState;
+    restoreState @32 :Training.RestoreState;
+    readProgress @33 :Training.ReadProgress;
+    replicaProgress @34 :Training.ReplicaProgress;
   }
 }

@@ -64,6 +64,23 @@ enum class verdict : uint8_t {
   stale = 1,    ///< For a past step, and dropped.
 };
 
+/// An array by name; the fields are those of `wire::NamedTensor`.
+struct named_payload {
+  std::string name;
+  tensor_payload value;
+};
+
+/// Where a replica is; the fields are those of `wire::ReplicaProgress`.
+struct replica_progress {
+  uint32_t replica = 0;
+  bool computing = false; ///< Else it waits for a token, or is about to ask for one.
+  uint64_t local_step = 0;
+  uint64_t iteration = 0;    ///< Steps finished, dropped ones included.
+  uint64_t computations = 0; ///< Begun so far.
+  std::chrono::nanoseconds remaining{0}; ///< Of a drawn computing time.
+  std::vector<named_payload> kept;
+};
+
 /// Bytes of one element of a dtype, or 0 if no dtype has that value.
 [[nodiscard]] constexpr size_t payload_element_bytes(uint8_t dtype) {
   constexpr size_t bytes[] = {4, 8, 2, 2, 4, 8};

@@ -19,12 +19,22 @@
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
 #   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
+#   replica      -> accumulator  AwaitAggregate    answered by Aggregate, when the step is closed
+#   anybody      -> accumulator  TakeAggregate     answered by Aggregate, when there is enough
+#   anybody      -> accumulator  CancelTakes       not answered
+#   anybody      -> accumulator  ReadAccumulator   answered by AccumulatorStatus, at once
 #   chief        -> accumulator  SetStep           not answered
 #   chief        -> replica      CancelStep        not answered
 #   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
 #   chief        -> token queue  CloseTokens       not answered; ends the job for every replica
 #   replica      -> chief        Farewell          not answered; the replica's last message
 #   anybody      -> chief        StopJob           not answered
+#
+# and for checkpoints, between the last UpdateApplied of a step and its PutTokens:
+#
+#   chief        -> owner        ReadState         answered by VariableState, at once
+#   chief        -> replica      ReadProgress      answered by ReplicaProgress, at once
+#   trainer      -> owner        RestoreState      answered by OptimizerInUse, before the first step
 #
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
@@ -266,6 +276,59 @@ struct OptimizerInUse {
   # Arrays of the variable's size that the optimizer keeps beside it.
 }
 
+struct TakeAggregate {
+  # Asks an accumulator for the sum or the mean of its gradients, as soon as it has enough.  Takes of
+  # both kinds wait in one queue; the first one waits until it has enough, and those behind it wait too.
+
+  required @0 :UInt32;
+  # How many gradients are enough; 0 is refused.
+}
+
+struct AwaitAggregate {
+  # Asks an accumulator what the gradients of a step come to, whoever takes them.  Sent before the push,
+  # so that the step cannot be over before the question is there.  A step that is over already is
+  # answered by the error `outOfRange`.
+
+  step @0 :Step;
+  # The step, which must not have been closed yet.
+}
+
+struct Aggregate {
+  # What the gradients of one step come to.
+
+  step @0 :Step;
+  # The accumulator's step that the gradients were for.
+
+  count @1 :UInt32;
+  # How many gradients it is made of; at least as many as were required.
+
+  gradient @2 :Gradient;
+  # Their sum or mean.  The rows of a sparse one are in ascending order, each once, and each row's mean is
+  # over the gradients that hold it.
+}
+
+struct CancelTakes {
+  # The sender waits no longer: what it has asked for by TakeGradient, TakeAggregate and AwaitAggregate is
+  # answered by the error `cancelled`.
+}
+
+struct ReadAccumulator {
+  # Asks what an accumulator holds.
+}
+
+struct AccumulatorStatus {
+  # What an accumulator holds at this moment.
+
+  step @0 :Step;
+  # The step that it collects for.
+
+  accumulated @1 :UInt32;
+  # Gradients accepted since the last take.
+
+  takes @2 :UInt32;
+  # Takes that wait.
+}
+
 struct SetStep {
   # Tells an accumulator where a job that was restarted goes on.  Gradients that it holds stay.
 
@@ -286,6 +349,82 @@ struct CancelStep {
 
   step @0 :Step;
   # Gradients with a smaller `localStep` are not wanted.
+}
+
+# ---- checkpoints ----
+#
+# When a step is closed and applied and its tokens are not out yet, every gradient in flight is stale and
+# every accumulator is empty.  So a job at such a moment consists of what its owners, its token queue and
+# its replicas answer here, and nothing else.
+
+struct NamedTensor {
+  # An array by name.
+
+  name @0 :Text;
+  # At most 4096 bytes.
+
+  value @1 :Tensor;
+}
+
+struct ReadState {
+  # Asks a variable's owner for all it holds.
+}
+
+struct VariableState {
+  # All that an owner holds.  As with a snapshot, the arrays are shared: the next update writes elsewhere.
+
+  version @0 :UInt64;
+  # How many updates the value includes.
+
+  arrays @1 :List(NamedTensor);
+  # The variable first, under its own name; then whatever is kept beside it, such as "momentum".
+}
+
+struct RestoreState {
+  # Gives an owner what it once held.  Sent after UseOptimizer.
+
+  version @0 :UInt64;
+  # As in `VariableState`.
+
+  arrays @1 :List(NamedTensor);
+  # As in `VariableState`, complete, and in any order.
+}
+
+struct ReadProgress {
+  # Asks a replica where it is.
+}
+
+enum Phase {
+  # What a replica does.
+
+  waiting @0;
+  # It waits for a token, or is about to ask for one.
+
+  computing @1;
+  # It computes a gradient.
+}
+
+struct ReplicaProgress {
+  # Where a replica is.
+
+  replica @0 :UInt32;
+
+  phase @1 :Phase;
+
+  localStep @2 :Step;
+  # Its token.
+
+  iteration @3 :UInt64;
+  # Steps that it has finished, dropped ones included.
+
+  computations @4 :UInt64;
+  # Computations that it has begun, which number its computing times.
+
+  remainingNanoseconds @5 :Nanoseconds;
+  # If its computing time is drawn and not measured, what is left of it; else 0.
+
+  kept @6 :List(NamedTensor);
+  # What the trainer asked to be kept for this replica, such as a position in its data.
 }
 
 # ---- what the token queue is told and says ----
@@ -319,4 +458,7 @@ struct QueueStatus {
 
   nextStep @2 :Step;
   # The `step` of the token at the head; 0 if there is none.
+
+  steps @3 :List(Step);
+  # The `step` of each token, from the head on.
 }

@@ -171,6 +171,44 @@ msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version, uint32_t slot_
   return std::move(message).finish();
 }
 
+msg<wire::TakeAggregate> make_take_aggregate(uint32_t required) {
+  message_builder<wire::TakeAggregate> message;
+  message.body.setRequired(required);
+  return std::move(message).finish();
+}
+
+msg<wire::AwaitAggregate> make_await_aggregate(uint64_t step) {
+  message_builder<wire::AwaitAggregate> message;
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
+msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
+                                    const gradient_payload& gradient) {
+  message_builder<wire::Aggregate> message;
+  message.body.setStep(step);
+  message.body.setCount(count);
+  write_gradient(*message.storage, message.body.initGradient(), gradient);
+  return std::move(message).finish();
+}
+
+msg<wire::CancelTakes> make_cancel_takes() {
+  return message_builder<wire::CancelTakes>().finish();
+}
+
+msg<wire::ReadAccumulator> make_read_accumulator() {
+  return message_builder<wire::ReadAccumulator>().finish();
+}
+
+msg<wire::AccumulatorStatus> make_accumulator_status(uint64_t step, uint32_t accumulated,
+                                                     uint32_t takes) {
+  message_builder<wire::AccumulatorStatus> message;
+  message.body.setStep(step);
+  message.body.setAccumulated(accumulated);
+  message.body.setTakes(takes);
+  return std::move(message).finish();
+}
+
 msg<wire::SetStep> make_set_step(uint64_t step) {
   message_builder<wire::SetStep> message;
   message.body.setStep(step);
@@ -204,12 +242,13 @@ msg<wire::ReadQueueStatus> make_read_queue_status() {
   return message_builder<wire::ReadQueueStatus>().finish();
 }
 
-msg<wire::QueueStatus> make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting,
-                                         uint64_t next_step) {
+msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
+                                         std::span<const uint32_t> waiting) {
   message_builder<wire::QueueStatus> message;
-  message.body.setTokens(tokens);
+  message.body.setTokens(static_cast<uint32_t>(steps.size()));
   message.body.setWaiting(kj::arrayPtr(waiting.data(), waiting.size()));
-  message.body.setNextStep(next_step);
+  message.body.setNextStep(steps.empty() ? 0 : steps.front());
+  if (!steps.empty()) message.body.setSteps(kj::arrayPtr(steps.data(), steps.size()));
   return std::move(message).finish();
 }
 

@@ -66,6 +66,26 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 [[nodiscard]] msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version,
                                                               uint32_t slot_count);
 
+/// Somebody wants the sum or mean of an accumulator's gradients.
+[[nodiscard]] msg<wire::TakeAggregate> make_take_aggregate(uint32_t required);
+
+/// Somebody wants to know what the gradients of `step` come to.
+[[nodiscard]] msg<wire::AwaitAggregate> make_await_aggregate(uint64_t step);
+
+/// An accumulator tells what the gradients of a step come to. The message refers to its elements.
+[[nodiscard]] msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
+                                                  const gradient_payload& gradient);
+
+/// Whoever asked an accumulator waits no longer.
+[[nodiscard]] msg<wire::CancelTakes> make_cancel_takes();
+
+/// Somebody wants to know what an accumulator holds.
+[[nodiscard]] msg<wire::ReadAccumulator> make_read_accumulator();
+
+/// An accumulator tells what it holds.
+[[nodiscard]] msg<wire::AccumulatorStatus>
+make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
+
 /// The chief tells an accumulator where a restarted job goes on.
 [[nodiscard]] msg<wire::SetStep> make_set_step(uint64_t step);
 
@@ -85,10 +105,27 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 [[nodiscard]] msg<wire::ReadQueueStatus> make_read_queue_status();
 
 /// The token queue tells who waits.
+/// @param steps Of the tokens, from the head of the queue on.
 /// @param waiting Indices of the waiting replicas in the order of asking.
-/// @param next_step Step of the token at the head; 0 if there is none.
-[[nodiscard]] msg<wire::QueueStatus>
-make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting, uint64_t next_step);
+[[nodiscard]] msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
+                                                       std::span<const uint32_t> waiting);
+
+/// The chief asks an owner for all it holds.
+[[nodiscard]] msg<wire::ReadState> make_read_state();
+
+/// An owner tells all it holds. The message refers to the elements of `arrays`.
+[[nodiscard]] msg<wire::VariableState> make_variable_state(uint64_t version,
+                                                           std::span<const named_payload> arrays);
+
+/// A trainer gives an owner what it once held. The message refers to the elements of `arrays`.
+[[nodiscard]] msg<wire::RestoreState> make_restore_state(uint64_t version,
+                                                         std::span<const named_payload> arrays);
+
+/// The chief asks a replica where it is.
+[[nodiscard]] msg<wire::ReadProgress> make_read_progress();
+
+/// A replica tells where it is. The message refers to the elements of what it keeps.
+[[nodiscard]] msg<wire::ReplicaProgress> make_replica_progress(const replica_progress& progress);
 
 /// The code of a message as ours; both have the same values.
 [[nodiscard]] constexpr errc read_errc(wire::Errc code) {
@@ -103,5 +140,12 @@ make_queue_status(uint32_t tokens, std::span<const uint32_t> waiting, uint64_t n
 
 /// The fields as a plain value.
 [[nodiscard]] arrival read_arrival(wire::Arrival::Reader from);
+
+/// The arrays in place. @param owner What keeps the message alive: `message.owner()`.
+[[nodiscard]] std::vector<named_payload> read_arrays(capnp::List<wire::NamedTensor>::Reader from,
+                                                     const std::shared_ptr<const void>& owner);
+
+/// The fields as a plain value; arrays in place.
+[[nodiscard]] replica_progress read_progress(const msg<wire::ReplicaProgress>& from);
 
 } // namespace troupe

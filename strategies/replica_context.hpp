@@ -66,6 +66,14 @@ public:
   template <class Work>
   [[nodiscard]] task<std::invoke_result_t<Work, std::stop_token>> compute(Work work);
 
+  /// Asks an actor, of Troupe or of your own, and waits for its `Reply` without holding a thread.
+  /// @returns An awaitable of `expected<Reply>`: the reply, or the other side's error; unavailable
+  /// if it is gone.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request(Handle to, Message message) {
+    return activity_.request<Reply>(std::move(to), std::move(message));
+  }
+
   /// What the ledger and the metrics say of this step.
   /// @param loss Mean over the batch. @param examples In the batch.
   void report(double loss, uint32_t examples) {

@@ -44,6 +44,7 @@ void add_chief_messages(std::vector<message_example>& examples) {
   auto dense = make_payload<float>(0, {3}, {1, 2, 3});
   auto pushes = std::vector{make_push_gradient(example_origin(2), make_slices()),
                             make_push_gradient(example_origin(1), dense)};
+  uint64_t steps[] = {8, 9};
   uint32_t waiting[] = {3, 1};
   add(examples, make_take_gradient(3));
   add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
@@ -53,12 +54,38 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_cancel_step(8));
   add(examples, make_put_tokens(8, 4));
   add(examples, make_read_queue_status());
-  add(examples, make_queue_status(2, waiting, 8));
+  add(examples, make_queue_status(steps, waiting));
   add(examples, make_join_job(2));
   add(examples, make_close_tokens());
   add(examples, make_stop_job("interrupted"));
   add(examples, make_use_optimizer({"adam", {{"learning_rate", 0.001}, {"beta1", 0.9}}}));
   add(examples, make_optimizer_in_use(6, 2));
+}
+
+void add_accumulator_messages(std::vector<message_example>& examples) {
+  add(examples, make_take_aggregate(3));
+  add(examples, make_await_aggregate(7));
+  add(examples, make_aggregate(7, 2, make_slices()));
+  add(examples, make_cancel_takes());
+  add(examples, make_read_accumulator());
+  add(examples, make_accumulator_status(7, 2, 1));
+}
+
+void add_checkpoint_messages(std::vector<message_example>& examples) {
+  named_payload arrays[] = {{"w", make_payload<float>(0, {3}, {1, 2, 3})},
+                            {"momentum", make_payload<float>(0, {3}, {4, 5, 6})}};
+  replica_progress progress{.replica = 2,
+                            .computing = true,
+                            .local_step = 7,
+                            .iteration = 9,
+                            .computations = 10,
+                            .remaining = nanoseconds(4'000),
+                            .kept = {{"position", make_payload<int64_t>(5, {2}, {3, 1})}}};
+  add(examples, make_read_state());
+  add(examples, make_variable_state(6, arrays));
+  add(examples, make_restore_state(6, arrays));
+  add(examples, make_read_progress());
+  add(examples, make_replica_progress(progress));
 }
 
 std::vector<message_example> make_examples() {
@@ -67,6 +94,8 @@ std::vector<message_example> make_examples() {
   add(examples, make_abort(errc::malformed, "frame of 7 bytes"));
   add_replica_messages(examples);
   add_chief_messages(examples);
+  add_accumulator_messages(examples);
+  add_checkpoint_messages(examples);
   return examples;
 }
 
@@ -105,7 +134,11 @@ std::string print(const any_msg& message) {
                       wire::Farewell, wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate,
                       wire::UpdateApplied, wire::SetStep, wire::CancelStep, wire::PutTokens,
                       wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob, wire::CloseTokens,
-                      wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse>(message);
+                      wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
+                      wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes,
+                      wire::ReadAccumulator, wire::AccumulatorStatus, wire::ReadState,
+                      wire::VariableState, wire::RestoreState, wire::ReadProgress,
+                      wire::ReplicaProgress>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

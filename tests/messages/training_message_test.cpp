@@ -156,11 +156,22 @@ TEST_SUITE("messages/training_message") {
     CHECK(text_of(stop.reader().getReason()) == "interrupted");
   }
 
+  TEST_CASE("the queue tells its tokens from the head on") {
+    uint64_t steps[] = {11, 11, 12};
+    auto status = send_and_receive(make_queue_status(steps, {}));
+    CHECK(status.reader().getTokens() == 3);
+    CHECK(status.reader().getNextStep() == 11);
+    std::vector<uint64_t> got;
+    for (auto step : status.reader().getSteps())
+      got.push_back(step);
+    CHECK(got == std::vector<uint64_t>{11, 11, 12});
+  }
+
   TEST_CASE("the queue tells who waits, in the order of asking") {
     uint32_t waiting[] = {3, 0, 2};
-    auto status = send_and_receive(make_queue_status(0, waiting, 11));
+    auto status = send_and_receive(make_queue_status({}, waiting));
     CHECK(status.reader().getTokens() == 0);
-    CHECK(status.reader().getNextStep() == 11);
+    CHECK(status.reader().getNextStep() == 0);
     std::vector<uint32_t> replicas;
     for (auto replica : status.reader().getWaiting())
       replicas.push_back(replica);
