@@ -56,6 +56,11 @@ expected<void> output_file::write_at(uint64_t offset, std::string_view bytes) {
   return {};
 }
 
+expected<void> output_file::sync() {
+  if (::fsync(descriptor_) != 0) return system_failure("write", path_);
+  return {};
+}
+
 void output_file::truncate(uint64_t size) {
   // A device such as /dev/full cannot be cut, and holds nothing that should be.
   [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, static_cast<off_t>(size));
@@ -65,6 +70,17 @@ expected<void> output_file::rename(std::filesystem::path path) {
   if (::rename(path_.c_str(), path.c_str()) != 0) return system_failure("create", path);
   path_ = std::move(path);
   return {};
+}
+
+expected<void> sync_folder(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return system_failure("open", path);
+  // Some file systems know no such wait for a folder: they say EINVAL, and there is nothing to do.
+  const bool done = ::fsync(descriptor) == 0 || errno == EINVAL;
+  expected<void> result;
+  if (!done) result = system_failure("write", path);
+  ::close(descriptor);
+  return result;
 }
 
 expected<record_writer> record_writer::create(std::filesystem::path path) {

@@ -30,6 +30,11 @@ public:
   /// Errors: `resource`; an unknown part of `bytes` may then be in the file.
   [[nodiscard]] expected<void> write_at(uint64_t offset, std::string_view bytes);
 
+  /// Waits until the disk itself holds what was written, so that not even a power cut undoes it.
+  /// Cost: one wait for the disk.
+  /// Errors: `resource`.
+  [[nodiscard]] expected<void> sync();
+
   /// Cuts the file to `size` bytes; used to drop the half of a record that a full disk left behind.
   void truncate(uint64_t size);
 
@@ -46,6 +51,10 @@ private:
   std::filesystem::path path_;
   int descriptor_ = -1;
 };
+
+/// Waits until the disk holds the names in a folder: a file that was made or renamed there survives
+/// a power cut only after this. Errors: `resource`.
+[[nodiscard]] expected<void> sync_folder(const std::filesystem::path& path);
 
 /// Text that is gathered into blocks of whole records, since a system call for each line of a fast
 /// job would cost more than the line. What the file holds always ends with a whole record.

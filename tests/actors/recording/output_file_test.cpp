@@ -32,6 +32,17 @@ TEST_SUITE("actors/recording/output_file") {
     CHECK(refused.error().code == errc::resource);
   }
 
+  TEST_CASE("brings a file and its name to the disk") {
+    test::scratch_folder folder;
+    auto file = output_file::create(folder / "file");
+    REQUIRE(file);
+    CHECK(file->write_at(0, "text"));
+    CHECK(file->sync());
+    CHECK(sync_folder(folder.path()));
+    CHECK(sync_folder(folder / "missing").error().code == errc::resource);
+    CHECK(sync_folder(folder / "file").error().code == errc::resource);
+  }
+
   TEST_CASE("names the path that cannot be created") {
     test::scratch_folder folder;
     const auto file = output_file::create(folder / "missing/metrics.csv");

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file to read at any offset, or bytes in memory that stand for one.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// Whoever reads a file format must say of every wrong byte in which file and where it stands, must
+/// survive a file that shrinks under it (a mapped file would kill the process), and wants to be
+/// tested on bytes that are in no file. This is what all readers of formats read from.
+///
+/// A cheap value: copies share the open file. Thread: any.
+class input_file {
+public:
+  /// Opens a regular file.
+  /// Errors: `not_found`; `invalid_argument` if it is a folder or a device; `resource`.
+  [[nodiscard]] static expected<input_file> open(const std::filesystem::path& path);
+
+  /// Bytes that somebody else holds while this or a copy is used, under a name for error messages.
+  [[nodiscard]] static input_file in_memory(std::string name, std::span<const std::byte> bytes);
+
+  /// The path, as it begins every error message.
+  [[nodiscard]] const std::string& name() const;
+
+  /// Its size in bytes when it was opened.
+  [[nodiscard]] uint64_t bytes() const;
+
+  /// Fills `target` with the bytes from `offset` on.
+  /// Cost: one system call.
+  /// Errors: `malformed` if the file ends before; `resource` if the system refuses.
+  [[nodiscard]] expected<void> read_at(uint64_t offset, std::span<std::byte> target) const;
+
+  /// The error of a reader that met something wrong: "NAME: byte OFFSET: WHAT".
+  [[nodiscard]] tl::unexpected<error> malformed(uint64_t offset, std::string_view what) const;
+
+private:
+  struct state;
+
+  explicit input_file(std::shared_ptr<const state> state) : state_(std::move(state)) {}
+
+  std::shared_ptr<const state> state_;
+};
+
+} // namespace troupe
