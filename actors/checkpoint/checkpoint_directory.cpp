@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding, choosing and removing checkpoint files.
+#include "actors/checkpoint/checkpoint_directory.hpp"
+
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <string_view>
+#include <system_error>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "checkpoint-";
+constexpr std::string_view suffix = ".safetensors";
+
+std::string name_of(uint64_t step) {
+  return fmt::format("{}{}{}", prefix, step, suffix);
+}
+
+// Only what `name_of` gives: no leading zeros, no signs.
+std::optional<uint64_t> step_of(std::string_view name) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix)) return {};
+  uint64_t step = 0;
+  std::from_chars(name.data() + prefix.size(), name.data() + name.size(), step);
+  if (name != name_of(step)) return {};
+  return step;
+}
+
+bool is_leftover(std::string_view name) {
+  constexpr std::string_view ending = ".partial";
+  return name.starts_with('.') && name.ends_with(ending)
+         && step_of(name.substr(1, name.size() - 1 - ending.size()));
+}
+
+tl::unexpected<error> refuse(std::string_view action, const fs::path& path,
+                             const std::error_code& problem) {
+  return fail(errc::resource,
+              fmt::format("cannot {} {}: {}", action, path.native(), problem.message()));
+}
+
+expected<std::vector<std::string>> names_in(const fs::path& path) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  auto entry = fs::directory_iterator{path, problem};
+  for (; !problem && entry != fs::directory_iterator{}; entry.increment(problem))
+    names.push_back(entry->path().filename().native());
+  if (problem) return refuse("read", path, problem);
+  return names;
+}
+
+} // namespace
+
+expected<checkpoint_directory> checkpoint_directory::open(fs::path path) {
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    if (problem) return refuse("make", path, problem);
+    return fail(errc::failed_precondition, path.native() + " is not a folder");
+  }
+  auto names = names_in(path);
+  if (!names) return tl::unexpected(names.error());
+  for (const auto& name : *names) {
+    if (!is_leftover(name)) continue;
+    fs::remove(path / name, problem);
+    if (problem) return refuse("remove", path / name, problem);
+  }
+  return checkpoint_directory{std::move(path)};
+}
+
+fs::path checkpoint_directory::path_of(uint64_t step) const {
+  return path_ / name_of(step);
+}
+
+expected<std::vector<uint64_t>> checkpoint_directory::steps() const {
+  auto names = names_in(path_);
+  if (!names) return tl::unexpected(names.error());
+  std::vector<uint64_t> steps;
+  for (const auto& name : *names)
+    if (auto step = step_of(name)) steps.push_back(*step);
+  std::ranges::sort(steps);
+  return steps;
+}
+
+expected<void> checkpoint_directory::write(uint64_t step, std::span<const named_tensor> tensors,
+                                           const safetensors_metadata& metadata) {
+  auto done = write_safetensors(path_of(step), tensors, metadata);
+  if (done) written_.insert(step);
+  return done;
+}
+
+expected<newest_checkpoint> checkpoint_directory::newest_valid() const {
+  auto steps = this->steps();
+  if (!steps) return tl::unexpected(steps.error());
+  newest_checkpoint result;
+  for (size_t i = steps->size(); i-- > 0;) {
+    const auto path = path_of((*steps)[i]);
+    auto content = read_safetensors(path);
+    if (content && content->has_checksum) {
+      result.found = checkpoint{(*steps)[i], std::move(*content)};
+      break;
+    }
+    result.warnings.push_back(
+      "checkpoint passed over: "
+      + (content ? path.native() + ": it has no checksum of ours" : content.error().message));
+  }
+  return result;
+}
+
+bool checkpoint_directory::is_whole(uint64_t step) const {
+  if (written_.contains(step)) return true;
+  const auto content = read_safetensors(path_of(step));
+  return content && content->has_checksum;
+}
+
+expected<void> checkpoint_directory::keep(size_t count) {
+  TROUPE_ASSERT(count > 0);
+  auto steps = this->steps();
+  if (!steps) return tl::unexpected(steps.error());
+  if (steps->size() <= count) return {};
+  const auto oldest_kept = steps->end() - static_cast<ptrdiff_t>(count);
+  // What this object wrote needs no reading, so it is asked first.
+  bool is_safe = std::any_of(oldest_kept, steps->end(),
+                             [this](uint64_t step) { return written_.contains(step); });
+  for (size_t i = steps->size(); i-- > 0;) {
+    const auto step = (*steps)[i];
+    if (!is_safe && is_whole(step)) {
+      is_safe = true;
+      continue;
+    }
+    if (i >= steps->size() - count) continue;
+    std::error_code problem;
+    fs::remove(path_of(step), problem);
+    if (problem) return refuse("remove", path_of(step), problem);
+    written_.erase(step);
+  }
+  return {};
+}
+
+} // namespace troupe

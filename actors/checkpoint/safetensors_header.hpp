@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The header of a safetensors file: which tensors lie where in the bytes after it.
+#pragma once
+
+#include "actors/recording/input_file.hpp"
+#include "kernels/dtype.hpp"
+#include "kernels/shape.hpp"
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// What a file says of itself besides its tensors.
+using safetensors_metadata = std::map<std::string, std::string>;
+
+/// One tensor as a header lists it: row-major little-endian elements without gaps.
+struct safetensors_entry {
+  std::string name;
+  dtype type = dtype::f32;
+  shape extents{0};
+  uint64_t begin = 0; ///< Of its bytes, counted from the first byte after the header.
+  uint64_t end = 0;   ///< One past its bytes.
+};
+
+/// A file is eight bytes with the length of a JSON text, the text, and the payload: the tensors'
+/// bytes, each of which belongs to exactly one tensor.
+///
+/// Ours begin with a checksum of the whole file: the CRC-32C of all its bytes, the digits of the
+/// checksum taken as zeros, stands as the first entry of the metadata. Other tools take it for
+/// metadata like any other; files of theirs have none.
+/// Source: https://github.com/huggingface/safetensors, README.
+struct safetensors_header {
+  std::vector<safetensors_entry> entries; ///< As the text lists them, not as their bytes lie.
+  safetensors_metadata metadata;          ///< Without the checksum.
+  std::string checksum;                   ///< Eight digits; empty if there is none.
+  std::string bytes;                      ///< Of the header as in the file, length included.
+};
+
+/// A text over this is refused, as other readers do. Units: bytes.
+inline constexpr uint64_t safetensors_header_bytes_max = 100'000'000;
+
+/// Tensors of more dimensions are refused; as in messages.
+inline constexpr size_t safetensors_rank_max = 32;
+
+/// Reads and checks a header, so that whoever goes on may trust it: names are unique, shapes and
+/// byte counts agree, and the tensors cover the payload without gap or overlap.
+/// Cost: memory for the header's text and its entries.
+/// Errors: `malformed` with the file and the tensor or byte; `resource`.
+[[nodiscard]] expected<safetensors_header> read_safetensors_header(const input_file& file);
+
+/// The bytes of a header with its length, padded so that the payload begins at a multiple of 64;
+/// the checksum is eight zeros.
+/// Errors: `invalid_argument` for a name that is not UTF-8, taken twice or reserved;
+/// `limit_exceeded`.
+[[nodiscard]] expected<std::string>
+format_safetensors_header(std::span<const safetensors_entry> entries,
+                          const safetensors_metadata& metadata);
+
+/// Where in a file of ours the digits of the checksum stand, and how they are written.
+inline constexpr uint64_t safetensors_checksum_offset
+  = 8 + std::string_view{R"({"__metadata__":{"troupe.crc32c":")"}.size();
+[[nodiscard]] std::string safetensors_checksum(uint32_t crc);
+
+/// The entries in the order of their bytes.
+[[nodiscard]] std::vector<const safetensors_entry*>
+in_payload_order(std::span<const safetensors_entry> entries);
+
+} // namespace troupe

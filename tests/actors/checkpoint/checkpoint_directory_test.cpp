@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the newest whole checkpoint is found whatever lies beside it, and never removed. Method:
+// scratch folders in which files are damaged by hand.
+#include "actors/checkpoint/checkpoint_directory.hpp"
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+
+TEST_SUITE("actors/checkpoint/checkpoint_directory") {
+  using namespace troupe;
+
+  checkpoint_directory opened(const std::filesystem::path& path) {
+    auto directory = checkpoint_directory::open(path);
+    REQUIRE(directory);
+    return std::move(*directory);
+  }
+
+  void write_steps(checkpoint_directory & directory, std::initializer_list<uint64_t> steps) {
+    for (auto step : steps)
+      REQUIRE(directory.write(step, {}, {{"step", std::to_string(step)}}));
+  }
+
+  void damage(const std::filesystem::path& path) {
+    auto bytes = test::content(path);
+    bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 4);
+    test::write(path, bytes);
+  }
+
+  using step_list = std::vector<uint64_t>;
+
+  TEST_CASE("makes its folder, and knows files by their steps") {
+    test::scratch_folder folder;
+    auto directory = opened(folder / "run/checkpoints");
+    CHECK(directory.steps() == step_list{});
+    write_steps(directory, {100, 20, 3});
+    CHECK(directory.path_of(20) == folder / "run/checkpoints/checkpoint-20.safetensors");
+    for (const char* other :
+         {"checkpoint-007.safetensors", "checkpoint-.safetensors", "checkpoint-5.safetensors.old",
+          "checkpoint--5.safetensors", "checkpoint-18446744073709551616.safetensors", "notes.txt"})
+      test::write(folder / "run/checkpoints" / other, "");
+    CHECK(directory.steps() == step_list{3, 20, 100});
+  }
+
+  TEST_CASE("finds the newest checkpoint") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    CHECK_FALSE(directory.newest_valid()->found);
+    write_steps(directory, {9, 10});
+    const auto newest = directory.newest_valid();
+    REQUIRE(newest->found);
+    CHECK(newest->found->step == 10);
+    CHECK(newest->found->content.metadata.at("step") == "10");
+    CHECK(newest->warnings.empty());
+  }
+
+  TEST_CASE("passes over damaged files with a warning for each") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    write_steps(directory, {1, 2, 3, 4});
+    damage(directory.path_of(4));
+    test::write(directory.path_of(3), std::string("\x02\0\0\0\0\0\0\0{}", 10));
+    std::filesystem::resize_file(directory.path_of(2), 10);
+    auto newest = directory.newest_valid();
+    REQUIRE(newest->found);
+    CHECK(newest->found->step == 1);
+    REQUIRE(newest->warnings.size() == 3);
+    CHECK(
+      newest->warnings[0].starts_with("checkpoint passed over: " + directory.path_of(4).string()));
+    CHECK(newest->warnings[1]
+          == "checkpoint passed over: " + directory.path_of(3).string()
+               + ": it has no checksum of ours");
+    damage(directory.path_of(1));
+    newest = directory.newest_valid();
+    CHECK_FALSE(newest->found);
+    CHECK(newest->warnings.size() == 4);
+  }
+
+  TEST_CASE("keeps the newest") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    write_steps(directory, {1, 2, 3, 4});
+    REQUIRE(directory.keep(5));
+    CHECK(directory.steps() == step_list{1, 2, 3, 4});
+    REQUIRE(directory.keep(2));
+    CHECK(directory.steps() == step_list{3, 4});
+  }
+
+  TEST_CASE("never removes the last whole one") {
+    test::scratch_folder folder;
+    {
+      auto earlier = opened(folder.path());
+      write_steps(earlier, {1, 2, 3, 4});
+    }
+    auto directory = opened(folder.path());
+    damage(directory.path_of(3));
+    damage(directory.path_of(4));
+    REQUIRE(directory.keep(1));
+    CHECK(directory.steps() == step_list{2, 4});
+    write_steps(directory, {5});
+    REQUIRE(directory.keep(1));
+    CHECK(directory.steps() == step_list{5});
+  }
+
+  TEST_CASE("removes what an interrupted write left, and nothing else") {
+    test::scratch_folder folder;
+    test::write(folder / ".checkpoint-7.safetensors.partial", "half");
+    test::write(folder / ".notes.partial", "");
+    test::write(folder / ".partial", "");
+    auto directory = opened(folder.path());
+    CHECK_FALSE(std::filesystem::exists(folder / ".checkpoint-7.safetensors.partial"));
+    CHECK(std::filesystem::exists(folder / ".notes.partial"));
+    CHECK(std::filesystem::exists(folder / ".partial"));
+  }
+
+  TEST_CASE("tells what is no folder, and what cannot be read any more") {
+    test::scratch_folder folder;
+    test::write(folder / "file", "");
+    CHECK_FALSE(checkpoint_directory::open(folder / "file"));
+    CHECK_FALSE(checkpoint_directory::open(folder / "file/below"));
+    auto directory = opened(folder / "gone");
+    std::filesystem::remove(folder / "gone");
+    CHECK(directory.newest_valid().error().code == errc::resource);
+    CHECK(directory.keep(1).error().code == errc::resource);
+  }
+}
