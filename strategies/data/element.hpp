@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dataset consists of: a few tensors and a few texts that belong together.
+#pragma once
+
+#include "kernels/tensor.hpp"
+#include "messages/errc.hpp"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One example, or one batch of them: features and label, a line, a record. Tensors and texts each
+/// have an order that all elements of a dataset share; the source says which is which. A text is
+/// bytes, UTF-8 or not.
+struct element {
+  std::vector<tensor> tensors;
+  std::vector<std::string> texts;
+};
+
+/// Elements as one: tensors gain a first dimension of `elements.size()`, texts follow each other.
+/// Shape: from element i's tensors[k]  [extents...]
+///        to              tensors[k]  [elements, extents...]
+/// Cost: a copy of all tensors.
+/// Errors: `invalid_argument` if the elements differ in dtype, shape or number of tensors.
+/// @pre There is at least one element.
+[[nodiscard]] expected<element> stack(std::span<const element> elements);
+
+} // namespace troupe

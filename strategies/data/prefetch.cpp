@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who reads when: the executor's task, or the one who asks.
+#include "strategies/data/prefetch.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+prefetcher::prefetcher(element_reader read, uint64_t size, uint64_t ahead_max, executor elsewhere)
+  : read_(std::move(read)), size_(size), ahead_max_(ahead_max), elsewhere_(std::move(elsewhere)) {}
+
+expected<element> prefetcher::at(uint64_t epoch, uint64_t index) {
+  const place wanted{epoch, index};
+  std::unique_lock lock{mutex_};
+  // Who reads now has begun, so this wait ends with that element.
+  if (wanted != next_ || ready_.empty()) read_done_.wait(lock, [this] { return !is_reading_; });
+  if (wanted != next_) {
+    ready_.clear();
+    next_ = wanted;
+  }
+  auto result = ready_.empty() ? read(lock, wanted) : std::move(ready_.front());
+  if (!ready_.empty()) ready_.pop_front();
+  ++next_.index;
+  const bool ask = has_work() && !std::exchange(is_asked_, true);
+  lock.unlock();
+  if (ask) ask_for_more();
+  return result;
+}
+
+expected<element> prefetcher::read(std::unique_lock<std::mutex>& lock, place where) {
+  is_reading_ = true;
+  lock.unlock();
+  auto result = read_(where.epoch, where.index);
+  lock.lock();
+  is_reading_ = false;
+  read_done_.notify_all();
+  return result;
+}
+
+bool prefetcher::has_work() const {
+  return ready_.size() < ahead_max_ && next_.index + ready_.size() < size_;
+}
+
+// The task holds no share in us: when the iterator goes, what is still to come does nothing.
+void prefetcher::ask_for_more() {
+  elsewhere_([self = weak_from_this()] {
+    if (auto alive = self.lock()) alive->read_one_ahead();
+  });
+}
+
+void prefetcher::read_one_ahead() {
+  std::unique_lock lock{mutex_};
+  if (has_work() && !is_reading_) {
+    auto result = read(lock, {next_.epoch, next_.index + ready_.size()});
+    ready_.push_back(std::move(result));
+  }
+  // Who reads for himself asks again when he is done.
+  is_asked_ = has_work() && !is_reading_;
+  const bool ask = is_asked_;
+  lock.unlock();
+  if (ask) ask_for_more();
+}
+
+} // namespace troupe
