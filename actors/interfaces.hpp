@@ -24,6 +24,8 @@ namespace troupe {
 using variable_owner_actor = caf::typed_actor<
   // The variable as it is now; the memory is shared, and never changes while somebody holds it.
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
+  // Its moving average, likewise. Errors: not_found.
+  caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
   // What an update does from now on. Errors: not_found, invalid_argument.
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
   // One pass over gradients, variable and slots. Errors: failed_precondition,

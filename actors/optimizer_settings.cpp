@@ -1,117 +1,117 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of the optimizers and of their settings, once.
+// Settings by name: whatever shows its settings to a visitor can be written down and read back.
 #include "actors/optimizer_settings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-constexpr std::string_view name_of(const rules::sgd&) {
-  return "sgd";
-}
+using setting_list = std::vector<std::pair<std::string, double>>;
 
-constexpr std::string_view name_of(const rules::momentum&) {
-  return "momentum";
-}
-
-constexpr std::string_view name_of(const rules::adam&) {
-  return "adam";
-}
-
-// Shows every setting of a rule to `visit(name, member)`. The step of an update is no setting: the
-// owner counts it.
-template <class Visit>
-void visit_settings(rules::sgd& rule, Visit visit) {
-  visit("learning_rate", rule.learning_rate);
-  visit("weight_decay", rule.weight_decay);
-}
-
-template <class Visit>
-void visit_settings(rules::momentum& rule, Visit visit) {
-  visit("learning_rate", rule.learning_rate);
-  visit("momentum", rule.decay);
-  visit("nesterov", rule.nesterov);
-  visit("weight_decay", rule.weight_decay);
-}
-
-template <class Visit>
-void visit_settings(rules::adam& rule, Visit visit) {
-  visit("learning_rate", rule.learning_rate);
-  visit("beta1", rule.beta1);
-  visit("beta2", rule.beta2);
-  visit("epsilon", rule.epsilon);
-}
-
-template <class Visit>
-void visit_settings(update_rule& rule, Visit visit) {
-  std::visit([&](auto& settings) { visit_settings(settings, visit); }, rule);
-}
-
-std::string_view name_of(const update_rule& rule) {
-  return std::visit([](const auto& settings) { return name_of(settings); }, rule);
-}
-
-constexpr std::string_view decay_setting = "linear_decay_updates"; // of the schedule, not the rule
-
-expected<void> apply_setting(update_rule& rule, const std::string& name, double value) {
-  if (name == decay_setting) return {};
-  auto found = false;
-  std::vector<std::string_view> names;
-  visit_settings(rule, [&](std::string_view setting, auto& member) {
-    names.push_back(setting);
-    if (setting != name) return;
-    found = true;
-    member = static_cast<std::remove_reference_t<decltype(member)>>(value);
+template <class Holder>
+setting_list written(const Holder& holder) {
+  setting_list list;
+  Holder::visit_settings(holder, [&](std::string_view name, const auto& member, setting_range) {
+    detail::for_each_number(member,
+                            [&](double value) { list.emplace_back(std::string{name}, value); });
   });
-  if (found) return {};
-  return fail(errc::not_found, fmt::format("optimizer {} has no setting '{}'; it has {}",
-                                           name_of(rule), name, fmt::join(names, ", ")));
+  return list;
+}
+
+template <class Holder>
+std::vector<std::string_view> names_in(const Holder& holder) {
+  std::vector<std::string_view> names;
+  Holder::visit_settings(
+    holder, [&](std::string_view name, const auto&, setting_range) { names.push_back(name); });
+  return names;
+}
+
+template <class T>
+void set(T& member, double value) {
+  member = static_cast<T>(value);
+}
+
+template <class T>
+void set(std::vector<T>& list, double value) {
+  list.push_back(static_cast<T>(value));
+}
+
+template <class Holder>
+expected<void> read_setting(Holder& holder, const std::string& what, const std::string& name,
+                            double value) {
+  auto result
+    = expected<void>{fail(errc::not_found, fmt::format("{} has no setting '{}'; it has {}", what,
+                                                       name, fmt::join(names_in(holder), ", ")))};
+  Holder::visit_settings(holder, [&](std::string_view known, auto& member, setting_range range) {
+    if (known != name) return;
+    if (!holds(range, value)) {
+      result = fail(errc::invalid_argument, fmt::format("{}: {} is {}: it must be {}", what, name,
+                                                        value, to_string(range)));
+      return;
+    }
+    set(member, value);
+    result = {};
+  });
+  return result;
+}
+
+template <class Holder>
+expected<void> read_settings(Holder& holder, const std::string& what, const setting_list& list) {
+  for (const auto& [name, value] : list)
+    if (auto done = read_setting(holder, what, name, value); !done) return done;
+  return {};
+}
+
+expected<void> read_rule(update_plan& plan, const optimizer_settings& from) {
+  auto rule = choice_of_name<update_rule>("optimizer", from.name);
+  if (!rule) return tl::unexpected<error>(rule.error());
+  plan.rule = *rule;
+  return read_settings(plan, "optimizer " + from.name, from.settings);
+}
+
+expected<void> read_schedule(update_plan& plan, const named_settings& from) {
+  if (from.name.empty()) return {};
+  auto shape = choice_of_name<schedule_shape>("schedule", from.name);
+  if (!shape) return tl::unexpected<error>(shape.error());
+  plan.schedule.shape = *shape;
+  return read_settings(plan.schedule, "schedule " + from.name, from.settings);
+}
+
+expected<void> read_average(update_plan& plan, const named_settings& from) {
+  if (from.name.empty()) return {};
+  plan.average = moving_average{from.name};
+  return read_settings(*plan.average, "average " + from.name, from.settings);
 }
 
 } // namespace
 
-optimizer_settings to_settings(const update_rule& rule, const learning_rate_schedule& schedule) {
-  optimizer_settings result{std::string{name_of(rule)}, {}};
-  auto copy = rule;
-  visit_settings(copy, [&](std::string_view name, auto& member) {
-    result.settings.emplace_back(name, static_cast<double>(member));
-  });
-  if (schedule.linear_decay_updates > 0)
-    result.settings.emplace_back(decay_setting, static_cast<double>(schedule.linear_decay_updates));
+optimizer_settings to_settings(const update_plan& plan) {
+  optimizer_settings result{std::string{name_of(plan.rule)}, written(plan)};
+  result.schedule = {std::string{name_of(plan.schedule.shape)}, written(plan.schedule)};
+  if (plan.average) result.average = {plan.average->name, written(*plan.average)};
   return result;
 }
 
-expected<learning_rate_schedule> to_schedule(const optimizer_settings& optimizer) {
-  constexpr double exact_integers_end = 0x1p53;
-  learning_rate_schedule schedule;
-  for (const auto& [name, value] : optimizer.settings) {
-    if (name != decay_setting) continue;
-    if (!(value >= 0 && value < exact_integers_end))
-      return fail(
-        errc::invalid_argument,
-        fmt::format("{} is {}; give a number of updates, or 0 for a constant rate", name, value));
-    schedule.linear_decay_updates = static_cast<uint64_t>(value);
-  }
-  return schedule;
+expected<update_plan> to_plan(const optimizer_settings& optimizer) {
+  update_plan plan;
+  auto read = read_rule(plan, optimizer)
+                .and_then([&] { return read_schedule(plan, optimizer.schedule); })
+                .and_then([&] { return read_average(plan, optimizer.average); })
+                .and_then([&] { return validate(plan); });
+  if (!read) return tl::unexpected<error>(read.error());
+  return plan;
 }
 
-expected<update_rule> to_rule(const optimizer_settings& optimizer) {
-  for (update_rule rule :
-       {update_rule{rules::sgd{}}, update_rule{rules::momentum{}}, update_rule{rules::adam{}}}) {
-    if (optimizer.name != name_of(rule)) continue;
-    for (const auto& [name, value] : optimizer.settings)
-      if (auto applied = apply_setting(rule, name, value); !applied)
-        return tl::unexpected<error>(applied.error());
-    if (auto valid = validate(rule); !valid) return tl::unexpected<error>(valid.error());
-    return rule;
-  }
-  return fail(errc::not_found,
-              fmt::format("no optimizer '{}'; there are sgd, momentum and adam", optimizer.name));
+expected<std::vector<std::string_view>> setting_names(std::string_view optimizer) {
+  return choice_of_name<update_rule>("optimizer", optimizer).map([](const update_rule& rule) {
+    return names_in(update_plan{.rule = rule});
+  });
 }
 
 } // namespace troupe

@@ -2,11 +2,15 @@
 // Which kernel an update takes.
 #include "actors/update_pass.hpp"
 
+#include "kernels/clip.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/reduce.hpp"
 #include "kernels/sparse_update.hpp"
 #include "kernels/update.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace troupe {
 
@@ -34,81 +38,164 @@ size_t row_width(const tensor& table) {
                                  : table.element_count() / static_cast<size_t>(table.extents()[0]);
 }
 
+bool are_sparse(std::span<const gradient> gradients) {
+  auto is_sparse = [](const gradient& one) { return std::holds_alternative<indexed_slices>(one); };
+  return std::ranges::all_of(gradients, is_sparse);
+}
+
+sparse_sum mean_of(const ordered_rows& rows, const tensor& table, const gradient_mean& mean) {
+  return {.sources = rows.sources,
+          .order = rows.order,
+          .width = row_width(table),
+          .divisor = static_cast<double>(std::max(mean.divisor, 1U)),
+          .scale = mean.scale,
+          .divides_by_count = mean.divisor == 0};
+}
+
 template <class T>
-tensor densify(const gradient& sparse, const tensor& table) {
-  ordered_rows rows{{&sparse, 1}};
+tensor densify(const sparse_sum& rows, const tensor& table) {
   tensor dense{table.type(), table.extents()};
-  cpu::densify<T>({}, {.sources = rows.sources, .order = rows.order, .width = row_width(table)},
-                  dense.mutable_values<T>());
+  cpu::densify<T>({}, rows, dense.mutable_values<T>());
   return dense;
 }
 
+// Gradients of which at least one is dense: the others are made so.
 template <class T>
-void update_dense(variable_state& state, const update_rule& rule,
-                  std::span<const gradient> gradients, double divisor) {
+struct dense_gradients {
   std::vector<tensor> densified; // keeps these alive; the others live in their messages
   std::vector<elements> sources;
-  sources.reserve(gradients.size());
-  for (const auto& gradient : gradients) {
-    if (const auto* as_it_lies = std::get_if<tensor>(&gradient))
-      sources.emplace_back(*as_it_lies);
-    else
-      sources.emplace_back(densified.emplace_back(densify<T>(gradient, state.value)));
+  gradient_sum sum;
+
+  dense_gradients(const gradient_mean& mean, const tensor& table) {
+    auto count = mean.gradients.size();
+    for (const auto& gradient : mean.gradients)
+      sources.emplace_back(as_dense(gradient, table));
+    sum = {.sources = sources,
+           .divisor = mean.divisor == 0 ? static_cast<double>(count) : mean.divisor,
+           .scale = mean.scale};
   }
-  std::vector<replaced<T>> slots;
-  for (auto& slot : state.slots)
-    slots.push_back(in_place(slot.mutable_values<T>()));
-  auto after
-    = state.value.is_unique() ? state.value : tensor{state.value.type(), state.value.extents()};
-  cpu::update<T>({}, rule, {.sources = sources, .divisor = divisor},
-                 {state.value.values<T>(), after.mutable_values<T>()}, slots);
-  state.value = after;
+
+  const tensor& as_dense(const gradient& one, const tensor& table) {
+    if (const auto* as_it_lies = std::get_if<tensor>(&one)) return *as_it_lies;
+    ordered_rows rows{{&one, 1}};
+    sparse_sum alone{.sources = rows.sources, .order = rows.order, .width = row_width(table)};
+    return densified.emplace_back(densify<T>(alone, table));
+  }
+};
+
+// Cuts the mean gradient, dense or sparse, as the plan says.
+template <class T, class Sum>
+void clip(Sum& sum, const gradient_clip& to) {
+  if (to.norm_max > 0)
+    sum.scale *= clip_factor(std::sqrt(cpu::squared_norm<T>({}, sum)), to.norm_max);
+  if (to.value_max > 0) sum.limit = to.value_max;
 }
+
+// One update on its way; T is the variable's type.
+template <class T>
+struct update_in_work {
+  variable_state& state;
+  const update_plan& plan;
+  update_rule rule; // as it is at this update
+
+  update_in_work(variable_state& of, const update_plan& planned)
+    : state(of), plan(planned),
+      rule(at_update(planned.schedule.at(planned.rule, of.version), of.version - of.slots_since)) {}
+
+  averaged<T> average() {
+    if (!state.average) return {};
+    auto& shadow = state.average->values;
+    if (!shadow.is_unique()) shadow = shadow.clone();
+    return {shadow.mutable_values<T>(), 1 - plan.average->decay_at(state.version)};
+  }
+
+  void apply_dense(const gradient_sum& sum) {
+    std::vector<replaced<T>> slots;
+    for (auto& slot : state.slots)
+      slots.push_back(in_place(slot.values.mutable_values<T>()));
+    auto after
+      = state.value.is_unique() ? state.value : tensor{state.value.type(), state.value.extents()};
+    cpu::update<T>({}, rule, sum, {state.value.values<T>(), after.mutable_values<T>()}, slots,
+                   average());
+    state.value = after;
+  }
+
+  void apply_rows(const sparse_sum& sum) {
+    std::vector<std::span<T>> slots;
+    for (auto& slot : state.slots)
+      slots.push_back(slot.values.mutable_values<T>());
+    if (!state.value.is_unique()) state.value = state.value.clone();
+    cpu::sparse_update<T>({}, rule, sum, state.value.mutable_values<T>(), slots);
+    // The shadow of a row that rests still comes nearer to it.
+    if (auto [shadow, weight] = average(); !shadow.empty())
+      cpu::lerp<T>({}, shadow, state.value.values<T>(), static_cast<T>(weight), shadow);
+  }
+
+  void apply(const gradient_mean& mean) {
+    if (!are_sparse(mean.gradients)) {
+      dense_gradients<T> gradients{mean, state.value};
+      clip<T>(gradients.sum, plan.clip);
+      return apply_dense(gradients.sum);
+    }
+    ordered_rows rows{mean.gradients};
+    auto sum = mean_of(rows, state.value, mean);
+    clip<T>(sum, plan.clip);
+    if (!plan.sparse_exact && !is_layer_wise(rule)) return apply_rows(sum);
+    auto dense = densify<T>(sum, state.value);
+    const elements sources[] = {elements{dense}};
+    apply_dense({.sources = sources});
+  }
+};
 
 template <class T>
-void update_rows(variable_state& state, const update_rule& rule,
-                 std::span<const gradient> gradients, uint32_t divisor) {
-  ordered_rows rows{gradients};
-  std::vector<std::span<T>> slots;
-  for (auto& slot : state.slots)
-    slots.push_back(slot.mutable_values<T>());
-  if (!state.value.is_unique()) state.value = state.value.clone();
-  cpu::sparse_update<T>({}, rule,
-                        {.sources = rows.sources,
-                         .order = rows.order,
-                         .width = row_width(state.value),
-                         .divisor = static_cast<double>(std::max(divisor, 1U)),
-                         .divides_by_count = divisor == 0},
-                        state.value.mutable_values<T>(), slots);
+double squared_norm_of(const tensor& value, const gradient_mean& mean) {
+  if (!are_sparse(mean.gradients))
+    return cpu::squared_norm<T>({}, dense_gradients<T>{mean, value}.sum);
+  ordered_rows rows{mean.gradients};
+  return cpu::squared_norm<T>({}, mean_of(rows, value, mean));
 }
 
-template <class T>
-void update_as(variable_state& state, const update_rule& rule, std::span<const gradient> gradients,
-               uint32_t divisor) {
-  auto is_sparse = [](const gradient& one) { return std::holds_alternative<indexed_slices>(one); };
-  if (std::ranges::all_of(gradients, is_sparse))
-    return update_rows<T>(state, rule, gradients, divisor);
-  update_dense<T>(state, rule, gradients,
-                  divisor == 0 ? static_cast<double>(gradients.size()) : divisor);
-}
-
-// Adam's step size depends on the number of the update.
-update_rule numbered(update_rule rule, uint64_t update_number) {
-  if (auto* settings = std::get_if<rules::adam>(&rule)) settings->step = update_number;
-  return rule;
+tensor filled(const tensor& like, double value) {
+  tensor result{like.type(), like.extents()};
+  if (like.type() == dtype::f32)
+    cpu::fill<float>({}, result.mutable_values<float>(), static_cast<float>(value));
+  else
+    cpu::fill<double>({}, result.mutable_values<double>(), value);
+  return result;
 }
 
 } // namespace
 
-void update_variable(variable_state& state, const update_rule& rule,
-                     std::span<const gradient> gradients, uint32_t divisor) {
-  TROUPE_ASSERT(!gradients.empty());
-  auto of_this_update = numbered(rule, ++state.version);
+void prepare(variable_state& state, const update_plan& plan) {
+  if (state.optimizer != name_of(plan.rule)) {
+    auto names = slot_names(plan.rule);
+    state.optimizer = name_of(plan.rule);
+    state.slots.clear();
+    for (size_t slot = 0; slot < names.size(); ++slot)
+      state.slots.push_back(
+        {std::string{names[slot]}, filled(state.value, initial_slot_value(plan.rule, slot))});
+    state.slots_since = state.version;
+  }
+  if (!plan.average)
+    state.average.reset();
+  else if (!state.average || state.average->name != plan.average->name)
+    state.average = variable_slot{plan.average->name, state.value.clone()};
+}
+
+void update_variable(variable_state& state, const update_plan& plan, const gradient_mean& mean) {
+  TROUPE_ASSERT(!mean.gradients.empty());
+  ++state.version;
   if (state.value.element_count() == 0) return; // to kernels, a row has a width
   if (state.value.type() == dtype::f32)
-    update_as<float>(state, of_this_update, gradients, divisor);
+    update_in_work<float>{state, plan}.apply(mean);
   else
-    update_as<double>(state, of_this_update, gradients, divisor);
+    update_in_work<double>{state, plan}.apply(mean);
+}
+
+double squared_norm(const variable_state& state, const gradient_mean& mean) {
+  if (state.value.element_count() == 0) return 0;
+  return state.value.type() == dtype::f32 ? squared_norm_of<float>(state.value, mean)
+                                          : squared_norm_of<double>(state.value, mean);
 }
 
 } // namespace troupe

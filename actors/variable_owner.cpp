@@ -40,26 +40,25 @@ msg<wire::VariableSnapshot> variable_owner_state::read() {
   return snapshot;
 }
 
+expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const std::string& name) {
+  if (!variable.average || variable.average->name != name)
+    return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
+                                             config.variable.name));
+  return make_variable_snapshot(variable.version, to_payload(variable.average->values));
+}
+
 expected<msg<wire::OptimizerInUse>>
 variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
-  auto settings = read_optimizer(optimizer.reader());
-  auto chosen_schedule = to_schedule(settings);
-  if (!chosen_schedule) return tl::unexpected<error>(chosen_schedule.error());
-  auto chosen = to_rule(settings);
+  auto chosen = to_plan(read_optimizer(optimizer.reader()));
   if (!chosen) return tl::unexpected<error>(chosen.error());
-  if (!rule || chosen->index() != rule->index()) {
-    variable.slots.clear();
-    for (size_t i = 0; i < slot_count(*chosen); ++i)
-      variable.slots.push_back(zeros(config.variable.extents, config.variable.type));
-  }
-  rule = *chosen;
-  schedule = *chosen_schedule;
+  prepare(variable, *chosen);
+  plan = std::move(*chosen);
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
 expected<msg<wire::UpdateApplied>>
 variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
-  if (!rule)
+  if (!plan)
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
                             config.variable.name));
@@ -67,8 +66,7 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   if (!gradients) return tl::unexpected<error>(gradients.error());
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   auto began = config.world->now();
-  update_variable(variable, schedule.at(*rule, variable.version + 1), *gradients,
-                  update.reader().getDivisor());
+  update_variable(variable, *plan, {*gradients, update.reader().getDivisor()});
   auto ended = config.world->now();
   return make_update_applied(variable.version, update.reader().getStep(), ended, ended - began);
 }
@@ -79,6 +77,9 @@ variable_owner_actor::behavior_type variable_owner(self_pointer self,
   self->state.config = std::move(config);
   return {
     [self](const msg<wire::ReadVariable>&) { return self->state.read(); },
+    [self](const msg<wire::ReadAverage>& average) {
+      return to_result(self->state.read_average(average.reader().getName()));
+    },
     [self](const msg<wire::UseOptimizer>& optimizer) {
       return to_result(self->state.use(optimizer));
     },

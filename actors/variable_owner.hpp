@@ -6,12 +6,12 @@
 #include "actors/interfaces.hpp"
 #include "actors/update_pass.hpp"
 #include "actors/world.hpp"
-#include "kernels/learning_rate.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <optional>
+#include <string>
 
 namespace troupe {
 
@@ -30,15 +30,18 @@ struct variable_owner_state {
 
   variable_owner_config config;
   variable_state variable;
-  std::optional<update_rule> rule;
-  learning_rate_schedule schedule;
+  std::optional<update_plan> plan;
   msg<wire::VariableSnapshot> snapshot; ///< Of the current version; empty until somebody asks.
 
   /// The variable as it is now.
   [[nodiscard]] msg<wire::VariableSnapshot> read();
 
-  /// Chooses what an update does; slots begin at 0, unless the optimizer is the same as before.
-  /// Errors: as `to_rule`.
+  /// The moving average of that name as it is now.
+  /// Errors: not_found, if the owner keeps none or another.
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read_average(const std::string& name);
+
+  /// Chooses what an update does; slots and average as `prepare` has it.
+  /// Errors: as `to_plan`.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
   /// One update, as `update_variable` does it.

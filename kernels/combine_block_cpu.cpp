@@ -4,6 +4,7 @@
 #include "kernels/parallel.hpp"
 
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace troupe::cpu {
@@ -93,6 +94,16 @@ size_t size_of_group(std::span<const elements> sources, size_t first) {
   return size;
 }
 
+/// A pass of its own, because hardly anybody limits gradients.
+template <class T>
+void limit_block(T* out, size_t count, T limit) {
+  vectorised([=] {
+    TROUPE_INDEPENDENT
+    for (size_t i = 0; i < count; ++i)
+      out[i] = limited(out[i], limit);
+  });
+}
+
 } // namespace
 
 template <class T>
@@ -112,6 +123,7 @@ void combine_block(const gradient_sum& gradient, size_t begin, size_t count, T* 
     });
     first += size;
   }
+  if (std::isfinite(gradient.limit)) limit_block(out, count, static_cast<T>(gradient.limit));
 }
 
 template void combine_block(const gradient_sum&, size_t, size_t, float*);

@@ -37,7 +37,8 @@ template <class T>
       sum = i == 0 ? value : sum + value;
     });
   }
-  return sum / divisor_of<T>(gradient, rows) * static_cast<T>(gradient.scale);
+  return limited(sum / divisor_of<T>(gradient, rows) * static_cast<T>(gradient.scale),
+                 static_cast<T>(gradient.limit));
 }
 
 } // namespace reference

@@ -21,9 +21,9 @@ void continue_row(const From* from, size_t count, T* out) {
 }
 
 template <class T>
-void finish_row(T divisor, T scale, size_t count, T* out) {
+void finish_row(T divisor, T scale, T limit, size_t count, T* out) {
   for (size_t i = 0; i < count; ++i)
-    out[i] = out[i] / divisor * scale;
+    out[i] = limited(out[i] / divisor * scale, limit);
 }
 
 template <class T>
@@ -46,7 +46,8 @@ void combine_row(const sparse_sum& gradient, size_t position, size_t column, siz
     const auto& values = gradient.sources[rows[i].source].values;
     add_row(values, rows[i].row * gradient.width + column, count, i == 0, out);
   }
-  finish_row(divisor_of<T>(gradient, rows), static_cast<T>(gradient.scale), count, out);
+  finish_row(divisor_of<T>(gradient, rows), static_cast<T>(gradient.scale),
+             static_cast<T>(gradient.limit), count, out);
 }
 
 template void combine_row(const sparse_sum&, size_t, size_t, size_t, float*);

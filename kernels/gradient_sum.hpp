@@ -6,18 +6,27 @@
 #include "messages/assert.hpp"
 
 #include <cstddef>
+#include <limits>
 #include <span>
 
 namespace troupe {
 
 /// The gradients of one variable, and how they become one: added up in the order of `sources`, each
-/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T.
+/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T,
+/// and at last cut to [-limit, limit].
 /// Shape: sources  k x [n], k >= 1; f32, f16 or bf16, and f64 if T is f64
 struct gradient_sum {
   std::span<const elements> sources;
   double divisor = 1; ///< The number of gradients, for their mean.
   double scale = 1;   ///< What a clip or a loss scale multiplies every gradient with.
+  double limit = std::numeric_limits<double>::infinity(); ///< A clip by value; not negative.
 };
+
+/// The nearest number to `value` in [-limit, limit]; NaN stays NaN.
+template <class T>
+[[nodiscard]] constexpr T limited(T value, T limit) {
+  return value > limit ? limit : value < -limit ? -limit : value;
+}
 
 /// True if every number of type `from` is also one of type `to`, both floating.
 [[nodiscard]] constexpr bool widens_to(dtype from, dtype to) {
@@ -49,7 +58,8 @@ template <class T>
   T sum = element(gradient.sources[0]);
   for (const auto& source : gradient.sources.subspan(1))
     sum += element(source);
-  return sum / static_cast<T>(gradient.divisor) * static_cast<T>(gradient.scale);
+  return limited(sum / static_cast<T>(gradient.divisor) * static_cast<T>(gradient.scale),
+                 static_cast<T>(gradient.limit));
 }
 
 } // namespace reference

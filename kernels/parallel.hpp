@@ -4,6 +4,7 @@
 
 #include "kernels/context.hpp"
 
+#include <array>
 #include <cstddef>
 
 /// Before a loop over arrays that are the same or disjoint: no iteration needs another's result.
@@ -17,6 +18,13 @@
 
 namespace troupe::cpu {
 
+/// Two sums that are worked out together.
+using sum_pair = std::array<double, 2>;
+
+/// Elements whose sum one task works out; the chunks of a sum are added up in halves: the first
+/// half of them, plus the second, each likewise.
+inline constexpr size_t sum_chunk_elements = 16384;
+
 namespace detail {
 
 void run_chunks(const context& on, size_t count, const void* body,
@@ -24,6 +32,9 @@ void run_chunks(const context& on, size_t count, const void* body,
 
 double sum_of_chunks(size_t count, const void* body,
                      double (*call)(const void* body, size_t begin, size_t end));
+
+sum_pair sums_of_chunks(size_t count, const void* body,
+                        sum_pair (*call)(const void* body, size_t begin, size_t end));
 
 } // namespace detail
 
@@ -43,6 +54,14 @@ void parallel_chunks(const context& on, size_t count, const Body& body) {
 template <class Body>
 [[nodiscard]] double parallel_sum(size_t count, const Body& body) {
   return detail::sum_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+/// Likewise for two sums in one pass.
+template <class Body>
+[[nodiscard]] sum_pair parallel_sums(size_t count, const Body& body) {
+  return detail::sums_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
     return (*static_cast<const Body*>(what))(begin, end);
   });
 }

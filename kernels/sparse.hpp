@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 namespace troupe {
@@ -51,13 +52,15 @@ struct row_order {
 };
 
 /// Sparse gradients, and how they become one: the rows of each index added up in order, each
-/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T.
+/// widened to the variable's type T first, then sum / divisor * scale, each operation rounded to T,
+/// and at last cut to [-limit, limit].
 struct sparse_sum {
   std::span<const row_source> sources;
   row_order order;
   size_t width = 1; ///< Elements of a row.
   double divisor = 1;
   double scale = 1;
+  double limit = std::numeric_limits<double>::infinity(); ///< A clip by value; not negative.
   /// Divides each row by the number of sources that hold its index, in place of `divisor`: the mean
   /// of TensorFlow's sparse accumulators.
   bool divides_by_count = false;
@@ -102,6 +105,10 @@ void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table)
 template <class T>
 void densify(const context&, const sparse_sum& gradient, std::span<T> table);
 
+/// The sum of the squares of all combined rows, in double.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const sparse_sum& gradient);
+
 } // namespace reference
 
 namespace cpu {
@@ -117,6 +124,10 @@ void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table)
 /// As the reference, bit for bit.
 template <class T>
 void densify(const context&, const sparse_sum& gradient, std::span<T> table);
+
+/// As the reference but for the order of additions, which depends on the sizes alone.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const sparse_sum& gradient);
 
 } // namespace cpu
 

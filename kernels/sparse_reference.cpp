@@ -46,10 +46,22 @@ void densify(const context&, const sparse_sum& gradient, std::span<T> table) {
   });
 }
 
+template <class T>
+double squared_norm(const context&, const sparse_sum& gradient) {
+  check<T>(gradient);
+  double total = 0;
+  for_elements(gradient, [&](size_t position, size_t column) {
+    auto value = static_cast<double>(combined<T>(gradient, position, column));
+    total += value * value;
+  });
+  return total;
+}
+
 #define TROUPE_INSTANTIATE(T)                                                                      \
   template void combine(const context&, const sparse_sum&, std::span<T>);                          \
   template void scatter_add(const context&, const sparse_sum&, std::span<T>);                      \
-  template void densify(const context&, const sparse_sum&, std::span<T>);
+  template void densify(const context&, const sparse_sum&, std::span<T>);                          \
+  template double squared_norm<T>(const context&, const sparse_sum&);
 
 TROUPE_INSTANTIATE(float)
 TROUPE_INSTANTIATE(double)

@@ -9,18 +9,19 @@ namespace troupe::cpu {
 
 namespace {
 
-template <class T, class Apply, size_t... Slot>
-void update_with(const context& on, const Apply& apply, const sparse_sum& gradient,
-                 std::span<T> variable, std::span<const std::span<T>> slots,
-                 std::index_sequence<Slot...> slot_numbers) {
+template <class Rule, class T>
+void update_with(const context& on, const Rule& settings, const sparse_sum& gradient,
+                 std::span<T> variable, std::span<const std::span<T>> slots) {
+  const typename Rule::template for_elements<T> apply{settings};
   for_row_blocks(on, gradient, [&](size_t position, size_t column, size_t count) {
     T combined[block_elements];
     combine_row(gradient, position, column, count, combined);
     size_t at = place(gradient, position, column);
     T* values = variable.data() + at;
-    const block<T, sizeof...(Slot)> row{
-      count, combined, values, values, {slots[Slot].data() + at...}, {slots[Slot].data() + at...}};
-    vectorised([=] { apply_to(row, apply, slot_numbers); });
+    block<T> row{count, combined, values, values};
+    for (size_t slot = 0; slot < slots.size(); ++slot)
+      row.slots_before[slot] = row.slots_after[slot] = slots[slot].data() + at;
+    apply_to<Rule>(row, apply);
   });
 }
 
@@ -30,11 +31,8 @@ template <class T>
 void sparse_update(const context& on, const update_rule& rule, const sparse_sum& gradient,
                    std::span<T> variable, std::span<const std::span<T>> slots) {
   check(rule, gradient, variable, slots);
-  auto visitor = [&]<class Rule>(const Rule& settings) {
-    const typename Rule::template for_elements<T> apply{settings};
-    update_with(on, apply, gradient, variable, slots, std::make_index_sequence<Rule::slot_count>{});
-  };
-  std::visit(visitor, rule);
+  std::visit([&](const auto& settings) { update_with(on, settings, gradient, variable, slots); },
+             rule);
 }
 
 template void sparse_update(const context&, const update_rule&, const sparse_sum&, std::span<float>,

@@ -4,6 +4,8 @@
 
 #include "kernels/combine_row.hpp"
 
+#include <array>
+
 namespace troupe::reference {
 
 namespace {
@@ -15,7 +17,7 @@ void update_with(const Rule& rule, const sparse_sum& gradient, std::span<T> vari
   for (size_t position = 0; position < gradient.order.distinct(); ++position)
     for (size_t column = 0; column < gradient.width; ++column) {
       size_t i = place(gradient, position, column);
-      std::array<T, Rule::slot_count> state{};
+      std::array<T, Rule::slot_names.size()> state{};
       for (size_t slot = 0; slot < state.size(); ++slot)
         state[slot] = slots[slot][i];
       variable[i] = apply(variable[i], combined<T>(gradient, position, column), state);

@@ -2,12 +2,14 @@
 // The fused update in blocks, on vectors and all cores.
 #include "kernels/update.hpp"
 
+#include "kernels/elementwise.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/rule_block.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
-#include <utility>
 #if defined(__SSE2__)
 #  include <emmintrin.h>
 #endif
@@ -51,33 +53,71 @@ struct pass {
   const gradient_sum& gradient;
   const replaced<T>& variable;
   std::span<const replaced<T>> slots;
+  const averaged<T>& average;
   bool streams; ///< Whether the variable's new version goes past the caches.
 
-  template <size_t... Slot>
-  [[nodiscard]] block<T, sizeof...(Slot)> block_at(size_t begin, size_t count, T* combined,
-                                                   std::index_sequence<Slot...>) const {
-    return {count,
-            combined,
-            variable.before.data() + begin,
-            streams ? combined : variable.after.data() + begin,
-            {slots[Slot].before.data() + begin...},
-            {slots[Slot].after.data() + begin...}};
+  /// Combines the gradients of `count` elements from `begin` on, and says where all else lies.
+  [[nodiscard]] block<T> combine(size_t begin, size_t count, T* combined) const {
+    combine_block(gradient, begin, count, combined);
+    block<T> result{count, combined, variable.before.data() + begin,
+                    streams ? combined : variable.after.data() + begin};
+    for (size_t slot = 0; slot < slots.size(); ++slot) {
+      result.slots_before[slot] = slots[slot].before.data() + begin;
+      result.slots_after[slot] = slots[slot].after.data() + begin;
+    }
+    return result;
+  }
+
+  /// Brings the average of elements from `begin` on up to date.
+  void follow(std::span<const T> values, size_t begin) const {
+    if (average.shadow.empty()) return;
+    auto shadow = average.shadow.subspan(begin, values.size());
+    lerp<T>({}, shadow, values, static_cast<T>(average.weight), shadow);
   }
 };
 
 template <class Rule, class T>
 void update_chunk(const typename Rule::template for_elements<T>& apply, const pass<T>& over,
                   size_t begin, size_t end) {
-  constexpr std::make_index_sequence<Rule::slot_count> slots;
   alignas(cache_line_bytes) T combined[block_elements];
   for (size_t at = begin; at < end; at += block_elements) {
     size_t count = std::min(block_elements, end - at);
-    combine_block(over.gradient, at, count, combined);
-    auto block = over.block_at(at, count, combined, slots);
-    vectorised([=] { apply_to(block, apply, slots); });
+    auto block = over.combine(at, count, combined);
+    apply_to<Rule>(block, apply);
+    over.follow({block.after, count}, at);
     if (over.streams) stream(combined, count, over.variable.after.data() + at);
   }
   if (over.streams) finish_streaming();
+}
+
+double sum_of(std::array<double, 16> lanes) {
+  for (size_t width = lanes.size() / 2; width > 0; width /= 2)
+    for (size_t lane = 0; lane < width; ++lane)
+      lanes[lane] += lanes[lane + width];
+  return lanes[0];
+}
+
+template <class Rule, class T>
+rules::layer_norms norms_of(const Rule& settings, const pass<T>& over) {
+  const typename Rule::template for_elements<T> rule{settings};
+  auto squares = parallel_sums(over.variable.after.size(), [&](size_t begin, size_t end) {
+    squared_lanes sums;
+    alignas(cache_line_bytes) T combined[block_elements];
+    for (size_t at = begin; at < end; at += block_elements)
+      add_squares<Rule>(over.combine(at, std::min(block_elements, end - at), combined), rule, sums);
+    return sum_pair{sum_of(sums.variable), sum_of(sums.direction)};
+  });
+  return {std::sqrt(squares[0]), std::sqrt(squares[1])};
+}
+
+/// The rule for elements of type T, with whatever it has to know of the whole variable.
+template <class Rule, class T>
+auto prepared(const Rule& settings, const pass<T>& over) {
+  using prepared_rule = typename Rule::template for_elements<T>;
+  if constexpr (is_layer_wise_rule<Rule>)
+    return prepared_rule{settings, norms_of(settings, over)};
+  else
+    return prepared_rule{settings};
 }
 
 template <class T>
@@ -91,11 +131,12 @@ bool is_streamed(const replaced<T>& variable) {
 
 template <class T>
 void update(const context& on, const update_rule& rule, const gradient_sum& gradient,
-            const replaced<T>& variable, std::span<const replaced<T>> slots) {
-  check(rule, gradient, variable, slots);
-  const pass<T> over{gradient, variable, slots, is_streamed(variable)};
+            const replaced<T>& variable, std::span<const replaced<T>> slots,
+            const averaged<T>& average) {
+  check(rule, gradient, variable, slots, average);
+  const pass<T> over{gradient, variable, slots, average, is_streamed(variable)};
   auto update_with = [&]<class Rule>(const Rule& settings) {
-    const typename Rule::template for_elements<T> apply{settings};
+    const auto apply = prepared(settings, over);
     parallel_chunks(on, variable.after.size(),
                     [&](size_t begin, size_t end) { update_chunk<Rule>(apply, over, begin, end); });
   };
@@ -103,8 +144,10 @@ void update(const context& on, const update_rule& rule, const gradient_sum& grad
 }
 
 template void update(const context&, const update_rule&, const gradient_sum&,
-                     const replaced<float>&, std::span<const replaced<float>>);
+                     const replaced<float>&, std::span<const replaced<float>>,
+                     const averaged<float>&);
 template void update(const context&, const update_rule&, const gradient_sum&,
-                     const replaced<double>&, std::span<const replaced<double>>);
+                     const replaced<double>&, std::span<const replaced<double>>,
+                     const averaged<double>&);
 
 } // namespace troupe::cpu

@@ -125,6 +125,10 @@ template <>
 inline constexpr body_place<wire::ReplicaProgress> body_of<wire::ReplicaProgress>{
   wire::Envelope::REPLICA_PROGRESS, &envelope_builder::initReplicaProgress};
 
+template <>
+inline constexpr body_place<wire::ReadAverage> body_of<wire::ReadAverage>{
+  wire::Envelope::READ_AVERAGE, &envelope_builder::initReadAverage};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

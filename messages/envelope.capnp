@@ -72,5 +72,6 @@ struct Envelope {
     restoreState @32 :Training.RestoreState;
     readProgress @33 :Training.ReadProgress;
     replicaProgress @34 :Training.ReplicaProgress;
+    readAverage @35 :Training.ReadAverage;
   }
 }

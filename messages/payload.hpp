@@ -44,11 +44,23 @@ struct origin {
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN = not reported.
 };
 
-/// An optimizer by name, and the numbers it is set to; the fields are those of
-/// `wire::UseOptimizer`.
-struct optimizer_settings {
-  std::string name;
+/// Something that is chosen by name, and the numbers it is set to; a name may occur several times,
+/// for a list. The fields are those of `wire::Choice`.
+struct named_settings {
+  std::string name; ///< Empty: nothing is chosen.
   std::vector<std::pair<std::string, double>> settings;
+
+  bool operator==(const named_settings&) const = default;
+};
+
+/// What an owner does with gradients; the fields are those of `wire::UseOptimizer`.
+struct optimizer_settings {
+  std::string name; ///< Of the optimizer.
+  std::vector<std::pair<std::string, double>> settings;
+  named_settings schedule;
+  named_settings average;
+
+  bool operator==(const optimizer_settings&) const = default;
 };
 
 /// One gradient as an accumulator saw it; the fields are those of `wire::Arrival`.

@@ -19,6 +19,7 @@
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
 #   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
+#   anybody      -> owner        ReadAverage       answered by VariableSnapshot, at once
 #   replica      -> accumulator  AwaitAggregate    answered by Aggregate, when the step is closed
 #   anybody      -> accumulator  TakeAggregate     answered by Aggregate, when there is enough
 #   anybody      -> accumulator  CancelTakes       not answered
@@ -107,8 +108,15 @@ struct ReadVariable {
   # Asks a variable's owner for its value.
 }
 
+struct ReadAverage {
+  # Asks a variable's owner for the moving average that it keeps.  `notFound` if it keeps none of that name.
+
+  name @0 :Text;
+  # As in `UseOptimizer.average`; at most 4096 bytes.
+}
+
 struct VariableSnapshot {
-  # The value of a variable at one moment.  It shares the owner's memory, which the owner does not write
+  # The value of a variable, or of its average, at one moment.  It shares the owner's memory, which the owner does not write
   # to while a snapshot of it is alive.
 
   version @0 :UInt64;
@@ -247,23 +255,41 @@ struct UpdateApplied {
 }
 
 struct Setting {
-  # One number that an optimizer is set to.
+  # One number that something is set to.
 
   name @0 :Text;
-  # As in `troupe/kernels/update_rules.hpp`: "learning_rate", "beta1"; at most 4096 bytes.
+  # As `visit_settings` in `troupe/kernels/rules/` spells it: "learning_rate", "beta1"; at most 4096 bytes.
 
   value @1 :Float64;
+  # A flag is 0 or 1.
+}
+
+struct Choice {
+  # Something that is chosen by its name.
+
+  name @0 :Text;
+  # At most 4096 bytes; empty, the default = nothing is chosen.
+
+  settings @1 :List(Setting);
+  # Those that are not at their defaults, at least.  A name that occurs several times is a list, in order.
 }
 
 struct UseOptimizer {
-  # Tells an owner what an update does.  Slots that the optimizer needs begin at 0, unless the variable
-  # has slots of the same optimizer already: those go on, with the new settings.
+  # Tells an owner what an update does.  Slots that the optimizer needs begin at their initial values,
+  # unless the variable has slots of the same optimizer already: those go on, with the new settings.  So
+  # does an average of the same name.
 
   name @0 :Text;
-  # "sgd", "momentum" or "adam"; at most 4096 bytes.
+  # Of the optimizer, as in `troupe/kernels/update_rules.hpp`: "sgd", "adamw"; at most 4096 bytes.
 
   settings @1 :List(Setting);
-  # Those that are not at their defaults, at least.
+  # The optimizer's own, and those that every update has: "clip_value", "clip_norm", "sparse_exact".
+
+  schedule @2 :Choice;
+  # How the learning rate changes: "polynomial"; nothing = it stays as it is set.
+
+  average @3 :Choice;
+  # The moving average that is kept beside the variable: its name ends the shadow's; nothing = none.
 }
 
 struct OptimizerInUse {

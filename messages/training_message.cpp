@@ -40,6 +40,25 @@ void write_arrivals(capnp::List<wire::Arrival>::Builder target, std::span<const 
   }
 }
 
+/// Name and settings of a `Choice`, or of an optimizer, which has them too.
+template <class Target>
+void write_choice(Target target, const std::string& name,
+                  const std::vector<std::pair<std::string, double>>& settings) {
+  target.setName(name);
+  auto list = target.initSettings(static_cast<capnp::uint>(settings.size()));
+  for (capnp::uint i = 0; i < list.size(); ++i) {
+    list[i].setName(settings[i].first);
+    list[i].setValue(settings[i].second);
+  }
+}
+
+std::vector<std::pair<std::string, double>> read_settings(capnp::List<wire::Setting>::Reader from) {
+  std::vector<std::pair<std::string, double>> settings;
+  for (auto setting : from)
+    settings.emplace_back(setting.getName(), setting.getValue());
+  return settings;
+}
+
 /// A push, and what it is ordered by.
 struct sortable_push {
   uint32_t replica;
@@ -155,12 +174,17 @@ msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step, na
 
 msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {
   message_builder<wire::UseOptimizer> message;
-  message.body.setName(optimizer.name);
-  auto settings = message.body.initSettings(static_cast<capnp::uint>(optimizer.settings.size()));
-  for (capnp::uint i = 0; i < settings.size(); ++i) {
-    settings[i].setName(optimizer.settings[i].first);
-    settings[i].setValue(optimizer.settings[i].second);
-  }
+  write_choice(message.body, optimizer.name, optimizer.settings);
+  const auto& [schedule, schedule_settings] = optimizer.schedule;
+  if (!schedule.empty()) write_choice(message.body.initSchedule(), schedule, schedule_settings);
+  const auto& [average, average_settings] = optimizer.average;
+  if (!average.empty()) write_choice(message.body.initAverage(), average, average_settings);
+  return std::move(message).finish();
+}
+
+msg<wire::ReadAverage> make_read_average(const std::string& name) {
+  message_builder<wire::ReadAverage> message;
+  message.body.setName(name);
   return std::move(message).finish();
 }
 
@@ -253,10 +277,10 @@ msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,
 }
 
 optimizer_settings read_optimizer(wire::UseOptimizer::Reader from) {
-  optimizer_settings optimizer{from.getName(), {}};
-  for (auto setting : from.getSettings())
-    optimizer.settings.emplace_back(setting.getName(), setting.getValue());
-  return optimizer;
+  return {from.getName(),
+          read_settings(from.getSettings()),
+          {from.getSchedule().getName(), read_settings(from.getSchedule().getSettings())},
+          {from.getAverage().getName(), read_settings(from.getAverage().getSettings())}};
 }
 
 origin read_origin(wire::Origin::Reader from) {

@@ -62,6 +62,9 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 /// A trainer tells an owner what an update does.
 [[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);
 
+/// Somebody asks an owner for the moving average of that name.
+[[nodiscard]] msg<wire::ReadAverage> make_read_average(const std::string& name);
+
 /// An owner is ready for updates.
 [[nodiscard]] msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version,
                                                               uint32_t slot_count);

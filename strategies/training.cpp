@@ -39,7 +39,8 @@ uint64_t prepare_owners(strategy& strategy, const sync_replicas_optimizer& optim
   for (const auto& variable : strategy.variables()) {
     auto ready = value_or_throw(ask<msg<wire::OptimizerInUse>>(
       strategy.world(), variable.owner(),
-      make_use_optimizer(to_settings(optimizer.rule(), optimizer.schedule()))));
+      make_use_optimizer(
+        to_settings({.rule = optimizer.rule(), .schedule = optimizer.schedule()}))));
     first_step = std::max(first_step, ready.reader().getVersion());
   }
   return first_step;

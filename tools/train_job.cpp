@@ -29,7 +29,7 @@ update_rule rule_of(const train_options& options) {
 }
 
 learning_rate_schedule schedule_of(const train_options& options, uint64_t steps) {
-  return {.linear_decay_updates = options.learning_rate_decay == decay_kind::linear ? steps : 0};
+  return linear_decay(options.learning_rate_decay == decay_kind::linear ? steps : 0);
 }
 
 sync_options sync_of(const train_options& options) {

@@ -20,6 +20,7 @@ variable_owner_actor::behavior_type straw_owner(variable_owner_actor::pointer,
                                                 std::shared_ptr<updates> seen) {
   return {
     [](const msg<wire::ReadVariable>&) { return msg<wire::VariableSnapshot>{}; },
+    [](const msg<wire::ReadAverage>&) { return msg<wire::VariableSnapshot>{}; },
     [](const msg<wire::UseOptimizer>&) { return msg<wire::OptimizerInUse>{}; },
     [seen](const msg<wire::ApplyUpdate>& update) {
       seen->push_back(update);

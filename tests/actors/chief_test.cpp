@@ -59,7 +59,7 @@ struct job : deterministic_world {
     auto owner
       = owners.emplace_back(spawn(variable_owner, variable_owner_config{form, zeros({1}), &world}));
     if (has_optimizer)
-      stranger.tell(owner, make_use_optimizer(to_settings(rules::sgd{.learning_rate = 1})));
+      stranger.tell(owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
     accumulators.push_back(spawn(accumulator, accumulator_config{form, owner, first_step, &world}));
   }
 

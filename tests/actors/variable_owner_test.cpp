@@ -47,7 +47,17 @@ struct ownership : deterministic_world {
 
   msg<wire::OptimizerInUse> use(const update_rule& rule,
                                 const learning_rate_schedule& schedule = {}) {
-    return ask<wire::OptimizerInUse>(make_use_optimizer(to_settings(rule, schedule))).value();
+    return use(update_plan{.rule = rule, .schedule = schedule});
+  }
+
+  msg<wire::OptimizerInUse> use(const update_plan& plan) {
+    return ask<wire::OptimizerInUse>(make_use_optimizer(to_settings(plan))).value();
+  }
+
+  /// The moving average of that name; the tensor holds the owner's memory.
+  tensor average(const std::string& name) {
+    auto current = ask<wire::VariableSnapshot>(make_read_average(name)).value();
+    return to_tensor(read_tensor(current.reader().getValue(), current.owner()));
   }
 
   answer<msg<wire::UpdateApplied>> apply(const std::vector<gradient>& gradients,
@@ -87,13 +97,13 @@ tensor random_tensor(size_t count, uint32_t index) {
 template <class T, class Rule>
 void plain_update(Rule rule, uint64_t update_number, const std::vector<gradient>& gradients,
                   std::vector<T>& value, std::vector<std::vector<T>>& slots) {
-  if constexpr (std::is_same_v<Rule, rules::adam>) rule.step = update_number;
+  rule = std::get<Rule>(at_update(rule, update_number));
   const typename Rule::template for_elements<T> apply{rule};
   for (size_t i = 0; i < value.size(); ++i) {
     T sum = std::get<tensor>(gradients[0]).values<T>()[i];
     for (size_t k = 1; k < gradients.size(); ++k)
       sum += std::get<tensor>(gradients[k]).values<T>()[i];
-    std::array<T, Rule::slot_count> state{};
+    std::array<T, Rule::slot_names.size()> state{};
     for (size_t slot = 0; slot < state.size(); ++slot)
       state[slot] = slots[slot][i];
     value[i] = apply(value[i], sum / static_cast<T>(gradients.size()), state);
@@ -212,7 +222,7 @@ TEST_SUITE("actors/variable_owner") {
       ownership held{initial};
       held.use(rule);
       auto value = values_of<T>(initial);
-      std::vector<std::vector<T>> slots(rule.slot_count, std::vector<T>(count));
+      std::vector<std::vector<T>> slots(rule.slot_names.size(), std::vector<T>(count));
       for (uint32_t update = 1; update <= 3; ++update) {
         std::vector<gradient> gradients;
         for (uint32_t k = 0; k < 3; ++k)
@@ -230,7 +240,7 @@ TEST_SUITE("actors/variable_owner") {
 
   TEST_CASE("a learning rate that falls is whole at the first update and 0 after the last") {
     ownership held{zeros({1})};
-    held.use(rules::sgd{.learning_rate = 1}, {.linear_decay_updates = 4});
+    held.use(rules::sgd{.learning_rate = 1}, linear_decay(4));
     float expected = 0;
     for (float rate : {1.0F, 0.75F, 0.5F, 0.25F, 0.0F, 0.0F}) {
       CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
@@ -242,7 +252,7 @@ TEST_SUITE("actors/variable_owner") {
   TEST_CASE("a learning rate that falls leaves the step counts of adam alone") {
     ownership held{zeros({1})};
     rules::adam rule{.learning_rate = 0.5};
-    held.use(rule, {.linear_decay_updates = 2});
+    held.use(rule, linear_decay(2));
     std::vector<float> value{0};
     std::vector<std::vector<float>> slots(2, std::vector<float>(1));
     for (uint64_t update = 1; update <= 2; ++update) {
@@ -366,7 +376,7 @@ TEST_SUITE("actors/variable_owner") {
       = held.ask<wire::OptimizerInUse>(make_use_optimizer({"sgd", {{"learning_rate", -1.0}}}));
     CHECK(wrong.error().code == errc::invalid_argument);
     auto schedule = held.ask<wire::OptimizerInUse>(
-      make_use_optimizer({"sgd", {{"linear_decay_updates", -1.0}}}));
+      make_use_optimizer({"sgd", {}, {"polynomial", {{"updates", -1.0}}}}));
     CHECK(schedule.error().code == errc::invalid_argument);
     CHECK(held.apply({make_tensor({1}, {1})}).has_come());
     CHECK(floats(held.read()) == std::vector<float>{0});

@@ -19,8 +19,23 @@ const update_rule rules_to_test[] = {
   rules::sgd{.learning_rate = 0.1, .weight_decay = 0.01},
   rules::momentum{.learning_rate = 0.1, .decay = 0.9},
   rules::momentum{.learning_rate = 0.1, .decay = 0.9, .nesterov = true, .weight_decay = 0.01},
+  rules::adagrad{.learning_rate = 0.1},
+  rules::rmsprop{.momentum = 0.5},
+  rules::centered_rmsprop{.momentum = 0.5, .epsilon = 10},
+  rules::adadelta{},
   rules::adam{.step = 1},
   rules::adam{.learning_rate = 0.01, .step = 1000},
+  rules::adamw{.step = 2},
+  rules::adamax{.step = 2},
+  rules::nadam{.step = 1},
+  rules::nadam{.step = 1000},
+  rules::ftrl{.l1 = 0.5, .l2 = 0.1, .l2_shrinkage = 0.1, .beta = 0.1},
+  rules::ftrl{.learning_rate_power = -0.3},
+  rules::ftrl{.learning_rate = 0},
+  rules::lars{},
+  rules::lars{.weight_decay = 0, .epsilon = 0.1, .nesterov = true},
+  rules::lamb{.step = 1},
+  rules::lamb{.weight_decay = 0.01, .step = 1000},
 };
 
 template <class T>
@@ -125,7 +140,7 @@ TEST_SUITE("kernels/update") {
       for (bool with_extremes : {false, true})
         for (auto count : sizes)
           for (size_t k : {1, 2, 5}) {
-            CAPTURE(rule.index());
+            CAPTURE(name_of(rule));
             CAPTURE(count);
             CAPTURE(k);
             job<T> expected{count, slot_count(rule), k, with_extremes};
@@ -206,6 +221,8 @@ TEST_SUITE("kernels/update") {
     CHECK(refusal(rules::adam{.beta1 = -0.1}).find("beta1") == 0);
     CHECK(refusal(rules::adam{.beta2 = 1}).find("beta2") == 0);
     CHECK(refusal(rules::adam{.epsilon = -1}).find("epsilon") == 0);
-    CHECK(refusal(rules::adam{.step = 0}).find("step") == 0);
+    CHECK(refusal(rules::adadelta{.epsilon = 0}).find("epsilon") == 0);
+    CHECK(refusal(rules::ftrl{.learning_rate_power = 0.5}).find("learning_rate_power") == 0);
+    CHECK(refusal(rules::lamb{.epsilon = INFINITY}).find("epsilon") == 0);
   }
 }

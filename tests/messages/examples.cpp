@@ -58,8 +58,12 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_join_job(2));
   add(examples, make_close_tokens());
   add(examples, make_stop_job("interrupted"));
-  add(examples, make_use_optimizer({"adam", {{"learning_rate", 0.001}, {"beta1", 0.9}}}));
+  add(examples, make_use_optimizer({"adam",
+                                    {{"learning_rate", 0.001}, {"beta1", 0.9}},
+                                    {"polynomial", {{"updates", 100}}},
+                                    {"average", {{"decay", 0.99}}}}));
   add(examples, make_optimizer_in_use(6, 2));
+  add(examples, make_read_average("average"));
 }
 
 void add_accumulator_messages(std::vector<message_example>& examples) {
@@ -138,7 +142,7 @@ std::string print(const any_msg& message) {
                       wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes,
                       wire::ReadAccumulator, wire::AccumulatorStatus, wire::ReadState,
                       wire::VariableState, wire::RestoreState, wire::ReadProgress,
-                      wire::ReplicaProgress>(message);
+                      wire::ReplicaProgress, wire::ReadAverage>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

@@ -131,12 +131,12 @@ private:
     return sum / static_cast<T>(gradients.size());
   }
 
-  void update(T& value, std::array<T, Rule::slot_count>& slots, T gradient) {
+  void update(T& value, std::array<T, Rule::slot_names.size()>& slots, T gradient) {
     value = typename Rule::template for_elements<T>{rule_}(value, gradient, slots);
   }
 
   Rule rule_;
-  std::vector<std::array<T, Rule::slot_count>> slots_;
+  std::vector<std::array<T, Rule::slot_names.size()>> slots_;
 };
 
 /// One step of the regression on one replica. Batches are drawn from the context, so from the

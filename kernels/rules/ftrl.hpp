@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule for sparse models: follow the regularised leader.
+#pragma once
+
+#include "kernels/rules/setting.hpp"
+
+#include <array>
+#include <cmath>
+#include <string_view>
+
+namespace troupe::rules {
+
+/// FTRL: follows the leader of all steps so far, and leaves elements at exactly 0 that do not earn
+/// their `l1`.
+///   shrunk       = gradient + 2 * l2_shrinkage * value
+///   sigma        = ((accumulator + gradient^2)^-power - accumulator^-power) / learning_rate
+///   linear      += shrunk - sigma * value
+///   accumulator += gradient^2
+///   value        = |linear| <= l1 ? 0
+///                : (sign(linear) * l1 - linear)
+///                  / (accumulator^-power / learning_rate + 2 * l2 + beta / learning_rate)
+/// While the learning rate is 0, where a schedule may begin or end, everything stays as it is.
+/// Source: McMahan et al., "Ad click prediction: a view from the trenches", 2013, algorithm 1, with
+/// the powers, the shrinkage and the defaults of Keras' Ftrl.
+struct ftrl {
+  double learning_rate = 0.001;
+  double learning_rate_power = -0.5; ///< How fast rates fall with the accumulator; 0: not at all.
+  double initial_accumulator_value = 0.1;
+  double l1 = 0;           ///< Strength of l1 regularisation.
+  double l2 = 0;           ///< Strength of l2 regularisation, which holds values near 0.
+  double l2_shrinkage = 0; ///< The same for the step alone, not for its size.
+  double beta = 0;         ///< Lowers all rates: "beta" in the paper.
+
+  static constexpr std::string_view name = "ftrl";
+  static constexpr std::array<std::string_view, 2> slot_names{"accumulator", "linear"};
+
+  template <class Self, class Visit>
+  static void visit_settings(Self& rule, const Visit& visit) {
+    visit("learning_rate", rule.learning_rate, setting_range::non_negative);
+    visit("learning_rate_power", rule.learning_rate_power, setting_range::non_positive);
+    visit("initial_accumulator_value", rule.initial_accumulator_value, setting_range::non_negative);
+    visit("l1", rule.l1, setting_range::non_negative);
+    visit("l2", rule.l2, setting_range::non_negative);
+    visit("l2_shrinkage", rule.l2_shrinkage, setting_range::non_negative);
+    visit("beta", rule.beta, setting_range::non_negative);
+  }
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const ftrl& settings)
+      : learning_rate(static_cast<T>(settings.learning_rate)),
+        power(static_cast<T>(-settings.learning_rate_power)), l1(static_cast<T>(settings.l1)),
+        twice_l2(static_cast<T>(2 * settings.l2)),
+        twice_l2_shrinkage(static_cast<T>(2 * settings.l2_shrinkage)),
+        beta(static_cast<T>(settings.beta)) {}
+
+    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+      if (learning_rate == 0) return value;
+      T before = slots[0];
+      T accumulator = before + gradient * gradient;
+      T strength = to_power(accumulator);
+      T sigma = (strength - to_power(before)) / learning_rate;
+      T linear = slots[1] + (gradient + twice_l2_shrinkage * value - sigma * value);
+      slots[0] = accumulator;
+      slots[1] = linear;
+      T excess = (linear < 0 ? -l1 : l1) - linear;
+      T curvature = (strength + beta) / learning_rate + twice_l2;
+      return std::abs(linear) <= l1 ? T{0} : excess / curvature;
+    }
+
+    [[nodiscard]] T to_power(T accumulator) const {
+      return power == T{0.5} ? std::sqrt(accumulator) : std::pow(accumulator, power);
+    }
+
+    T learning_rate;
+    T power;
+    T l1;
+    T twice_l2;
+    T twice_l2_shrinkage;
+    T beta;
+  };
+};
+
+} // namespace troupe::rules
