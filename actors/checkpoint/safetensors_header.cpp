@@ -26,14 +26,6 @@ constexpr uint64_t length_bytes = sizeof(uint64_t);
 constexpr uint64_t payload_alignment = 64;
 constexpr std::string_view dtype_names[dtype_count] = {"F32", "F64", "F16", "BF16", "I32", "I64"};
 
-// A name as part of a line: quoted, control characters escaped, and not longer than reads well.
-std::string in_quotes(std::string_view name) {
-  constexpr size_t bytes_max = 80;
-  auto text
-    = json(std::string{name}).dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace);
-  return text.size() <= bytes_max ? text : text.substr(0, bytes_max) + "...\"";
-}
-
 std::optional<dtype> dtype_named(std::string_view name) {
   const auto* found = std::ranges::find(dtype_names, name);
   if (found == std::end(dtype_names)) return {};
@@ -72,7 +64,7 @@ public:
   bool key(std::string& name) override {
     if (place_ == place::header) {
       name_ = name;
-      return names_.insert(name).second || refuse(in_quotes(name) + " is there twice");
+      return names_.insert(name).second || refuse(excerpt(name) + " is there twice");
     }
     field_ = name;
     return true;
@@ -98,7 +90,7 @@ public:
   bool number_unsigned(json::number_unsigned_t number) override {
     if (place_ != place::numbers) return unexpected("a number");
     if (numbers_->size() == safetensors_rank_max)
-      return refuse(fmt::format("tensor {}: {} has more than {} numbers", in_quotes(name_), field_,
+      return refuse(fmt::format("tensor {}: {} has more than {} numbers", excerpt(name_), field_,
                                 safetensors_rank_max));
     numbers_->push_back(number);
     return true;
@@ -111,7 +103,7 @@ public:
     entry_.type = dtype_named(text);
     return entry_.type
            || refuse(fmt::format("tensor {}: dtype {} is none of F32, F64, F16, BF16, I32, I64",
-                                 in_quotes(name_), in_quotes(text)));
+                                 excerpt(name_), excerpt(text)));
   }
 
   bool null() override { return unexpected("null"); }
@@ -152,13 +144,13 @@ private:
   }
 
   bool twice() {
-    return refuse(fmt::format("{}: {} is there twice", in_quotes(name_), in_quotes(field_)));
+    return refuse(fmt::format("{}: {} is there twice", excerpt(name_), excerpt(field_)));
   }
 
   bool unexpected(std::string_view what) {
     if (place_ == place::document) return refuse(fmt::format("the header is {}, no object", what));
-    if (place_ == place::header) return refuse(fmt::format("{} is {}", in_quotes(name_), what));
-    return refuse(fmt::format("{}: {} holds {}", in_quotes(name_), in_quotes(field_), what));
+    if (place_ == place::header) return refuse(fmt::format("{} is {}", excerpt(name_), what));
+    return refuse(fmt::format("{}: {} holds {}", excerpt(name_), excerpt(field_), what));
   }
 
   bool finish_entry();
@@ -174,7 +166,7 @@ private:
 };
 
 bool header_reader::finish_entry() {
-  const auto tensor = fmt::format("tensor {}", in_quotes(name_));
+  const auto tensor = fmt::format("tensor {}", excerpt(name_));
   if (!entry_.type || !entry_.dims || !entry_.offsets)
     return refuse(tensor + " lacks dtype, shape or data_offsets");
   const auto& offsets = *entry_.offsets;
@@ -198,14 +190,14 @@ std::string check_coverage(std::span<const safetensors_entry> entries, uint64_t 
   for (const auto* entry : in_payload_order(entries)) {
     if (entry->begin != covered) {
       return fmt::format(
-        "tensor {}: begins at byte {} of the payload, {} byte {}", in_quotes(entry->name),
+        "tensor {}: begins at byte {} of the payload, {} byte {}", excerpt(entry->name),
         entry->begin,
         entry->begin < covered ? "within another, which ends at" : "leaving a gap from", covered);
     }
     covered = entry->end;
     if (covered > payload_bytes) {
       return fmt::format("tensor {}: ends at byte {} of the payload, which has {}: the file is cut",
-                         in_quotes(entry->name), covered, payload_bytes);
+                         excerpt(entry->name), covered, payload_bytes);
     }
   }
   if (covered == payload_bytes) return {};
@@ -276,7 +268,7 @@ expected<std::string> format_metadata(const safetensors_metadata& metadata) {
     const auto content = json_text(value);
     if (!name || !content || key == checksum_key)
       return fail(errc::invalid_argument,
-                  fmt::format("metadata {}: not UTF-8, or reserved", in_quotes(key)));
+                  fmt::format("metadata {}: not UTF-8, or reserved", excerpt(key)));
     text += fmt::format(",{}:{}", *name, *content);
   }
   return text + "}";
@@ -287,7 +279,7 @@ expected<std::string> format_entry(const safetensors_entry& entry) {
   if (!name || entry.name == metadata_key) {
     return fail(
       errc::invalid_argument,
-      fmt::format("a tensor cannot be named {}: not UTF-8, or reserved", in_quotes(entry.name)));
+      fmt::format("a tensor cannot be named {}: not UTF-8, or reserved", excerpt(entry.name)));
   }
   return fmt::format(R"(,{}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", *name,
                      dtype_names[static_cast<size_t>(entry.type)],
@@ -307,7 +299,7 @@ expected<std::string> format_safetensors_header(std::span<const safetensors_entr
     if (!part) return part;
     if (!names.insert(entry.name).second)
       return fail(errc::invalid_argument,
-                  fmt::format("two tensors are named {}", in_quotes(entry.name)));
+                  fmt::format("two tensors are named {}", excerpt(entry.name)));
     *text += *part;
   }
   *text += '}';

@@ -96,4 +96,16 @@ tl::unexpected<error> input_file::malformed(uint64_t offset, std::string_view wh
   return fail(errc::malformed, fmt::format("{}: byte {}: {}", name(), offset, what));
 }
 
+std::string excerpt(std::string_view text, size_t bytes_max) {
+  std::string line{'"'};
+  for (char letter : text.substr(0, bytes_max)) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code < 0x20 || code == 0x7f)
+      line += fmt::format("\\x{:02x}", code);
+    else
+      line += letter;
+  }
+  return line + (text.size() > bytes_max ? "...\"" : "\"");
+}
+
 } // namespace troupe

@@ -50,4 +50,8 @@ private:
   std::shared_ptr<const state> state_;
 };
 
+/// Bytes that a file holds, as part of an error message: in quotes, on one line, and cut where it
+/// would get too long to read.
+[[nodiscard]] std::string excerpt(std::string_view text, size_t bytes_max = 60);
+
 } // namespace troupe

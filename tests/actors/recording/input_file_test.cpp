@@ -65,4 +65,10 @@ TEST_SUITE("actors/recording/input_file") {
     CHECK(file.malformed(12, "no number").value()
           == error{errc::malformed, "memory: byte 12: no number"});
   }
+
+  TEST_CASE("quotes what a file holds on one line") {
+    CHECK(excerpt("name") == "\"name\"");
+    CHECK(excerpt(std::string_view{"a\n\0\x7f\xc3\xa4", 6}) == "\"a\\x0a\\x00\\x7f\xc3\xa4\"");
+    CHECK(excerpt("123456", 5) == "\"12345...\"");
+  }
 }
