@@ -120,8 +120,8 @@ private:
     for (size_t i = 0; i < count; ++i) {
       const auto column = plan.columns[i];
       if (parse_into(value, i, row[column])) continue;
-      return malformed(index, fmt::format("column '{}': '{}' is no {}", plan_.names[column],
-                                          row[column].substr(0, 40), to_string(plan.type)));
+      return malformed(index, fmt::format("column {}: {} is no {}", excerpt(plan_.names[column]),
+                                          excerpt(row[column]), to_string(plan.type)));
     }
     return value;
   }
@@ -146,12 +146,13 @@ expected<fields> names_of(const record_table& rows, const csv_options& options) 
 expected<size_t> place_of(const std::string& column, const fields& names, const input_file& file) {
   const auto found = std::ranges::find(names, column);
   if (found == names.end()) {
-    return fail(errc::not_found, fmt::format("{}: there is no column '{}'; there are {}",
-                                             file.name(), column, fmt::join(names, ", ")));
+    const auto all = fmt::format("{}", fmt::join(names, ", "));
+    return fail(errc::not_found, fmt::format("{}: there is no column {}; there are {}", file.name(),
+                                             excerpt(column), excerpt(all, 400)));
   }
   if (std::find(found + 1, names.end(), column) != names.end())
     return fail(errc::invalid_argument,
-                fmt::format("{}: column '{}' is there twice", file.name(), column));
+                fmt::format("{}: column {} is there twice", file.name(), excerpt(column)));
   return static_cast<size_t>(found - names.begin());
 }
 

@@ -84,7 +84,7 @@ TEST_SUITE("strategies/data/csv_file") {
   TEST_CASE("names the row, the column and the byte that are wrong, and goes on behind them") {
     const std::string text = "a,b\n1,x\n1\n1,2,3\n\"1\"2,3\n4,5";
     CHECK(texts_of(csv_dataset(in_memory(text), {.tensors = {{{"b"}, dtype::i64}}}))
-          == fields{"file: byte 4: row 0: column 'b': 'x' is no i64",
+          == fields{"file: byte 4: row 0: column \"b\": \"x\" is no i64",
                     "file: byte 8: row 1: 1 fields, where the first row has 2",
                     "file: byte 10: row 2: 3 fields, where the first row has 2",
                     "file: byte 16: row 3: a field goes on behind its closing quote", "5"});
@@ -93,9 +93,9 @@ TEST_SUITE("strategies/data/csv_file") {
   TEST_CASE("refuses columns that are not there, or twice") {
     CHECK(csv_dataset(in_memory(flowers), {.texts = {"color"}}).error()
           == error{errc::not_found,
-                   "file: there is no column 'color'; there are length, width, kind, name"});
+                   "file: there is no column \"color\"; there are \"length, width, kind, name\""});
     CHECK(csv_dataset(in_memory("a,a\n"), {.texts = {"a"}}).error()
-          == error{errc::invalid_argument, "file: column 'a' is there twice"});
+          == error{errc::invalid_argument, "file: column \"a\" is there twice"});
     CHECK_FALSE(csv_dataset(in_memory(""), {.texts = {"a"}}));
     CHECK(texts_of(csv_dataset(in_memory(""))) == fields{});
     CHECK(texts_of(csv_dataset(in_memory("a,b\n"))) == fields{});

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking an array's size and reading its rows.
+#include "strategies/data/array_rows.hpp"
+
+#include <fmt/format.h>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+// As in messages.
+constexpr size_t rank_max = 32;
+
+// What a reader of one row needs to know.
+struct row_layout {
+  uint64_t offset = 0;
+  uint64_t row_bytes = 0;
+  stored_numbers numbers;
+  shape extents;
+  dtype type = dtype::f32;
+};
+
+// The bytes of all dims together, or nothing beyond 63 bits; a dimension of 0 hides no overflow.
+std::optional<uint64_t> product(uint64_t bytes, std::span<const uint64_t> dims) {
+  constexpr uint64_t bytes_max = std::numeric_limits<int64_t>::max();
+  bool is_empty = false;
+  for (auto dim : dims) {
+    is_empty |= dim == 0;
+    const auto factor = std::max<uint64_t>(dim, 1);
+    if (factor > bytes_max / bytes) return {};
+    bytes *= factor;
+  }
+  return is_empty ? 0 : bytes;
+}
+
+expected<element> read_row(const input_file& file, const row_layout& layout, uint64_t index) {
+  tensor row{layout.type, layout.extents};
+  const auto offset = layout.offset + index * layout.row_bytes;
+  std::vector<std::byte> bytes(layout.row_bytes);
+  if (auto done = file.read_at(offset, bytes); !done) return tl::unexpected(done.error());
+  convert(bytes, layout.numbers, row);
+  return element{{std::move(row)}, {}};
+}
+
+expected<dtype> choose_type(const input_file& file, const stored_numbers& numbers,
+                            std::optional<dtype> wanted) {
+  auto natural = type_for(numbers);
+  if (!natural) return fail(natural.error().code, file.name() + ": " + natural.error().message);
+  if (wanted && !can_become(numbers, *wanted)) {
+    return fail(errc::type_mismatch,
+                fmt::format("{}: its numbers need {} and do not fit into {}", file.name(),
+                            to_string(*natural), to_string(*wanted)));
+  }
+  return wanted.value_or(*natural);
+}
+
+} // namespace
+
+expected<dataset> array_rows(const input_file& file, const array_layout& layout,
+                             std::optional<dtype> type) {
+  auto chosen = choose_type(file, layout.numbers, type);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const auto& dims = layout.dims;
+  if (dims.empty() || dims.size() > rank_max) {
+    return file.malformed(0,
+                          fmt::format("an array of {} dimensions: 1 to {} can be read row by row",
+                                      dims.size(), rank_max));
+  }
+  const auto bytes = product(layout.numbers.bytes, dims);
+  if (!bytes || *bytes != file.bytes() - layout.offset) {
+    return file.malformed(layout.offset,
+                          fmt::format("{} bytes follow, where an array of [{}] needs {}",
+                                      file.bytes() - layout.offset, fmt::join(dims, ", "),
+                                      bytes ? std::to_string(*bytes) : "more than 63 bits count"));
+  }
+  const std::span inner = std::span{dims}.subspan(1);
+  const row_layout rows{layout.offset, *product(layout.numbers.bytes, inner), layout.numbers,
+                        shape{std::vector<int64_t>(inner.begin(), inner.end())}, *chosen};
+  element_reader read
+    = [file, rows](uint64_t, uint64_t index) { return read_row(file, rows, index); };
+  return dataset{dims[0], [read] { return read; }};
+}
+
+} // namespace troupe

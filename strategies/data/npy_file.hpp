@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of an array that NumPy saved, as a dataset.
+#pragma once
+
+#include "actors/recording/input_file.hpp"
+#include "strategies/data/dataset.hpp"
+
+#include <filesystem>
+#include <optional>
+
+namespace troupe {
+
+/// One element with one tensor for each row of an array that `numpy.save` wrote: floating numbers,
+/// integers and truth values of either byte order, in C order.
+/// @param type What the tensors hold; if not said, what holds the numbers without loss: i32 for
+/// small integers and truth values, else the file's own.
+/// Cost: one read for each element.
+/// Errors: throws `failure`: those of `input_file::open`; `malformed` with what is wrong;
+/// `unimplemented` for arrays in Fortran order and for types without a counterpart (texts, structs,
+/// u8, complex numbers); `type_mismatch` for numbers that `type` cannot hold.
+/// Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1 to 3.
+[[nodiscard]] dataset npy_file(const std::filesystem::path& path, std::optional<dtype> type = {});
+
+/// Likewise for a file that is open, or bytes in memory. Errors: as `npy_file`.
+[[nodiscard]] expected<dataset> npy_dataset(const input_file& file, std::optional<dtype> type = {});
+
+} // namespace troupe
