@@ -340,6 +340,23 @@ TEST_SUITE("actors/variable_owner") {
     CHECK(floats(held.read()) == std::vector<float>{8}); // 4 + 2 * (0.5 * 4)
   }
 
+  TEST_CASE("an owner gives out the average that it keeps, and no other") {
+    ownership held{make_tensor({1}, {4})};
+    held.use(update_plan{.rule = rules::sgd{.learning_rate = 1},
+                         .average = moving_average{.name = "mean", .decay = 0.5}});
+    CHECK(floats(held.average("mean")) == std::vector<float>{4});
+    auto seen = held.average("mean");
+    CHECK(held.apply({make_tensor({1}, {4})}).has_come());
+    CHECK(floats(seen) == std::vector<float>{4});
+    CHECK(floats(held.average("mean")) == std::vector<float>{2});
+    auto other = held.ask<wire::VariableSnapshot>(make_read_average("median"));
+    CHECK(other.error().code == errc::not_found);
+    CHECK(other.error().message == "no average 'median' is kept of variable 'w'");
+    held.use(rules::sgd{});
+    CHECK(held.ask<wire::VariableSnapshot>(make_read_average("mean")).error().code
+          == errc::not_found);
+  }
+
   TEST_CASE("another optimizer begins with slots of its own") {
     ownership held{make_tensor({1}, {0})};
     held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});
