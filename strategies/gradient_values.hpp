@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of a gradient, dense or sparse, and the same gradient with other numbers.
+#pragma once
+
+#include "actors/failure.hpp"
+#include "kernels/elements.hpp"
+#include "kernels/tensor.hpp"
+
+#include <string>
+#include <utility>
+
+namespace troupe {
+
+/// The elements of a gradient, or those of its rows. Errors: throws `failure` with type_mismatch if
+/// they are not floating.
+[[nodiscard]] inline const tensor& values_of(const gradient& of) {
+  const auto* dense = std::get_if<tensor>(&of);
+  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(of).values;
+  if (!is_floating(values.type()))
+    throw failure{{errc::type_mismatch, "a gradient is " + std::string{to_string(values.type())}
+                                          + "; only floating ones can be scaled or clipped"}};
+  return values;
+}
+
+/// The same gradient with other elements.
+[[nodiscard]] inline gradient with_values(const gradient& of, tensor values) {
+  if (std::holds_alternative<tensor>(of)) return values;
+  auto slices = std::get<indexed_slices>(of);
+  slices.values = std::move(values);
+  return slices;
+}
+
+/// `function(x)` for every element x, worked out in double and rounded to `type`.
+template <class Function>
+[[nodiscard]] tensor transformed(const tensor& values, dtype type, const Function& function) {
+  auto from = values.contiguous();
+  tensor result{type, values.extents()};
+  visit_floating(from.type(), [&]<class From>(From) {
+    visit_floating(type, [&]<class To>(To) {
+      auto in = from.values<From>();
+      auto out = result.mutable_values<To>();
+      for (size_t i = 0; i < in.size(); ++i)
+        out[i] = narrow<To>(function(widen<double>(in[i])));
+    });
+  });
+  return result;
+}
+
+} // namespace troupe
