@@ -122,6 +122,15 @@ expected<void> check_arrays(capnp::List<wire::NamedTensor>::Reader arrays) {
   return {};
 }
 
+expected<void> check_state(wire::VariableState::Reader state) {
+  return check_tensor(state.getValue())
+    .and_then([&] { return check_arrays(state.getSlots()); })
+    .and_then([&]() -> expected<void> {
+      if (state.getAverage().getName().size() == 0) return {};
+      return check_tensor(state.getAverage().getValue());
+    });
+}
+
 } // namespace
 
 expected<void> check_body(wire::Envelope::Reader envelope) {
@@ -135,9 +144,9 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
   case wire::Envelope::AGGREGATE:
     return check_gradient(envelope.getAggregate().getGradient());
   case wire::Envelope::VARIABLE_STATE:
-    return check_arrays(envelope.getVariableState().getArrays());
+    return check_state(envelope.getVariableState());
   case wire::Envelope::RESTORE_STATE:
-    return check_arrays(envelope.getRestoreState().getArrays());
+    return check_state(envelope.getRestoreState().getState());
   case wire::Envelope::REPLICA_PROGRESS:
     return check_arrays(envelope.getReplicaProgress().getKept());
   default:

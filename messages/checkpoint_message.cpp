@@ -10,23 +10,40 @@ namespace {
 using std::chrono::nanoseconds;
 using array_list = capnp::List<wire::NamedTensor>;
 
-void write_arrays(built_message& storage, array_list::Builder target,
-                  std::span<const named_payload> arrays) {
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    auto element = target[static_cast<capnp::uint>(i)];
-    element.setName(arrays[i].name);
-    write_tensor(storage, element.initValue(), arrays[i].value);
-  }
+void write_array(built_message& storage, wire::NamedTensor::Builder target,
+                 const named_payload& array) {
+  target.setName(array.name);
+  write_tensor(storage, target.initValue(), array.value);
 }
 
-/// A message of a version and arrays.
-template <class T>
-msg<T> make_arrays(uint64_t version, std::span<const named_payload> arrays) {
-  message_builder<T> message;
-  message.body.setVersion(version);
-  write_arrays(*message.storage, message.body.initArrays(static_cast<capnp::uint>(arrays.size())),
-               arrays);
-  return std::move(message).finish();
+void write_arrays(built_message& storage, array_list::Builder target,
+                  std::span<const named_payload> arrays) {
+  for (size_t i = 0; i < arrays.size(); ++i)
+    write_array(storage, target[static_cast<capnp::uint>(i)], arrays[i]);
+}
+
+void write_state(built_message& storage, wire::VariableState::Builder target,
+                 const variable_payload& state) {
+  target.setVersion(state.version);
+  write_tensor(storage, target.initValue(), state.value);
+  target.setOptimizer(state.optimizer);
+  target.setSlotsSince(state.slots_since);
+  write_arrays(storage, target.initSlots(static_cast<capnp::uint>(state.slots.size())),
+               state.slots);
+  if (state.average) write_array(storage, target.initAverage(), *state.average);
+}
+
+named_payload read_array(wire::NamedTensor::Reader from, const std::shared_ptr<const void>& owner) {
+  return {from.getName(), read_tensor(from.getValue(), owner)};
+}
+
+std::vector<named_payload> read_arrays(array_list::Reader from,
+                                       const std::shared_ptr<const void>& owner) {
+  std::vector<named_payload> arrays;
+  arrays.reserve(from.size());
+  for (auto array : from)
+    arrays.push_back(read_array(array, owner));
+  return arrays;
 }
 
 } // namespace
@@ -35,14 +52,16 @@ msg<wire::ReadState> make_read_state() {
   return message_builder<wire::ReadState>().finish();
 }
 
-msg<wire::VariableState> make_variable_state(uint64_t version,
-                                             std::span<const named_payload> arrays) {
-  return make_arrays<wire::VariableState>(version, arrays);
+msg<wire::VariableState> make_variable_state(const variable_payload& state) {
+  message_builder<wire::VariableState> message;
+  write_state(*message.storage, message.body, state);
+  return std::move(message).finish();
 }
 
-msg<wire::RestoreState> make_restore_state(uint64_t version,
-                                           std::span<const named_payload> arrays) {
-  return make_arrays<wire::RestoreState>(version, arrays);
+msg<wire::RestoreState> make_restore_state(const variable_payload& state) {
+  message_builder<wire::RestoreState> message;
+  write_state(*message.storage, message.body.initState(), state);
+  return std::move(message).finish();
 }
 
 msg<wire::ReadProgress> make_read_progress() {
@@ -63,13 +82,15 @@ msg<wire::ReplicaProgress> make_replica_progress(const replica_progress& progres
   return std::move(message).finish();
 }
 
-std::vector<named_payload> read_arrays(array_list::Reader from,
-                                       const std::shared_ptr<const void>& owner) {
-  std::vector<named_payload> arrays;
-  arrays.reserve(from.size());
-  for (auto array : from)
-    arrays.push_back({array.getName(), read_tensor(array.getValue(), owner)});
-  return arrays;
+variable_payload read_state(wire::VariableState::Reader from,
+                            const std::shared_ptr<const void>& owner) {
+  variable_payload state{.version = from.getVersion(),
+                         .value = read_tensor(from.getValue(), owner),
+                         .optimizer = from.getOptimizer(),
+                         .slots_since = from.getSlotsSince(),
+                         .slots = read_arrays(from.getSlots(), owner)};
+  if (from.getAverage().getName().size() > 0) state.average = read_array(from.getAverage(), owner);
+  return state;
 }
 
 replica_progress read_progress(const msg<wire::ReplicaProgress>& from) {

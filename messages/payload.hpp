@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -82,13 +83,23 @@ struct named_payload {
   tensor_payload value;
 };
 
+/// All that an owner holds; the fields are those of `wire::VariableState`.
+struct variable_payload {
+  uint64_t version = 0;
+  tensor_payload value;
+  std::string optimizer; ///< Whose slots these are; empty: there are none.
+  uint64_t slots_since = 0;
+  std::vector<named_payload> slots;
+  std::optional<named_payload> average;
+};
+
 /// Where a replica is; the fields are those of `wire::ReplicaProgress`.
 struct replica_progress {
   uint32_t replica = 0;
   bool computing = false; ///< Else it waits for a token, or is about to ask for one.
   uint64_t local_step = 0;
-  uint64_t iteration = 0;    ///< Steps finished, dropped ones included.
-  uint64_t computations = 0; ///< Begun so far.
+  uint64_t iteration = 0;                ///< Steps finished, dropped ones included.
+  uint64_t computations = 0;             ///< Begun so far.
   std::chrono::nanoseconds remaining{0}; ///< Of a drawn computing time.
   std::vector<named_payload> kept;
 };

@@ -35,7 +35,7 @@
 #
 #   chief        -> owner        ReadState         answered by VariableState, at once
 #   chief        -> replica      ReadProgress      answered by ReplicaProgress, at once
-#   trainer      -> owner        RestoreState      answered by OptimizerInUse, before the first step
+#   trainer      -> owner        RestoreState      answered by OptimizerInUse, before UseOptimizer
 #
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
@@ -402,18 +402,26 @@ struct VariableState {
   version @0 :UInt64;
   # How many updates the value includes.
 
-  arrays @1 :List(NamedTensor);
-  # The variable first, under its own name; then whatever is kept beside it, such as "momentum".
+  value @1 :Tensor;
+
+  optimizer @2 :Text;
+  # Whose slots these are; empty = there are none.
+
+  slotsSince @3 :UInt64;
+  # The version at which the slots had their initial values.
+
+  slots @4 :List(NamedTensor);
+  # The arrays of the optimizer, such as "momentum".
+
+  average @5 :NamedTensor;
+  # The moving average; an empty name = there is none.
 }
 
 struct RestoreState {
-  # Gives an owner what it once held.  Sent after UseOptimizer.
+  # Gives an owner what it once held.  Sent before UseOptimizer, which goes on with the slots if they are
+  # its own.
 
-  version @0 :UInt64;
-  # As in `VariableState`.
-
-  arrays @1 :List(NamedTensor);
-  # As in `VariableState`, complete, and in any order.
+  state @0 :VariableState;
 }
 
 struct ReadProgress {

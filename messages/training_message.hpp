@@ -116,13 +116,11 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 /// The chief asks an owner for all it holds.
 [[nodiscard]] msg<wire::ReadState> make_read_state();
 
-/// An owner tells all it holds. The message refers to the elements of `arrays`.
-[[nodiscard]] msg<wire::VariableState> make_variable_state(uint64_t version,
-                                                           std::span<const named_payload> arrays);
+/// An owner tells all it holds. The message refers to the elements.
+[[nodiscard]] msg<wire::VariableState> make_variable_state(const variable_payload& state);
 
-/// A trainer gives an owner what it once held. The message refers to the elements of `arrays`.
-[[nodiscard]] msg<wire::RestoreState> make_restore_state(uint64_t version,
-                                                         std::span<const named_payload> arrays);
+/// A trainer gives an owner what it once held. The message refers to the elements.
+[[nodiscard]] msg<wire::RestoreState> make_restore_state(const variable_payload& state);
 
 /// The chief asks a replica where it is.
 [[nodiscard]] msg<wire::ReadProgress> make_read_progress();
@@ -144,9 +142,10 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 /// The fields as a plain value.
 [[nodiscard]] arrival read_arrival(wire::Arrival::Reader from);
 
-/// The arrays in place. @param owner What keeps the message alive: `message.owner()`.
-[[nodiscard]] std::vector<named_payload> read_arrays(capnp::List<wire::NamedTensor>::Reader from,
-                                                     const std::shared_ptr<const void>& owner);
+/// The fields as a plain value; arrays in place.
+/// @param owner What keeps the message alive: `message.owner()`.
+[[nodiscard]] variable_payload read_state(wire::VariableState::Reader from,
+                                          const std::shared_ptr<const void>& owner);
 
 /// The fields as a plain value; arrays in place.
 [[nodiscard]] replica_progress read_progress(const msg<wire::ReplicaProgress>& from);

@@ -76,8 +76,12 @@ void add_accumulator_messages(std::vector<message_example>& examples) {
 }
 
 void add_checkpoint_messages(std::vector<message_example>& examples) {
-  named_payload arrays[] = {{"w", make_payload<float>(0, {3}, {1, 2, 3})},
-                            {"momentum", make_payload<float>(0, {3}, {4, 5, 6})}};
+  variable_payload state{.version = 6,
+                         .value = make_payload<float>(0, {3}, {1, 2, 3}),
+                         .optimizer = "momentum",
+                         .slots_since = 2,
+                         .slots = {{"momentum", make_payload<float>(0, {3}, {4, 5, 6})}},
+                         .average = named_payload{"a", make_payload<float>(0, {3}, {7, 8, 9})}};
   replica_progress progress{.replica = 2,
                             .computing = true,
                             .local_step = 7,
@@ -86,8 +90,8 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
                             .remaining = nanoseconds(4'000),
                             .kept = {{"position", make_payload<int64_t>(5, {2}, {3, 1})}}};
   add(examples, make_read_state());
-  add(examples, make_variable_state(6, arrays));
-  add(examples, make_restore_state(6, arrays));
+  add(examples, make_variable_state(state));
+  add(examples, make_restore_state(state));
   add(examples, make_read_progress());
   add(examples, make_replica_progress(progress));
 }
@@ -133,16 +137,15 @@ indexed_slices_payload make_slices() {
 }
 
 std::string print(const any_msg& message) {
-  return print_one_of<wire::Unimplemented, wire::Abort, wire::ReadVariable, wire::VariableSnapshot,
-                      wire::PushGradient, wire::PushReply, wire::TakeToken, wire::Token,
-                      wire::Farewell, wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate,
-                      wire::UpdateApplied, wire::SetStep, wire::CancelStep, wire::PutTokens,
-                      wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob, wire::CloseTokens,
-                      wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
-                      wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes,
-                      wire::ReadAccumulator, wire::AccumulatorStatus, wire::ReadState,
-                      wire::VariableState, wire::RestoreState, wire::ReadProgress,
-                      wire::ReplicaProgress, wire::ReadAverage>(message);
+  return print_one_of<
+    wire::Unimplemented, wire::Abort, wire::ReadVariable, wire::VariableSnapshot,
+    wire::PushGradient, wire::PushReply, wire::TakeToken, wire::Token, wire::Farewell,
+    wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate, wire::UpdateApplied, wire::SetStep,
+    wire::CancelStep, wire::PutTokens, wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob,
+    wire::CloseTokens, wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
+    wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator,
+    wire::AccumulatorStatus, wire::ReadState, wire::VariableState, wire::RestoreState,
+    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {
