@@ -62,8 +62,7 @@ caf::result<msg<Reply>> take(self_pointer self, uint32_t required) {
 }
 
 caf::result<msg<wire::Aggregate>> await_aggregate(self_pointer self, uint64_t step) {
-  if (step < self->state.step)
-    return to_caf({errc::out_of_range, "the step is over already"});
+  if (step < self->state.step) return to_caf({errc::out_of_range, "the step is over already"});
   auto asker = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
   self->state.awaits.push_back({asker, promise});

@@ -29,7 +29,8 @@ struct accumulator_form {
   std::string name; ///< For messages.
   dtype type = dtype::f32;
   layout holds = layout::dense;
-  /// An extent of -1 may be any; nothing declared accepts every shape, and so does rank 0 if sparse.
+  /// An extent of -1 may be any; nothing declared accepts every shape, and so does rank 0 if
+  /// sparse.
   std::optional<shape> declared;
 };
 

@@ -19,7 +19,7 @@ void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_h
   stop_ = std::stop_source{};
   if (is_cancelled()) stop_.request_stop();
   auto run = [work = std::move(work), stop = stop_.get_token(), world = &world_,
-              self = caf::actor_cast<replica_actor>(self_), ticket = ++iteration_] {
+              self = caf::actor_cast<replica_actor>(self_), ticket = ++computations_] {
     work_done done{ticket, {}, {}};
     auto began = world->now();
     try {
@@ -35,17 +35,22 @@ void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_h
 
 void activity::on(const work_done& done) {
   TROUPE_ASSERT(phase_ == phase::working);
-  TROUPE_ASSERT(done.ticket == iteration_, done.ticket, iteration_);
+  TROUPE_ASSERT(done.ticket == computations_, done.ticket, computations_);
   outcome_ = {done.elapsed, done.thrown, false};
-  auto delay = pace_ ? pace_(iteration_ - 1, done.elapsed) : job_time{0};
+  auto delay = pace_ ? pace_(computations_ - 1, done.elapsed) : job_time{0};
   if (is_cancelled() || done.thrown || delay <= job_time{0}) return finish();
-  phase_ = phase::pacing;
   outcome_.elapsed += delay;
-  self_->delayed_send(self_, delay, delay_over{iteration_});
+  pace_for(delay);
+}
+
+void activity::pace_for(job_time delay) {
+  phase_ = phase::pacing;
+  due_ = world_.now() + delay;
+  self_->delayed_send(self_, delay, delay_over{computations_});
 }
 
 void activity::on(const delay_over& over) {
-  if (phase_ == phase::pacing && over.ticket == iteration_) finish();
+  if (phase_ == phase::pacing && over.ticket == computations_) finish();
 }
 
 void activity::cancel_before(uint64_t step) {
@@ -53,6 +58,35 @@ void activity::cancel_before(uint64_t step) {
   if (!is_cancelled()) return;
   stop_.request_stop();
   if (phase_ == phase::pacing) finish();
+}
+
+void activity::keep(const std::string& name, tensor_payload value) {
+  kept_[name] = std::move(value);
+}
+
+std::optional<tensor_payload> activity::kept(const std::string& name) const {
+  auto found = kept_.find(name);
+  return found == kept_.end() ? std::nullopt : std::optional{found->second};
+}
+
+replica_progress activity::progress() const {
+  replica_progress progress{.computing = phase_ != phase::idle,
+                            .local_step = local_step_,
+                            .iteration = iteration_,
+                            .computations = computations_};
+  if (phase_ == phase::pacing) progress.remaining = std::max(job_time{0}, due_ - world_.now());
+  for (const auto& [name, value] : kept_)
+    progress.kept.push_back({name, value});
+  return progress;
+}
+
+void activity::restore(const replica_progress& saved) {
+  TROUPE_ASSERT(computations_ == 0, computations_);
+  local_step_ = saved.local_step;
+  iteration_ = saved.iteration;
+  computations_ = saved.computations;
+  for (const auto& [name, value] : saved.kept)
+    kept_[name] = value;
 }
 
 void activity::finish() {

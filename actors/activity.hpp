@@ -5,14 +5,18 @@
 #include "actors/interfaces.hpp"
 #include "actors/task.hpp"
 #include "actors/world.hpp"
+#include "messages/payload.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
 #include <coroutine>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -54,11 +58,40 @@ public:
     return reply_awaiter<Reply, Handle, Message>{self_, std::move(to), std::move(message), {}};
   }
 
+  /// Replies that are on their way; shared by those who send them and the coroutine.
+  template <class Reply>
+  struct pending_replies {
+    std::vector<expected<Reply>> replies; ///< In the order of the messages.
+    size_t missing = 0;
+    std::coroutine_handle<> waiter; ///< Null while nobody waits.
+  };
+
+  /// Sends every message to its receiver at once; `settled` waits for the replies.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages) {
+    auto pending = std::make_shared<pending_replies<Reply>>();
+    pending->missing = messages.size();
+    pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
+    for (size_t i = 0; i < messages.size(); ++i)
+      ask<Reply>(self_, messages[i].first, std::move(messages[i].second),
+                 [pending, i](expected<Reply> arrived) {
+                   pending->replies[i] = std::move(arrived);
+                   if (--pending->missing == 0 && pending->waiter) pending->waiter.resume();
+                 });
+    return pending;
+  }
+
+  /// Waits for all replies of `begin_requests`. @returns The replies in the order of the messages.
+  template <class Reply>
+  [[nodiscard]] auto settled(std::shared_ptr<pending_replies<Reply>> pending) {
+    return replies_awaiter<Reply>{std::move(pending)};
+  }
+
   /// Sends every message to its receiver at once, and waits for all replies.
   /// @returns The replies in the order of the messages.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
-    return replies_awaiter<Reply, Handle, Message>{self_, std::move(messages), {}, 0};
+    return settled(begin_requests<Reply>(std::move(messages)));
   }
 
   /// Runs `work` on the world's computing threads and waits for it, and for what the pace adds.
@@ -73,8 +106,25 @@ public:
 
   void set_local_step(uint64_t step) { local_step_ = step; }
 
-  /// Computations that were begun so far.
+  /// Steps that the coroutine has finished; the coroutine counts them.
   [[nodiscard]] uint64_t iteration() const { return iteration_; }
+
+  void count_iteration() { ++iteration_; }
+
+  /// What checkpoints are to hold for this actor, by name: the latest value counts.
+  void keep(const std::string& name, tensor_payload value);
+
+  /// What was kept under that name, by this activity or the one it was restored from.
+  [[nodiscard]] std::optional<tensor_payload> kept(const std::string& name) const;
+
+  /// Where the coroutine is; `replica` is left to the caller.
+  [[nodiscard]] replica_progress progress() const;
+
+  /// Goes on with the numbers of an activity that was saved. @pre Nothing was computed yet.
+  void restore(const replica_progress& saved);
+
+  /// Waits for the rest of a computation whose result is not needed, as `compute` would.
+  [[nodiscard]] auto rest(job_time remaining) { return rest_awaiter{*this, remaining}; }
 
   /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
@@ -114,27 +164,15 @@ private:
     expected<Reply> await_resume() { return std::move(reply); }
   };
 
-  template <class Reply, class Handle, class Message>
+  template <class Reply>
   struct replies_awaiter {
-    replica_actor::pointer self;
-    std::vector<std::pair<Handle, Message>> messages;
-    std::vector<expected<Reply>> replies;
-    size_t missing;
+    std::shared_ptr<pending_replies<Reply>> pending;
 
-    [[nodiscard]] bool await_ready() const { return messages.empty(); }
+    [[nodiscard]] bool await_ready() const { return pending->missing == 0; }
 
-    void await_suspend(std::coroutine_handle<> waiter) {
-      missing = messages.size();
-      replies.resize(missing, fail(errc::unavailable, "no reply"));
-      for (size_t i = 0; i < replies.size(); ++i)
-        ask<Reply>(self, messages[i].first, std::move(messages[i].second),
-                   [this, i, waiter](expected<Reply> arrived) {
-                     replies[i] = std::move(arrived);
-                     if (--missing == 0) waiter.resume();
-                   });
-    }
+    void await_suspend(std::coroutine_handle<> waiter) { pending->waiter = waiter; }
 
-    std::vector<expected<Reply>> await_resume() { return std::move(replies); }
+    std::vector<expected<Reply>> await_resume() { return std::move(pending->replies); }
   };
 
   struct work_awaiter {
@@ -148,9 +186,24 @@ private:
     work_outcome await_resume() { return std::move(owner.outcome_); }
   };
 
+  struct rest_awaiter {
+    activity& owner;
+    job_time remaining;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner.waiter_ = waiter;
+      owner.pace_for(remaining);
+    }
+
+    void await_resume() const {}
+  };
+
   enum class phase : uint8_t { idle, working, pacing };
 
   void begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter);
+  void pace_for(job_time delay);
   void finish();
 
   [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
@@ -162,7 +215,10 @@ private:
   phase phase_ = phase::idle;
   uint64_t local_step_ = 0;
   uint64_t wanted_from_ = 0; ///< Results for steps before this one are not needed.
-  uint64_t iteration_ = 0;   ///< Also the ticket of the current computation, counted from 1.
+  uint64_t iteration_ = 0;
+  uint64_t computations_ = 0; ///< Begun so far; also the ticket of the current one.
+  job_time due_{0};           ///< When the pace's delay is over.
+  std::map<std::string, tensor_payload> kept_;
   std::stop_source stop_;
   std::coroutine_handle<> waiter_;
   work_outcome outcome_;

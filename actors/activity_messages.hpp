@@ -5,6 +5,7 @@
 
 #include "actors/caf_compat.hpp"
 #include "actors/job_report.hpp"
+#include "actors/job_snapshot.hpp"
 #include "actors/recording/records.hpp"
 
 #include <cstdint>
@@ -30,6 +31,11 @@ struct delay_over {
 /// It is time to look who is missing.
 struct watch_tick {};
 
+/// Everything that was due at a moment is done.
+struct snapshot_tick {
+  bool taken = false; ///< The snapshot is; else it is time to take it.
+};
+
 /// Whoever is asking from outside the actors waits no longer.
 struct give_up {};
 
@@ -39,6 +45,8 @@ TROUPE_LOCAL_MESSAGE(troupe::begin_activity)
 TROUPE_LOCAL_MESSAGE(troupe::work_done)
 TROUPE_LOCAL_MESSAGE(troupe::delay_over)
 TROUPE_LOCAL_MESSAGE(troupe::watch_tick)
+TROUPE_LOCAL_MESSAGE(troupe::snapshot_tick)
 TROUPE_LOCAL_MESSAGE(troupe::step_record)
+TROUPE_LOCAL_MESSAGE(troupe::job_snapshot)
 TROUPE_LOCAL_MESSAGE(troupe::job_report)
 TROUPE_LOCAL_MESSAGE(troupe::give_up)

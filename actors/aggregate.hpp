@@ -17,8 +17,8 @@ namespace troupe {
 /// over the gradients that hold it, as in TensorFlow. Some of each: dense.
 /// @param declared The whole array's shape; -1 for the first extent of a sparse one if unknown, and
 /// the extents behind it are those of the rows.
-/// @pre There is at least one gradient, they fit together, and row numbers, if sparse ones are among
-/// dense ones, lie in `declared`.
+/// @pre There is at least one gradient, they fit together, and row numbers, if sparse ones are
+/// among dense ones, lie in `declared`.
 [[nodiscard]] gradient aggregate(std::span<const gradient> gradients, reduction how,
                                  const shape& declared);
 

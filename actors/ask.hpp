@@ -44,24 +44,24 @@ template <class Reply, class Handle, class Message>
   // Shared: the actor may still be at its last words when this function returns.
   auto talk = std::make_shared<conversation>();
   auto over = talk->over.get_future();
-  auto asker = world.system().spawn([to = std::move(to), message = std::move(message), talk,
-                                     tell = cancelled.tell](
-                                      caf::event_based_actor* self) -> caf::behavior {
-    self
-      ->request(to, caf::infinite, message) // the receiver answers, or is gone and CAF does
-      .then(
-        [self, talk](const Reply& reply) {
-          self->quit();
-          talk->settle(reply);
-        },
-        [self, talk](const caf::error& reason) {
-          self->quit();
-          talk->settle(tl::unexpected<error>(from_caf(reason)));
-        });
-    return {[self, tell](give_up) { tell(self); }};
-  });
-  std::stop_callback on_stop{
-    cancelled.stop, [&] { world.call([asker] { caf::anon_send(asker, give_up{}); }); }};
+  auto asker
+    = world.system().spawn([to = std::move(to), message = std::move(message), talk,
+                            tell = cancelled.tell](caf::event_based_actor* self) -> caf::behavior {
+        self
+          ->request(to, caf::infinite, message) // the receiver answers, or is gone and CAF does
+          .then(
+            [self, talk](const Reply& reply) {
+              self->quit();
+              talk->settle(reply);
+            },
+            [self, talk](const caf::error& reason) {
+              self->quit();
+              talk->settle(tl::unexpected<error>(from_caf(reason)));
+            });
+        return {[self, tell](give_up) { tell(self); }};
+      });
+  std::stop_callback on_stop{cancelled.stop,
+                             [&] { world.call([asker] { caf::anon_send(asker, give_up{}); }); }};
   if (auto turned = world.run_until(over); !turned) {
     caf::anon_send_exit(asker, caf::exit_reason::kill);
     return tl::unexpected<error>(turned.error());

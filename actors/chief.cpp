@@ -4,6 +4,7 @@
 
 #include "messages/training_message.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -25,7 +26,12 @@ double seconds(job_time time) {
 }
 
 bool is_training(const chief_state& state) {
-  return state.now_in == phase::collecting || state.now_in == phase::applying;
+  return state.now_in < phase::ending;
+}
+
+void enter(chief_state& state, phase next) {
+  state.now_in = next;
+  state.phase_began = state.config.world->now();
 }
 
 void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
@@ -37,6 +43,8 @@ void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
 
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
 void end_step_if_complete(self_pointer self);
+void go_on(self_pointer self);
+void begin_snapshot(self_pointer self);
 
 void begin_step(self_pointer self) {
   auto& state = self->state;
@@ -78,9 +86,80 @@ void end_step_if_complete(self_pointer self) {
   auto record = state.close_books(state.config.world->now());
   ++state.step;
   self->send(state.config.recorder, std::move(record));
-  if (state.step == state.last_step()) return finish(self, std::nullopt);
+  auto& wants_snapshot = state.config.wants_snapshot;
+  if (wants_snapshot && wants_snapshot(state.step, state.is_last())) return begin_snapshot(self);
+  go_on(self);
+}
+
+void go_on(self_pointer self) {
+  auto& state = self->state;
+  if (state.is_last()) return finish(self, std::nullopt);
   self->send(state.config.tokens, make_put_tokens(state.step, state.config.sync.tokens_per_step()));
   begin_step(self);
+}
+
+// ---- snapshots ----
+
+// Messages of the moment at which a step was closed may still be on their way; a moment later none
+// is. Training goes on another moment later, as it does for a job that begins with the snapshot.
+constexpr std::chrono::nanoseconds a_moment{1};
+
+void begin_snapshot(self_pointer self) {
+  enter(self->state, phase::saving);
+  self->delayed_send(self, a_moment, snapshot_tick{});
+}
+
+void on_part(self_pointer self) {
+  auto& state = self->state;
+  if (state.now_in != phase::saving || --state.snapshot_missing > 0) return;
+  std::ranges::sort(state.snapshot.replicas, {}, &replica_progress::replica);
+  self->send(state.config.recorder, std::exchange(state.snapshot, {}));
+  self->delayed_send(self, a_moment, snapshot_tick{true});
+}
+
+// Has `keep` put the answer into the snapshot. A replica may be gone; without the others there is
+// no job.
+template <class Reply, class Handle, class Message, class Keep>
+void ask_for_part(self_pointer self, const Handle& whom, const Message& message, Keep keep) {
+  ++self->state.snapshot_missing;
+  self
+    ->request(whom, caf::infinite, message) // the watch keeps the deadline
+    .then(
+      [self, keep](const Reply& reply) {
+        keep(self->state.snapshot, reply);
+        on_part(self);
+      },
+      [self](const caf::error& reason) {
+        if (std::is_same_v<Reply, msg<wire::ReplicaProgress>>) return on_part(self);
+        finish(self, from_caf(reason));
+      });
+}
+
+void take_snapshot(self_pointer self) {
+  auto& state = self->state;
+  const auto& config = state.config;
+  state.snapshot = {.step = state.step, .time = config.world->now()};
+  for (const auto& name : config.variables)
+    state.snapshot.variables.push_back({name, {}});
+  for (size_t i = 0; i < config.owners.size(); ++i)
+    ask_for_part<msg<wire::VariableState>>(
+      self, config.owners[i], make_read_state(), [i](job_snapshot& into, const auto& said) {
+        into.variables[i].state = read_state(said.reader(), said.owner());
+      });
+  ask_for_part<msg<wire::QueueStatus>>(self, config.tokens, make_read_queue_status(),
+                                       [](job_snapshot& into, const auto& said) {
+                                         for (auto step : said.reader().getSteps())
+                                           into.tokens.push_back(step);
+                                       });
+  for (const auto& [index, replica] : state.live)
+    ask_for_part<msg<wire::ReplicaProgress>>(
+      self, replica, make_read_progress(),
+      [](job_snapshot& into, const auto& said) { into.replicas.push_back(read_progress(said)); });
+}
+
+void on_tick(self_pointer self, snapshot_tick tick) {
+  if (self->state.now_in != phase::saving) return;
+  tick.taken ? go_on(self) : take_snapshot(self);
 }
 
 // ---- who is there ----
@@ -119,8 +198,7 @@ void conclude(self_pointer self) {
 void finish(self_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
-  state.now_in = phase::ending;
-  state.ending_since = state.config.world->now();
+  enter(state, phase::ending);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
   tell_replicas(self, make_cancel_step(no_step_is_wanted));
@@ -153,9 +231,11 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
 }
 
 void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
-  if (!is_training(self->state)) return;
-  self->state.report.stopped = stop.reader().getReason();
-  finish(self, std::nullopt);
+  auto& state = self->state;
+  if (!is_training(state)) return;
+  state.report.stopped = stop.reader().getReason();
+  if (!state.config.wants_snapshot) return finish(self, std::nullopt);
+  if (!state.stop_asked) state.stop_asked = state.config.world->now();
 }
 
 // ---- the watch: every wait has an end, and says who is missing ----
@@ -196,10 +276,37 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
                                         state.step + 1, seconds(late), who));
 }
 
+// ---- the beginning ----
+
+void begin(self_pointer self) {
+  auto& state = self->state;
+  if (state.config.resumes) {
+    enter(state, phase::saving);
+    self->delayed_send(self, a_moment, snapshot_tick{true});
+    return;
+  }
+  if (auto count = state.config.sync.first_tokens(); count > 0)
+    self->send(state.config.tokens, make_put_tokens(state.step, count));
+  begin_step(self);
+}
+
+// Looks happen at whole multiples of the period, whenever the job began.
+void watch_again(self_pointer self) {
+  auto period = self->state.config.watch_period;
+  self->delayed_send(self, period - self->state.config.world->now() % period, watch_tick{});
+}
+
 void watch(self_pointer self) {
   auto& state = self->state;
-  if (state.now_in == phase::ending
-      && state.config.world->now() - state.ending_since > state.config.leave_deadline) {
+  auto now = state.config.world->now();
+  if (is_training(state) && state.stop_asked
+      && now - *state.stop_asked > state.config.stop_patience)
+    finish(self, std::nullopt);
+  if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
+    finish(self, error{errc::deadline_exceeded,
+                       fmt::format("{} of those asked for a checkpoint of step {} did not answer",
+                                   state.snapshot_missing, state.step)});
+  if (state.now_in == phase::ending && now - state.phase_began > state.config.leave_deadline) {
     for (const auto& [index, replica] : state.live)
       state.report.lost.push_back(
         {index, {errc::deadline_exceeded, "did not leave when the job was over"}});
@@ -211,7 +318,7 @@ void watch(self_pointer self) {
                 make_read_queue_status())
       .then([self](const msg<wire::QueueStatus>& status) { look(self, status); },
             [self](const caf::error& reason) { finish(self, from_caf(reason)); });
-  self->delayed_send(self, state.config.watch_period, watch_tick{});
+  watch_again(self);
 }
 
 } // namespace
@@ -258,10 +365,8 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   state.expected = state.config.sync.total_num_replicas - state.config.absent;
   state.ledger = step_ledger{state.config.accumulators.size()};
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
-  if (auto count = state.config.sync.first_tokens(); count > 0)
-    self->send(state.config.tokens, make_put_tokens(state.step, count));
-  begin_step(self);
-  self->delayed_send(self, state.config.watch_period, watch_tick{});
+  begin(self);
+  watch_again(self);
   return {
     [self](const msg<wire::JoinJob>& join) { on_join(self, join.reader().getReplica()); },
     [self](const msg<wire::Farewell>& farewell) {
@@ -271,6 +376,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
     [self](watch_tick) { watch(self); },
+    [self](snapshot_tick tick) { on_tick(self, tick); },
   };
 }
 

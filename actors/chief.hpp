@@ -12,6 +12,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct chief_config {
   uint64_t steps = 1;                          ///< Updates to make.
   std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.
   std::vector<std::string> variables;          ///< Their names, in the same order.
+  std::vector<variable_owner_actor> owners;    ///< Likewise; asked for what they hold.
   token_queue_actor tokens;                    ///< The chief ends it.
   recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
   /// A step that takes longer ends the job, naming who is missing. A sixth of it brings a warning.
@@ -35,7 +37,13 @@ struct chief_config {
   /// How long replicas may take to leave when the job is over.
   job_time leave_deadline = std::chrono::seconds{30};
   std::function<void(const std::string&)> on_warning; ///< May be empty.
-  troupe::world* world = nullptr;                     ///< Outlives the actor.
+  /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
+  std::function<bool(uint64_t step, bool last)> wants_snapshot;
+  /// How long a job that is asked to end may go on to the end of its step, for a last snapshot.
+  job_time stop_patience = std::chrono::seconds{5};
+  /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
+  bool resumes = false;
+  troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
 /// What the chief knows.
@@ -43,31 +51,39 @@ struct chief_config {
 /// | phase      | until                                             | then |
 /// |------------|---------------------------------------------------|-------------------------------|
 /// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
-/// | applying   | every owner has applied the update                | tokens, then collecting, or |
+/// | applying   | every owner has applied the update                | saving, if that is wanted |
+/// | saving     | everybody has said where it is                    | the recorder is told |
+/// |            | then, after either                                | tokens, then collecting, or |
 /// |            |                                                   | ending after the last step |
 /// | ending     | every replica has come and left, or the deadline  | over: report, quit |
 ///
-/// A failure, or StopJob, leads from the first two to `ending` at any time.
+/// A failure, or StopJob, leads from the first three to `ending` at any time.
 struct chief_state {
   static inline const char* name = "chief";
 
-  enum class phase : uint8_t { collecting, applying, ending, over };
+  enum class phase : uint8_t { collecting, applying, saving, ending, over };
 
   chief_config config;
   phase now_in = phase::collecting;
   uint64_t step = 0;                    ///< The global step: updates that are done.
   std::vector<variable_update> applied; ///< What owners have done of the current update.
   job_time step_began{0};
-  job_time ending_since{0};
   step_ledger ledger{0};
   std::map<uint32_t, replica_actor> live; ///< Joined and not left.
   uint32_t expected = 0;                  ///< Still on their way.
   bool suspects_stall = false;            ///< The last look found everybody waiting.
   bool warned = false;                    ///< Of the current step's lateness.
+  job_snapshot snapshot;                  ///< The one that is being taken.
+  size_t snapshot_missing = 0;            ///< Answers that it still waits for.
+  job_time phase_began{0};                ///< Of `saving` and `ending`.
+  std::optional<job_time> stop_asked;     ///< Since when the job is to end with its step.
   job_report report;
 
   /// The first step that the job will not make.
   [[nodiscard]] uint64_t last_step() const { return config.first_step + config.steps; }
+
+  /// True if no step comes after the one that is closed.
+  [[nodiscard]] bool is_last() const { return step == last_step() || stop_asked; }
 
   /// Closes the books of the current step. @pre The ledger is complete.
   [[nodiscard]] step_record close_books(job_time now);

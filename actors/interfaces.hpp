@@ -30,7 +30,11 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
   // One pass over gradients, variable and slots. Errors: failed_precondition,
   // invalid_argument.
-  caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>>;
+  caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>,
+  // All it holds, shared like the variable; for checkpoints.
+  caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
+  // What it once held, before UseOptimizer. Errors: type_mismatch, invalid_argument.
+  caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
 /// Collects the gradients of one variable by reference until a step has enough of them.
 using accumulator_actor = caf::typed_actor<
@@ -39,8 +43,8 @@ using accumulator_actor = caf::typed_actor<
   // Closes the step when enough have come: tells the asker who (TakenGradient), and has the owner
   // apply the update and answer. Errors: invalid_argument, and the owner's.
   caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
-  // Closes the step likewise, and answers with the gradients' sum or mean. Errors: invalid_argument,
-  // cancelled.
+  // Closes the step likewise, and answers with the gradients' sum or mean. Errors:
+  // invalid_argument, cancelled.
   caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
   // What a step's gradients come to, when somebody closes it. Errors: out_of_range, cancelled.
   caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
@@ -68,6 +72,8 @@ using replica_actor = caf::typed_actor<
   caf::reacts_to<begin_activity>,
   // The gradient in work is wanted no more, if it is for an older step.
   caf::reacts_to<msg<wire::CancelStep>>,
+  // Where it is; for checkpoints.
+  caf::replies_to<msg<wire::ReadProgress>>::with<msg<wire::ReplicaProgress>>,
   // Computing is over; sent by the actor to itself.
   caf::reacts_to<work_done>,
   // A delay is over; sent by the actor to itself.
@@ -84,12 +90,16 @@ using chief_actor = caf::typed_actor<
   // Somebody wants the job to end now.
   caf::reacts_to<msg<wire::StopJob>>,
   // Time to look who is missing; sent by the actor to itself.
-  caf::reacts_to<watch_tick>>;
+  caf::reacts_to<watch_tick>,
+  // Everything due at the moment of a snapshot is done; sent by the actor to itself.
+  caf::reacts_to<snapshot_tick>>;
 
 /// Writes down what happened; local to its node, so it takes plain records.
 using recorder_actor = caf::typed_actor<
   // One step.
   caf::reacts_to<step_record>,
+  // All of which the job consists between two steps.
+  caf::reacts_to<job_snapshot>,
   // The job is over; nothing comes after this.
   caf::reacts_to<job_report>>;
 

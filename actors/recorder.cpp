@@ -13,6 +13,9 @@ recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder
     [self](const step_record& record) {
       if (self->state.config.on_step) self->state.config.on_step(record);
     },
+    [self](const job_snapshot& snapshot) {
+      if (self->state.config.on_snapshot) self->state.config.on_snapshot(snapshot);
+    },
     [self](const job_report& report) {
       self->quit();
       self->state.config.on_end(report);

@@ -14,8 +14,9 @@ namespace troupe {
 /// What becomes of the records: files, a progress line, a summary. Called in the order in which
 /// things happened, one at a time, on some thread of the world.
 struct recorder_config {
-  std::function<void(const step_record&)> on_step; ///< May be empty.
-  std::function<void(const job_report&)> on_end;   ///< Called once, after the last step.
+  std::function<void(const step_record&)> on_step;      ///< May be empty.
+  std::function<void(const job_snapshot&)> on_snapshot; ///< May be empty.
+  std::function<void(const job_report&)> on_end;        ///< Called once, after the last step.
 };
 
 /// A recorder has no state but where it writes to.

@@ -45,6 +45,12 @@ void begin(self_pointer self) {
   self->state.life.start();
 }
 
+msg<wire::ReplicaProgress> progress(const replica_state& state) {
+  auto progress = state.activity->progress();
+  progress.replica = state.config.index;
+  return make_replica_progress(progress);
+}
+
 } // namespace
 
 replica_actor::behavior_type replica(self_pointer self, replica_config config) {
@@ -57,6 +63,7 @@ replica_actor::behavior_type replica(self_pointer self, replica_config config) {
     [self](const msg<wire::CancelStep>& cancel) {
       self->state.activity->cancel_before(cancel.reader().getStep());
     },
+    [self](const msg<wire::ReadProgress>&) { return progress(self->state); },
     [self](const work_done& done) { self->state.activity->on(done); },
     [self](const delay_over& over) { self->state.activity->on(over); },
   };

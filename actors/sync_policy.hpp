@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -37,12 +38,13 @@ enum class sync_policy : uint8_t { tensorflow = 0, latest_token = 1, cancel = 2 
 
 /// How many replicas there are, how many gradients a step needs, and by which protocol.
 struct sync_options {
-  uint32_t replicas_to_aggregate = 1; ///< N: gradients per variable and update.
-  uint32_t total_num_replicas = 1;    ///< n: replicas; n - N of them are backups.
+  uint32_t replicas_to_aggregate = 1;                  ///< N: gradients per variable and update.
+  uint32_t total_num_replicas = replicas_to_aggregate; ///< n: replicas; n - N of them are backups.
   sync_policy policy = sync_policy::tensorflow;
   /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
   /// Only `tensorflow` has use for them: N of them waste the round after the first.
   int64_t initial_tokens = -1;
+  std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
   /// Errors: invalid_argument if a count is 0, if fewer replicas than needed have too few tokens to
   /// finish the first step (n + initial_tokens < N), or if they could never, for want of a policy

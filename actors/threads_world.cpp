@@ -33,10 +33,10 @@ public:
     : computing_threads_(options.threads > 0 ? options.threads
                                              : std::max(1U, std::thread::hardware_concurrency())),
       config_(computing_threads_), system_(config_),
-      // oneTBB counts the caller among its threads; ours never computes.
-      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 1),
+      // oneTBB counts the caller among its threads; ours never computes. One more is for files.
+      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
       // No slot is reserved for a caller: nobody computes in this arena but its own threads.
-      arena_(static_cast<int>(computing_threads_), 0), began_(clock::now()) {
+      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0), began_(clock::now()) {
     seed = options.seed;
   }
 
@@ -44,7 +44,11 @@ public:
 
   [[nodiscard]] job_time now() const override { return clock::now() - began_; }
 
+  void set_clock(job_time time) override { began_ -= time - now(); }
+
   void submit(std::function<void()> work) override { arena_.enqueue(std::move(work)); }
+
+  void submit_io(std::function<void()> work) override { files_.enqueue(std::move(work)); }
 
   void call(std::function<void()> action) override { action(); }
 
@@ -61,6 +65,7 @@ private:
   caf::actor_system system_;
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
+  tbb::task_arena files_; ///< A single thread, so that writes keep their order.
   clock::time_point began_;
 };
 

@@ -54,8 +54,8 @@ msg<wire::Token> token_queue_state::token(uint64_t step) {
 }
 
 token_queue_actor::behavior_type token_queue(self_pointer self, token_queue_config config) {
-  self->state.ledger = token_ledger<token_queue_state::waiter>{config.policy, config.first_step,
-                                                                config.tokens};
+  self->state.ledger
+    = token_ledger<token_queue_state::waiter>{config.policy, config.first_step, config.tokens};
   return {
     [self](const msg<wire::TakeToken>& request) { return take(self, request); },
     [self](const msg<wire::PutTokens>& tokens) { put(self->state, tokens); },

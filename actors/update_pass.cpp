@@ -91,6 +91,12 @@ void clip(Sum& sum, const gradient_clip& to) {
   if (to.value_max > 0) sum.limit = to.value_max;
 }
 
+// The same elements where nobody else looks; a checkpoint may be looking at the old ones.
+tensor& unshared(tensor& values) {
+  if (!values.is_unique()) values = values.clone();
+  return values;
+}
+
 // One update on its way; T is the variable's type.
 template <class T>
 struct update_in_work {
@@ -104,15 +110,14 @@ struct update_in_work {
 
   averaged<T> average() {
     if (!state.average) return {};
-    auto& shadow = state.average->values;
-    if (!shadow.is_unique()) shadow = shadow.clone();
+    auto& shadow = unshared(state.average->values);
     return {shadow.mutable_values<T>(), 1 - plan.average->decay_at(state.version)};
   }
 
   void apply_dense(const gradient_sum& sum) {
     std::vector<replaced<T>> slots;
     for (auto& slot : state.slots)
-      slots.push_back(in_place(slot.values.mutable_values<T>()));
+      slots.push_back(in_place(unshared(slot.values).mutable_values<T>()));
     auto after
       = state.value.is_unique() ? state.value : tensor{state.value.type(), state.value.extents()};
     cpu::update<T>({}, rule, sum, {state.value.values<T>(), after.mutable_values<T>()}, slots,
@@ -123,8 +128,8 @@ struct update_in_work {
   void apply_rows(const sparse_sum& sum) {
     std::vector<std::span<T>> slots;
     for (auto& slot : state.slots)
-      slots.push_back(slot.values.mutable_values<T>());
-    if (!state.value.is_unique()) state.value = state.value.clone();
+      slots.push_back(unshared(slot.values).mutable_values<T>());
+    unshared(state.value);
     cpu::sparse_update<T>({}, rule, sum, state.value.mutable_values<T>(), slots);
     // The shadow of a row that rests still comes nearer to it.
     if (auto [shadow, weight] = average(); !shadow.empty())

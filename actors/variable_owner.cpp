@@ -32,6 +32,22 @@ expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& updat
   return gradients;
 }
 
+// An array that was saved, in memory of its own.
+expected<tensor> restored(const variable_form& variable, const std::string& name,
+                          tensor_payload saved) {
+  auto value = to_tensor(std::move(saved));
+  if (value.type() != variable.type)
+    return fail(errc::type_mismatch,
+                fmt::format("'{}' was saved as {}, but variable '{}' is {}", name,
+                            to_string(value.type()), variable.name, to_string(variable.type)));
+  if (value.extents() != variable.extents)
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' was saved with shape {}, but variable '{}' has shape {}", name,
+                            to_string(value.extents()), variable.name,
+                            to_string(variable.extents)));
+  return value.clone();
+}
+
 } // namespace
 
 msg<wire::VariableSnapshot> variable_owner_state::read() {
@@ -71,6 +87,43 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   return make_update_applied(variable.version, update.reader().getStep(), ended, ended - began);
 }
 
+msg<wire::VariableState> variable_owner_state::read_state() const {
+  variable_payload state{.version = variable.version,
+                         .value = to_payload(variable.value),
+                         .optimizer = variable.optimizer,
+                         .slots_since = variable.slots_since};
+  for (const auto& slot : variable.slots)
+    state.slots.push_back({slot.name, to_payload(slot.values)});
+  if (variable.average)
+    state.average = named_payload{variable.average->name, to_payload(variable.average->values)};
+  return make_variable_state(state);
+}
+
+expected<msg<wire::OptimizerInUse>>
+variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
+  auto from = troupe::read_state(saved.reader().getState(), saved.owner());
+  variable_state state;
+  auto value = restored(config.variable, config.variable.name, std::move(from.value));
+  if (!value) return tl::unexpected<error>(value.error());
+  state.value = std::move(*value);
+  state.version = from.version;
+  state.optimizer = from.optimizer;
+  state.slots_since = from.slots_since;
+  for (auto& slot : from.slots) {
+    auto values = restored(config.variable, slot.name, std::move(slot.value));
+    if (!values) return tl::unexpected<error>(values.error());
+    state.slots.push_back({slot.name, std::move(*values)});
+  }
+  if (from.average) {
+    auto values = restored(config.variable, from.average->name, std::move(from.average->value));
+    if (!values) return tl::unexpected<error>(values.error());
+    state.average = variable_slot{from.average->name, std::move(*values)};
+  }
+  variable = std::move(state);
+  snapshot = {};
+  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+}
+
 variable_owner_actor::behavior_type variable_owner(self_pointer self,
                                                    variable_owner_config config) {
   self->state.variable.value = std::exchange(config.initial, {}).clone();
@@ -84,6 +137,8 @@ variable_owner_actor::behavior_type variable_owner(self_pointer self,
       return to_result(self->state.use(optimizer));
     },
     [self](const msg<wire::ApplyUpdate>& update) { return to_result(self->state.apply(update)); },
+    [self](const msg<wire::ReadState>&) { return self->state.read_state(); },
+    [self](const msg<wire::RestoreState>& saved) { return to_result(self->state.restore(saved)); },
   };
 }
 

@@ -48,6 +48,13 @@ struct variable_owner_state {
   /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
   /// as `check_gradient`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
+
+  /// All there is to save.
+  [[nodiscard]] msg<wire::VariableState> read_state() const;
+
+  /// Goes back to what was saved. What `snapshot`s show stays as it is.
+  /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
+  [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 };
 
 /// The behaviour of a variable owner.

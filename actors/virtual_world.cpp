@@ -2,15 +2,18 @@
 // The virtual world: CAF's testing scheduler on one thread, time that passes only when nothing else
 // is left to do.
 #include "actors/world.hpp"
-#include "kernels/random.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
+#include <caf/scheduled_actor.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,7 +30,7 @@ public:
   explicit virtual_world(const world_options& options)
     : system_(config_),
       scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
-      began_(scheduler_.clock().now()), interleaving_(random_key{options.seed, "interleaving"}) {
+      began_(scheduler_.clock().now()) {
     seed = options.seed;
   }
 
@@ -41,7 +44,15 @@ public:
 
   [[nodiscard]] job_time now() const override { return scheduler_.clock().now() - began_; }
 
+  void set_clock(job_time time) override { began_ -= time - now(); }
+
+  void introduce(uint64_t actor, const std::string& name) override {
+    identities_[actor] = std::hash<std::string>{}(name);
+  }
+
   void submit(std::function<void()> work) override { work(); }
+
+  void submit_io(std::function<void()> work) override { work(); }
 
   void call(std::function<void()> action) override {
     std::lock_guard guard{calls_mutex_};
@@ -53,12 +64,11 @@ public:
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (has_calls_)
         run_calls();
-      else if (scheduler_.has_job())
-        run_one_job();
-      else if (!let_time_pass())
+      else if (!run_one_job() && !let_time_pass())
         return fail(errc::stalled,
                     "the virtual world has nothing left to do, and the job is not done");
     }
+    give_back_jobs();
     return {};
   }
 
@@ -74,12 +84,53 @@ private:
       call();
   }
 
-  // All that is due at one moment becomes a job before the first of it runs; which runs first is
-  // then drawn from the seed. Messages between one pair of actors stay in order.
-  void run_one_job() {
-    auto& jobs = scheduler_.jobs;
-    if (jobs.size() > 1) std::swap(jobs.front(), jobs[interleaving_.below(jobs.size())]);
+  /// An actor with a message, and where the seed ranks it at this moment.
+  struct ranked_job {
+    uint64_t rank;
+    caf::resumable* actor;
+
+    bool operator<(const ranked_job& other) const {
+      return rank > other.rank;
+    } // the least is first
+  };
+
+  // All that is due at one moment becomes a job before the first of it runs. Messages between one
+  // pair of actors stay in order.
+  bool run_one_job() {
+    for (auto* actor : std::exchange(scheduler_.jobs, {})) {
+      ready_.push_back({rank_of(actor), actor});
+      std::push_heap(ready_.begin(), ready_.end());
+    }
+    if (ready_.empty()) return false;
+    std::pop_heap(ready_.begin(), ready_.end());
+    scheduler_.jobs.push_front(ready_.back().actor);
+    ready_.pop_back();
     scheduler_.run_once();
+    return true;
+  }
+
+  // Whoever turns the scheduler between two calls of ours finds everything there.
+  void give_back_jobs() {
+    for (const auto& job : ready_)
+      scheduler_.jobs.push_back(job.actor);
+    ready_.clear();
+  }
+
+  [[nodiscard]] uint64_t rank_of(caf::resumable* actor) const {
+    const auto* known = dynamic_cast<caf::scheduled_actor*>(actor);
+    auto identity = known != nullptr ? known->id() : 0;
+    if (auto found = identities_.find(identity); found != identities_.end())
+      identity = found->second;
+    return mix(mix(seed ^ static_cast<uint64_t>(now().count())) ^ identity);
+  }
+
+  // Source: the finaliser of SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom
+  // number generators", 2014.
+  static uint64_t mix(uint64_t bits) {
+    bits += 0x9e3779b97f4a7c15;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+    return bits ^ (bits >> 31);
   }
 
   bool let_time_pass() {
@@ -92,7 +143,8 @@ private:
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
   caf::actor_clock::time_point began_;
-  random_stream interleaving_;
+  std::vector<ranked_job> ready_;                     ///< A heap.
+  std::unordered_map<uint64_t, uint64_t> identities_; ///< Of actors that were introduced.
 
   std::mutex calls_mutex_;
   std::vector<std::function<void()>> calls_;

@@ -33,8 +33,20 @@ job_time world::now() const {
   return implementation_->now();
 }
 
+void world::set_clock(job_time time) {
+  if (time > now()) implementation_->set_clock(time);
+}
+
+void world::introduce(uint64_t actor, const std::string& name) {
+  implementation_->introduce(actor, name);
+}
+
 void world::submit(std::function<void()> work) {
   implementation_->submit(std::move(work));
+}
+
+void world::submit_io(std::function<void()> work) {
+  implementation_->submit_io(std::move(work));
 }
 
 void world::call(std::function<void()> action) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <string>
 
 namespace caf {
 class actor_system;
@@ -31,6 +32,10 @@ struct world_options {
 /// | threads      | CAF, policy `sharing`   | real    | as it happens                  |
 /// | virtual_time | CAF, policy `testing`   | virtual | drawn from the seed            |
 ///
+/// In the virtual world the seed ranks all actors anew at each moment, by their names, and the
+/// first in rank that has a message goes first: so the order does not depend on what was before,
+/// and a job that goes on from a checkpoint finds the order of the one that was not interrupted.
+///
 /// Every actor must have ended before its world is destroyed.
 class world {
 public:
@@ -50,10 +55,22 @@ public:
   /// Time since the world began. Thread: any.
   [[nodiscard]] job_time now() const;
 
+  /// Lets the clock go on from `time`, where a saved job left it; it never goes back. To be called
+  /// while no actor waits for time to pass.
+  void set_clock(job_time time);
+
+  /// Tells the name by which an actor is known: to people, and to the order of events.
+  /// @param actor Its CAF id. @param name Unique: "replica 3", "owner weights".
+  /// Thread: any.
+  void introduce(uint64_t actor, const std::string& name);
+
   /// Runs `work` off the actors' threads: in the threads world on the computing threads, so that
   /// messages are answered while gradients are computed; in the virtual world at once, in no time.
   /// Thread: any. @pre `work` throws nothing.
   void submit(std::function<void()> work);
+
+  /// Likewise for work that waits for the disk more than it computes; one piece after the other.
+  void submit_io(std::function<void()> work);
 
   /// Runs `action` where actors may be spoken to, now or a moment later: how a signal handler's
   /// thread reaches the actors of a world that has but one thread. Thread: any.
@@ -79,7 +96,12 @@ public:
   virtual ~implementation() = default;
   virtual caf::actor_system& system() = 0;
   [[nodiscard]] virtual job_time now() const = 0;
+  virtual void set_clock(job_time time) = 0;
+
+  virtual void introduce(uint64_t, const std::string&) {}
+
   virtual void submit(std::function<void()> work) = 0;
+  virtual void submit_io(std::function<void()> work) = 0;
   virtual void call(std::function<void()> action) = 0;
   virtual expected<void> run_until(std::future<void>& done) = 0;
 

@@ -57,8 +57,7 @@ uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
 class conditional_accumulator_base::stage {
 public:
   stage(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)
-    : world(in),
-      actor(in.system().spawn(accumulator, to_config(in, options, holds))) {}
+    : world(in), actor(in.system().spawn(accumulator, to_config(in, options, holds))) {}
 
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
@@ -73,9 +72,9 @@ conditional_accumulator_base::conditional_accumulator_base(troupe::world& world,
                                                            const accumulator_options& options,
                                                            accumulator_form::layout holds) {
   if (!is_floating(options.type))
-    throw failure{{errc::type_mismatch,
-                   fmt::format("accumulator '{}': {} has no mean; use a floating dtype",
-                               options.name, to_string(options.type))}};
+    throw failure{
+      {errc::type_mismatch, fmt::format("accumulator '{}': {} has no mean; use a floating dtype",
+                                        options.name, to_string(options.type))}};
   stage_ = std::make_shared<stage>(world, options, holds);
 }
 
@@ -101,16 +100,14 @@ verdict conditional_accumulator_base::apply(const gradient& value, uint64_t loca
 
 task<verdict> conditional_accumulator_base::apply(replica_context& context, gradient value,
                                                   uint64_t local_step) {
-  auto pushing
-    = context.request<msg<wire::PushReply>>(stage_->actor, make_push(value, local_step));
+  auto pushing = context.request<msg<wire::PushReply>>(stage_->actor, make_push(value, local_step));
   co_return verdict_of(co_await pushing);
 }
 
 aggregated_gradient conditional_accumulator_base::take(uint32_t num_required,
                                                        const std::stop_token& stop) {
-  auto tell = [to = stage_->actor](caf::event_based_actor* asker) {
-    asker->send(to, make_cancel_takes());
-  };
+  auto tell
+    = [to = stage_->actor](caf::event_based_actor* asker) { asker->send(to, make_cancel_takes()); };
   return aggregate_of(ask<msg<wire::Aggregate>>(
     stage_->world, stage_->actor, make_take_aggregate(num_required), {stop, std::move(tell)}));
 }

@@ -24,7 +24,7 @@ tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
 } // namespace
 
 random_key replica_context::random(std::string_view purpose) const {
-  return {activity_.world().seed(), purpose, place_.replica, iteration_};
+  return {activity_.world().seed(), purpose, place_.replica, iteration()};
 }
 
 task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
@@ -44,6 +44,11 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
 task<tensor> replica_context::read(variable source) {
   auto reading = activity_.request<msg<wire::VariableSnapshot>>(source.owner(), read_variable());
   co_return value_of(co_await reading);
+}
+
+std::optional<tensor> replica_context::kept(const std::string& name) const {
+  auto payload = activity_.kept(name);
+  return payload ? std::optional{to_tensor(std::move(*payload))} : std::nullopt;
 }
 
 void replica_context::settle(const work_outcome& outcome) {

@@ -46,7 +46,7 @@ public:
   [[nodiscard]] uint64_t local_step() const { return activity_.local_step(); }
 
   /// How many steps this replica has made before this one, dropped ones included.
-  [[nodiscard]] uint64_t iteration() const { return iteration_; }
+  [[nodiscard]] uint64_t iteration() const { return activity_.iteration(); }
 
   /// A random stream of this replica's current iteration: the same numbers in every world.
   [[nodiscard]] random_key random(std::string_view purpose) const;
@@ -74,6 +74,15 @@ public:
     return activity_.request<Reply>(std::move(to), std::move(message));
   }
 
+  /// Has checkpoints hold `value` for this replica, such as the position in its data: that of the
+  /// last call counts. Not to be written to afterwards.
+  void keep(const std::string& name, const tensor& value) {
+    activity_.keep(name, to_payload(value));
+  }
+
+  /// What was kept under that name, in this job or in the one that it goes on from.
+  [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
+
   /// What the ledger and the metrics say of this step.
   /// @param loss Mean over the batch. @param examples In the batch.
   void report(double loss, uint32_t examples) {
@@ -89,7 +98,6 @@ private:
 
   activity& activity_;
   place place_;
-  uint64_t iteration_ = 0;
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   uint32_t examples_ = 0;
   job_time compute_time_{0}; ///< In this step so far.

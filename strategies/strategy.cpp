@@ -54,6 +54,7 @@ variable strategy::make_variable(std::string name, const tensor& initial) {
   data->form = {std::move(name), initial.type(), initial.extents()};
   data->owner
     = world_.system().spawn(variable_owner, variable_owner_config{data->form, initial, &world_});
+  world_.introduce(data->owner.id(), "owner " + data->form.name);
   data->index = variables_.size();
   return variables_.emplace_back(variable{data});
 }

@@ -2,9 +2,11 @@
 // A replica's side of a synchronous step: push, then wait for a token.
 #include "strategies/sync_replicas_optimizer.hpp"
 
+#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/training_cast.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -26,6 +28,37 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   return pushes;
 }
 
+using await_list = std::vector<std::pair<accumulator_actor, msg<wire::AwaitAggregate>>>;
+
+await_list make_awaits(const std::vector<push>& pushes, uint64_t step) {
+  await_list awaits;
+  for (const auto& [accumulator, message] : pushes)
+    awaits.emplace_back(accumulator, make_await_aggregate(step));
+  return awaits;
+}
+
+std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggregate) {
+  if (!aggregate) return std::nullopt;
+  return to_gradient(read_gradient(aggregate->reader().getGradient(), aggregate->owner()));
+}
+
+// Runs on a computing thread.
+computed_gradients differentiate(const loss_function& loss, const std::vector<variable>& variables,
+                                 const std::vector<tensor>& values, const std::stop_token& stop) {
+  tape recording{stop};
+  std::vector<expression> parameters;
+  for (const auto& value : values)
+    parameters.push_back(recording.parameter(value));
+  auto result = loss(recording, parameters);
+  auto value = value_or_throw(recording.value(result));
+  auto gradients = value_or_throw(recording.gradients(result, parameters));
+  computed_gradients computed{
+    value.type() == dtype::f64 ? value.values<double>()[0] : value.values<float>()[0], {}};
+  for (size_t i = 0; i < variables.size(); ++i)
+    computed.gradients_and_variables.push_back({std::move(gradients[i]), variables[i]});
+  return computed;
+}
+
 } // namespace
 
 expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
@@ -37,23 +70,70 @@ expected<accumulator_actor> training_cast::accumulator_of(const variable& traine
 
 sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
                                                  learning_rate_schedule schedule)
-  : rule_(rule), schedule_(schedule), options_(options) {
-  value_or_throw(validate(rule));
+  : sync_replicas_optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}
+
+sync_replicas_optimizer::sync_replicas_optimizer(update_plan plan, sync_options options,
+                                                 average_choice averages)
+  : plan_(std::make_shared<update_plan>(std::move(plan))),
+    averages_(std::make_shared<average_choice>(std::move(averages))), options_(options) {
+  auto with_average = *plan_;
+  if (averages_->variable_averages) with_average.average = averages_->variable_averages;
+  value_or_throw(validate(with_average));
   value_or_throw(options.validate());
 }
 
-task<apply_outcome> sync_replicas_optimizer::apply_gradients(
-  replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
-  origin from{.replica = context.place_.replica,
-              .examples = context.examples_,
-              .local_step = context.local_step(),
-              .iteration = context.iteration(),
-              .compute = context.compute_time_,
-              .waited = context.waited_,
-              .loss = context.loss_};
-  auto pushes = make_pushes(*context.place_.cast, from, gradients_and_variables);
+origin sync_replicas_optimizer::origin_of(const replica_context& context) {
+  return {.replica = context.place_.replica,
+          .examples = context.examples_,
+          .local_step = context.local_step(),
+          .iteration = context.iteration(),
+          .compute = context.compute_time_,
+          .waited = context.waited_,
+          .loss = context.loss_};
+}
+
+task<computed_gradients>
+sync_replicas_optimizer::compute_gradients(replica_context& context, loss_function loss,
+                                           std::vector<variable> variables) const {
+  auto reading = context.read(variables);
+  auto values = co_await reading;
+  auto computing = context.compute([loss, variables, values](const std::stop_token& stop) {
+    return differentiate(loss, variables, values, stop);
+  });
+  auto computed = co_await computing;
+  co_return computed;
+}
+
+task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
+                                                      std::vector<variable> variables,
+                                                      uint32_t examples) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables));
+  auto computed = co_await computing;
+  context.report(computed.loss, examples);
+  auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
+  auto outcome = co_await applying;
+  co_return outcome;
+}
+
+update_plan sync_replicas_optimizer::plan_for(const variable& trained) const {
+  auto plan = *plan_;
+  const auto& chosen = averages_->variables_to_average;
+  auto is_chosen = chosen.empty() || std::ranges::find(chosen, trained) != chosen.end();
+  if (averages_->variable_averages && is_chosen) plan.average = averages_->variable_averages;
+  return plan;
+}
+
+task<apply_outcome>
+sync_replicas_optimizer::apply_gradients(replica_context& context,
+                                         std::vector<gradient_and_variable> gradients_and_variables,
+                                         apply_options options) const {
+  const auto& cast = *context.place_.cast;
+  auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
+  // Asked before the push, so that the step cannot be over before the question is there.
+  auto awaits = options.read_aggregates ? make_awaits(pushes, context.local_step()) : await_list{};
+  auto aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(std::move(awaits));
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
   apply_outcome outcome;
@@ -63,6 +143,9 @@ task<apply_outcome> sync_replicas_optimizer::apply_gradients(
   }
   auto waiting = take_token(context);
   outcome.global_step = co_await waiting;
+  auto summing = context.activity_.settled(aggregates);
+  for (const auto& sum : co_await summing)
+    outcome.aggregates.push_back(gradient_of(sum));
   co_return outcome;
 }
 
@@ -86,6 +169,14 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context) con
   context.has_token_ = true;
   ++context.tokens_taken_;
   co_return step;
+}
+
+task<void> sync_replicas_optimizer::push_nothing(replica_context& context) const {
+  std::vector<push> pushes;
+  for (const auto& accumulator : context.place_.cast->accumulators)
+    pushes.emplace_back(accumulator, make_push_gradient(origin_of(context), {}));
+  auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
+  co_await pushing;
 }
 
 } // namespace troupe

@@ -2,12 +2,22 @@
 // Synchronous training with backup replicas, in the terms of TensorFlow's SyncReplicasOptimizer.
 #pragma once
 
+#include "actors/chief.hpp"
 #include "actors/sync_policy.hpp"
-#include "kernels/learning_rate.hpp"
-#include "kernels/update_rules.hpp"
+#include "actors/update_plan.hpp"
+#include "kernels/tape.hpp"
+#include "strategies/exponential_moving_average.hpp"
 #include "strategies/replica_context.hpp"
+#include "strategies/session_hook.hpp"
+#include "strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -18,11 +28,36 @@ struct gradient_and_variable {
   troupe::variable variable;
 };
 
+/// What `compute_gradients` computed.
+struct computed_gradients {
+  double loss = 0;
+  std::vector<gradient_and_variable> gradients_and_variables; ///< One for each variable, in order.
+};
+
+/// A loss as a function of variables, written down on a tape.
+/// @param variables Parameters on the tape, in the order in which the variables were given.
+using loss_function = std::function<expression(tape&, std::span<const expression> variables)>;
+
 /// What became of a replica's gradients.
 struct apply_outcome {
   uint64_t accepted = 0;    ///< Of how many variables the gradient became part of the step.
   uint64_t stale = 0;       ///< Of how many it came too late and was dropped.
   uint64_t global_step = 0; ///< The token: the step that this replica works on next.
+  /// If asked for: what the gradients of the step came to, for each of those given. Empty if the
+  /// step was over before they came, or the job ended.
+  std::vector<std::optional<troupe::gradient>> aggregates;
+};
+
+/// What else `apply_gradients` does.
+struct apply_options {
+  bool read_aggregates = false; ///< Costs a sum of the step's gradients for each variable.
+};
+
+/// Which moving averages are kept while a job trains.
+struct average_choice {
+  std::optional<moving_average> variable_averages; ///< `exponential_moving_average::settings()`.
+  /// Whose averages; empty: of all variables. Ignored without `variable_averages`.
+  std::vector<variable> variables_to_average;
 };
 
 /// A step that waits for all replicas is as slow as the slowest. This optimizer waits for
@@ -33,18 +68,38 @@ struct apply_outcome {
 /// A cheap value; copies mean the same settings. Thread: any.
 class sync_replicas_optimizer {
 public:
-  /// @param rule What an update does: `sgd`, `momentum` or `adam` with their settings.
+  /// @param rule What an update does: `rules::sgd`, `rules::adam` and so on, with their settings.
   /// @param schedule How the learning rate changes over the updates of a variable.
   /// Errors: throws `failure` with invalid_argument, as `validate(rule)` and
   /// `sync_options::validate` do.
   sync_replicas_optimizer(update_rule rule, sync_options options,
                           learning_rate_schedule schedule = {});
 
-  [[nodiscard]] const update_rule& rule() const { return rule_; }
+  /// @param plan Likewise, with what happens around it: clips of the mean, sparse updates.
+  /// @param averages Which moving averages the owners keep.
+  /// Errors: throws `failure` with invalid_argument, as `validate(plan)` and
+  /// `sync_options::validate` do.
+  sync_replicas_optimizer(update_plan plan, sync_options options, average_choice averages = {});
 
-  [[nodiscard]] const learning_rate_schedule& schedule() const { return schedule_; }
+  /// What an update of a variable does.
+  [[nodiscard]] update_plan plan_for(const variable& trained) const;
 
   [[nodiscard]] const sync_options& options() const { return options_; }
+
+  [[nodiscard]] const std::string& get_name() const { return options_.name; }
+
+  /// The loss of this replica's batch and its gradients, computed where `context.compute` computes.
+  /// Nothing is aggregated: who clips these, clips per replica.
+  /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
+  [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
+                                                           loss_function loss,
+                                                           std::vector<variable> variables) const;
+
+  /// `compute_gradients`, `context.report` of the loss, and `apply_gradients`.
+  /// @param examples In the replica's batch, for the report.
+  [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
+                                             std::vector<variable> variables,
+                                             uint32_t examples = 0) const;
 
   /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.
   /// A variable that the loss does not depend on is left out.
@@ -53,7 +108,8 @@ public:
   /// does not train; cancelled when the job is over.
   [[nodiscard]] task<apply_outcome>
   apply_gradients(replica_context& context,
-                  std::vector<gradient_and_variable> gradients_and_variables) const;
+                  std::vector<gradient_and_variable> gradients_and_variables,
+                  apply_options options = {}) const;
 
   /// Likewise for a job with one variable.
   [[nodiscard]] task<apply_outcome> apply_gradients(replica_context& context,
@@ -64,10 +120,68 @@ public:
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context) const;
 
+  // ---- the chief's side ----
+  //
+  // `train` does all this. It is here for who puts a job of another kind together: in TensorFlow's
+  // terms, `build` is what `apply_gradients` adds to the graph.
+
+  /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each
+  /// variable; tells the owners what an update does. A later call begins another job.
+  /// @param variables What the job trains; those of which gradients are given.
+  /// @param global_step Updates made so far.
+  /// @param tokens If the job goes on from a checkpoint: the steps of those that it left in its
+  /// queue. Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
+  /// "Global step is required to check staleness"); as owners answer UseOptimizer.
+  void build(strategy& strategy, std::vector<variable> variables,
+             std::optional<uint64_t> global_step,
+             const std::optional<std::vector<uint64_t>>& tokens = {});
+
+  /// The chief, ready to be spawned but for its recorder and the number of steps.
+  /// Errors: throws `failure` with failed_precondition before `build`.
+  [[nodiscard]] chief_config get_chief_queue_runner() const;
+
+  /// Tokens to begin with, so that a first step of more gradients than replicas can end.
+  /// @param num_tokens -1 = `replicas_to_aggregate`.
+  /// Errors: throws `failure` with failed_precondition before `build`; invalid_argument ("Too few
+  /// tokens to finish the first step") if there are fewer than N - n.
+  [[nodiscard]] uint32_t get_init_tokens(int64_t num_tokens = -1) const;
+
+  /// A hook that begins a job with so many tokens. Without one, a job begins with
+  /// `sync_options::initial_tokens`. May be made before `build`.
+  /// @param is_chief Whether the session closes steps.
+  [[nodiscard]] std::shared_ptr<session_hook> make_session_run_hook(bool is_chief,
+                                                                    int64_t num_tokens = -1) const;
+
+  /// Whom the replicas of the job talk to. Errors: throws `failure` with failed_precondition before
+  /// `build`.
+  [[nodiscard]] std::shared_ptr<const training_cast> cast() const;
+
+  /// The names of the arrays that the optimizer keeps beside each variable.
+  [[nodiscard]] std::vector<std::string> get_slot_names() const;
+
+  /// Such an array of a variable, as it is now; nothing if there is none of that name.
+  /// Thread: the one that made the world.
+  [[nodiscard]] std::optional<tensor> get_slot(strategy& strategy, const variable& of,
+                                               const std::string& name) const;
+
+  /// All such arrays of the job: "weights/momentum". Tokens and local steps are none of them.
+  /// Thread: the one that made the world. Errors: as `cast`.
+  [[nodiscard]] std::map<std::string, tensor> variables(strategy& strategy) const;
+
 private:
-  update_rule rule_;
-  learning_rate_schedule schedule_;
+  friend class training_session;
+
+  /// Pushes gradients that are dropped unseen, because they are stale: what is left to do of a
+  /// computation that a checkpoint found under way.
+  [[nodiscard]] task<void> push_nothing(replica_context& context) const;
+
+  [[nodiscard]] static origin origin_of(const replica_context& context);
+
+  std::shared_ptr<const update_plan> plan_; // shared, so that copies are cheap
+  std::shared_ptr<const average_choice> averages_;
   sync_options options_;
+  using built_job = std::shared_ptr<const training_cast>;
+  std::shared_ptr<built_job> job_ = std::make_shared<built_job>(); // copies build for each other
 };
 
 } // namespace troupe

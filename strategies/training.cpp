@@ -2,14 +2,14 @@
 // Putting the cast of a training job on stage.
 #include "strategies/training.hpp"
 
-#include "actors/accumulator.hpp"
 #include "actors/ask.hpp"
 #include "actors/chief.hpp"
-#include "actors/optimizer_settings.hpp"
 #include "actors/recorder.hpp"
 #include "actors/replica.hpp"
 #include "actors/token_queue.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/hook_list.hpp"
+#include "strategies/restore.hpp"
 #include "strategies/training_cast.hpp"
 #include "strategies/training_session.hpp"
 
@@ -33,39 +33,57 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                        strategy.num_replicas_in_sync(), expected_replicas));
 }
 
-// A job goes on where the one before it left the variables.
-uint64_t prepare_owners(strategy& strategy, const sync_replicas_optimizer& optimizer) {
-  uint64_t first_step = 0;
-  for (const auto& variable : strategy.variables()) {
-    auto ready = value_or_throw(ask<msg<wire::OptimizerInUse>>(
-      strategy.world(), variable.owner(),
-      make_use_optimizer(
-        to_settings({.rule = optimizer.rule(), .schedule = optimizer.schedule()}))));
-    first_step = std::max(first_step, ready.reader().getVersion());
-  }
-  return first_step;
+std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {
+  if (!options.variables.empty()) return options.variables;
+  return {strategy.variables().begin(), strategy.variables().end()};
 }
 
-std::shared_ptr<training_cast> spawn_cast(strategy& strategy, sync_policy policy,
-                                          uint64_t first_step) {
-  auto& world = strategy.world();
-  auto cast = std::make_shared<training_cast>();
-  cast->tokens = world.system().spawn(token_queue, token_queue_config{policy, first_step});
-  cast->variables.assign(strategy.variables().begin(), strategy.variables().end());
-  for (const auto& variable : cast->variables)
-    cast->accumulators.push_back(world.system().spawn(
-      accumulator, accumulator_config{variable.form(), variable.owner(), first_step, &world}));
-  return cast;
+// A job goes on where the one before it left the variables.
+uint64_t updates_made(strategy& strategy, const std::vector<variable>& variables) {
+  uint64_t updates = 0;
+  for (const auto& variable : variables) {
+    auto snapshot = value_or_throw(
+      ask<msg<wire::VariableSnapshot>>(strategy.world(), variable.owner(), make_read_variable()));
+    updates = std::max(updates, snapshot.reader().getVersion());
+  }
+  return updates;
+}
+
+// Makes and wires those whom replicas talk to.
+std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
+                                           const training_options& options) {
+  auto variables = trained_variables(strategy, options);
+  if (options.resume) {
+    restore(strategy, optimizer, variables, *options.resume);
+    optimizer.build(strategy, std::move(variables), options.resume->step, options.resume->tokens);
+  } else {
+    auto updates = updates_made(strategy, variables);
+    optimizer.build(strategy, std::move(variables), updates);
+  }
+  return optimizer.cast();
 }
 
 // ---- the lives of replicas ----
 
 task<void> live(activity& activity, replica_context::place place, uint64_t first_step,
-                sync_replicas_optimizer optimizer, step_function step) {
+                std::optional<replica_progress> saved, sync_replicas_optimizer optimizer,
+                session_function body) {
   activity.set_local_step(first_step);
   replica_context context{activity, std::move(place)};
   training_session session{context, optimizer};
-  while (true) {
+  if (saved) {
+    auto resuming = session.resume(std::move(*saved));
+    co_await resuming;
+  }
+  auto living = body(session);
+  co_await living;
+  if (!session.should_stop())
+    throw failure{{errc::user_code, "its function returned before the job was over"}};
+}
+
+// What replicas do if steps are all of it.
+task<void> run_steps(training_session& session, step_function step) {
+  while (!session.should_stop()) {
     auto running = session.run(step);
     co_await running;
   }
@@ -111,69 +129,101 @@ public:
   stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
         const training_options& options)
     : strategy_(strategy), world_(strategy.world()), optimizer_(optimizer), options_(options),
-      first_step_(prepare_owners(strategy, optimizer)),
-      cast_(spawn_cast(strategy, optimizer.options().policy, first_step_)) {}
+      hooks_(options.hooks,
+             session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
+      cast_(build(strategy, optimizer, options)) {}
 
-  job_report play(const step_function& step) {
+  job_report play(const session_function& body) {
+    auto plan = make_plan();
     spawn_evaluator();
-    spawn_chief();
+    spawn_chief(plan);
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (!is_dead(index)) spawn_replica(index, step);
-    std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
+      if (!is_dead(index)) spawn_replica(index, body);
+    hooks_.after_create_session();
+    std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
     auto over = over_.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
     if (!turned) report_.failure = turned.error();
+    hooks_.end(report_);
+    if (!report_.failure) report_.failure = hooks_.failure();
     return report_;
   }
 
 private:
-  void spawn_chief() {
+  session_plan make_plan() {
+    session_plan plan{.world = world_, .first_step = cast_->first_step, .steps = options_.steps};
+    try {
+      hooks_.begin(plan);
+      if (!plan.has_chief)
+        throw failure{{errc::failed_precondition,
+                       "no hook of this job is the chief's, so nobody would close its steps; make "
+                       "the hook with is_chief, or none at all"}};
+    } catch (...) {
+      cast_->end();
+      throw;
+    }
+    return plan;
+  }
+
+  void spawn_chief(const session_plan& plan) {
+    auto config = optimizer_.get_chief_queue_runner();
+    if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
+    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
+      config.absent += is_dead(index) ? 1 : 0;
+    config.steps = plan.steps;
+    config.recorder = spawn_recorder();
+    config.deadline = options_.deadline;
+    config.on_warning = options_.on_warning;
+    config.resumes = options_.resume.has_value();
+    if (plan.takes_snapshots)
+      config.wants_snapshot = [this](uint64_t step, bool last) {
+        return hooks_.wants_snapshot(step, world_.now(), last);
+      };
+    config.world = &world_;
+    chief_ = world_.system().spawn(chief, std::move(config));
+    world_.introduce(chief_.id(), "chief");
+  }
+
+  recorder_actor spawn_recorder() {
     recorder_config records;
     records.on_step = [this](const step_record& record) { on_step(record); };
+    records.on_snapshot = [this](const job_snapshot& taken) { hooks_.after_snapshot(taken); };
     records.on_end = [this](const job_report& report) {
       report_ = report;
       over_.set_value();
     };
-    chief_config config;
-    config.sync = optimizer_.options();
-    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      config.absent += is_dead(index) ? 1 : 0;
-    config.first_step = first_step_;
-    config.steps = options_.steps;
-    config.accumulators = cast_->accumulators;
-    for (const auto& variable : cast_->variables)
-      config.variables.push_back(variable.name());
-    config.tokens = cast_->tokens;
-    config.recorder = world_.system().spawn(recorder, std::move(records));
-    config.deadline = options_.deadline;
-    config.on_warning = options_.on_warning;
-    config.world = &world_;
-    chief_ = world_.system().spawn(chief, std::move(config));
+    auto recording = world_.system().spawn(recorder, std::move(records));
+    world_.introduce(recording.id(), "recorder");
+    return recording;
   }
 
   void on_step(const step_record& record) {
     if (options_.on_step) options_.on_step(record);
+    hooks_.after_step(record);
     if (evaluation_tokens_ && record.step % options_.evaluation.every_steps == 0)
       caf::anon_send(evaluation_tokens_, make_put_tokens(record.step, 1));
   }
 
-  void spawn_replica(uint32_t index, const step_function& step) {
+  void spawn_replica(uint32_t index, const session_function& body) {
     replica_config config{.index = index, .chief = chief_, .world = &world_};
     if (options_.pace)
       config.pace = [pace = options_.pace, index](uint64_t iteration, job_time elapsed) {
         return pace(index, iteration, elapsed);
       };
-    config.body
-      = [place = place_of(index), first_step = first_step_, optimizer = optimizer_,
-         step](activity& activity) { return live(activity, place, first_step, optimizer, step); };
-    world_.system().spawn(replica, std::move(config));
+    config.body = [place = place_of(index), first_step = cast_->first_step, saved = saved_of(index),
+                   optimizer = optimizer_, body](activity& activity) {
+      return live(activity, place, first_step, saved, optimizer, body);
+    };
+    auto lives = world_.system().spawn(replica, std::move(config));
+    world_.introduce(lives.id(), fmt::format("replica {}", index));
   }
 
   void spawn_evaluator() {
     if (options_.evaluation.every_steps == 0) return;
     evaluation_tokens_ = world_.system().spawn(
-      token_queue, token_queue_config{sync_policy::latest_token, first_step_});
+      token_queue, token_queue_config{sync_policy::latest_token, cast_->first_step, {}});
+    world_.introduce(evaluation_tokens_.id(), "evaluation tokens");
     auto cast = std::make_shared<training_cast>(*cast_);
     cast->tokens = evaluation_tokens_;
     auto place = place_of(strategy_.num_replicas_in_sync());
@@ -181,11 +231,12 @@ private:
     replica_config config{.index = place.replica, .world = &world_};
     auto ended = std::make_shared<std::promise<void>>();
     evaluator_ended_ = ended->get_future();
-    config.body = [place, first_step = first_step_, evaluation = options_.evaluation,
+    config.body = [place, first_step = cast_->first_step, evaluation = options_.evaluation,
                    ended](activity& activity) {
       return evaluate_until_closed(activity, place, first_step, evaluation, ended);
     };
-    world_.system().spawn(replica, std::move(config));
+    auto lives = world_.system().spawn(replica, std::move(config));
+    world_.introduce(lives.id(), "evaluator");
   }
 
   // After this nothing refers to the caller's functions any more.
@@ -196,12 +247,19 @@ private:
     caf::anon_send_exit(evaluation_tokens_, caf::exit_reason::user_shutdown);
   }
 
-  void ask_to_stop() {
-    world_.call([chief = chief_] { caf::anon_send(chief, make_stop_job("asked to stop")); });
+  void ask_to_stop(const std::string& reason) {
+    world_.call([chief = chief_, reason] { caf::anon_send(chief, make_stop_job(reason)); });
   }
 
   [[nodiscard]] bool is_dead(uint32_t index) const {
     return std::ranges::count(options_.dead_replicas, index) > 0;
+  }
+
+  [[nodiscard]] std::optional<replica_progress> saved_of(uint32_t index) const {
+    if (!options_.resume) return std::nullopt;
+    const auto& saved = options_.resume->replicas;
+    auto found = std::ranges::find(saved, index, &replica_progress::replica);
+    return found == saved.end() ? std::nullopt : std::optional{*found};
   }
 
   [[nodiscard]] replica_context::place place_of(uint32_t index) const {
@@ -212,7 +270,7 @@ private:
   world& world_;
   const sync_replicas_optimizer& optimizer_;
   const training_options& options_;
-  uint64_t first_step_;
+  hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
   chief_actor chief_;
   token_queue_actor evaluation_tokens_;
@@ -225,9 +283,14 @@ private:
 
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options) {
+  session_function body = [step](training_session& session) { return run_steps(session, step); };
+  return train(strategy, optimizer, body, options);
+}
+
+job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                 const session_function& session, const training_options& options) {
   check(strategy, optimizer, options);
-  stage stage{strategy, optimizer, options};
-  return stage.play(step);
+  return stage{strategy, optimizer, options}.play(session);
 }
 
 } // namespace troupe

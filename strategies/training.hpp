@@ -5,22 +5,22 @@
 #include "actors/job_report.hpp"
 #include "actors/recording/records.hpp"
 #include "strategies/replica_context.hpp"
+#include "strategies/session_hook.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/sync_replicas_optimizer.hpp"
+#include "strategies/training_session.hpp"
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 namespace troupe {
-
-/// One training step, run by every replica again and again: read variables, compute gradients,
-/// `co_await optimizer.apply_gradients(...)`. Each replica runs its own copy.
-using step_function = std::function<task<void>(replica_context&)>;
 
 /// A look at the variables from time to time, beside the training.
 struct evaluation {
@@ -34,6 +34,17 @@ struct evaluation {
 /// How a job runs.
 struct training_options {
   uint64_t steps = 1000; ///< Updates to make.
+
+  std::vector<variable> variables; ///< What to train; empty: all variables of the strategy.
+
+  /// Saving, logging, stopping: told in this order.
+  std::vector<std::shared_ptr<session_hook>> hooks;
+
+  /// Goes on from a snapshot: variables, slots, averages, clock, tokens and replicas are as they
+  /// were there, and what follows is what would have followed. In the virtual world that is so to
+  /// the last bit; in the threads world if a step needs all replicas, under another policy than
+  /// `tensorflow`.
+  std::optional<job_snapshot> resume;
 
   /// A step that takes longer ends the job and names who is missing.
   job_time deadline = std::chrono::minutes{10};
@@ -57,9 +68,15 @@ struct training_options {
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
 /// Errors: in the report: stalled and deadline_exceeded, naming who is missing; user_code, if a
-/// replica threw and too few were left. Throws `failure` with invalid_argument if the strategy has
-/// no variables, its replica count is not the optimizer's, or `steps` is 0.
+/// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
+/// if the strategy has no variables, its replica count is not the optimizer's, or `steps` is 0;
+/// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
+
+/// Likewise with replicas that do more than one step after another. A replica whose function
+/// returns before `should_stop` has left the job.
+job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                 const session_function& session, const training_options& options);
 
 } // namespace troupe

@@ -12,9 +12,13 @@ namespace troupe {
 /// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
 /// of its own, so two of them in one program never meet.
 struct training_cast {
+  uint64_t first_step = 0; ///< Updates that the variables include already.
   token_queue_actor tokens;
   std::vector<variable> variables;             ///< What the job trains.
   std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
+
+  /// Ends its actors, if there is no chief to do so.
+  void end() const;
 
   /// The accumulator of a variable. Errors: not_found, naming it, if the job does not train it.
   [[nodiscard]] expected<accumulator_actor> accumulator_of(const variable& trained) const;

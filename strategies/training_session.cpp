@@ -4,26 +4,54 @@
 
 namespace troupe {
 
-task<void> training_session::run(const step_function& step) {
-  auto iteration = context_.iteration_;
+task<void> training_session::run(step_function step) {
   auto token_before = context_.tokens_taken_;
   bool cancelled = false;
   try {
     auto stepping = step(context_);
     co_await stepping;
   } catch (const failure& failed) {
-    // Without a token the cancellation came from the token queue: that is the end of the job.
-    if (failed.reason().code != errc::cancelled || !context_.has_token_) throw;
+    if (failed.reason().code != errc::cancelled) throw;
     cancelled = true;
   }
+  // Without a token the cancellation came from the token queue: that is the end of the job.
+  over_ = cancelled && !context_.has_token_;
+  if (over_) co_return;
   if (cancelled) {
-    auto taking = optimizer_.take_token(context_);
+    auto taking = take_token();
     co_await taking;
   } else if (context_.tokens_taken_ == token_before) {
     throw failure{{errc::failed_precondition,
                    "the step function returned without apply_gradients; it would never end"}};
   }
-  context_.iteration_ = iteration + 1;
+  begin_iteration();
+}
+
+task<void> training_session::resume(replica_progress saved) {
+  context_.activity_.restore(saved);
+  if (saved.computing) {
+    auto resting = context_.activity_.rest(saved.remaining);
+    co_await resting;
+    auto pushing = optimizer_.push_nothing(context_);
+    co_await pushing;
+  }
+  auto taking = take_token();
+  co_await taking;
+  begin_iteration();
+}
+
+task<void> training_session::take_token() {
+  try {
+    auto taking = optimizer_.take_token(context_);
+    co_await taking;
+  } catch (const failure& failed) {
+    if (failed.reason().code != errc::cancelled) throw;
+    over_ = true;
+  }
+}
+
+void training_session::begin_iteration() {
+  context_.activity_.count_iteration();
   context_.compute_time_ = job_time{0};
   context_.report(std::numeric_limits<double>::quiet_NaN(), 0);
 }

@@ -2,25 +2,56 @@
 // A replica's life in a training job: step after step, until there are no more tokens.
 #pragma once
 
-#include "strategies/training.hpp"
+#include "strategies/replica_context.hpp"
+#include "strategies/sync_replicas_optimizer.hpp"
+
+#include <functional>
 
 namespace troupe {
 
-/// Runs a step function on one replica until the job is over.
+/// One training step, run by every replica again and again: read variables, compute gradients,
+/// `co_await optimizer.apply_gradients(...)`. Each replica runs its own copy.
+using step_function = std::function<task<void>(replica_context&)>;
+
+/// What a replica does in a job, when steps are not all of it:
+///
+///     while (!session.should_stop()) {
+///       auto running = session.run(step);
+///       co_await running;
+///     }
+///
+/// There is nothing to start and nobody to join: the job makes a session for every replica.
 class training_session {
 public:
   training_session(replica_context& context, const sync_replicas_optimizer& optimizer)
     : context_(context), optimizer_(optimizer) {}
 
+  /// True once the job is over.
+  [[nodiscard]] bool should_stop() const { return over_; }
+
+  /// The replica that this session belongs to.
+  [[nodiscard]] replica_context& context() { return context_; }
+
   /// One step. A step that was cancelled, because the others were faster, ends with the next token
-  /// like any other.
-  /// Errors: throws `failure` with cancelled when the job is over; failed_precondition if `step`
-  /// did not apply gradients; whatever `step` throws.
-  [[nodiscard]] task<void> run(const step_function& step);
+  /// like any other; one that the end of the job cut off ends the session.
+  /// Errors: throws `failure` with failed_precondition if `step` did not apply gradients; whatever
+  /// `step` throws.
+  [[nodiscard]] task<void> run(step_function step);
+
+  /// Goes on where a replica was when it was saved: finishes what it was at, whose gradient is
+  /// stale, and takes the next token.
+  [[nodiscard]] task<void> resume(replica_progress saved);
 
 private:
+  [[nodiscard]] task<void> take_token();
+  void begin_iteration();
+
   replica_context& context_;
   const sync_replicas_optimizer& optimizer_;
+  bool over_ = false;
 };
+
+/// What every replica of a job does, in terms of its session.
+using session_function = std::function<task<void>(training_session&)>;
 
 } // namespace troupe

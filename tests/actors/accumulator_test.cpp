@@ -21,6 +21,8 @@ variable_owner_actor::behavior_type straw_owner(variable_owner_actor::pointer,
   return {
     [](const msg<wire::ReadVariable>&) { return msg<wire::VariableSnapshot>{}; },
     [](const msg<wire::ReadAverage>&) { return msg<wire::VariableSnapshot>{}; },
+    [](const msg<wire::ReadState>&) { return msg<wire::VariableState>{}; },
+    [](const msg<wire::RestoreState>&) { return msg<wire::OptimizerInUse>{}; },
     [](const msg<wire::UseOptimizer>&) { return msg<wire::OptimizerInUse>{}; },
     [seen](const msg<wire::ApplyUpdate>& update) {
       seen->push_back(update);

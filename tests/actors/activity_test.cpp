@@ -274,10 +274,10 @@ TEST_SUITE("actors/activity") {
       steps.push_back(activity.local_step());
       activity.set_local_step(4);
       steps.push_back(activity.local_step());
-      CHECK(activity.iteration() == 0);
+      CHECK(activity.progress().computations == 0);
       auto computing = activity.compute(no_work);
       co_await computing;
-      CHECK(activity.iteration() == 1);
+      CHECK(activity.progress().computations == 1);
     }};
     CHECK(stage.has_left());
     CHECK(steps == std::vector<uint64_t>{0, 4});

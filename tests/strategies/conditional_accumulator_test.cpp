@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: accumulators of a user's own behave, call by call, as TensorFlow's conditional accumulators.
-// Method: each sentence of their documentation and kernels, with numbers worked out by hand.
-#include "strategies/conditional_accumulator.hpp"
-
+// Goal: accumulators of a user's own behave, call by call, as TensorFlow's conditional
+// accumulators. Method: each sentence of their documentation and kernels, with numbers worked out
+// by hand.
 #include "kernels/cast.hpp"
+#include "strategies/conditional_accumulator.hpp"
 #include "strategies/training.hpp"
 #include "tests/doctest.hpp"
 
@@ -185,8 +185,11 @@ TEST_SUITE("strategies/conditional_accumulator") {
   TEST_CASE_FIXTURE(virtual_stage, "without a shape the first gradient decides until it is taken") {
     conditional_accumulator mean{world};
     mean.apply_grad(vector_of({1, 2}));
-    refuses([&] { mean.apply_grad(vector_of({1, 2, 3})); },
-            "Shape mismatch: expected [2], got [3]");
+    refuses(
+      [&] {
+        mean.apply_grad(vector_of({1, 2, 3}));
+      },
+      "Shape mismatch: expected [2], got [3]");
     CHECK(mean.num_accumulated() == 1); // what was refused changes nothing
     static_cast<void>(mean.take_grad(1));
     CHECK(mean.apply_grad(vector_of({1, 2, 3}), 1) == verdict::accepted);
@@ -270,10 +273,10 @@ TEST_SUITE("strategies/conditional_accumulator") {
 
   TEST_CASE_FIXTURE(virtual_stage, "sparse gradients are checked in TensorFlow's order") {
     sparse_conditional_accumulator mean{world, {.shape = shape{4, 2}}};
-    auto apply = [&](const tensor& indices, const tensor& values,
-                     const std::optional<shape>& dense = {}) {
-      return [&mean, indices, values, dense] { mean.apply_grad(indices, values, dense); };
-    };
+    auto apply
+      = [&](const tensor& indices, const tensor& values, const std::optional<shape>& dense = {}) {
+          return [&mean, indices, values, dense] { mean.apply_grad(indices, values, dense); };
+        };
     tensor square{dtype::i64, {1, 1}};
     refuses(apply(square, zeros({})), "Input indices should be vector but received shape: [1, 1]");
     refuses(apply(indices_of({9}), zeros({})), "Values cannot be 0-dimensional.");
@@ -293,10 +296,12 @@ TEST_SUITE("strategies/conditional_accumulator") {
   TEST_CASE_FIXTURE(virtual_stage, "later gradients are compared with the first of the step") {
     sparse_conditional_accumulator mean{world, {.shape = shape{4}}};
     mean.apply_grad(indices_of({1}), zeros({1, 2})); // extents beyond the declared ones are free
-    refuses([&] { mean.apply_grad(indices_of({1}), zeros({1})); },
-            "expected values rank 2, got 1");
-    refuses([&] { mean.apply_grad(indices_of({1}), zeros({1, 3})); },
-            "expected values dim 1 to be 2, got 3");
+    refuses([&] { mean.apply_grad(indices_of({1}), zeros({1})); }, "expected values rank 2, got 1");
+    refuses(
+      [&] {
+        mean.apply_grad(indices_of({1}), zeros({1, 3}));
+      },
+      "expected values dim 1 to be 2, got 3");
     static_cast<void>(mean.take_indexed_slices_grad(1));
     mean.apply_grad(indices_of({1}), zeros({1, 3}), {}, 1);
     CHECK(mean.num_accumulated() == 1);

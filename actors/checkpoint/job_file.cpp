@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs into files and out of them.
+#include "actors/checkpoint/job_file.hpp"
+
+#include "actors/tensor_payload.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* job_key = "troupe.job";
+constexpr int format_version = 1;
+
+// ---- writing ----
+
+/// Collects tensors as it goes.
+class writer {
+public:
+  explicit writer(std::vector<named_tensor>& tensors) : tensors_(tensors) {}
+
+  json write(const variable_snapshot& variable) {
+    const auto& state = variable.state;
+    add(variable.name, state.value);
+    json slots = json::array();
+    for (const auto& slot : state.slots) {
+      add(variable.name + "/" + slot.name, slot.value);
+      slots.push_back(slot.name);
+    }
+    if (state.average) add(variable.name + "/" + state.average->name, state.average->value);
+    return {{"name", variable.name},
+            {"version", state.version},
+            {"optimizer", state.optimizer},
+            {"slots_since", state.slots_since},
+            {"slots", slots},
+            {"average", state.average ? json(state.average->name) : json(nullptr)}};
+  }
+
+  json write(const replica_progress& replica) {
+    json kept = json::array();
+    for (const auto& array : replica.kept) {
+      add(fmt::format("replica_{}/{}", replica.replica, array.name), array.value);
+      kept.push_back(array.name);
+    }
+    return {{"replica", replica.replica},
+            {"computing", replica.computing},
+            {"local_step", replica.local_step},
+            {"iteration", replica.iteration},
+            {"computations", replica.computations},
+            {"remaining_ns", replica.remaining.count()},
+            {"kept", kept}};
+  }
+
+private:
+  void add(std::string name, const tensor_payload& value) {
+    tensors_.push_back({std::move(name), to_tensor(value)});
+  }
+
+  std::vector<named_tensor>& tensors_;
+};
+
+tensor scalar(uint64_t number) {
+  tensor value{dtype::i64, shape{}};
+  value.mutable_values<int64_t>()[0] = static_cast<int64_t>(number);
+  return value;
+}
+
+// ---- reading ----
+
+/// What is missing or not as it should be ends the reading as an exception of this file's own.
+struct unreadable {
+  std::string why;
+};
+
+class reader {
+public:
+  explicit reader(const safetensors_content& content) {
+    for (const auto& [name, value] : content.tensors)
+      tensors_.emplace(name, value);
+  }
+
+  variable_snapshot read_variable(const json& from) {
+    variable_snapshot variable{from.at("name"), {}};
+    auto& state = variable.state;
+    state.version = from.at("version");
+    state.value = find(variable.name);
+    state.optimizer = from.at("optimizer");
+    state.slots_since = from.at("slots_since");
+    for (const std::string slot : from.at("slots"))
+      state.slots.push_back({slot, find(variable.name + "/" + slot)});
+    if (const auto& average = from.at("average"); !average.is_null())
+      state.average
+        = named_payload{average, find(variable.name + "/" + average.get<std::string>())};
+    return variable;
+  }
+
+  replica_progress read_replica(const json& from) {
+    replica_progress replica{.replica = from.at("replica"),
+                             .computing = from.at("computing"),
+                             .local_step = from.at("local_step"),
+                             .iteration = from.at("iteration"),
+                             .computations = from.at("computations"),
+                             .remaining = job_time{from.at("remaining_ns").get<int64_t>()}};
+    for (const std::string name : from.at("kept"))
+      replica.kept.push_back({name, find(fmt::format("replica_{}/{}", replica.replica, name))});
+    return replica;
+  }
+
+private:
+  tensor_payload find(const std::string& name) {
+    auto found = tensors_.find(name);
+    if (found == tensors_.end()) throw unreadable{fmt::format("tensor '{}' is missing", name)};
+    return to_payload(found->second);
+  }
+
+  std::map<std::string, tensor> tensors_;
+};
+
+job_snapshot read_job(const json& job, const safetensors_content& content) {
+  if (auto version = job.at("format").get<int>(); version != format_version)
+    throw unreadable{fmt::format("it has format {}, this version of Troupe reads format {}",
+                                 version, format_version)};
+  job_snapshot snapshot{.step = job.at("step"),
+                        .time = job_time{job.at("time_ns").get<int64_t>()},
+                        .tokens = job.at("tokens")};
+  reader from{content};
+  for (const auto& variable : job.at("variables"))
+    snapshot.variables.push_back(from.read_variable(variable));
+  for (const auto& replica : job.at("replicas"))
+    snapshot.replicas.push_back(from.read_replica(replica));
+  return snapshot;
+}
+
+} // namespace
+
+safetensors_content to_content(const job_snapshot& snapshot, const safetensors_metadata& notes) {
+  safetensors_content content;
+  content.metadata = notes;
+  writer to{content.tensors};
+  json variables = json::array();
+  for (const auto& variable : snapshot.variables)
+    variables.push_back(to.write(variable));
+  json replicas = json::array();
+  for (const auto& replica : snapshot.replicas)
+    replicas.push_back(to.write(replica));
+  content.tensors.push_back({"global_step", scalar(snapshot.step)});
+  content.metadata[job_key] = json{{"format", format_version},         {"step", snapshot.step},
+                                   {"time_ns", snapshot.time.count()}, {"tokens", snapshot.tokens},
+                                   {"variables", variables},           {"replicas", replicas}}
+                                .dump();
+  return content;
+}
+
+expected<job_snapshot> to_snapshot(const safetensors_content& content) {
+  auto job = content.metadata.find(job_key);
+  if (job == content.metadata.end())
+    return fail(errc::malformed, "it holds tensors, but no job of Troupe's");
+  try {
+    return read_job(json::parse(job->second), content);
+  } catch (const unreadable& found) {
+    return fail(errc::malformed, found.why);
+  } catch (const json::exception& found) {
+    return fail(errc::malformed, fmt::format("its metadata '{}': {}", job_key, found.what()));
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of which a job consists between two steps.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "messages/payload.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A variable by name, with all that its owner holds.
+struct variable_snapshot {
+  std::string name;
+  variable_payload state;
+};
+
+/// A job at the moment when a step is closed and applied and its tokens are not out yet. Every
+/// gradient in flight is stale then and every accumulator empty, so this is all there is: a job
+/// that goes on from here makes the same steps as one that was never interrupted.
+struct job_snapshot {
+  uint64_t step = 0;            ///< Updates made.
+  job_time time{0};             ///< On the world's clock.
+  std::vector<uint64_t> tokens; ///< Steps of those in the queue, from the head on.
+  std::vector<variable_snapshot> variables;
+  std::vector<replica_progress> replicas; ///< Those that were there, by index.
+};
+
+} // namespace troupe

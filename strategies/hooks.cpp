@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the hooks do.
+#include "strategies/hooks.hpp"
+
+#include "actors/failure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+// The mean of the losses that were reported; NaN if there is none.
+double mean_loss(const step_record& step) {
+  double sum = 0;
+  size_t count = 0;
+  for (const auto& gradient : step.accepted) {
+    if (gradient.examples == 0 && std::isnan(gradient.loss)) continue; // not reported
+    sum += gradient.loss;
+    ++count;
+  }
+  return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
+}
+
+} // namespace
+
+void stop_at_step_hook::begin(session_plan& plan) {
+  auto last = last_step_.value_or(plan.first_step + num_steps_);
+  if (last <= plan.first_step)
+    throw failure{
+      {errc::invalid_argument, fmt::format("the job is to stop at step {}, but has made {} already",
+                                           last, plan.first_step)}};
+  plan.steps = std::min(plan.steps, last - plan.first_step);
+}
+
+void logging_hook::after_step(const session_control&, const step_record& step) {
+  if (every_steps_ == 0 || step.step % every_steps_ != 0) return;
+  say_(fmt::format("step {}: loss {:.4g}, {} accepted, {} stale", step.step, mean_loss(step),
+                   step.accepted.size(), step.stale.size()));
+}
+
+void logging_hook::end(const job_report& report) {
+  say_(report.failure ? fmt::format("failed at step {}: {}", report.step, report.failure->message)
+                      : fmt::format("done at step {}", report.step));
+}
+
+void nan_stop_hook::after_step(const session_control& session, const step_record& step) {
+  auto is_lost = [](const contribution& gradient) {
+    return gradient.examples > 0 && !std::isfinite(gradient.loss);
+  };
+  auto found = std::ranges::find_if(step.accepted, is_lost);
+  if (found == step.accepted.end()) return;
+  auto line
+    = fmt::format("the loss of replica {} is {} at step {}; lower the learning rate, or clip "
+                  "gradients",
+                  found->replica, found->loss, step.step);
+  if (fail_) throw failure{{errc::user_code, line}};
+  session.request_stop(line);
+}
+
+void profile_window_hook::after_step(const session_control&, const step_record& step) {
+  if (step.step >= first_ && step.step <= last_) show_(step);
+}
+
+} // namespace troupe

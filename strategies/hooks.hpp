@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks that most jobs have.
+#pragma once
+
+#include "strategies/session_hook.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Ends a job at a step of its own choice, which may come before that of `training_options::steps`.
+class stop_at_step_hook final : public session_hook {
+public:
+  /// @param last_step The global step to stop at, whatever the job began with.
+  [[nodiscard]] static stop_at_step_hook at(uint64_t last_step) { return {last_step, 0}; }
+
+  /// @param num_steps Updates that this job makes.
+  [[nodiscard]] static stop_at_step_hook after(uint64_t num_steps) {
+    return {std::nullopt, num_steps};
+  }
+
+  stop_at_step_hook(std::optional<uint64_t> last_step, uint64_t num_steps)
+    : last_step_(last_step), num_steps_(num_steps) {}
+
+  stop_at_step_hook(stop_at_step_hook&& other) noexcept
+    : stop_at_step_hook(other.last_step_, other.num_steps_) {}
+
+  /// Errors: throws `failure` with invalid_argument if the step is past already.
+  void begin(session_plan& plan) override;
+
+private:
+  std::optional<uint64_t> last_step_;
+  uint64_t num_steps_;
+};
+
+/// Says from time to time where a job is.
+class logging_hook final : public session_hook {
+public:
+  /// @param every_steps 0 = only the end. @param say Told one line at a time.
+  logging_hook(uint64_t every_steps, std::function<void(const std::string&)> say)
+    : every_steps_(every_steps), say_(std::move(say)) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+  void end(const job_report& report) override;
+
+private:
+  uint64_t every_steps_;
+  std::function<void(const std::string&)> say_;
+};
+
+/// Ends a job whose loss is not a number any more: what comes after is wasted.
+class nan_stop_hook final : public session_hook {
+public:
+  /// @param fail Whether the job then counts as failed.
+  explicit nan_stop_hook(bool fail = true) : fail_(fail) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+private:
+  bool fail_;
+};
+
+/// Shows a window of steps to somebody, such as a timeline: the steps before and after are not
+/// worth a file of gigabytes.
+class profile_window_hook final : public session_hook {
+public:
+  /// @param first The first global step to show. @param last The last one.
+  profile_window_hook(uint64_t first, uint64_t last, std::function<void(const step_record&)> show)
+    : first_(first), last_(last), show_(std::move(show)) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+private:
+  uint64_t first_;
+  uint64_t last_;
+  std::function<void(const step_record&)> show_;
+};
+
+} // namespace troupe

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chief's side of a synchronous job: who it consists of, and how it begins.
+#include "actors/accumulator.hpp"
+#include "actors/ask.hpp"
+#include "actors/optimizer_settings.hpp"
+#include "actors/token_queue.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/sync_replicas_optimizer.hpp"
+#include "strategies/training_cast.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+/// Begins a job as its optimizer says.
+class sync_replicas_hook final : public session_hook {
+public:
+  sync_replicas_hook(sync_replicas_optimizer optimizer, bool is_chief, int64_t num_tokens)
+    : optimizer_(std::move(optimizer)), is_chief_(is_chief), num_tokens_(num_tokens) {}
+
+  void begin(session_plan& plan) override {
+    static_cast<void>(optimizer_.cast()); // refuses before `build`
+    plan.has_chief = is_chief_;
+    if (is_chief_) plan.init_tokens = optimizer_.get_init_tokens(num_tokens_);
+  }
+
+private:
+  sync_replicas_optimizer optimizer_;
+  bool is_chief_;
+  int64_t num_tokens_;
+};
+
+variable_payload state_of(strategy& strategy, const variable& of) {
+  auto state = value_or_throw(
+    ask<msg<wire::VariableState>>(strategy.world(), of.owner(), make_read_state()));
+  return read_state(state.reader(), state.owner());
+}
+
+} // namespace
+
+void training_cast::end() const {
+  for (const auto& accumulator : accumulators)
+    caf::anon_send_exit(accumulator, caf::exit_reason::user_shutdown);
+  caf::anon_send_exit(tokens, caf::exit_reason::user_shutdown);
+}
+
+void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> variables,
+                                    std::optional<uint64_t> global_step,
+                                    const std::optional<std::vector<uint64_t>>& tokens) {
+  if (variables.empty())
+    throw failure{
+      {errc::invalid_argument, "Must supply at least one variable: the job has none to train"}};
+  if (!global_step)
+    throw failure{{errc::invalid_argument,
+                   "Global step is required to check staleness: give the updates made so far"}};
+  auto& world = strategy.world();
+  auto cast = std::make_shared<training_cast>();
+  cast->first_step = *global_step;
+  for (const auto& variable : variables)
+    static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
+      world, variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
+  token_queue_config queue{.policy = options_.policy, .first_step = *global_step};
+  if (tokens) { // those of this step are still to be put
+    queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
+    queue.tokens = *tokens;
+  }
+  cast->tokens = world.system().spawn(token_queue, std::move(queue));
+  world.introduce(cast->tokens.id(), "token queue");
+  for (const auto& variable : variables) {
+    auto collects = world.system().spawn(
+      accumulator, accumulator_config{variable.form(), variable.owner(), *global_step, &world});
+    world.introduce(collects.id(), "accumulator " + variable.name());
+    cast->accumulators.push_back(std::move(collects));
+  }
+  cast->variables = std::move(variables);
+  *job_ = cast;
+}
+
+std::shared_ptr<const training_cast> sync_replicas_optimizer::cast() const {
+  if (!*job_)
+    throw failure{
+      {errc::failed_precondition,
+       fmt::format("optimizer '{}' has no job yet: call `build`, or `train`, which does; "
+                   "apply_gradients should be called before this",
+                   options_.name)}};
+  return *job_;
+}
+
+chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
+  auto job = cast();
+  chief_config config;
+  config.sync = options_;
+  config.first_step = job->first_step;
+  config.accumulators = job->accumulators;
+  config.tokens = job->tokens;
+  for (const auto& variable : job->variables) {
+    config.variables.push_back(variable.name());
+    config.owners.push_back(variable.owner());
+  }
+  return config;
+}
+
+uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
+  static_cast<void>(cast());
+  if (num_tokens == -1) return options_.replicas_to_aggregate;
+  auto needed = int64_t{options_.replicas_to_aggregate} - int64_t{options_.total_num_replicas};
+  if (num_tokens < needed)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
+                               num_tokens, needed)}};
+  return static_cast<uint32_t>(std::max<int64_t>(num_tokens, 0));
+}
+
+std::shared_ptr<session_hook>
+sync_replicas_optimizer::make_session_run_hook(bool is_chief, int64_t num_tokens) const {
+  return std::make_shared<sync_replicas_hook>(*this, is_chief, num_tokens);
+}
+
+std::vector<std::string> sync_replicas_optimizer::get_slot_names() const {
+  auto names = slot_names(plan_->rule);
+  return {names.begin(), names.end()};
+}
+
+std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy, const variable& of,
+                                                        const std::string& name) const {
+  auto state = state_of(strategy, of);
+  for (auto& slot : state.slots)
+    if (slot.name == name) return to_tensor(std::move(slot.value));
+  return std::nullopt;
+}
+
+std::map<std::string, tensor> sync_replicas_optimizer::variables(strategy& strategy) const {
+  std::map<std::string, tensor> result;
+  for (const auto& variable : cast()->variables)
+    for (auto& slot : state_of(strategy, variable).slots)
+      result.emplace(variable.name() + "/" + slot.name, to_tensor(std::move(slot.value)));
+  return result;
+}
+
+} // namespace troupe
