@@ -6,6 +6,8 @@
 #include "actors/recording/step_figures.hpp"
 #include "tools/terminal.hpp"
 
+#include <chrono>
+#include <climits>
 #include <cstdio>
 #include <fmt/format.h>
 #include <numbers>
@@ -21,6 +23,13 @@ constexpr uint64_t timeline_bytes_max = 16 * 1024 * 1024;
 
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// What the events of this run are dated and named by.
+event_origin here_and_now() {
+  std::string host(HOST_NAME_MAX + 1, '\0');
+  if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
+  return {std::chrono::system_clock::now(), host.c_str()};
 }
 
 std::vector<std::string> tracks_of(const run_recorder_options& options) {
@@ -46,8 +55,10 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
     directory.timeline(),
     {.job = "troupe train", .tracks = tracks_of(options), .file_bytes_max = timeline_bytes_max});
   if (!timeline) return tl::unexpected<error>(timeline.error());
+  auto curves = event_file::create(directory.path(), here_and_now());
+  if (!curves) return tl::unexpected<error>(curves.error());
   files files{std::move(*metrics), std::move(*evaluations), std::move(*ledger),
-              std::move(*timeline)};
+              std::move(*timeline), std::move(*curves)};
   return std::unique_ptr<run_recorder>{
     new run_recorder(directory, std::move(options), std::move(files))};
 }
@@ -66,6 +77,7 @@ void run_recorder::on_step(const step_record& step) {
   keep_computing_times(step);
   tell_once(files_.metrics.append(step));
   tell_once(files_.ledger.append(step));
+  tell_once(files_.curves.append(step));
   for (const auto& event : events_.events_of(step))
     tell_once(files_.timeline.append(event));
   show_progress(step);
@@ -74,6 +86,8 @@ void run_recorder::on_step(const step_record& step) {
 void run_recorder::on_evaluation(uint64_t step, job_time when, double bits_per_byte) {
   std::lock_guard guard{mutex_};
   tell_once(files_.evaluations.append(step, when, bits_per_byte));
+  const event_scalar curve[] = {{"evaluation/bits_per_byte", bits_per_byte}};
+  tell_once(files_.curves.add(step, when, curve));
 }
 
 void run_recorder::say(std::string_view line) {
@@ -88,6 +102,7 @@ void run_recorder::finish() {
   tell_once(files_.evaluations.flush());
   tell_once(files_.ledger.flush());
   tell_once(files_.timeline.flush());
+  tell_once(files_.curves.flush());
   tell_once(write_replica_table(directory_.replicas(), summary_));
 }
 

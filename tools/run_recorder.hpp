@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/recording/evaluation_file.hpp"
+#include "actors/recording/event_file.hpp"
 #include "actors/recording/ledger_file.hpp"
 #include "actors/recording/metrics_file.hpp"
 #include "actors/recording/step_timeline.hpp"
@@ -26,9 +27,10 @@ struct run_recorder_options {
   std::vector<std::string> variables; ///< Names, for the tracks of the timeline.
 };
 
-/// Writes metrics, evaluations, ledger and timeline, keeps the progress line on standard error, and
-/// adds up the summary. A full disk must not end a training that has run for hours: the first
-/// failure of a file is told once, and its file ends there. Thread: any; calls wait for each other.
+/// Writes metrics, evaluations, ledger, timeline and curves, keeps the progress line on standard
+/// error, and adds up the summary. A full disk must not end a training that has run for hours: the
+/// first failure of a file is told once, and its file ends there. Thread: any; calls wait for each
+/// other.
 class run_recorder {
 public:
   /// Creates the files. Errors: `resource`.
@@ -62,6 +64,7 @@ private:
     evaluation_file evaluations;
     ledger_file ledger;
     timeline_file timeline;
+    event_file curves;
   };
 
   run_recorder(const run_directory& directory, run_recorder_options options, files files);

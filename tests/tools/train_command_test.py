@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -49,6 +50,18 @@ class Train(unittest.TestCase):
         self.assertEqual(sum(int(line["accepted"]) for line in replicas), len(accepted))
         for word in ["bits per byte", "gzip", "xz", "accepted", "stale", "waiting"]:
             self.assertIn(word, result.stdout)
+
+    def test_the_curves_are_whole_frames_for_every_step_and_evaluation(self):
+        self.trained("--steps", "10", "--evaluate-every", "5")
+        (path,) = (self.folder / "run").glob("events.out.tfevents.*")
+        content, records = path.read_bytes(), []
+        while content:
+            (length,) = struct.unpack_from("<Q", content)
+            records.append(content[12 : 12 + length])
+            content = content[16 + length :]
+        self.assertIn(b"brain.Event:2", records[0])
+        self.assertEqual(sum(b"speed/step_seconds" in record for record in records), 10)
+        self.assertEqual(sum(b"evaluation/bits_per_byte" in record for record in records), 2 + 1)
 
     def test_the_timeline_is_json_with_a_track_per_actor_and_arrows_that_end(self):
         self.trained("--steps", "10")
