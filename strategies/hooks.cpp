@@ -26,6 +26,18 @@ double mean_loss(const step_record& step) {
 
 } // namespace
 
+std::shared_ptr<stop_at_step_hook> stop_at_step_hook::at(uint64_t last_step) {
+  auto hook = std::make_shared<stop_at_step_hook>();
+  hook->last_step_ = last_step;
+  return hook;
+}
+
+std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) {
+  auto hook = std::make_shared<stop_at_step_hook>();
+  hook->num_steps_ = num_steps;
+  return hook;
+}
+
 void stop_at_step_hook::begin(session_plan& plan) {
   auto last = last_step_.value_or(plan.first_step + num_steps_);
   if (last <= plan.first_step)

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,26 +15,18 @@ namespace troupe {
 /// Ends a job at a step of its own choice, which may come before that of `training_options::steps`.
 class stop_at_step_hook final : public session_hook {
 public:
-  /// @param last_step The global step to stop at, whatever the job began with.
-  [[nodiscard]] static stop_at_step_hook at(uint64_t last_step) { return {last_step, 0}; }
+  /// @param last_step The global step to stop at, whatever the job begins with.
+  [[nodiscard]] static std::shared_ptr<stop_at_step_hook> at(uint64_t last_step);
 
-  /// @param num_steps Updates that this job makes.
-  [[nodiscard]] static stop_at_step_hook after(uint64_t num_steps) {
-    return {std::nullopt, num_steps};
-  }
-
-  stop_at_step_hook(std::optional<uint64_t> last_step, uint64_t num_steps)
-    : last_step_(last_step), num_steps_(num_steps) {}
-
-  stop_at_step_hook(stop_at_step_hook&& other) noexcept
-    : stop_at_step_hook(other.last_step_, other.num_steps_) {}
+  /// @param num_steps Updates that the job makes.
+  [[nodiscard]] static std::shared_ptr<stop_at_step_hook> after(uint64_t num_steps);
 
   /// Errors: throws `failure` with invalid_argument if the step is past already.
   void begin(session_plan& plan) override;
 
 private:
   std::optional<uint64_t> last_step_;
-  uint64_t num_steps_;
+  uint64_t num_steps_ = 0; ///< Counts if there is no `last_step_`.
 };
 
 /// Says from time to time where a job is.

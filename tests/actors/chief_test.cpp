@@ -36,9 +36,11 @@ struct job : deterministic_world {
     config.variables = variables;
     config.tokens = tokens
       = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});
-    config.recorder
-      = spawn(recorder, recorder_config{[this](const step_record& step) { steps.push_back(step); },
-                                        [this](const job_report& ended) { report = ended; }});
+    config.recorder = spawn(
+      recorder, recorder_config{[this](const step_record& step) { steps.push_back(step); },
+                                [this](const job_snapshot& taken) { snapshots.push_back(taken); },
+                                [this](const job_report& ended) { report = ended; }});
+    config.owners = owners;
     config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
     config.world = &world;
     lead = spawn(chief, config);
@@ -123,6 +125,7 @@ struct job : deterministic_world {
   token_queue_actor tokens;
   chief_actor lead;
   std::vector<step_record> steps;
+  std::vector<job_snapshot> snapshots;
   std::optional<job_report> report;
   std::vector<std::string> warnings;
   msg<wire::QueueStatus> last_status;
@@ -539,5 +542,70 @@ TEST_SUITE("actors/chief") {
     REQUIRE(job.report);
     REQUIRE(job.report->failure);
     CHECK(job.report->failure->code == errc::unavailable);
+  }
+
+  TEST_CASE("a snapshot holds what owners and queue hold, and is taken before tokens go out") {
+    chief_config config{.sync = {1, 1, sync_policy::tensorflow}, .steps = 3};
+    config.wants_snapshot = [](uint64_t step, bool) { return step == 1; };
+    job run{config};
+    run.join({0});
+    run.push(0, 0);
+    REQUIRE(run.steps.size() == 1);
+    CHECK(run.status().getTokens() == 1); // the initial one: those of step 1 wait for the snapshot
+    run.pass(1ns);
+    run.pass(1ns);
+    REQUIRE(run.snapshots.size() == 1);
+    const auto& taken = run.snapshots.front();
+    CHECK(taken.step == 1);
+    CHECK(taken.time == run.steps[0].ended + 1ns);
+    CHECK(taken.tokens == std::vector<uint64_t>{0});
+    REQUIRE(taken.variables.size() == 1);
+    CHECK(taken.variables[0].name == "w");
+    CHECK(taken.variables[0].state.version == 1);
+    CHECK(taken.variables[0].state.optimizer == "sgd");
+    CHECK(taken.replicas.empty()); // a puppet does not say where it is
+    CHECK(run.status().getTokens() == 2);
+  }
+
+  TEST_CASE("a job that goes on from a snapshot puts a step's tokens first, not the initial ones") {
+    job run{
+      {.sync = {1, 3, sync_policy::tensorflow}, .first_step = 7, .steps = 3, .resumes = true}};
+    run.pass(1ns);
+    CHECK(run.status().getTokens() == 3);
+    CHECK(run.status().getNextStep() == 7);
+  }
+
+  TEST_CASE("a job that saves finishes its step and saves once more before it stops") {
+    chief_config config{.sync = {1, 1, sync_policy::latest_token}, .steps = 9};
+    std::vector<bool> asked;
+    config.wants_snapshot = [&asked](uint64_t, bool last) {
+      asked.push_back(last);
+      return last;
+    };
+    job run{config};
+    run.join({0});
+    run.stop("enough");
+    CHECK_FALSE(run.report);
+    run.push(0, 0);
+    run.pass(2ns);
+    run.leave(0);
+    REQUIRE(run.report);
+    CHECK(run.report->step == 1);
+    CHECK(run.report->stopped == "enough");
+    CHECK(asked == std::vector<bool>{true});
+    CHECK(run.snapshots.size() == 1);
+  }
+
+  TEST_CASE("a job that saves and is asked to stop does not wait for ever for its step") {
+    chief_config config{.sync = {1, 1, sync_policy::latest_token}, .steps = 9};
+    config.wants_snapshot = [](uint64_t, bool) { return true; };
+    job run{config};
+    run.join({0});
+    run.stop("enough");
+    run.pass(6s);
+    run.leave(0);
+    REQUIRE(run.report);
+    CHECK(run.report->step == 0);
+    CHECK(run.snapshots.empty());
   }
 }

@@ -3,6 +3,8 @@
 // Method: a puppet for a chief, and bodies that end in every way there is.
 #include "actors/failure.hpp"
 #include "actors/replica.hpp"
+#include "actors/tensor_payload.hpp"
+#include "messages/training_message.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
 #include <stdexcept>
@@ -137,5 +139,53 @@ TEST_SUITE("actors/replica") {
     caf::anon_send_exit(stage.chief.as<caf::actor>(), caf::exit_reason::kill);
     stage.pass(1s);
     CHECK(stage.actors_alive() == 0);
+  }
+
+  TEST_CASE("a replica says where it is: computing, for how long still, and what it keeps") {
+    hosted_coroutine stage{[](activity& activity) -> task<void> {
+                             activity.set_local_step(4);
+                             activity.keep("place", to_payload(make_tensor({1}, {7})));
+                             auto computing = activity.compute(no_work);
+                             co_await computing;
+                             activity.count_iteration();
+                             auto again = activity.compute(no_work);
+                             co_await again;
+                           },
+                           one_second(), 3};
+    stage.pass(1300ms);
+    auto answer = stage.chief.ask<msg<wire::ReplicaProgress>>(stage.host, make_read_progress());
+    stage.settle();
+    auto progress = read_progress(answer.value());
+    CHECK(progress.replica == 3);
+    CHECK(progress.computing);
+    CHECK(progress.local_step == 4);
+    CHECK(progress.iteration == 1);
+    CHECK(progress.computations == 2);
+    CHECK(progress.remaining == 700ms);
+    REQUIRE(progress.kept.size() == 1);
+    CHECK(progress.kept[0].name == "place");
+    CHECK(to_tensor(progress.kept[0].value).values<float>()[0] == 7);
+  }
+
+  TEST_CASE("a restored replica rests for what was left, and counts on from there") {
+    std::vector<uint64_t> paced;
+    job_time rested{0};
+    replica_progress saved{
+      .computing = true, .local_step = 4, .iteration = 6, .computations = 9, .remaining = 700ms};
+    hosted_coroutine stage{[&](activity& activity) -> task<void> {
+                             activity.restore(saved);
+                             auto resting = activity.rest(saved.remaining);
+                             co_await resting;
+                             rested = activity.world().now();
+                             auto computing = activity.compute(no_work);
+                             co_await computing;
+                           },
+                           [&](uint64_t number, job_time) {
+                             paced.push_back(number);
+                             return 1s;
+                           }};
+    stage.pass(3s);
+    CHECK(rested == 700ms);
+    CHECK(paced == std::vector<uint64_t>{9});
   }
 }

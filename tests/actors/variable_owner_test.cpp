@@ -398,4 +398,52 @@ TEST_SUITE("actors/variable_owner") {
     CHECK(held.apply({make_tensor({1}, {1})}).has_come());
     CHECK(floats(held.read()) == std::vector<float>{0});
   }
+
+  TEST_CASE("what was saved can be restored, and updates go on as if nothing had happened") {
+    update_plan plan{.rule = rules::adam{.learning_rate = 0.1},
+                     .average = moving_average{.name = "average", .decay = 0.5}};
+    auto gradient_of = [](float value) {
+      return std::vector<gradient>{make_tensor({2}, {value, 1})};
+    };
+    ownership first{make_tensor({2}, {1, 2})};
+    first.use(plan);
+    first.apply(gradient_of(0.5));
+    auto saved = first.ask<wire::VariableState>(make_read_state()).value();
+    auto state = read_state(saved.reader(), saved.owner());
+    CHECK(state.version == 1);
+    CHECK(state.optimizer == "adam");
+    REQUIRE(state.slots.size() == 2);
+    CHECK(state.slots[0].name == "m");
+    REQUIRE(state.average);
+    CHECK(state.average->name == "average");
+    first.apply(gradient_of(-3)); // writes elsewhere: the saved arrays stay as they are
+
+    ownership second{zeros({2})};
+    auto restored = second.ask<wire::OptimizerInUse>(make_restore_state(state)).value();
+    CHECK(restored.reader().getVersion() == 1);
+    CHECK(restored.reader().getSlotCount() == 2);
+    second.use(plan);
+    second.apply(gradient_of(-3));
+    CHECK(values_of<float>(second.read()) == values_of<float>(first.read()));
+    CHECK(values_of<float>(second.average("average"))
+          == values_of<float>(first.average("average")));
+  }
+
+  TEST_CASE("what was saved of another variable is refused, and nothing changes") {
+    ownership target{make_tensor({2}, {1, 2})};
+    auto refusal = [&](const variable_payload& state) {
+      return target.ask<wire::OptimizerInUse>(make_restore_state(state)).error();
+    };
+    auto other_type = refusal({.value = to_payload(zeros({2}, dtype::f64))});
+    CHECK(other_type.code == errc::type_mismatch);
+    CHECK(other_type.message == "'w' was saved as f64, but variable 'w' is f32");
+    auto other_shape = refusal({.version = 9, .value = to_payload(zeros({3}))});
+    CHECK(other_shape.code == errc::invalid_argument);
+    CHECK(other_shape.message == "'w' was saved with shape [3], but variable 'w' has shape [2]");
+    auto other_slot
+      = refusal({.value = to_payload(zeros({2})), .slots = {{"momentum", to_payload(zeros({4}))}}});
+    CHECK(other_slot.message.find("'momentum' was saved with shape [4]") == 0);
+    CHECK(values_of<float>(target.read()) == std::vector<float>{1, 2});
+    CHECK(target.snapshot().reader().getVersion() == 0);
+  }
 }
