@@ -67,6 +67,11 @@ bool is_number_target(const option_target& target) {
          || std::holds_alternative<option_member<std::optional<double>>>(target);
 }
 
+bool is_list_of_pairs(const option_target& target) {
+  return std::holds_alternative<option_member<std::vector<slow_replica>>>(target)
+         || std::holds_alternative<option_member<std::vector<optimizer_setting>>>(target);
+}
+
 // A number of the file as text, for the one parser that all options go through.
 std::optional<std::string> number_text(const toml::node& node) {
   if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
@@ -87,7 +92,7 @@ std::optional<std::vector<std::string>> texts_of(const toml::node& node,
       list += (list.empty() ? "" : ",") + *number;
     }
     texts.push_back(list);
-  } else if (std::holds_alternative<option_member<std::vector<slow_replica>>>(target)) {
+  } else if (is_list_of_pairs(target)) {
     if (!node.is_array()) return std::nullopt;
     for (const auto& element : *node.as_array()) {
       if (!element.is_string()) return std::nullopt;
@@ -108,8 +113,7 @@ std::optional<std::vector<std::string>> texts_of(const toml::node& node,
 std::string_view toml_type(const option_target& target) {
   if (std::holds_alternative<option_member<std::vector<int64_t>>>(target))
     return "a list of whole numbers, such as [256, 128]";
-  if (std::holds_alternative<option_member<std::vector<slow_replica>>>(target))
-    return "a list of texts, such as [\"3=2.5\"]";
+  if (is_list_of_pairs(target)) return "a list of texts, such as [\"3=2.5\"]";
   return is_number_target(target) ? "a number" : "a text in quotes";
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string>
 #include <type_traits>
 
@@ -15,8 +16,7 @@ namespace {
 constexpr std::array<std::string_view, 3> policy_names{to_string(sync_policy::tensorflow),
                                                        to_string(sync_policy::latest_token),
                                                        to_string(sync_policy::cancel)};
-constexpr std::array<std::string_view, 3> optimizer_names{"sgd", "momentum", "adam"};
-constexpr std::array<std::string_view, 2> decay_names{"none", "linear"};
+constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 
 // An option for an enumeration whose values count from 0 in the order of `names`.
@@ -26,6 +26,18 @@ option_choice choice(std::span<const std::string_view> names) {
           [](train_options& options, size_t index) {
             using enumeration = std::remove_reference_t<decltype(options.*Member)>;
             options.*Member = static_cast<enumeration>(index);
+          }};
+}
+
+// The optimizers, under the names that they have everywhere.
+option_choice optimizer_choice() {
+  return {choice_names<update_rule>(),
+          [](const train_options& options) {
+            const auto names = choice_names<update_rule>();
+            return static_cast<size_t>(std::ranges::find(names, options.optimizer) - names.begin());
+          },
+          [](train_options& options, size_t index) {
+            options.optimizer = choice_names<update_rule>()[index];
           }};
 }
 
@@ -58,9 +70,13 @@ constexpr double seed_max = 9.2e18; // What fits into a TOML integer.
 // Made from the defaults, so that the help cannot say anything else than the code.
 const std::string steps_when_empty
   = fmt::format("{} if no epochs are given", train_defaults::steps);
-const std::string learning_rate_when_empty
-  = fmt::format("{} for adam, {} for momentum, {} for sgd", train_defaults::learning_rate_adam,
-                train_defaults::learning_rate_momentum, train_defaults::learning_rate_sgd);
+const std::string learning_rate_when_empty = [] {
+  std::string text;
+  for (const auto& [optimizer, rate] : train_defaults::learning_rates)
+    text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", rate, optimizer);
+  return text;
+}();
+const std::string optimizer_help = fmt::format("{}", fmt::join(choice_names<update_rule>(), ", "));
 
 const std::array options{
   train_option{"text", "", "Text", "FILE", "the text to learn, any bytes",
@@ -93,13 +109,21 @@ const std::array options{
                &member<&train_options::epochs>, between(1, count_max), "none"},
   train_option{"batch", "", "Training", "COUNT", "examples in each gradient of a replica",
                &member<&train_options::batch>, between(1, 1e6)},
-  train_option{"optimizer", "", "Training", "NAME", "sgd, momentum or adam",
-               choice<&train_options::optimizer>(optimizer_names)},
+  train_option{"optimizer", "", "Training", "NAME", optimizer_help, optimizer_choice()},
+  train_option{
+    "optimizer-setting", "", "Training", "NAME=NUMBER",
+    "set the optimizer otherwise than by default: beta1=0.8, clip_norm=1; a flag is 1 or "
+    "0 (may be given several times)",
+    &member<&train_options::optimizer_settings>, option_range{}, "none"},
   train_option{"learning-rate", "", "Training", "RATE", "how far each update goes",
                &member<&train_options::learning_rate>, above(0, 1e6), learning_rate_when_empty},
   train_option{"learning-rate-decay", "", "Training", "NAME",
-               "none, or linear: in a straight line to 0 at the last step",
+               "none, or to 0 at the last step: linear (in a straight line), cosine (in half a "
+               "wave)",
                choice<&train_options::learning_rate_decay>(decay_names)},
+  train_option{"warm-up", "", "Training", "COUNT",
+               "steps in which the learning rate rises from 0, before it decays",
+               &member<&train_options::warm_up>, between(0, count_max)},
   train_option{"seed", "", "Training", "NUMBER",
                "of all randomness: initial values, batches, dropout, virtual time",
                &member<&train_options::seed>, between(0, seed_max)},

@@ -28,10 +28,12 @@ struct option_choice {
 };
 
 /// The kinds of values that options have.
-using option_target = std::variant<
-  option_member<std::string>, option_member<uint64_t>, option_member<std::optional<uint64_t>>,
-  option_member<double>, option_member<std::optional<double>>, option_member<int64_t>,
-  option_member<std::vector<int64_t>>, option_member<std::vector<slow_replica>>, option_choice>;
+using option_target
+  = std::variant<option_member<std::string>, option_member<uint64_t>,
+                 option_member<std::optional<uint64_t>>, option_member<double>,
+                 option_member<std::optional<double>>, option_member<int64_t>,
+                 option_member<std::vector<int64_t>>, option_member<std::vector<slow_replica>>,
+                 option_member<std::vector<optimizer_setting>>, option_choice>;
 
 /// The numbers that an option accepts, ends included unless said otherwise.
 struct option_range {

@@ -67,6 +67,21 @@ std::optional<slow_replica> slow_replica_of(std::string_view text, const option_
   return slow_replica{*replica, *factor};
 }
 
+std::optional<optimizer_setting> optimizer_setting_of(std::string_view text) {
+  const auto equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return std::nullopt;
+  const auto value = number_of<double>(text.substr(equals + 1));
+  if (!value) return std::nullopt;
+  return optimizer_setting{std::string{text.substr(0, equals)}, *value};
+}
+
+// Adds what was parsed, if it was.
+template <class T>
+bool append(std::vector<T>& list, std::optional<T> parsed) {
+  if (parsed) list.push_back(std::move(*parsed));
+  return parsed.has_value();
+}
+
 // Stores what was parsed, if it was.
 template <class T, class Parsed>
 bool store(T& place, const std::optional<Parsed>& parsed) {
@@ -105,9 +120,10 @@ bool take(const train_option& option, train_options& options, const std::string&
         return store(member(options), counts_of(text, range));
       },
       [&](option_member<std::vector<slow_replica>> member) {
-        const auto slow = slow_replica_of(text, range);
-        if (slow) member(options).push_back(*slow);
-        return slow.has_value();
+        return append(member(options), slow_replica_of(text, range));
+      },
+      [&](option_member<std::vector<optimizer_setting>> member) {
+        return append(member(options), optimizer_setting_of(text));
       },
       [&](const option_choice& choice) { return choose(choice, options, text); },
     },
@@ -152,8 +168,12 @@ std::string joined(const std::vector<T>& elements, std::string_view separator, P
   return text;
 }
 
-std::string slow_text(const slow_replica& slow) {
+std::string pair_text(const slow_replica& slow) {
   return fmt::format("{}={}", slow.replica, slow.factor);
+}
+
+std::string pair_text(const optimizer_setting& setting) {
+  return fmt::format("{}={}", setting.name, setting.value);
 }
 
 } // namespace
@@ -162,6 +182,8 @@ expected<void> assign(const train_option& option, train_options& options,
                       std::span<const std::string> texts, const std::string& name) {
   if (const auto* slow = std::get_if<option_member<std::vector<slow_replica>>>(&option.target))
     (*slow)(options).clear();
+  if (const auto* set = std::get_if<option_member<std::vector<optimizer_setting>>>(&option.target))
+    (*set)(options).clear();
   for (const auto& text : texts) {
     if (!take(option, options, text))
       return fail(errc::invalid_argument,
@@ -186,6 +208,9 @@ std::string value_description(const train_option& option) {
       [&](option_member<std::vector<slow_replica>>) {
         return fmt::format("REPLICA=FACTOR, such as 3=2.5, with a factor {}", range);
       },
+      [&](option_member<std::vector<optimizer_setting>>) {
+        return std::string{"NAME=NUMBER, such as beta1=0.8"};
+      },
       [&](const option_choice& choice) {
         const std::vector<std::string_view> names{choice.names.begin(), choice.names.end()};
         return "one of " + joined(names, ", ", [](auto name) { return std::string{name}; });
@@ -197,7 +222,7 @@ std::string value_description(const train_option& option) {
 std::string toml_text(const train_option& option, const train_options& options) {
   auto values = options;
   const auto print_count = [](int64_t count) { return std::to_string(count); };
-  const auto print_slow = [](const slow_replica& slow) { return quoted(slow_text(slow)); };
+  const auto print_pair = [](const auto& pair) { return quoted(pair_text(pair)); };
   return std::visit(
     overloaded{
       [&](option_member<std::string> member) {
@@ -207,7 +232,10 @@ std::string toml_text(const train_option& option, const train_options& options) 
         return fmt::format("[{}]", joined(member(values), ", ", print_count));
       },
       [&](option_member<std::vector<slow_replica>> member) {
-        return fmt::format("[{}]", joined(member(values), ", ", print_slow));
+        return fmt::format("[{}]", joined(member(values), ", ", print_pair));
+      },
+      [&](option_member<std::vector<optimizer_setting>> member) {
+        return fmt::format("[{}]", joined(member(values), ", ", print_pair));
       },
       [&](const option_choice& choice) { return quoted(choice.names[choice.get(values)]); },
       [&](auto) { return plain_text(option, options); },
@@ -220,6 +248,7 @@ std::string plain_text(const train_option& option, const train_options& options)
   const auto if_any
     = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string{}; };
   const auto print_count = [](int64_t count) { return std::to_string(count); };
+  const auto print_pair = [](const auto& pair) { return pair_text(pair); };
   return std::visit(
     overloaded{
       [&](option_member<std::string> member) { return member(values); },
@@ -232,7 +261,10 @@ std::string plain_text(const train_option& option, const train_options& options)
         return joined(member(values), ",", print_count);
       },
       [&](option_member<std::vector<slow_replica>> member) {
-        return joined(member(values), " ", slow_text);
+        return joined(member(values), " ", print_pair);
+      },
+      [&](option_member<std::vector<optimizer_setting>> member) {
+        return joined(member(values), " ", print_pair);
       },
       [&](const option_choice& choice) { return std::string{choice.names[choice.get(values)]}; },
     },

@@ -2,6 +2,11 @@
 // The rules between options.
 #include "tools/train_checks.hpp"
 
+#include "actors/optimizer_settings.hpp"
+#include "tools/nearest_name.hpp"
+#include "tools/train_plan.hpp"
+
+#include <algorithm>
 #include <fmt/format.h>
 #include <set>
 
@@ -54,6 +59,31 @@ expected<void> check_slow(const train_options& options, const option_origins& or
   return {};
 }
 
+// Learning rate and schedule have options of their own.
+expected<void> check_optimizer(const train_options& options, const option_origins& origins) {
+  auto names = setting_names(options.optimizer);
+  if (!names) return tl::unexpected<error>(names.error());
+  std::erase(*names, "learning_rate");
+  const auto option = spelling(origins, "optimizer-setting");
+  for (const auto& setting : options.optimizer_settings) {
+    if (std::ranges::count(*names, setting.name) > 0) continue;
+    return fail(errc::invalid_argument,
+                fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'", option,
+                            setting.name, setting.value, options.optimizer,
+                            nearest_name(setting.name, *names)));
+  }
+  auto plan = plan_of(options, 1);
+  if (!plan) return fail(plan.error().code, fmt::format("{}: {}", option, plan.error().message));
+  return {};
+}
+
+expected<void> check_warm_up(const train_options& options, const option_origins& origins) {
+  if (options.warm_up == 0 || !options.steps || options.warm_up < *options.steps) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} {} leaves no step for training: there are {}",
+                          spelling(origins, "warm-up"), options.warm_up, *options.steps));
+}
+
 expected<void> check_hidden(const train_options& options, const option_origins& origins) {
   const size_t layers = options.model.hidden_sizes.size();
   if (layers <= language_model_layers_max) return {};
@@ -81,7 +111,8 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_aggregate, check_slow, check_hidden})
+  for (auto* rule : {check_initial_tokens, check_aggregate, check_slow, check_optimizer,
+                     check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include "strategies/training.hpp"
 #include "tools/language_model.hpp"
+#include "tools/train_plan.hpp"
 
 #include <cmath>
 #include <limits>
@@ -14,23 +15,6 @@ namespace {
 
 // In the virtual world arithmetic takes no time; this stands for it.
 constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
-
-update_rule rule_of(const train_options& options) {
-  auto rate = options.learning_rate.value_or(default_learning_rate(options.optimizer));
-  switch (options.optimizer) {
-  case optimizer_kind::sgd:
-    return rules::sgd{.learning_rate = rate};
-  case optimizer_kind::momentum:
-    return rules::momentum{.learning_rate = rate};
-  case optimizer_kind::adam:
-    break;
-  }
-  return rules::adam{.learning_rate = rate};
-}
-
-learning_rate_schedule schedule_of(const train_options& options, uint64_t steps) {
-  return linear_decay(options.learning_rate_decay == decay_kind::linear ? steps : 0);
-}
 
 sync_options sync_of(const train_options& options) {
   sync_options sync{static_cast<uint32_t>(options.aggregate),
@@ -108,8 +92,7 @@ std::vector<std::string> variable_names(const train_options& options) {
 train_result run_train_job(const train_options& options, const text_corpus& corpus,
                            run_recorder& recorder, std::stop_token stop) {
   auto steps = step_count(options, corpus);
-  sync_replicas_optimizer optimizer{rule_of(options), sync_of(options),
-                                    schedule_of(options, steps)};
+  sync_replicas_optimizer optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)};
   auto world = world_of(options);
   parameter_server_strategy strategy{world, {.replicas = static_cast<uint32_t>(options.replicas)}};
   for (const auto& [name, value] : initial_variables(options.model, options.seed))

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "actors/sync_policy.hpp"
+#include "kernels/update_rules.hpp"
 #include "tools/language_model.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -22,17 +24,29 @@ inline constexpr uint64_t replicas = 4;
 inline constexpr uint64_t aggregate = 3;
 inline constexpr uint64_t steps = 25000;
 inline constexpr uint64_t batch = 64;
-inline constexpr double learning_rate_sgd = 1;
-inline constexpr double learning_rate_momentum = 0.1;
-inline constexpr double learning_rate_adam = 0.01;
+inline constexpr std::string_view optimizer = rules::adam::name;
+
+/// Learning rates that suit most runs, for each optimizer, in the order of `update_rule`.
+inline constexpr std::pair<std::string_view, double> learning_rates[] = {
+  {rules::sgd::name, 1},
+  {rules::momentum::name, 0.1},
+  {rules::adagrad::name, 0.1},
+  {rules::rmsprop::name, 0.003},
+  {rules::centered_rmsprop::name, 0.003},
+  {rules::adadelta::name, 1},
+  {rules::adam::name, 0.01},
+  {rules::adamw::name, 0.01},
+  {rules::adamax::name, 0.01},
+  {rules::nadam::name, 0.01},
+  {rules::ftrl::name, 0.3},
+  {rules::lars::name, 10},
+  {rules::lamb::name, 0.01},
+};
 } // namespace train_defaults
 
-/// Which rule turns a gradient into an update.
-enum class optimizer_kind : uint8_t { sgd, momentum, adam };
-
-/// How the learning rate changes over a run: not at all, or in a straight line to 0 at the last
-/// step.
-enum class decay_kind : uint8_t { none, linear };
+/// How the learning rate changes over a run: not at all, in a straight line to 0 at the last step,
+/// or so in half a wave.
+enum class decay_kind : uint8_t { none, linear, cosine };
 
 /// Which of the worlds the job runs in: real threads and a real clock, or one thread and virtual
 /// time.
@@ -44,6 +58,14 @@ struct slow_replica {
   double factor = 1;
 
   bool operator==(const slow_replica&) const = default;
+};
+
+/// A setting of the optimizer other than its learning rate, by name.
+struct optimizer_setting {
+  std::string name;
+  double value = 0;
+
+  bool operator==(const optimizer_setting&) const = default;
 };
 
 /// What `troupe train` does. After `parse_train_options` every field has its final value.
@@ -60,9 +82,11 @@ struct train_options {
   std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.
   std::optional<uint64_t> epochs;         ///< As many examples each as the training text has bytes.
   uint64_t batch = train_defaults::batch; ///< Examples per replica and gradient.
-  optimizer_kind optimizer = optimizer_kind::adam;
+  std::string_view optimizer = train_defaults::optimizer; ///< One of `choice_names<update_rule>()`.
+  std::vector<optimizer_setting> optimizer_settings;
   std::optional<double> learning_rate;
   decay_kind learning_rate_decay = decay_kind::linear;
+  uint64_t warm_up = 0; ///< Steps in which the learning rate rises from 0.
   uint64_t seed = 1;
   uint64_t evaluate_every = 500; ///< Steps between evaluations; 0: only at the end.
 
@@ -76,16 +100,10 @@ struct train_options {
 };
 
 /// The learning rate that suits most runs with this optimizer.
-[[nodiscard]] constexpr double default_learning_rate(optimizer_kind optimizer) {
-  switch (optimizer) {
-  case optimizer_kind::sgd:
-    return train_defaults::learning_rate_sgd;
-  case optimizer_kind::momentum:
-    return train_defaults::learning_rate_momentum;
-  case optimizer_kind::adam:
-    break;
-  }
-  return train_defaults::learning_rate_adam;
+[[nodiscard]] constexpr double default_learning_rate(std::string_view optimizer) {
+  for (const auto& [name, rate] : train_defaults::learning_rates)
+    if (name == optimizer) return rate;
+  return 0; // there is no such optimizer
 }
 
 } // namespace troupe

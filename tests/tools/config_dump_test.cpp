@@ -38,8 +38,11 @@ TEST_SUITE("tools/config_dump") {
     options.slow = {{3, 2.5}, {49, 1e6}};
     options.epochs = 12;
     options.batch = 1;
-    options.optimizer = optimizer_kind::momentum;
+    options.optimizer = "momentum";
+    options.optimizer_settings = {{"nesterov", 1}, {"momentum", 0.1234567890123456}};
     options.learning_rate = 1e-20;
+    options.learning_rate_decay = decay_kind::cosine;
+    options.warm_up = 100;
     options.seed = 9'200'000'000'000'000'000u;
     options.evaluate_every = 0;
     options.model = {32, 8, {}, 0.5, 0.25};

@@ -43,10 +43,19 @@ TEST_SUITE("tools/help") {
     CHECK(steps->when_empty.find(std::to_string(train_defaults::steps) + " ") == 0);
     const auto* rate = find_train_option("learning-rate");
     REQUIRE(rate != nullptr);
-    const auto for_adam = fmt::format("{} for adam", default_learning_rate(optimizer_kind::adam));
-    const auto for_sgd = fmt::format("{} for sgd", default_learning_rate(optimizer_kind::sgd));
+    const auto for_adam = fmt::format("{} for adam", default_learning_rate("adam"));
+    const auto for_sgd = fmt::format("{} for sgd", default_learning_rate("sgd"));
     CHECK(rate->when_empty.find(for_adam) != std::string::npos);
     CHECK(rate->when_empty.find(for_sgd) != std::string::npos);
+  }
+
+  TEST_CASE("lists every optimizer, and a learning rate for each") {
+    const auto text = train_help();
+    for (const auto name : choice_names<update_rule>()) {
+      CAPTURE(name);
+      CHECK(text.find(name) != std::string::npos);
+      CHECK(default_learning_rate(name) > 0);
+    }
   }
 
   TEST_CASE("tells the commands and the exit codes") {

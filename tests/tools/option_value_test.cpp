@@ -38,6 +38,8 @@ TEST_SUITE("tools/option_value") {
     CHECK(give(options, "held-out", "0.25"));
     CHECK(give(options, "learning-rate", "1e-3"));
     CHECK(give(options, "hidden", "64,32"));
+    CHECK(give(options, "optimizer", "adamw"));
+    CHECK(give(options, "optimizer-setting", "beta1=0.8"));
     CHECK(give(options, "policy", "latest_token"));
     CHECK(give(options, "world", "virtual"));
     CHECK(options.text == "a b.txt");
@@ -46,6 +48,8 @@ TEST_SUITE("tools/option_value") {
     CHECK(options.held_out == 0.25);
     CHECK(options.learning_rate == 1e-3);
     CHECK(options.model.hidden_sizes == std::vector<int64_t>{64, 32});
+    CHECK(options.optimizer == "adamw");
+    CHECK(options.optimizer_settings == std::vector<optimizer_setting>{{"beta1", 0.8}});
     CHECK(options.policy == sync_policy::latest_token);
     CHECK(options.world == world_kind::virtual_time);
   }

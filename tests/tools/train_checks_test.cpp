@@ -66,6 +66,35 @@ TEST_SUITE("tools/train_checks") {
     CHECK(message_of(options) == "--slow names replica 1 twice");
   }
 
+  TEST_CASE("refuses settings that an optimizer has not, and numbers that it cannot take") {
+    train_options options;
+    options.optimizer_settings = {{"beta1", 0.8}, {"clip_norm", 1}};
+    CHECK(check(options, {}));
+    options.optimizer_settings = {{"beta", 0.8}};
+    CHECK(message_of(options)
+          == "--optimizer-setting beta=0.8: adam has no such setting; the nearest it has is "
+             "'beta1'");
+    options.optimizer_settings = {{"learning_rate", 0.1}};
+    CHECK(message_of(options).find("adam has no such setting") != std::string::npos);
+    options.optimizer_settings = {{"beta1", 1}};
+    CHECK(message_of(options)
+          == "--optimizer-setting: optimizer adam: beta1 is 1: it must be at least 0 and below 1");
+    for (const auto name : choice_names<update_rule>()) {
+      options.optimizer = name;
+      options.optimizer_settings.clear();
+      CHECK(check(options, {}));
+    }
+  }
+
+  TEST_CASE("refuses a warm-up that lasts as long as the run") {
+    train_options options;
+    options.steps = 10;
+    options.warm_up = 9;
+    CHECK(check(options, {}));
+    options.warm_up = 10;
+    CHECK(message_of(options) == "--warm-up 10 leaves no step for training: there are 10");
+  }
+
   TEST_CASE("refuses a tower of layers") {
     train_options options;
     options.model.hidden_sizes.assign(language_model_layers_max, 8);
@@ -87,13 +116,13 @@ TEST_SUITE("tools/train_checks") {
     train_options options;
     REQUIRE(settle(options, {}));
     CHECK(options.steps == train_defaults::steps);
-    CHECK(options.learning_rate == default_learning_rate(optimizer_kind::adam));
+    CHECK(options.learning_rate == default_learning_rate("adam"));
     train_options with_epochs;
     with_epochs.epochs = 2;
-    with_epochs.optimizer = optimizer_kind::sgd;
+    with_epochs.optimizer = "sgd";
     REQUIRE(settle(with_epochs, {}));
     CHECK_FALSE(with_epochs.steps);
-    CHECK(with_epochs.learning_rate == default_learning_rate(optimizer_kind::sgd));
+    CHECK(with_epochs.learning_rate == default_learning_rate("sgd"));
   }
 
   TEST_CASE("lets the stronger source decide between steps and epochs") {
