@@ -5,6 +5,7 @@
 #include "kernels/parallel.hpp"
 #include "kernels/rule_block.hpp"
 
+#include <tuple>
 #include <utility>
 
 namespace troupe::cpu {
@@ -23,29 +24,43 @@ void loop_over(block<T> at, Apply apply, std::index_sequence<Slot...>) {
 template <class Rule, class T>
 void apply_to(const block<T>& at, const typename Rule::template for_elements<T>& apply) {
   constexpr std::make_index_sequence<Rule::slot_names.size()> slots;
-  vectorised([=] { loop_over(at, apply, slots); });
+  auto loop = [&](auto form) { vectorised([=] { loop_over(at, form, slots); }); };
+  // A choice that is the same for all elements stays outside the loop, where it costs no vectors.
+  if constexpr (requires { apply.choose_form(loop); })
+    apply.choose_form(loop);
+  else
+    loop(apply);
 }
 
-/// Adds the squares of element i to those of its lane.
+/// Adds the squares of element i to those of a lane.
 template <class T, class Rule, size_t... Slot>
-void add_square(const block<T>& at, const Rule& rule, size_t i, squared_lanes& sums,
+void add_square(const block<T>& at, const Rule& rule, size_t i, size_t lane, squared_lanes& sums,
                 std::index_sequence<Slot...>) {
   std::array<T, sizeof...(Slot)> state{at.slots_before[Slot][i]...};
   auto value = static_cast<double>(at.before[i]);
   auto direction = static_cast<double>(rule.direction(at.before[i], at.gradient[i], state));
-  size_t lane = i % sums.variable.size();
   sums.variable[lane] += value * value;
   sums.direction[lane] += direction * direction;
+}
+
+/// The loop of `add_squares`, likewise by value.
+template <class T, class Rule, class Slots>
+squared_lanes with_squares(squared_lanes sums, block<T> at, Rule rule, Slots slots) {
+  constexpr size_t lanes = std::tuple_size_v<decltype(sums.variable)>;
+  size_t whole = at.count - at.count % lanes;
+  for (size_t i = 0; i < whole; i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      add_square(at, rule, i + lane, lane, sums, slots);
+  for (size_t i = whole; i < at.count; ++i)
+    add_square(at, rule, i, i - whole, sums, slots);
+  return sums;
 }
 
 template <class Rule, class T>
 void add_squares(const block<T>& at, const typename Rule::template for_elements<T>& rule,
                  squared_lanes& sums) {
   constexpr std::make_index_sequence<Rule::slot_names.size()> slots;
-  vectorised([=, &sums] {
-    for (size_t i = 0; i < at.count; ++i)
-      add_square(at, rule, i, sums, slots);
-  });
+  vectorised([=, &sums] { sums = with_squares(sums, at, rule, slots); });
 }
 
 } // namespace troupe::cpu

@@ -55,7 +55,28 @@ struct ftrl {
         beta(static_cast<T>(settings.beta)) {}
 
     T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
-      if (learning_rate == 0) return value;
+      T result{};
+      choose_form([&](const auto& form) { result = form(value, gradient, slots); });
+      return result;
+    }
+
+    /// Calls `use` with this rule for a whole loop: at rest, with a root or with any other power.
+    template <class Use>
+    void choose_form(const Use& use) const {
+      if (learning_rate == 0)
+        use([](T value, T, const auto&) { return value; });
+      else if (power == T{0.5})
+        use([to = *this](T value, T gradient, auto& slots) {
+          return to.step(value, gradient, slots, [](T x) { return std::sqrt(x); });
+        });
+      else
+        use([to = *this](T value, T gradient, auto& slots) {
+          return to.step(value, gradient, slots, [to](T x) { return std::pow(x, to.power); });
+        });
+    }
+
+    template <class Power>
+    T step(T value, T gradient, std::array<T, slot_names.size()>& slots, Power to_power) const {
       T before = slots[0];
       T accumulator = before + gradient * gradient;
       T strength = to_power(accumulator);
@@ -66,10 +87,6 @@ struct ftrl {
       T excess = (linear < 0 ? -l1 : l1) - linear;
       T curvature = (strength + beta) / learning_rate + twice_l2;
       return std::abs(linear) <= l1 ? T{0} : excess / curvature;
-    }
-
-    [[nodiscard]] T to_power(T accumulator) const {
-      return power == T{0.5} ? std::sqrt(accumulator) : std::pow(accumulator, power);
     }
 
     T learning_rate;
