@@ -54,11 +54,13 @@ int main(int argument_count, char** arguments) {
     auto reading = context.read(plane);
     auto value = co_await reading;
     auto& mine = (*batches)[context.replica_id_in_sync_group()];
+    if (auto place = context.kept("batches")) value_or_throw(mine.restore(*place));
     auto computing = context.compute([&mine, value](std::stop_token) {
       auto batch = value_or_throw(mine.next());
       return gradient_of(value, *batch);
     });
     auto gradient = co_await computing;
+    context.keep("batches", mine.position());
     auto applying = optimizer.apply_gradients(context, gradient, plane);
     co_await applying;
   };

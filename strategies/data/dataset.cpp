@@ -241,25 +241,30 @@ expected<std::optional<element>> dataset_iterator::next() {
   return read_(0, delivered_++).map([](element&& one) { return std::optional{std::move(one)}; });
 }
 
-dataset_position dataset_iterator::position() const {
-  return {static_cast<int64_t>(delivered_), static_cast<int64_t>(size_)};
+tensor dataset_iterator::position() const {
+  tensor position{dtype::i64, {2}};
+  position.mutable_values<int64_t>()[0] = static_cast<int64_t>(delivered_);
+  position.mutable_values<int64_t>()[1] = static_cast<int64_t>(size_);
+  return position;
 }
 
-expected<void> dataset_iterator::restore(const dataset_position& position) {
-  if (position.size() != 2)
+expected<void> dataset_iterator::restore(const tensor& position) {
+  if (position.type() != dtype::i64 || position.extents() != shape{2})
     return fail(errc::invalid_argument, "restore: this is not the position of a dataset");
-  const auto delivered = static_cast<uint64_t>(position[0]);
-  const auto size = static_cast<uint64_t>(position[1]);
+  const auto saved = position.contiguous();
+  const auto numbers = saved.values<int64_t>();
+  const auto delivered = static_cast<uint64_t>(numbers[0]);
+  const auto size = static_cast<uint64_t>(numbers[1]);
   if (size != size_) {
     return fail(errc::invalid_argument,
                 fmt::format("restore: the position is one in a dataset of {} elements, this one "
                             "has {}: the data or the stages have changed",
-                            position[1], static_cast<int64_t>(size_)));
+                            numbers[1], static_cast<int64_t>(size_)));
   }
   if (delivered > size_) {
-    return fail(errc::invalid_argument,
-                fmt::format("restore: {} elements cannot have been delivered of {}", position[0],
-                            position[1]));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("restore: {} elements cannot have been delivered of {}", numbers[0], numbers[1]));
   }
   delivered_ = delivered;
   return {};

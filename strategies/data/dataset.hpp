@@ -19,10 +19,6 @@ using executor = std::function<void(std::function<void()>)>;
 /// Reads element `index` of pass `epoch` through a dataset; belongs to one iterator.
 using element_reader = std::function<expected<element>(uint64_t epoch, uint64_t index)>;
 
-/// Where an iterator stands, to be saved: {elements delivered, elements of the whole dataset}.
-/// Small enough for the metadata of a checkpoint, and all there is to save.
-using dataset_position = std::vector<int64_t>;
-
 class dataset_iterator;
 
 /// A trainer that dies must go on with the very next example, in the order it was in: so a dataset
@@ -120,13 +116,15 @@ public:
   /// Errors: those of the source, of `map` (`user_code` if the function threw) and of `batch`.
   [[nodiscard]] expected<std::optional<element>> next();
 
-  /// Where this iterator stands.
-  [[nodiscard]] dataset_position position() const;
+  /// Where this iterator stands, as a checkpoint can hold it (`replica_context::keep`): elements
+  /// delivered, and elements of the whole dataset, -1 for one without end.
+  /// Shape: [2] i64
+  [[nodiscard]] tensor position() const;
 
   /// Goes to a position of this dataset, saved by any iterator over it: what follows is what would
   /// have followed there. Cost: for each shuffle, as a jump of `shuffle_order`; nothing is read.
   /// Errors: `invalid_argument` if it is no position, or one of a dataset of another size.
-  [[nodiscard]] expected<void> restore(const dataset_position& position);
+  [[nodiscard]] expected<void> restore(const tensor& position);
 
 private:
   uint64_t size_;

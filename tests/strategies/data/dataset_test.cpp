@@ -160,26 +160,26 @@ TEST_SUITE("strategies/data/dataset") {
     const auto source = range(10).shuffle(5, 3).batch(3).repeat();
     auto first = source.iterate();
     (void)test::drain(first, 5);
-    CHECK(first.position() == dataset_position{5, -1});
+    CHECK(test::text_of({{first.position()}, {}}) == "[5 -1]");
     auto second = source.iterate();
     REQUIRE(second.restore(first.position()));
     CHECK(test::drain(first, 20) == test::drain(second, 20));
     auto end = range(2).iterate();
-    REQUIRE(end.restore({2, 2}));
+    REQUIRE(end.restore(test::place(2, 2)));
     CHECK(end.next() == std::nullopt);
   }
 
   TEST_CASE("refuses what is no position of its own") {
     auto iterator = range(3).iterate();
-    const auto refused = iterator.restore({1, 4});
+    const auto refused = iterator.restore(test::place(1, 4));
     CHECK(refused.error().code == errc::invalid_argument);
     CHECK(refused.error().message
           == "restore: the position is one in a dataset of 4 elements, this one has 3: the data or "
              "the stages have changed");
-    CHECK_FALSE(iterator.restore({}));
-    CHECK_FALSE(iterator.restore({1}));
-    CHECK_FALSE(iterator.restore({4, 3}));
-    CHECK_FALSE(iterator.restore({-1, 3}));
-    CHECK(iterator.position() == dataset_position{0, 3});
+    CHECK_FALSE(iterator.restore(zeros({2})));
+    CHECK_FALSE(iterator.restore(test::numbers(3)));
+    CHECK_FALSE(iterator.restore(test::place(4, 3)));
+    CHECK_FALSE(iterator.restore(test::place(-1, 3)));
+    CHECK(test::text_of({{iterator.position()}, {}}) == "[0 3]");
   }
 }

@@ -24,6 +24,14 @@ inline dataset range(int64_t count, int64_t first = 0) {
   return dataset::from_tensor_slices({numbers(count, first)});
 }
 
+/// A position as it is saved.
+inline tensor place(int64_t delivered, int64_t size) {
+  tensor result{dtype::i64, {2}};
+  result.mutable_values<int64_t>()[0] = delivered;
+  result.mutable_values<int64_t>()[1] = size;
+  return result;
+}
+
 /// "1" for a scalar, "[1 2]" for a batch of any rank; tensors and texts of one element with commas
 /// between them.
 inline std::string text_of(const element& one) {

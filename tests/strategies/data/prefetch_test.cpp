@@ -70,7 +70,7 @@ TEST_SUITE("strategies/data/prefetch") {
     auto iterator = source.iterate();
     (void)test::drain(iterator, 2);
     hand.turn();
-    REQUIRE(iterator.restore({7, 9}));
+    REQUIRE(iterator.restore(test::place(7, 9)));
     CHECK(test::drain(iterator) == std::vector<std::string>{"7", "8"});
     CHECK(line_of(range(3).prefetch(2, hand.submit()).repeat(2)) == "0 1 2 0 1 2");
   }

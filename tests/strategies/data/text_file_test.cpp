@@ -36,7 +36,7 @@ TEST_SUITE("strategies/data/text_file") {
     auto in_order = source.iterate();
     CHECK(test::drain(in_order, 100'000) == expected);
     auto from_the_end = source.iterate();
-    REQUIRE(from_the_end.restore({29'999, 30'000}));
+    REQUIRE(from_the_end.restore(test::place(29'999, 30'000)));
     CHECK(test::drain(from_the_end) == lines{expected.back()});
   }
 
