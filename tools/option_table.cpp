@@ -146,6 +146,17 @@ const std::array options{
                "share of each hidden layer that is forgotten while training",
                &model_member<&language_model_config::hidden_dropout>, from_to_below(0, 1)},
 
+  train_option{"checkpoint-every", "", "Checkpoints", "STEPS",
+               "how often everything is saved that --resume needs, besides at the end; 0: never",
+               &member<&train_options::checkpoint_every>, between(0, count_max)},
+  train_option{"keep-checkpoints", "", "Checkpoints", "COUNT", "the newest so many stay",
+               &member<&train_options::keep_checkpoints>, between(1, count_max)},
+  train_option{
+    "resume", "", "Checkpoints", "DIR",
+    "go on with the run in that folder, with its options, from its newest checkpoint; what "
+    "comes of it goes into a folder of its own",
+    &member<&train_options::resume>, option_range{}, "a new run"},
+
   train_option{"run-dir", "", "Run", "DIR", "folder for everything that the run leaves behind",
                &member<&train_options::run_dir>, option_range{}, "runs/<date-time>"},
   train_option{"world", "", "Run", "NAME",

@@ -52,6 +52,11 @@ public:
   /// What every actor did when.
   [[nodiscard]] std::filesystem::path timeline() const { return path_ / "timeline.json"; }
 
+  /// Where checkpoints lie in the folder of a run.
+  static constexpr const char* checkpoint_folder = "checkpoints";
+
+  [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / checkpoint_folder; }
+
 private:
   explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
 

@@ -24,16 +24,21 @@ namespace {
 
 constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of policies
 
-int refuse(const error& reason) {
+int refuse(const error& reason, exit_code code = exit_code::usage) {
   fmt::print(stderr, "troupe train: {}\n", reason.message);
-  return static_cast<int>(exit_code::usage);
+  return static_cast<int>(code);
 }
 
-/// Everything that has to be right before a run may write its first byte.
-struct prepared_run {
+/// What a run works on.
+struct run_input {
   train_command command;
   text_corpus corpus;
   compression_baselines baselines;
+};
+
+/// Everything that has to be right before a run may write its first byte.
+struct prepared_run : run_input {
+  std::optional<job_snapshot> resume;
   run_directory directory;
 };
 
@@ -50,14 +55,12 @@ expected<run_directory> make_directory(const train_command& command) {
   return run_directory::create(command.options.run_dir, config);
 }
 
-expected<prepared_run> prepare(train_command command) {
+expected<run_input> load(train_command command) {
   auto corpus = load_corpus(command.options);
   if (!corpus) return tl::unexpected<error>(corpus.error());
   auto baselines = compress(*corpus);
   if (!baselines) return tl::unexpected<error>(baselines.error());
-  auto directory = make_directory(command);
-  if (!directory) return tl::unexpected<error>(directory.error());
-  return prepared_run{std::move(command), std::move(*corpus), *baselines, std::move(*directory)};
+  return run_input{std::move(command), std::move(*corpus), *baselines};
 }
 
 void announce(const prepared_run& run) {
@@ -69,6 +72,8 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, to_string(options.policy),
              step_count(options, run.corpus), run.directory.path().string());
+  if (run.resume)
+    fmt::print(stderr, "resume    {} from step {}\n", options.resume, run.resume->step);
 }
 
 std::vector<plot_baseline> plot_baselines(const compression_baselines& baselines) {
@@ -140,6 +145,16 @@ void print_end(const job_report& report, uint64_t steps) {
                steps);
 }
 
+// The new folder can be gone on with from the first moment on.
+void hand_over_checkpoint(const prepared_run& run) {
+  if (!run.resume) return;
+  auto name = fmt::format("checkpoint-{}.safetensors", run.resume->step);
+  auto from = std::filesystem::path{run.command.options.resume} / run_directory::checkpoint_folder;
+  std::error_code ignored; // then the next checkpoint is the first
+  std::filesystem::create_directories(run.directory.checkpoints(), ignored);
+  std::filesystem::copy_file(from / name, run.directory.checkpoints() / name, ignored);
+}
+
 int run(const prepared_run& run, signal_watch& signals) {
   const auto& options = run.command.options;
   auto recorder
@@ -148,7 +163,12 @@ int run(const prepared_run& run, signal_watch& signals) {
                                            .variables = variable_names(options)});
   if (!recorder) return refuse(recorder.error());
   announce(run);
-  auto result = run_train_job(options, run.corpus, **recorder, signals.token());
+  hand_over_checkpoint(run);
+  auto result = run_train_job(options, {.corpus = run.corpus,
+                                        .recorder = **recorder,
+                                        .checkpoints = run.directory.checkpoints(),
+                                        .resume = run.resume,
+                                        .stop = signals.token()});
   (*recorder)->finish();
   print_end(result.report, step_count(options, run.corpus));
   fmt::print("{}", (*recorder)->totals().text());
@@ -167,13 +187,20 @@ int train_command_main(int argument_count, const char* const* arguments) {
     fmt::print("{}", command->answer);
     return static_cast<int>(exit_code::finished);
   }
-  auto prepared = prepare(std::move(*command));
-  if (!prepared) return refuse(prepared.error());
+  auto input = load(std::move(*command));
+  if (!input) return refuse(input.error());
+  const auto& options = input->command.options;
+  auto resume = find_resumed(options, input->corpus, step_count(options, input->corpus));
+  if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
+  auto directory = make_directory(input->command);
+  if (!directory) return refuse(directory.error());
+  auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
+  prepared_run prepared{std::move(*input), std::move(*resume), std::move(*directory)};
   signal_watch signals;
   try {
-    return run(*prepared, signals);
+    return run(prepared, signals);
   } catch (const failure& failed) {
-    return refuse(failed.reason());
+    return refuse(failed.reason(), code_of_refusal);
   }
 }
 

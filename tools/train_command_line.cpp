@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <vector>
@@ -65,12 +66,26 @@ expected<void> take_arguments(const raw_arguments& raw, train_command& command) 
   return {};
 }
 
+// A run that goes on has the options that it had, but for its folder.
+expected<void> read_files(const raw_arguments& raw, train_command& command) {
+  const auto& resumed = raw.texts.at("resume");
+  if (raw.config.empty() && resumed.empty()) return {};
+  if (!raw.config.empty() && !resumed.empty())
+    return fail(
+      errc::invalid_argument,
+      "--config and --resume exclude each other: a run that goes on has the options of its "
+      "config.toml; leave out --config");
+  if (!raw.config.empty()) return read_config_file(raw.config, command.options, command.origins);
+  auto path = std::filesystem::path{resumed.back()} / "config.toml";
+  return read_config_file(path.string(), command.options, command.origins).map([&] {
+    command.options.run_dir.clear();
+    command.origins.erase("run-dir");
+  });
+}
+
 expected<train_command> settled(const raw_arguments& raw) {
   train_command command;
-  if (!raw.config.empty()) {
-    auto done = read_config_file(raw.config, command.options, command.origins);
-    if (!done) return tl::unexpected(done.error());
-  }
+  if (auto done = read_files(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = settle(command.options, command.origins); !done)
     return tl::unexpected(done.error());

@@ -2,11 +2,16 @@
 // Options into a world, a strategy, an optimizer and a step function.
 #include "tools/train_job.hpp"
 
+#include "kernels/crc32c.hpp"
+#include "strategies/checkpoint_saver_hook.hpp"
 #include "strategies/training.hpp"
 #include "tools/language_model.hpp"
 #include "tools/train_plan.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
 #include <limits>
 
 namespace troupe {
@@ -66,6 +71,14 @@ step_function make_step(const train_options& options, std::string_view text,
   };
 }
 
+// What a checkpoint says of the text that it was trained on.
+constexpr const char* text_note = "troupe.text";
+
+std::string fingerprint(const text_corpus& corpus) {
+  auto bytes = std::as_bytes(std::span{corpus.whole()});
+  return fmt::format("{} bytes, crc32c {:08x}", bytes.size(), cpu::crc32c(bytes));
+}
+
 double evaluate(const train_options& options, const text_corpus& corpus,
                 std::span<const tensor> values) {
   auto result = bits_per_byte(options.model, values, corpus.whole(), corpus.training().size());
@@ -89,8 +102,59 @@ std::vector<std::string> variable_names(const train_options& options) {
   return names;
 }
 
-train_result run_train_job(const train_options& options, const text_corpus& corpus,
-                           run_recorder& recorder, std::stop_token stop) {
+// Whether the model that the options ask for is the one in the checkpoint.
+expected<void> check_model(const train_options& options, const job_snapshot& saved) {
+  for (const auto& [name, value] : initial_variables(options.model, options.seed)) {
+    auto found = std::ranges::find(saved.variables, name, &variable_snapshot::name);
+    auto extents = found == saved.variables.end() ? shape{} : shape{found->state.value.extents};
+    if (extents != value.extents())
+      return fail(
+        errc::failed_precondition,
+        fmt::format("--resume {}: variable '{}' was saved with shape {}, but this model's "
+                    "has {}; leave the model's options as they were",
+                    options.resume, name, to_string(extents), to_string(value.extents())));
+    if (found->state.optimizer != options.optimizer)
+      return fail(
+        errc::failed_precondition,
+        fmt::format("--resume {}: its checkpoints were made with the optimizer {}, not {}",
+                    options.resume, found->state.optimizer, options.optimizer));
+  }
+  return {};
+}
+
+expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
+                                                   const text_corpus& corpus, uint64_t steps) {
+  if (options.resume.empty()) return std::nullopt;
+  auto folder = std::filesystem::path{options.resume} / run_directory::checkpoint_folder;
+  if (!std::filesystem::is_directory(folder))
+    return fail(errc::not_found,
+                fmt::format("--resume {}: no checkpoints are there", options.resume));
+  try {
+    auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
+    auto found = find_checkpoint(folder, warn);
+    if (!found)
+      return fail(errc::not_found, fmt::format("--resume {}: no whole checkpoint is in {}",
+                                               options.resume, folder.string()));
+    if (found->notes[text_note] != fingerprint(corpus))
+      return fail(errc::failed_precondition,
+                  fmt::format("--resume {}: that run trained on another text than {}",
+                              options.resume, options.text));
+    if (found->snapshot.step >= steps)
+      return fail(errc::invalid_argument,
+                  fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
+                              "--steps",
+                              options.resume, found->snapshot.step));
+    return check_model(options, found->snapshot).map([&] {
+      return std::optional{std::move(found->snapshot)};
+    });
+  } catch (const failure& failed) {
+    return tl::unexpected<error>(failed.reason());
+  }
+}
+
+train_result run_train_job(const train_options& options, const train_surroundings& given) {
+  const auto& corpus = given.corpus;
+  auto& recorder = given.recorder;
   auto steps = step_count(options, corpus);
   sync_replicas_optimizer optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)};
   auto world = world_of(options);
@@ -99,19 +163,27 @@ train_result run_train_job(const train_options& options, const text_corpus& corp
     strategy.make_variable(name, value);
   std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
 
+  auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
   training_options training;
-  training.steps = steps;
+  training.steps = steps - (given.resume ? given.resume->step : 0);
+  training.resume = given.resume;
   training.deadline
     = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{options.deadline_seconds});
   training.pace = pace_of(options);
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
-  training.on_warning = [&](const std::string& line) { recorder.say("troupe train: " + line); };
+  training.on_warning = warn;
   training.evaluation = {
     .every_steps = options.evaluate_every,
     .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
     .on_result
     = [&](uint64_t step, double value) { recorder.on_evaluation(step, world.now(), value); }};
-  training.stop = std::move(stop);
+  if (options.checkpoint_every > 0)
+    training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
+      given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,
+                                            .keep = options.keep_checkpoints,
+                                            .notes = {{text_note, fingerprint(corpus)}},
+                                            .on_warning = warn}));
+  training.stop = given.stop;
   auto report = train(strategy, optimizer,
                       make_step(options, corpus.training(), optimizer, variables), training);
 

@@ -3,11 +3,14 @@
 #pragma once
 
 #include "actors/job_report.hpp"
+#include "actors/job_snapshot.hpp"
 #include "tools/run_recorder.hpp"
 #include "tools/text_corpus.hpp"
 #include "tools/train_options.hpp"
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <stop_token>
 
 namespace troupe {
@@ -22,11 +25,26 @@ struct train_result {
 /// has bytes.
 [[nodiscard]] uint64_t step_count(const train_options& options, const text_corpus& corpus);
 
-/// Trains the model and evaluates it. Everything that happens on the way goes to `recorder`.
-/// @param stop Ends the training early; the evaluation still takes place.
-/// Errors: in the report; throws `failure` with invalid_argument for options that no job can have.
-[[nodiscard]] train_result run_train_job(const train_options& options, const text_corpus& corpus,
-                                         run_recorder& recorder, std::stop_token stop);
+/// What a job has from elsewhere.
+struct train_surroundings {
+  const text_corpus& corpus;
+  run_recorder& recorder;               ///< Told everything that happens on the way.
+  std::filesystem::path checkpoints;    ///< Folder to save into.
+  std::optional<job_snapshot> resume{}; ///< Where to go on.
+  std::stop_token stop{}; ///< Ends the training early; the evaluation still takes place.
+};
+
+/// Trains the model and evaluates it.
+/// Errors: in the report; throws `failure` with invalid_argument for options that no job can have,
+/// as `train` for a snapshot of another job.
+[[nodiscard]] train_result run_train_job(const train_options& options,
+                                         const train_surroundings& given);
+
+/// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
+/// Errors: not_found if there is no whole one; failed_precondition if it is of another text, or has
+/// made all `steps` already. The line names the folder.
+[[nodiscard]] expected<std::optional<job_snapshot>>
+find_resumed(const train_options& options, const text_corpus& corpus, uint64_t steps);
 
 /// The names of the model's variables, in order.
 [[nodiscard]] std::vector<std::string> variable_names(const train_options& options);

@@ -25,6 +25,8 @@ inline constexpr uint64_t aggregate = 3;
 inline constexpr uint64_t steps = 25000;
 inline constexpr uint64_t batch = 64;
 inline constexpr std::string_view optimizer = rules::adam::name;
+inline constexpr uint64_t checkpoint_every = 5000;
+inline constexpr uint64_t keep_checkpoints = 3;
 
 /// Learning rates that suit most runs, for each optimizer, in the order of `update_rule`.
 inline constexpr std::pair<std::string_view, double> learning_rates[] = {
@@ -91,6 +93,10 @@ struct train_options {
   uint64_t evaluate_every = 500; ///< Steps between evaluations; 0: only at the end.
 
   language_model_config model;
+
+  uint64_t checkpoint_every = train_defaults::checkpoint_every; ///< Steps; 0: no checkpoints.
+  uint64_t keep_checkpoints = train_defaults::keep_checkpoints; ///< The newest so many stay.
+  std::string resume; ///< The folder of the run to go on with; empty: a new one.
 
   std::string run_dir; ///< Empty: a new folder under runs/, named after the time.
   world_kind world = world_kind::threads;

@@ -51,6 +51,36 @@ class Train(unittest.TestCase):
         for word in ["bits per byte", "gzip", "xz", "accepted", "stale", "waiting"]:
             self.assertIn(word, result.stdout)
 
+    def test_a_run_goes_on_in_a_folder_of_its_own_and_counts_on(self):
+        self.trained("--steps", "20", "--checkpoint-every", "10")
+        result = self.train("--resume", "run", "--steps", "30", "--run-dir", "more")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("resume    run from step 20", result.stderr)
+        self.assertEqual([int(line["step"]) for line in self.table("metrics.csv", "more")], list(range(21, 31)))
+        names = sorted(path.name for path in (self.folder / "more/checkpoints").iterdir())
+        self.assertEqual(names, ["checkpoint-20.safetensors", "checkpoint-30.safetensors"])
+
+    def test_nothing_to_go_on_with_is_said_in_one_line_and_no_folder_made(self):
+        def refused(line, *options):
+            result = self.train(*options, "--run-dir", "more")
+            self.assertEqual(result.returncode, 6, result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+            self.assertIn(line, result.stderr)
+            self.assertFalse((self.folder / "more").exists())
+
+        self.trained("--steps", "20", "--checkpoint-every", "10")
+        refused("that run has made all its 20 steps", "--resume", "run")
+        (self.folder / "other").write_text(TEXT + "!")
+        refused("was saved with shape [16", "--resume", "run", "--steps", "30", "--hidden", "17")
+        refused("made with the optimizer adam", "--resume", "run", "--steps", "30", "--optimizer", "sgd")
+        refused("that run trained on another text than other", "--resume", "run", "--steps", "30", "--text", "other")
+        for path in (self.folder / "run/checkpoints").iterdir():
+            path.write_bytes(path.read_bytes()[:-1])
+        result = self.train("--resume", "run", "--steps", "30", "--run-dir", "more")
+        self.assertEqual(result.returncode, 6)
+        self.assertIn("no whole checkpoint is in run/checkpoints", result.stderr)
+        self.assertEqual(self.train("--resume", "nowhere").returncode, 2)
+
     def test_the_curves_are_whole_frames_for_every_step_and_evaluation(self):
         self.trained("--steps", "10", "--evaluate-every", "5")
         (path,) = (self.folder / "run").glob("events.out.tfevents.*")
