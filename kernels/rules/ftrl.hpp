@@ -13,15 +13,18 @@ namespace troupe::rules {
 /// FTRL: follows the leader of all steps so far, and leaves elements at exactly 0 that do not earn
 /// their `l1`.
 ///   shrunk       = gradient + 2 * l2_shrinkage * value
-///   sigma        = ((accumulator + gradient^2)^-power - accumulator^-power) / learning_rate
-///   linear      += shrunk - sigma * value
+///   sigma        = (accumulator + gradient^2)^-power - accumulator^-power
+///   linear      += learning_rate * shrunk - sigma * value
 ///   accumulator += gradient^2
-///   value        = |linear| <= l1 ? 0
-///                : (sign(linear) * l1 - linear)
-///                  / (accumulator^-power / learning_rate + 2 * l2 + beta / learning_rate)
-/// While the learning rate is 0, where a schedule may begin or end, everything stays as it is.
+///   value        = |linear| <= learning_rate * l1 ? 0
+///                : (sign(linear) * learning_rate * l1 - linear)
+///                  / (accumulator^-power + 2 * learning_rate * l2 + beta)
+/// `linear` begins at 0: with gradients small beside the initial accumulator, the first update all
+/// but forgets an initial value. That suits linear models.
 /// Source: McMahan et al., "Ad click prediction: a view from the trenches", 2013, algorithm 1, with
-/// the powers, the shrinkage and the defaults of Keras' Ftrl.
+/// the powers, the shrinkage and the defaults of Keras' Ftrl, and `linear` multiplied by the
+/// learning rate as TensorFlow's `multiply_linear_by_lr` has it. Values are the same while the rate
+/// is constant; in the paper's form they would shrink with a rate that falls.
 struct ftrl {
   double learning_rate = 0.001;
   double learning_rate_power = -0.5; ///< How fast rates fall with the accumulator; 0: not at all.
@@ -49,10 +52,10 @@ struct ftrl {
   struct for_elements {
     explicit for_elements(const ftrl& settings)
       : learning_rate(static_cast<T>(settings.learning_rate)),
-        power(static_cast<T>(-settings.learning_rate_power)), l1(static_cast<T>(settings.l1)),
-        twice_l2(static_cast<T>(2 * settings.l2)),
-        twice_l2_shrinkage(static_cast<T>(2 * settings.l2_shrinkage)),
-        beta(static_cast<T>(settings.beta)) {}
+        power(static_cast<T>(-settings.learning_rate_power)),
+        l1(static_cast<T>(settings.learning_rate * settings.l1)),
+        curvature(static_cast<T>(2 * settings.learning_rate * settings.l2 + settings.beta)),
+        twice_l2_shrinkage(static_cast<T>(2 * settings.l2_shrinkage)) {}
 
     T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
       T result{};
@@ -60,12 +63,10 @@ struct ftrl {
       return result;
     }
 
-    /// Calls `use` with this rule for a whole loop: at rest, with a root or with any other power.
+    /// Calls `use` with this rule for a whole loop: with a root, or with any other power.
     template <class Use>
     void choose_form(const Use& use) const {
-      if (learning_rate == 0)
-        use([](T value, T, const auto&) { return value; });
-      else if (power == T{0.5})
+      if (power == T{0.5})
         use([to = *this](T value, T gradient, auto& slots) {
           return to.step(value, gradient, slots, [](T x) { return std::sqrt(x); });
         });
@@ -77,24 +78,22 @@ struct ftrl {
 
     template <class Power>
     T step(T value, T gradient, std::array<T, slot_names.size()>& slots, Power to_power) const {
-      T before = slots[0];
-      T accumulator = before + gradient * gradient;
+      T accumulator = slots[0] + gradient * gradient;
       T strength = to_power(accumulator);
-      T sigma = (strength - to_power(before)) / learning_rate;
-      T linear = slots[1] + (gradient + twice_l2_shrinkage * value - sigma * value);
+      T sigma = strength - to_power(slots[0]);
+      T shrunk = gradient + twice_l2_shrinkage * value;
+      T linear = slots[1] + (learning_rate * shrunk - sigma * value);
       slots[0] = accumulator;
       slots[1] = linear;
       T excess = (linear < 0 ? -l1 : l1) - linear;
-      T curvature = (strength + beta) / learning_rate + twice_l2;
-      return std::abs(linear) <= l1 ? T{0} : excess / curvature;
+      return std::abs(linear) <= l1 ? T{0} : excess / (strength + curvature);
     }
 
     T learning_rate;
     T power;
-    T l1;
-    T twice_l2;
+    T l1;        ///< Times the learning rate.
+    T curvature; ///< What regularisation adds to that of the gradients.
     T twice_l2_shrinkage;
-    T beta;
   };
 };
 

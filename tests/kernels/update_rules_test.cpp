@@ -82,13 +82,21 @@ TEST_SUITE("kernels/update_rules") {
     auto state = one_step(rule, 0, 3, {1, 0});
     CHECK(state[0] == 0);
     CHECK(state[1] == 10);
-    CHECK(state[2] == 3);
+    CHECK(state[2] == 1.5);
     state = one_step(rule, 0, 9, {state[1], state[2]});
     CHECK(state[0] < 0);
   }
 
-  TEST_CASE("FTRL rests while its learning rate is 0") {
-    CHECK(one_step(rules::ftrl{.learning_rate = 0}, 3, 2, {1, 5}) == std::vector<double>{3, 1, 5});
+  TEST_CASE("FTRL without regularisation is Adagrad, also while its learning rate falls") {
+    // If it has not forgotten the initial value of 2: linear = -2 * sqrt(accumulator).
+    std::vector<double> ftrl = {2, 4, -4}, adagrad = {2, 4};
+    for (double rate : {1.0, 0.5, 0.25, 0.0}) {
+      ftrl = one_step(rules::ftrl{.learning_rate = rate}, ftrl[0], 3, {ftrl[1], ftrl[2]});
+      adagrad = one_step(rules::adagrad{.learning_rate = rate, .epsilon = 0}, adagrad[0], 3,
+                         {adagrad[1]});
+      CHECK(ftrl[0] == doctest::Approx(adagrad[0]).epsilon(1e-14));
+      CHECK(ftrl[1] == adagrad[1]);
+    }
   }
 
   TEST_CASE("layer-wise rules go at their plain rate where a norm is 0") {
