@@ -25,11 +25,12 @@ void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-// What the events of this run are dated and named by.
-event_origin here_and_now() {
+// What the events of a job that has gone on for some time are dated and named by.
+event_origin here_and_now(job_time began) {
   std::string host(HOST_NAME_MAX + 1, '\0');
   if (::gethostname(host.data(), HOST_NAME_MAX) != 0) host = "localhost";
-  return {std::chrono::system_clock::now(), host.c_str()};
+  using clock = std::chrono::system_clock;
+  return {clock::now() - std::chrono::duration_cast<clock::duration>(began), host.c_str()};
 }
 
 std::vector<std::string> tracks_of(const run_recorder_options& options) {
@@ -55,7 +56,7 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
     directory.timeline(),
     {.job = "troupe train", .tracks = tracks_of(options), .file_bytes_max = timeline_bytes_max});
   if (!timeline) return tl::unexpected<error>(timeline.error());
-  auto curves = event_file::create(directory.path(), here_and_now());
+  auto curves = event_file::create(directory.path(), here_and_now(options.began));
   if (!curves) return tl::unexpected<error>(curves.error());
   files files{std::move(*metrics), std::move(*evaluations), std::move(*ledger),
               std::move(*timeline), std::move(*curves)};
@@ -77,7 +78,7 @@ void run_recorder::on_step(const step_record& step) {
   keep_computing_times(step);
   tell_once(files_.metrics.append(step));
   tell_once(files_.ledger.append(step));
-  tell_once(files_.curves.append(step));
+  write_curves(step);
   for (const auto& event : events_.events_of(step))
     tell_once(files_.timeline.append(event));
   show_progress(step);
@@ -104,6 +105,12 @@ void run_recorder::finish() {
   tell_once(files_.timeline.flush());
   tell_once(files_.curves.flush());
   tell_once(write_replica_table(directory_.replicas(), summary_));
+}
+
+void run_recorder::write_curves(const step_record& step) {
+  tell_once(files_.curves.append(step));
+  const event_scalar rate[] = {{"learning_rate", options_.learning_rate(step.step)}};
+  tell_once(files_.curves.add(step.step, step.ended, rate));
 }
 
 void run_recorder::keep_computing_times(const step_record& step) {

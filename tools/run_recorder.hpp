@@ -13,6 +13,7 @@
 #include "tools/run_directory.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,6 +26,8 @@ struct run_recorder_options {
   uint64_t step_count = 0;
   uint32_t replica_count = 0;
   std::vector<std::string> variables; ///< Names, for the tracks of the timeline.
+  job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
+  std::function<double(uint64_t step)> learning_rate; ///< Of the update that leads to a step.
 };
 
 /// Writes metrics, evaluations, ledger, timeline and curves, keeps the progress line on standard
@@ -69,6 +72,7 @@ private:
 
   run_recorder(const run_directory& directory, run_recorder_options options, files files);
 
+  void write_curves(const step_record& step);
   void keep_computing_times(const step_record& step);
   void show_progress(const step_record& step);
   void tell_once(const expected<void>& written);

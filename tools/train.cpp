@@ -13,6 +13,7 @@
 #include "tools/text_corpus.hpp"
 #include "tools/train_command_line.hpp"
 #include "tools/train_job.hpp"
+#include "tools/train_plan.hpp"
 
 #include <cstdio>
 #include <fmt/format.h>
@@ -157,10 +158,15 @@ void hand_over_checkpoint(const prepared_run& run) {
 
 int run(const prepared_run& run, signal_watch& signals) {
   const auto& options = run.command.options;
-  auto recorder
-    = run_recorder::create(run.directory, {.step_count = step_count(options, run.corpus),
-                                           .replica_count = static_cast<uint32_t>(options.replicas),
-                                           .variables = variable_names(options)});
+  const auto steps = step_count(options, run.corpus);
+  const auto plan = value_or_throw(plan_of(options, steps));
+  auto recorder = run_recorder::create(
+    run.directory,
+    {.step_count = steps,
+     .replica_count = static_cast<uint32_t>(options.replicas),
+     .variables = variable_names(options),
+     .began = run.resume ? run.resume->time : job_time{0},
+     .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); }});
   if (!recorder) return refuse(recorder.error());
   announce(run);
   hand_over_checkpoint(run);
@@ -170,7 +176,7 @@ int run(const prepared_run& run, signal_watch& signals) {
                                         .resume = run.resume,
                                         .stop = signals.token()});
   (*recorder)->finish();
-  print_end(result.report, step_count(options, run.corpus));
+  print_end(result.report, steps);
   fmt::print("{}", (*recorder)->totals().text());
   print_quality(result, run.baselines);
   if (!result.report.failure) print_what_if(options, result.report.step, **recorder);

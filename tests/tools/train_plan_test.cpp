@@ -39,6 +39,15 @@ TEST_SUITE("tools/train_plan") {
     CHECK(plan_of(options, 10)->schedule.factor(10) == 1);
   }
 
+  TEST_CASE("the rate of a step is that of its update") {
+    train_options options;
+    options.learning_rate = 0.5;
+    auto plan = plan_of(options, 10);
+    REQUIRE(plan);
+    CHECK(learning_rate_at(*plan, 1) == 0.5);
+    CHECK(learning_rate_at(*plan, 6) == 0.25);
+  }
+
   TEST_CASE("settings that an optimizer has not are refused") {
     train_options options;
     options.optimizer_settings = {{"nesterov", 1}};
