@@ -8,6 +8,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace troupe {
@@ -27,7 +28,7 @@ void serve(self_pointer self) {
     state.takes.pop_front();
     auto awaits = std::exchange(state.awaits, {});
     auto* asked = std::get_if<aggregate_promise>(&take.promise);
-    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty());
+    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty(), take.hold);
     for (auto& waiting : awaits)
       waiting.promise.deliver(aggregate);
     if (asked != nullptr) {
@@ -48,7 +49,7 @@ caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGr
 
 // The answer to a take comes from here or from the owner, as `Reply` says.
 template <class Reply>
-caf::result<msg<Reply>> take(self_pointer self, uint32_t required) {
+caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = false) {
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
   if (std::is_same_v<Reply, wire::UpdateApplied> && !self->state.config.owner)
@@ -56,7 +57,7 @@ caf::result<msg<Reply>> take(self_pointer self, uint32_t required) {
                                               "ask it for an aggregate"});
   auto asker = self->current_sender(); // the promise takes the sender out of the message
   auto promise = self->make_response_promise<msg<Reply>>();
-  self->state.takes.push_back({required, asker, promise});
+  self->state.takes.push_back({required, hold, asker, promise});
   serve(self);
   return promise;
 }
@@ -104,6 +105,13 @@ auto forget(List& list, const caf::strong_actor_ptr& asker) {
 
 } // namespace
 
+bool accumulator_state::is_repeated(const origin& from) const {
+  return config.one_gradient_per_replica
+         && std::ranges::any_of(accepted_arrivals, [&](const arrival& one) {
+              return one.from.replica == from.replica;
+            });
+}
+
 expected<void> accumulator_state::check(wire::Gradient::Reader gradient) const {
   if (!config.form) return check_gradient(config.variable, gradient);
   if (accepted.empty()) return check_gradient(*config.form, gradient, nullptr);
@@ -115,7 +123,7 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
                                                        job_time now) {
   auto pushed = gradient.reader();
   arrival came{read_origin(pushed.getOrigin()), now, step};
-  if (came.from.local_step < step) {
+  if (came.from.local_step < step || is_repeated(came.from)) {
     stale_arrivals.push_back(came);
     return make_push_reply(verdict::stale, step);
   }
@@ -135,11 +143,11 @@ msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& upd
                         to_payload(aggregate(gradients, config.how, declared)));
 }
 
-accumulator_state::taken accumulator_state::close_step(bool aggregates) {
+accumulator_state::taken accumulator_state::close_step(bool aggregates, bool hold) {
   TROUPE_ASSERT(!accepted.empty());
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
   taken result{make_taken_gradient(step, accepted_arrivals, stale_arrivals),
-               make_apply_update(step, divisor, accepted)};
+               make_apply_update(step, divisor, accepted, hold)};
   if (aggregates) result.aggregate = sum_up(result.update);
   accepted.clear();
   accepted_arrivals.clear();
@@ -171,7 +179,8 @@ accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_conf
   return {
     [self](const msg<wire::PushGradient>& gradient) { return push(self, gradient); },
     [self](const msg<wire::TakeGradient>& request) {
-      return take<wire::UpdateApplied>(self, request.reader().getRequired());
+      return take<wire::UpdateApplied>(self, request.reader().getRequired(),
+                                       request.reader().getHold());
     },
     [self](const msg<wire::TakeAggregate>& request) {
       return take<wire::Aggregate>(self, request.reader().getRequired());

@@ -26,6 +26,7 @@ struct accumulator_config {
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
   std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
   reduction how = reduction::mean;
+  bool one_gradient_per_replica = false; ///< A second one to the same step is dropped.
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
@@ -46,6 +47,7 @@ struct accumulator_state {
   /// Whoever asked for the gradients of a step, and how many there must be.
   struct pending_take {
     uint32_t required = 0;
+    bool hold = false; ///< As in TakeGradient.
     caf::strong_actor_ptr asker;
     std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
   };
@@ -82,8 +84,9 @@ struct accumulator_state {
   };
 
   /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
+  /// @param hold Whether the owner is to hold the update.
   /// @pre At least one gradient was accepted.
-  [[nodiscard]] taken close_step(bool aggregates);
+  [[nodiscard]] taken close_step(bool aggregates, bool hold = false);
 
   /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
   [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);
@@ -92,6 +95,7 @@ struct accumulator_state {
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 
 private:
+  [[nodiscard]] bool is_repeated(const origin& from) const;
   [[nodiscard]] expected<void> check(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
 };

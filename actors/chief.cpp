@@ -2,9 +2,11 @@
 // The chief: the life of a step, and of a job.
 #include "actors/chief.hpp"
 
+#include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -41,6 +43,7 @@ void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
 
 // ---- the life of a step ----
 
+void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held);
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
 void end_step_if_complete(self_pointer self);
 void go_on(self_pointer self);
@@ -50,12 +53,33 @@ void begin_step(self_pointer self) {
   auto& state = self->state;
   state.now_in = phase::collecting;
   state.applied.clear();
+  state.squared_norms.clear();
   state.step_began = state.config.world->now();
   state.suspects_stall = state.warned = false;
-  auto take = make_take_gradient(state.config.sync.replicas_to_aggregate);
+  auto holds = state.config.sync.clip_global_norm > 0;
+  auto take = make_take_gradient(state.config.sync.replicas_to_aggregate, holds);
   for (size_t i = 0; i < state.config.accumulators.size(); ++i)
     self
       ->request(state.config.accumulators[i], caf::infinite, take) // the watch keeps the deadline
+      .then(
+        [self, i, holds](const msg<wire::UpdateApplied>& done) {
+          holds ? on_measured(self, i, done) : on_applied(self, i, done);
+        },
+        [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+}
+
+// All mean gradients have to be known before the first is applied.
+void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
+  auto& state = self->state;
+  state.squared_norms[index] = held.reader().getSquaredNorm();
+  if (state.squared_norms.size() < state.config.owners.size()) return;
+  double sum = 0; // in the order of variables
+  for (const auto& [variable, squared] : state.squared_norms)
+    sum += squared;
+  auto release = make_release_update(clip_factor(std::sqrt(sum), state.config.sync.clip_global_norm));
+  for (size_t i = 0; i < state.config.owners.size(); ++i)
+    self
+      ->request(state.config.owners[i], caf::infinite, release) // the owner answers, or is gone
       .then([self, i](const msg<wire::UpdateApplied>& applied) { on_applied(self, i, applied); },
             [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
@@ -342,9 +366,9 @@ step_record chief_state::close_books(job_time now) {
 }
 
 bool chief_state::enough_live() const {
-  return config.sync.policy == sync_policy::tensorflow
-           ? !is_deserted()
-           : left_count() >= config.sync.replicas_to_aggregate;
+  auto may_repeat
+    = config.sync.policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica;
+  return may_repeat ? !is_deserted() : left_count() >= config.sync.replicas_to_aggregate;
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

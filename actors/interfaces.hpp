@@ -31,6 +31,8 @@ using variable_owner_actor = caf::typed_actor<
   // One pass over gradients, variable and slots. Errors: failed_precondition,
   // invalid_argument.
   caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>,
+  // The update that it was asked to hold. Errors: failed_precondition.
+  caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
   // All it holds, shared like the variable; for checkpoints.
   caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
   // What it once held, before UseOptimizer. Errors: type_mismatch, invalid_argument.

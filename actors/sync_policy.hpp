@@ -44,9 +44,15 @@ struct sync_options {
   /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
   /// Only `tensorflow` has use for them: N of them waste the round after the first.
   int64_t initial_tokens = -1;
+  /// Whether a replica's second gradient to the same step is dropped as a stale one is. Only under
+  /// `tensorflow` could it give one; then a step needs N live replicas.
+  bool one_gradient_per_replica = false;
+  /// The mean gradients of all variables are scaled down together if the norm of all is larger;
+  /// 0 = they are not. Costs another read of the gradients, and a message there and back.
+  double clip_global_norm = 0;
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
-  /// Errors: invalid_argument if a count is 0, if fewer replicas than needed have too few tokens to
+  /// Errors: invalid_argument if a count is 0, a norm is none, if fewer replicas than needed have too few tokens to
   /// finish the first step (n + initial_tokens < N), or if they could never, for want of a policy
   /// under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;

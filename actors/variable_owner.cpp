@@ -80,11 +80,41 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
                             config.variable.name));
   auto gradients = gradients_of(update, config.variable);
   if (!gradients) return tl::unexpected<error>(gradients.error());
-  snapshot = {}; // our own share in the old version must not count as somebody's look at it
+  gradient_mean mean{*gradients, update.reader().getDivisor()};
   auto began = config.world->now();
-  update_variable(variable, *plan, {*gradients, update.reader().getDivisor()});
-  auto ended = config.world->now();
-  return make_update_applied(variable.version, update.reader().getStep(), ended, ended - began);
+  applied_update done{.step = update.reader().getStep()};
+  if (update.reader().getHold()) {
+    held = update;
+    done.squared_norm = squared_norm(variable, mean);
+  } else {
+    apply(mean);
+  }
+  return make_applied(done, began);
+}
+
+expected<msg<wire::UpdateApplied>> variable_owner_state::release(double scale) {
+  auto update = std::exchange(held, {});
+  if (update.is_empty())
+    return fail(errc::failed_precondition,
+                fmt::format("variable '{}' holds no update", config.variable.name));
+  auto gradients = gradients_of(update, config.variable);
+  if (!gradients) return tl::unexpected<error>(gradients.error());
+  auto began = config.world->now();
+  apply(gradient_mean{*gradients, update.reader().getDivisor(), scale});
+  return make_applied({.step = update.reader().getStep()}, began);
+}
+
+void variable_owner_state::apply(const gradient_mean& mean) {
+  snapshot = {}; // our own share in the old version must not count as somebody's look at it
+  update_variable(variable, *plan, mean);
+}
+
+msg<wire::UpdateApplied> variable_owner_state::make_applied(applied_update done,
+                                                            job_time began) const {
+  done.version = variable.version;
+  done.applied = config.world->now();
+  done.took = done.applied - began;
+  return make_update_applied(done);
 }
 
 msg<wire::VariableState> variable_owner_state::read_state() const {
@@ -137,6 +167,9 @@ variable_owner_actor::behavior_type variable_owner(self_pointer self,
       return to_result(self->state.use(optimizer));
     },
     [self](const msg<wire::ApplyUpdate>& update) { return to_result(self->state.apply(update)); },
+    [self](const msg<wire::ReleaseUpdate>& release) {
+      return to_result(self->state.release(release.reader().getScale()));
+    },
     [self](const msg<wire::ReadState>&) { return self->state.read_state(); },
     [self](const msg<wire::RestoreState>& saved) { return to_result(self->state.restore(saved)); },
   };

@@ -6,6 +6,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/update_pass.hpp"
 #include "actors/world.hpp"
+#include "messages/payload.hpp"
 
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -31,6 +32,7 @@ struct variable_owner_state {
   variable_owner_config config;
   variable_state variable;
   std::optional<update_plan> plan;
+  msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
   msg<wire::VariableSnapshot> snapshot; ///< Of the current version; empty until somebody asks.
 
   /// The variable as it is now.
@@ -49,12 +51,19 @@ struct variable_owner_state {
   /// as `check_gradient`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 
+  /// The update that is held. Errors: failed_precondition if there is none.
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> release(double scale);
+
   /// All there is to save.
   [[nodiscard]] msg<wire::VariableState> read_state() const;
 
   /// Goes back to what was saved. What `snapshot`s show stays as it is.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
+
+private:
+  void apply(const gradient_mean& mean);
+  [[nodiscard]] msg<wire::UpdateApplied> make_applied(applied_update done, job_time began) const;
 };
 
 /// The behaviour of a variable owner.

@@ -53,14 +53,15 @@ int main(int argument_count, char** arguments) {
   auto step = [=](replica_context& context) -> task<void> {
     auto reading = context.read(plane);
     auto value = co_await reading;
+    // What is kept before computing is in every checkpoint, and where a resumed job goes on.
     auto& mine = (*batches)[context.replica_id_in_sync_group()];
     if (auto place = context.kept("batches")) value_or_throw(mine.restore(*place));
-    auto computing = context.compute([&mine, value](std::stop_token) {
-      auto batch = value_or_throw(mine.next());
-      return gradient_of(value, *batch);
-    });
-    auto gradient = co_await computing;
+    auto batch = value_or_throw(mine.next());
     context.keep("batches", mine.position());
+
+    auto computing
+      = context.compute([value, batch](std::stop_token) { return gradient_of(value, *batch); });
+    auto gradient = co_await computing;
     auto applying = optimizer.apply_gradients(context, gradient, plane);
     co_await applying;
   };

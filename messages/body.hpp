@@ -129,6 +129,10 @@ template <>
 inline constexpr body_place<wire::ReadAverage> body_of<wire::ReadAverage>{
   wire::Envelope::READ_AVERAGE, &envelope_builder::initReadAverage};
 
+template <>
+inline constexpr body_place<wire::ReleaseUpdate> body_of<wire::ReleaseUpdate>{
+  wire::Envelope::RELEASE_UPDATE, &envelope_builder::initReleaseUpdate};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

@@ -73,5 +73,6 @@ struct Envelope {
     readProgress @33 :Training.ReadProgress;
     replicaProgress @34 :Training.ReplicaProgress;
     readAverage @35 :Training.ReadAverage;
+    releaseUpdate @36 :Training.ReleaseUpdate;
   }
 }

@@ -77,6 +77,15 @@ enum class verdict : uint8_t {
   stale = 1,    ///< For a past step, and dropped.
 };
 
+/// What an owner has done; the fields are those of `wire::UpdateApplied`.
+struct applied_update {
+  uint64_t version = 0; ///< Updates that the variable includes.
+  uint64_t step = 0;    ///< The accumulator's.
+  std::chrono::nanoseconds applied{0}; ///< When it was done, since the job began.
+  std::chrono::nanoseconds took{0};    ///< What the pass took.
+  double squared_norm = std::numeric_limits<double>::quiet_NaN(); ///< Of an update that is held.
+};
+
 /// An array by name; the fields are those of `wire::NamedTensor`.
 struct named_payload {
   std::string name;

@@ -13,6 +13,7 @@
 #   chief        -> accumulator  TakeGradient      answered by the owner's UpdateApplied
 #   accumulator  -> chief        TakenGradient     not answered; sent when the step has enough gradients
 #   accumulator  -> owner        ApplyUpdate       answered by UpdateApplied, straight to the chief
+#   chief        -> owner        ReleaseUpdate     answered by UpdateApplied, if the update was held
 #   chief        -> token queue  PutTokens         not answered
 #
 # and beside it:
@@ -140,7 +141,8 @@ enum Verdict {
   # step is accepted as well.
 
   stale @1;
-  # Its `localStep` is behind the accumulator's step: it was dropped, whatever it held.
+  # Its `localStep` is behind the accumulator's step, or its replica has given one to this step already
+  # and only one counts: it was dropped, whatever it held.
 }
 
 struct PushReply {
@@ -196,6 +198,9 @@ struct TakeGradient {
 
   required @0 :UInt32;
   # How many gradients are enough; 0 is refused.
+
+  hold @1 :Bool;
+  # As in `ApplyUpdate`.
 }
 
 struct Arrival {
@@ -236,6 +241,17 @@ struct ApplyUpdate {
   gradients @2 :List(Gradient);
   # Ordered by the replica's index, then by iteration, so that sums do not depend on who came first.
   # Inside a process they lie where the replicas left them.
+
+  hold @3 :Bool;
+  # Asks the owner to measure the mean gradient only, and to wait for ReleaseUpdate: a clip by the norm of
+  # all variables has to know them all before the first is applied.
+}
+
+struct ReleaseUpdate {
+  # Asks the owner to apply the update that it holds.
+
+  scale @0 :Float64;
+  # What the mean gradient is multiplied with.
 }
 
 struct UpdateApplied {
@@ -252,6 +268,9 @@ struct UpdateApplied {
 
   tookNanoseconds @3 :Nanoseconds;
   # What the pass over memory took.
+
+  squaredNorm @4 :Float64 = nan;
+  # If the update is held, and so not part of `version` yet: the sum of the squares of the mean gradient.
 }
 
 struct Setting {

@@ -134,9 +134,10 @@ msg<wire::Farewell> make_farewell(uint32_t replica, errc code, std::string_view 
   return std::move(message).finish();
 }
 
-msg<wire::TakeGradient> make_take_gradient(uint32_t required) {
+msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold) {
   message_builder<wire::TakeGradient> message;
   message.body.setRequired(required);
+  message.body.setHold(hold);
   return std::move(message).finish();
 }
 
@@ -150,8 +151,10 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
 }
 
 msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
-                                         std::span<const msg<wire::PushGradient>> pushes) {
+                                         std::span<const msg<wire::PushGradient>> pushes,
+                                         bool hold) {
   message_builder<wire::ApplyUpdate> message;
+  message.body.setHold(hold);
   message.body.setStep(step);
   message.body.setDivisor(divisor);
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
@@ -162,13 +165,19 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   return std::move(message).finish();
 }
 
-msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step, nanoseconds applied,
-                                             nanoseconds took) {
+msg<wire::ReleaseUpdate> make_release_update(double scale) {
+  message_builder<wire::ReleaseUpdate> message;
+  message.body.setScale(scale);
+  return std::move(message).finish();
+}
+
+msg<wire::UpdateApplied> make_update_applied(const applied_update& done) {
   message_builder<wire::UpdateApplied> message;
-  message.body.setVersion(version);
-  message.body.setStep(step);
-  message.body.setAppliedNanoseconds(applied.count());
-  message.body.setTookNanoseconds(to_count(took));
+  message.body.setVersion(done.version);
+  message.body.setStep(done.step);
+  message.body.setAppliedNanoseconds(done.applied.count());
+  message.body.setTookNanoseconds(to_count(done.took));
+  message.body.setSquaredNorm(done.squared_norm);
   return std::move(message).finish();
 }
 

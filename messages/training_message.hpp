@@ -40,7 +40,8 @@ namespace troupe {
                                                 std::string_view reason);
 
 /// The chief asks an accumulator to close a step.
-[[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required);
+/// @param hold Whether the owner is only to measure the mean gradient, and to wait.
+[[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold = false);
 
 /// An accumulator tells the chief whose gradients have been applied and whose dropped.
 [[nodiscard]] msg<wire::TakenGradient> make_taken_gradient(uint64_t step,
@@ -51,13 +52,14 @@ namespace troupe {
 /// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
 /// @param divisor What the sum is divided by; 0 = the number of gradients.
 [[nodiscard]] msg<wire::ApplyUpdate>
-make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes);
+make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes,
+                  bool hold = false);
 
-/// An owner has applied an update.
-/// @param applied When it was done, since the job began. @param took What the pass took.
-[[nodiscard]] msg<wire::UpdateApplied> make_update_applied(uint64_t version, uint64_t step,
-                                                           std::chrono::nanoseconds applied,
-                                                           std::chrono::nanoseconds took);
+/// The chief has an owner apply the update that it holds, its mean multiplied with `scale`.
+[[nodiscard]] msg<wire::ReleaseUpdate> make_release_update(double scale);
+
+/// An owner has applied an update, or measured one that it holds.
+[[nodiscard]] msg<wire::UpdateApplied> make_update_applied(const applied_update& done);
 
 /// A trainer tells an owner what an update does.
 [[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);

@@ -69,8 +69,9 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   cast->tokens = world.system().spawn(token_queue, std::move(queue));
   world.introduce(cast->tokens.id(), "token queue");
   for (const auto& variable : variables) {
-    auto collects = world.system().spawn(
-      accumulator, accumulator_config{variable.form(), variable.owner(), *global_step, &world});
+    accumulator_config config{variable.form(), variable.owner(), *global_step, &world};
+    config.one_gradient_per_replica = options_.one_gradient_per_replica;
+    auto collects = world.system().spawn(accumulator, std::move(config));
     world.introduce(collects.id(), "accumulator " + variable.name());
     cast->accumulators.push_back(std::move(collects));
   }

@@ -21,12 +21,13 @@ variable_owner_actor::behavior_type straw_owner(variable_owner_actor::pointer,
   return {
     [](const msg<wire::ReadVariable>&) { return msg<wire::VariableSnapshot>{}; },
     [](const msg<wire::ReadAverage>&) { return msg<wire::VariableSnapshot>{}; },
+    [](const msg<wire::ReleaseUpdate>&) { return msg<wire::UpdateApplied>{}; },
     [](const msg<wire::ReadState>&) { return msg<wire::VariableState>{}; },
     [](const msg<wire::RestoreState>&) { return msg<wire::OptimizerInUse>{}; },
     [](const msg<wire::UseOptimizer>&) { return msg<wire::OptimizerInUse>{}; },
     [seen](const msg<wire::ApplyUpdate>& update) {
       seen->push_back(update);
-      return make_update_applied(seen->size(), update.reader().getStep(), 0ns, 0ns);
+      return make_update_applied({seen->size(), update.reader().getStep(), 0ns, 0ns});
     },
   };
 }

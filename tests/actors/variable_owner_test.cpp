@@ -222,7 +222,9 @@ TEST_SUITE("actors/variable_owner") {
       ownership held{initial};
       held.use(rule);
       auto value = values_of<T>(initial);
-      std::vector<std::vector<T>> slots(rule.slot_names.size(), std::vector<T>(count));
+      std::vector<std::vector<T>> slots;
+      for (size_t slot = 0; slot < rule.slot_names.size(); ++slot)
+        slots.emplace_back(count, static_cast<T>(initial_slot_value(rule, slot)));
       for (uint32_t update = 1; update <= 3; ++update) {
         std::vector<gradient> gradients;
         for (uint32_t k = 0; k < 3; ++k)
@@ -236,6 +238,10 @@ TEST_SUITE("actors/variable_owner") {
     compare(rules::momentum{.learning_rate = 0.1});
     compare(rules::momentum{.learning_rate = 0.1, .nesterov = true});
     compare(rules::adam{.learning_rate = 0.1});
+    compare(rules::adagrad{.learning_rate = 0.1});
+    compare(rules::centered_rmsprop{.learning_rate = 0.1, .momentum = 0.5});
+    compare(rules::nadam{.learning_rate = 0.1});
+    compare(rules::ftrl{.learning_rate = 0.1, .l1 = 0.5});
   }
 
   TEST_CASE("a learning rate that falls is whole at the first update and 0 after the last") {

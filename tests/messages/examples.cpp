@@ -49,7 +49,7 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_take_gradient(3));
   add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
   add(examples, make_apply_update(7, 2, pushes));
-  add(examples, make_update_applied(6, 7, nanoseconds(9'000'000), nanoseconds(4'000)));
+  add(examples, make_update_applied({6, 7, nanoseconds(9'000'000), nanoseconds(4'000)}));
   add(examples, make_set_step(100));
   add(examples, make_cancel_step(8));
   add(examples, make_put_tokens(8, 4));
@@ -63,7 +63,6 @@ void add_chief_messages(std::vector<message_example>& examples) {
                                     {"polynomial", {{"updates", 100}}},
                                     {"average", {{"decay", 0.99}}}}));
   add(examples, make_optimizer_in_use(6, 2));
-  add(examples, make_read_average("average"));
 }
 
 void add_accumulator_messages(std::vector<message_example>& examples) {
@@ -94,6 +93,8 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
   add(examples, make_restore_state(state));
   add(examples, make_read_progress());
   add(examples, make_replica_progress(progress));
+  add(examples, make_read_average("average"));
+  add(examples, make_release_update(0.5));
 }
 
 std::vector<message_example> make_examples() {
@@ -145,7 +146,7 @@ std::string print(const any_msg& message) {
     wire::CloseTokens, wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
     wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator,
     wire::AccumulatorStatus, wire::ReadState, wire::VariableState, wire::RestoreState,
-    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage>(message);
+    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

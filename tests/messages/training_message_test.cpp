@@ -144,7 +144,7 @@ TEST_SUITE("messages/training_message") {
 
   TEST_CASE("the messages of the chief keep their fields") {
     CHECK(send_and_receive(make_take_gradient(3)).reader().getRequired() == 3);
-    auto applied = send_and_receive(make_update_applied(6, 5, nanoseconds(9), nanoseconds(4)));
+    auto applied = send_and_receive(make_update_applied({6, 5, nanoseconds(9), nanoseconds(4)}));
     CHECK(applied.reader().getVersion() == 6);
     CHECK(applied.reader().getStep() == 5);
     CHECK(send_and_receive(make_set_step(9)).reader().getStep() == 9);

@@ -224,6 +224,57 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     CHECK(all.begin()->first == "weights/m");
   }
 
+  TEST_CASE("a fast replica's second gradient counts or not, as one_gradient_per_replica says") {
+    for (bool only_one : {false, true}) {
+      small_job job{{.replicas_to_aggregate = 2, .one_gradient_per_replica = only_one}};
+      training_options options{.steps = 1};
+      options.pace = [](uint32_t replica, uint64_t, job_time) -> job_time {
+        return replica == 0 ? 1s : 2500ms;
+      };
+      auto seen = job.run_idle(options);
+      REQUIRE(seen.steps.size() == 1);
+      CHECK(replicas_of(seen.steps[0].accepted)
+            == (only_one ? replica_list{0, 1} : replica_list{0, 0}));
+      CHECK(replicas_of(seen.steps[0].stale) == (only_one ? replica_list{0} : replica_list{}));
+    }
+    sync_options impossible{.replicas_to_aggregate = 3,
+                            .total_num_replicas = 2,
+                            .one_gradient_per_replica = true};
+    CHECK(impossible.validate().error().code == errc::invalid_argument);
+  }
+
+  TEST_CASE("a clip by the norm of all mean gradients scales them together, or not at all") {
+    auto train_with = [](double norm_max) {
+      auto world = world::virtual_time();
+      parameter_server_strategy strategy{world, {.replicas = 2}};
+      auto a = strategy.make_variable("a", zeros({1}));
+      auto b = strategy.make_variable("b", zeros({2}));
+      sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1},
+                                        {.replicas_to_aggregate = 2,
+                                         .policy = sync_policy::latest_token,
+                                         .clip_global_norm = norm_max}};
+      auto step = [=](replica_context& context) -> task<void> {
+        auto sign = context.replica_id_in_sync_group() == 0 ? 1.F : -1.F; // cancels in the mean
+        std::vector<gradient_and_variable> gradients{{make_tensor({1}, {3 + 2 * sign}), a},
+                                                     {make_tensor({2}, {4, sign}), b}};
+        auto applying = optimizer.apply_gradients(context, gradients);
+        co_await applying;
+      };
+      CHECK_FALSE(train(strategy, optimizer, step_function{step}, {.steps = 1}).failure);
+      auto first = strategy.read(a);
+      auto second = strategy.read(b);
+      return std::vector<float>{first.values<float>()[0], second.values<float>()[0],
+                                second.values<float>()[1]};
+    };
+    CHECK(train_with(0) == std::vector<float>{-3, -4, 0});
+    CHECK(train_with(5) == std::vector<float>{-3, -4, 0}); // the norm is 5
+    auto clipped = train_with(1);
+    CHECK(clipped[0] == doctest::Approx(-0.6));
+    CHECK(clipped[1] == doctest::Approx(-0.8));
+    CHECK(clipped[2] == 0);
+    CHECK(sync_options{.clip_global_norm = -1}.validate().error().code == errc::invalid_argument);
+  }
+
   TEST_CASE("minimize is compute_gradients and apply_gradients, and reports the loss") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};
