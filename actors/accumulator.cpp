@@ -28,7 +28,8 @@ void serve(self_pointer self) {
     state.takes.pop_front();
     auto awaits = std::exchange(state.awaits, {});
     auto* asked = std::get_if<aggregate_promise>(&take.promise);
-    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty(), take.hold);
+    auto [report, update, aggregate]
+      = state.close_step(asked != nullptr || !awaits.empty(), take.hold);
     for (auto& waiting : awaits)
       waiting.promise.deliver(aggregate);
     if (asked != nullptr) {
@@ -107,9 +108,8 @@ auto forget(List& list, const caf::strong_actor_ptr& asker) {
 
 bool accumulator_state::is_repeated(const origin& from) const {
   return config.one_gradient_per_replica
-         && std::ranges::any_of(accepted_arrivals, [&](const arrival& one) {
-              return one.from.replica == from.replica;
-            });
+         && std::ranges::any_of(
+           accepted_arrivals, [&](const arrival& one) { return one.from.replica == from.replica; });
 }
 
 expected<void> accumulator_state::check(wire::Gradient::Reader gradient) const {
@@ -123,7 +123,9 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
                                                        job_time now) {
   auto pushed = gradient.reader();
   arrival came{read_origin(pushed.getOrigin()), now, step};
-  if (came.from.local_step < step || is_repeated(came.from)) {
+  auto repeated = is_repeated(came.from);
+  if (came.from.local_step < step || repeated) {
+    if (repeated) came.accumulator_step = step + 1; // only the next step could have used it
     stale_arrivals.push_back(came);
     return make_push_reply(verdict::stale, step);
   }

@@ -76,7 +76,8 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
   double sum = 0; // in the order of variables
   for (const auto& [variable, squared] : state.squared_norms)
     sum += squared;
-  auto release = make_release_update(clip_factor(std::sqrt(sum), state.config.sync.clip_global_norm));
+  auto release
+    = make_release_update(clip_factor(std::sqrt(sum), state.config.sync.clip_global_norm));
   for (size_t i = 0; i < state.config.owners.size(); ++i)
     self
       ->request(state.config.owners[i], caf::infinite, release) // the owner answers, or is gone

@@ -65,8 +65,8 @@ struct chief_state {
 
   chief_config config;
   phase now_in = phase::collecting;
-  uint64_t step = 0;                    ///< The global step: updates that are done.
-  std::vector<variable_update> applied; ///< What owners have done of the current update.
+  uint64_t step = 0;                      ///< The global step: updates that are done.
+  std::vector<variable_update> applied;   ///< What owners have done of the current update.
   std::map<size_t, double> squared_norms; ///< Of mean gradients that owners hold, by variable.
   job_time step_began{0};
   step_ledger ledger{0};
@@ -95,8 +95,8 @@ struct chief_state {
   /// True if nobody is there and nobody will come.
   [[nodiscard]] bool is_deserted() const { return left_count() == 0; }
 
-  /// True if the replicas that are left can give enough gradients to the next step. Where one replica
-  /// may give several, only the token queue can tell.
+  /// True if the replicas that are left can give enough gradients to the next step. Where one
+  /// replica may give several, only the token queue can tell.
   [[nodiscard]] bool enough_live() const;
 
   /// "replica 2, replica 5": those that live but do not wait for a token.

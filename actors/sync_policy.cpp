@@ -26,14 +26,16 @@ expected<void> sync_options::validate() const {
       errc::invalid_argument,
       fmt::format("initial_tokens is {}; give 0 or more, or -1 for the default", initial_tokens));
   if (!(clip_global_norm >= 0 && std::isfinite(clip_global_norm)))
-    return fail(errc::invalid_argument,
-                fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
   if (replicas_to_aggregate <= total_num_replicas) return {};
   if (one_gradient_per_replica)
-    return fail(errc::invalid_argument,
-                fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
-                            "one gradient to a step; lower it, or allow several",
-                            replicas_to_aggregate, total_num_replicas));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
+                  "one gradient to a step; lower it, or allow several",
+                  replicas_to_aggregate, total_num_replicas));
   if (policy != sync_policy::tensorflow)
     return fail(
       errc::invalid_argument,

@@ -52,9 +52,9 @@ struct sync_options {
   double clip_global_norm = 0;
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
-  /// Errors: invalid_argument if a count is 0, a norm is none, if fewer replicas than needed have too few tokens to
-  /// finish the first step (n + initial_tokens < N), or if they could never, for want of a policy
-  /// under which a replica gives several gradients to a step.
+  /// Errors: invalid_argument if a count is 0, a norm is none, if fewer replicas than needed have
+  /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
+  /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;
 
   /// Tokens that an update puts into the queue under `tensorflow`.

@@ -79,8 +79,8 @@ enum class verdict : uint8_t {
 
 /// What an owner has done; the fields are those of `wire::UpdateApplied`.
 struct applied_update {
-  uint64_t version = 0; ///< Updates that the variable includes.
-  uint64_t step = 0;    ///< The accumulator's.
+  uint64_t version = 0;                ///< Updates that the variable includes.
+  uint64_t step = 0;                   ///< The accumulator's.
   std::chrono::nanoseconds applied{0}; ///< When it was done, since the job began.
   std::chrono::nanoseconds took{0};    ///< What the pass took.
   double squared_norm = std::numeric_limits<double>::quiet_NaN(); ///< Of an update that is held.

@@ -237,9 +237,8 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
             == (only_one ? replica_list{0, 1} : replica_list{0, 0}));
       CHECK(replicas_of(seen.steps[0].stale) == (only_one ? replica_list{0} : replica_list{}));
     }
-    sync_options impossible{.replicas_to_aggregate = 3,
-                            .total_num_replicas = 2,
-                            .one_gradient_per_replica = true};
+    sync_options impossible{
+      .replicas_to_aggregate = 3, .total_num_replicas = 2, .one_gradient_per_replica = true};
     CHECK(impossible.validate().error().code == errc::invalid_argument);
   }
 
