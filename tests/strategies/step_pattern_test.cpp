@@ -156,4 +156,13 @@ TEST_SUITE("strategies/step_pattern") {
       }
     }
   }
+
+  TEST_CASE("the token ledger of docs/sync-replicas.md, with a replica that never comes") {
+    small_job job{{.replicas_to_aggregate = 2, .total_num_replicas = 3}};
+    auto seen = job.run_idle({.steps = 4, .dead_replicas = {2}, .pace = one_second});
+    CHECK(seen.seconds() == std::vector<double>{1, 2, 2, 1});
+    CHECK(seen.steps[1].stale.size() == 2);
+    REQUIRE(seen.steps[2].accepted.size() == 2);
+    CHECK(seen.steps[2].accepted[0].replica == seen.steps[2].accepted[1].replica);
+  }
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many of 16 replicas should a step wait for? The actors of a real job answer in virtual time.
+#include "simulation/scenario.hpp"
+
+#include <cstdio>
+#include <string>
+
+using namespace troupe;
+
+namespace {
+
+/// Mean seconds of a step whose replicas take a second on average, exponentially distributed.
+double mean_step(uint32_t aggregate, sync_policy policy, uint64_t steps) {
+  scenario what{.sync = {.replicas_to_aggregate = aggregate,
+                         .total_num_replicas = 16,
+                         .policy = policy},
+                .steps = steps,
+                .compute = exponential_time(std::chrono::seconds{1}, 1)};
+  return simulate(what).mean_step_seconds(steps / 10); // the start is no steady state
+}
+
+} // namespace
+
+// Usage: compare_policies [STEPS]. Prints a CSV table.
+int main(int argument_count, char** arguments) {
+  uint64_t steps = argument_count > 1 ? std::stoul(arguments[1]) : 5000;
+  std::printf("aggregate,cancel,latest_token,tensorflow\n");
+  for (uint32_t aggregate = 8; aggregate <= 16; ++aggregate)
+    std::printf("%u,%.4f,%.4f,%.4f\n", aggregate, mean_step(aggregate, sync_policy::cancel, steps),
+                mean_step(aggregate, sync_policy::latest_token, steps),
+                mean_step(aggregate, sync_policy::tensorflow, steps));
+}
