@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = accumulator_actor::stateful_pointer<accumulator_state>;
+using self_pointer = observed_pointer<accumulator_actor, accumulator_state>;
 using update_promise = accumulator_state::update_promise;
 using aggregate_promise = accumulator_state::aggregate_promise;
 

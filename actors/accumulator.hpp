@@ -5,11 +5,9 @@
 #include "actors/accumulator_form.hpp"
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
 #include "actors/world.hpp"
 #include "messages/payload.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <deque>
 #include <optional>
@@ -102,6 +100,6 @@ private:
 
 /// The behaviour of an accumulator.
 accumulator_actor::behavior_type
-accumulator(accumulator_actor::stateful_pointer<accumulator_state> self, accumulator_config config);
+accumulator(observed_pointer<accumulator_actor, accumulator_state> self, accumulator_config config);
 
 } // namespace troupe

@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = chief_actor::stateful_pointer<chief_state>;
+using self_pointer = observed_pointer<chief_actor, chief_state>;
 using phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();

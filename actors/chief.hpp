@@ -3,12 +3,10 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
 #include "actors/step_ledger.hpp"
 #include "actors/sync_policy.hpp"
 #include "actors/world.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <functional>
 #include <map>
@@ -104,7 +102,7 @@ struct chief_state {
 };
 
 /// The behaviour of the chief.
-chief_actor::behavior_type chief(chief_actor::stateful_pointer<chief_state> self,
+chief_actor::behavior_type chief(observed_pointer<chief_actor, chief_state> self,
                                  chief_config config);
 
 } // namespace troupe

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder_state> self,
+recorder_actor::behavior_type recorder(observed_pointer<recorder_actor, recorder_state> self,
                                        recorder_config config) {
   self->state.config = std::move(config);
   return {

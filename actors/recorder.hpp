@@ -3,9 +3,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
+#include "actors/observing/observed.hpp"
 
 #include <functional>
 
@@ -26,7 +24,7 @@ struct recorder_state {
 };
 
 /// The behaviour of the recorder; it ends after the job's end.
-recorder_actor::behavior_type recorder(recorder_actor::stateful_pointer<recorder_state> self,
+recorder_actor::behavior_type recorder(observed_pointer<recorder_actor, recorder_state> self,
                                        recorder_config config);
 
 } // namespace troupe

@@ -9,7 +9,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = replica_actor::stateful_pointer<replica_state>;
+using self_pointer = observed_pointer<replica_actor, replica_state>;
 
 // Why a life ended, from the exception that ended it. The job's end is no failure.
 error reason_of(const std::exception_ptr& thrown) {

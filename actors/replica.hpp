@@ -4,9 +4,7 @@
 
 #include "actors/activity.hpp"
 #include "actors/interfaces.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
+#include "actors/observing/observed.hpp"
 
 #include <functional>
 #include <optional>
@@ -34,7 +32,7 @@ struct replica_state {
 };
 
 /// The behaviour of a replica. It says JoinJob first and Farewell last.
-replica_actor::behavior_type replica(replica_actor::stateful_pointer<replica_state> self,
+replica_actor::behavior_type replica(observed_pointer<replica_actor, replica_state> self,
                                      replica_config config);
 
 } // namespace troupe

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads world: CAF's sharing scheduler for messages, a oneTBB arena for computing, the real
 // clock.
+#include "actors/observing/observed.hpp"
 #include "actors/world.hpp"
 
 #include <caf/actor_clock.hpp>
@@ -9,6 +10,7 @@
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <string>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
@@ -20,8 +22,9 @@ namespace {
 
 // Idle workers of CAF's default policy sleep: a local request takes 70 us there, 5 us under
 // `sharing`.
-struct threads_config : caf::actor_system_config {
-  explicit threads_config(size_t scheduler_threads) {
+struct threads_config : observed_system_config {
+  threads_config(size_t scheduler_threads, observatory& observed)
+    : observed_system_config(observed) {
     set("scheduler.policy", caf::atom("sharing"));
     set("scheduler.max-threads", scheduler_threads);
   }
@@ -30,21 +33,22 @@ struct threads_config : caf::actor_system_config {
 class threads_world final : public world::implementation {
 public:
   explicit threads_world(const world_options& options)
-    : computing_threads_(options.threads > 0 ? options.threads
+    : began_(clock::now()),
+      computing_threads_(options.threads > 0 ? options.threads
                                              : std::max(1U, std::thread::hardware_concurrency())),
-      config_(computing_threads_), system_(config_),
+      config_(computing_threads_, observatory), system_(config_),
       // oneTBB counts the caller among its threads; ours never computes. One more is for files.
       parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
       // No slot is reserved for a caller: nobody computes in this arena but its own threads.
-      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0), began_(clock::now()) {
+      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0) {
     seed = options.seed;
   }
 
   caf::actor_system& system() override { return system_; }
 
-  [[nodiscard]] job_time now() const override { return clock::now() - began_; }
+  [[nodiscard]] job_time now() const override { return clock::now() - began_.load(); }
 
-  void set_clock(job_time time) override { began_ -= time - now(); }
+  void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
   void submit(std::function<void()> work) override { arena_.enqueue(std::move(work)); }
 
@@ -60,13 +64,13 @@ public:
 private:
   using clock = std::chrono::steady_clock;
 
+  std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
   unsigned computing_threads_;
   threads_config config_;
   caf::actor_system system_;
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
   tbb::task_arena files_; ///< A single thread, so that writes keep their order.
-  clock::time_point began_;
 };
 
 } // namespace

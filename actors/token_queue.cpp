@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = token_queue_actor::stateful_pointer<token_queue_state>;
+using self_pointer = observed_pointer<token_queue_actor, token_queue_state>;
 
 const error job_is_over{errc::cancelled, "the job is over"};
 

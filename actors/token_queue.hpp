@@ -3,10 +3,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
 #include "actors/token_ledger.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <vector>
 
@@ -40,6 +38,6 @@ struct token_queue_state {
 
 /// The behaviour of a token queue.
 token_queue_actor::behavior_type
-token_queue(token_queue_actor::stateful_pointer<token_queue_state> self, token_queue_config config);
+token_queue(observed_pointer<token_queue_actor, token_queue_state> self, token_queue_config config);
 
 } // namespace troupe

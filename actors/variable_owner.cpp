@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = variable_owner_actor::stateful_pointer<variable_owner_state>;
+using self_pointer = observed_pointer<variable_owner_actor, variable_owner_state>;
 
 // The gradients of an update where they lie; checked again, since they may come from another node.
 expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,

@@ -4,12 +4,10 @@
 
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
 #include "actors/update_pass.hpp"
 #include "actors/world.hpp"
 #include "messages/payload.hpp"
-
-#include <caf/stateful_actor.hpp>
-#include <caf/typed_event_based_actor.hpp>
 
 #include <optional>
 #include <string>
@@ -68,7 +66,7 @@ private:
 
 /// The behaviour of a variable owner.
 variable_owner_actor::behavior_type
-variable_owner(variable_owner_actor::stateful_pointer<variable_owner_state> self,
+variable_owner(observed_pointer<variable_owner_actor, variable_owner_state> self,
                variable_owner_config config);
 
 } // namespace troupe

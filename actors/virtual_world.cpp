@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The virtual world: CAF's testing scheduler on one thread, time that passes only when nothing else
 // is left to do.
+#include "actors/observing/observed.hpp"
 #include "actors/world.hpp"
 
 #include <caf/actor_system.hpp>
@@ -21,14 +22,16 @@ namespace troupe {
 
 namespace {
 
-struct virtual_config : caf::actor_system_config {
-  virtual_config() { set("scheduler.policy", caf::atom("testing")); }
+struct virtual_config : observed_system_config {
+  explicit virtual_config(observatory& observed) : observed_system_config(observed) {
+    set("scheduler.policy", caf::atom("testing"));
+  }
 };
 
 class virtual_world final : public world::implementation {
 public:
   explicit virtual_world(const world_options& options)
-    : system_(config_),
+    : config_(observatory), system_(config_),
       scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
       began_(scheduler_.clock().now()) {
     seed = options.seed;

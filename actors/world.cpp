@@ -38,7 +38,12 @@ void world::set_clock(job_time time) {
 }
 
 void world::introduce(uint64_t actor, const std::string& name) {
+  implementation_->observatory.introduce(actor, name);
   implementation_->introduce(actor, name);
+}
+
+const observatory& world::observatory() const {
+  return implementation_->observatory;
 }
 
 void world::submit(std::function<void()> work) {

@@ -2,6 +2,7 @@
 // The world that a job runs in: its scheduler, its clock and where its computing happens.
 #pragma once
 
+#include "actors/observing/observatory.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/errc.hpp"
 
@@ -64,6 +65,9 @@ public:
   /// Thread: any.
   void introduce(uint64_t actor, const std::string& name);
 
+  /// All actors of this world, to be looked at. It lives as long as the world. Thread: any.
+  [[nodiscard]] const troupe::observatory& observatory() const;
+
   /// Runs `work` off the actors' threads: in the threads world on the computing threads, so that
   /// messages are answered while gradients are computed; in the virtual world at once, in no time.
   /// Thread: any. @pre `work` throws nothing.
@@ -106,6 +110,7 @@ public:
   virtual expected<void> run_until(std::future<void>& done) = 0;
 
   uint64_t seed = 0;
+  troupe::observatory observatory{[this] { return now(); }};
 };
 
 /// Makes the implementation of the threads world.

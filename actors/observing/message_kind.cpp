@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of kinds, made from the types themselves.
+#include "actors/observing/message_kind.hpp"
+
+#include "actors/activity_messages.hpp"
+#include "messages/assert.hpp"
+#include "messages/msg.hpp"
+
+#include <caf/system_messages.hpp>
+#include <capnp/schema.h>
+
+#include <array>
+
+namespace troupe {
+
+namespace {
+
+// Most bodies have a step of their own; a gradient has it in what it says of its origin.
+template <class T>
+uint64_t step_of_body(const void* message) {
+  auto body = static_cast<const msg<T>*>(message)->reader();
+  if constexpr (requires { body.getStep(); })
+    return body.getStep();
+  else if constexpr (requires { body.getLocalStep(); })
+    return body.getLocalStep();
+  else if constexpr (requires { body.getOrigin().getLocalStep(); })
+    return body.getOrigin().getLocalStep();
+  else
+    return no_step;
+}
+
+template <class T>
+message_kind wire_kind() {
+  return {&typeid(msg<T>), 0, capnp::Schema::from<T>().getShortDisplayName().cStr(),
+          step_of_body<T>};
+}
+
+template <class T>
+uint64_t step_of_local(const void* message) {
+  if constexpr (requires(const T& said) { uint64_t{said.step}; })
+    return static_cast<const T*>(message)->step;
+  else
+    return no_step;
+}
+
+template <class T>
+message_kind local_kind(const char* name) {
+  return {&typeid(T), 0, name, step_of_local<T>};
+}
+
+template <class T>
+message_kind caf_kind(const char* name) {
+  return {nullptr, caf::type_nr<T>::value, name, [](const void*) { return no_step; }};
+}
+
+// A table by address: kinds are looked up for every message of every actor.
+class kind_table {
+public:
+  kind_table() {
+    places_.fill(nullptr);
+    for (const auto& kind : kinds_) {
+      if (kind.type == nullptr) continue;
+      auto place = place_of(kind.type);
+      while (places_[place] != nullptr)
+        place = (place + 1) % places_.size();
+      places_[place] = &kind;
+    }
+  }
+
+  [[nodiscard]] const message_kind* find(const std::type_info* type) const {
+    auto place = place_of(type);
+    while (places_[place] != nullptr && places_[place]->type != type)
+      place = (place + 1) % places_.size();
+    return places_[place];
+  }
+
+  [[nodiscard]] const message_kind* find(uint16_t number) const {
+    for (const auto& kind : kinds_)
+      if (kind.number == number) return &kind;
+    return nullptr;
+  }
+
+  [[nodiscard]] std::span<const message_kind> all() const { return kinds_; }
+
+private:
+  [[nodiscard]] static size_t place_of(const std::type_info* type) {
+    constexpr uint64_t golden = 0x9e3779b97f4a7c15; // spreads addresses that differ in few bits
+    return (reinterpret_cast<uintptr_t>(type) * golden) >> 56;
+  }
+
+  // CAF's own come first: they are found by number, one after the other.
+  const std::array<message_kind, 48> kinds_{
+    caf_kind<caf::error>("error"),
+    caf_kind<caf::exit_msg>("exit"),
+    caf_kind<caf::down_msg>("down"),
+    caf_kind<caf::timeout_msg>("timeout"),
+    local_kind<begin_activity>("begin_activity"),
+    local_kind<work_done>("work_done"),
+    local_kind<delay_over>("delay_over"),
+    local_kind<watch_tick>("watch_tick"),
+    local_kind<snapshot_tick>("snapshot_tick"),
+    local_kind<step_record>("step_record"),
+    local_kind<job_snapshot>("job_snapshot"),
+    local_kind<job_report>("job_report"),
+    local_kind<give_up>("give_up"),
+    wire_kind<wire::Unimplemented>(),
+    wire_kind<wire::Abort>(),
+    wire_kind<wire::ReadVariable>(),
+    wire_kind<wire::ReadAverage>(),
+    wire_kind<wire::VariableSnapshot>(),
+    wire_kind<wire::PushGradient>(),
+    wire_kind<wire::PushReply>(),
+    wire_kind<wire::TakeToken>(),
+    wire_kind<wire::Token>(),
+    wire_kind<wire::JoinJob>(),
+    wire_kind<wire::Farewell>(),
+    wire_kind<wire::TakeGradient>(),
+    wire_kind<wire::TakenGradient>(),
+    wire_kind<wire::ApplyUpdate>(),
+    wire_kind<wire::UpdateApplied>(),
+    wire_kind<wire::UseOptimizer>(),
+    wire_kind<wire::OptimizerInUse>(),
+    wire_kind<wire::TakeAggregate>(),
+    wire_kind<wire::AwaitAggregate>(),
+    wire_kind<wire::Aggregate>(),
+    wire_kind<wire::CancelTakes>(),
+    wire_kind<wire::ReadAccumulator>(),
+    wire_kind<wire::AccumulatorStatus>(),
+    wire_kind<wire::SetStep>(),
+    wire_kind<wire::StopJob>(),
+    wire_kind<wire::CancelStep>(),
+    wire_kind<wire::ReadState>(),
+    wire_kind<wire::VariableState>(),
+    wire_kind<wire::RestoreState>(),
+    wire_kind<wire::ReadProgress>(),
+    wire_kind<wire::ReplicaProgress>(),
+    wire_kind<wire::PutTokens>(),
+    wire_kind<wire::CloseTokens>(),
+    wire_kind<wire::ReadQueueStatus>(),
+    wire_kind<wire::QueueStatus>(),
+  };
+  std::array<const message_kind*, 256> places_; ///< At most a quarter of it is taken.
+};
+
+const kind_table& table() {
+  static const kind_table kinds;
+  return kinds;
+}
+
+} // namespace
+
+const message_kind* find_message_kind(uint16_t number, const std::type_info* type) {
+  return type != nullptr ? table().find(type) : table().find(number);
+}
+
+std::span<const message_kind> message_kinds() {
+  return table().all();
+}
+
+} // namespace troupe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading what an actor writes at the same time.
+#include "actors/observing/observation.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+void observation::begin_anew(uint64_t actor) {
+  for (auto* counter : {&received_, &begun_, &written_, &done_, &errors_, &timed_})
+    counter->store(0, std::memory_order_relaxed);
+  timed_total_.store(0, std::memory_order_relaxed);
+  role_.store(nullptr, std::memory_order_relaxed);
+  name_.store(nullptr, std::memory_order_relaxed);
+  actor_.store(actor, std::memory_order_relaxed);
+  ended_.store(false, std::memory_order_release);
+}
+
+void observation::put_back_message() {
+  auto before = done_.load(std::memory_order_relaxed);
+  written_.store(before, std::memory_order_relaxed);
+  begun_.store(before, std::memory_order_relaxed);
+}
+
+void observation::add_timed(job_time took) {
+  timed_.store(timed() + 1, std::memory_order_relaxed);
+  timed_total_.store((timed_total() + took).count(), std::memory_order_relaxed);
+}
+
+void observation::set_name(const std::string& name) {
+  name_.store(nullptr, std::memory_order_release);
+  name_text_ = name;
+  name_.store(name_text_.c_str(), std::memory_order_release);
+}
+
+actor_doing observation::doing() const {
+  if (ended_.load(std::memory_order_acquire)) return actor_doing::ended;
+  auto done = done_.load(std::memory_order_relaxed);
+  return begun_.load(std::memory_order_relaxed) > done ? actor_doing::working
+                                                       : actor_doing::waiting;
+}
+
+uint64_t observation::mailbox_depth() const {
+  if (ended_.load(std::memory_order_acquire)) return 0;
+  auto begun = begun_.load(std::memory_order_relaxed);
+  auto came = received();
+  return came - std::min(came, begun);
+}
+
+// A slot that the actor began to write anew while it was read is left out: its old number is then
+// more than a ring behind.
+size_t observation::last_messages(std::array<sighting, messages_kept>& into) const {
+  auto written = written_.load(std::memory_order_acquire);
+  auto first = written - std::min<uint64_t>(written, messages_kept);
+  for (auto number = first; number < written; ++number)
+    into[number - first] = ring_[number % messages_kept].read();
+  std::atomic_thread_fence(std::memory_order_acquire);
+  auto begun = begun_.load(std::memory_order_relaxed);
+  auto whole_from = begun - std::min<uint64_t>(begun, messages_kept);
+  auto torn = std::min(whole_from - std::min(whole_from, first), written - first);
+  std::move(into.begin() + static_cast<ptrdiff_t>(torn),
+            into.begin() + static_cast<ptrdiff_t>(written - first), into.begin());
+  return written - first - torn;
+}
+
+} // namespace troupe

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be seen of one actor from outside: counters, and its last messages.
+#pragma once
+
+#include "actors/observing/message_kind.hpp"
+#include "actors/recording/records.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// A message that an actor began to handle.
+struct sighting {
+  job_time when{0};
+  const message_kind* kind = nullptr; ///< Null if nobody knows.
+  uint64_t sender = 0;                ///< The CAF id of who said it; 0 for nobody.
+  uint64_t step = no_step;            ///< The step that it is about.
+};
+
+/// What an actor is doing.
+enum class actor_doing : uint8_t { waiting, working, ended };
+
+/// Whoever asks what an actor is doing must not make it wait, and may be the handler of the signal
+/// that it died of. So the actor alone writes here, and whoever reads puts up with a moment's
+/// difference between two figures: no lock, no allocation, no pointer that could dangle.
+///
+/// Thread: `receive` and all const members any, at any time; the others the one that runs the
+/// actor.
+class observation {
+public:
+  static constexpr size_t messages_kept = 64;
+
+  explicit observation(uint64_t actor) { begin_anew(actor); }
+
+  /// Makes this the observation of another actor. @pre Nobody refers to the one before any more.
+  void begin_anew(uint64_t actor);
+
+  // -- said by the actor and those who write to it --
+
+  /// A message has come into the mailbox.
+  void receive() { received_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// The actor takes a message out of it. Cost: one cache line of the ring.
+  void begin_message(const sighting& seen) {
+    auto number = begun_.load(std::memory_order_relaxed);
+    begun_.store(number + 1, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_release);
+    ring_[number % messages_kept].write(seen);
+    written_.store(number + 1, std::memory_order_release);
+  }
+
+  /// The actor is done with it.
+  void end_message() {
+    done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+
+  /// The message was put back: it is as if it had not been taken out.
+  void put_back_message();
+
+  /// How long a message took; told of some of them.
+  void add_timed(job_time took);
+
+  /// Something failed: a request was answered with an error, or the actor died of one.
+  void count_error() { errors_.store(errors() + 1, std::memory_order_relaxed); }
+
+  /// The actor is gone.
+  void end() { ended_.store(true, std::memory_order_release); }
+
+  /// What kind of actor it is. @param role Lives as long as the process.
+  void set_role(const char* role) { role_.store(role, std::memory_order_relaxed); }
+
+  /// Its name in the job. To be called by one thread at a time.
+  void set_name(const std::string& name);
+
+  // -- asked by whoever looks on --
+
+  [[nodiscard]] uint64_t actor() const { return actor_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] actor_doing doing() const;
+
+  /// Messages that came, those in the mailbox included.
+  [[nodiscard]] uint64_t received() const { return received_.load(std::memory_order_relaxed); }
+
+  /// Messages that the actor is done with.
+  [[nodiscard]] uint64_t handled() const { return done_.load(std::memory_order_relaxed); }
+
+  /// Messages that wait in the mailbox.
+  [[nodiscard]] uint64_t mailbox_depth() const;
+
+  [[nodiscard]] uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
+
+  /// Messages that were timed, and what they took together.
+  [[nodiscard]] uint64_t timed() const { return timed_.load(std::memory_order_relaxed); }
+
+  [[nodiscard]] job_time timed_total() const {
+    return job_time{timed_total_.load(std::memory_order_relaxed)};
+  }
+
+  /// Its name; null if it has none. Lives as long as the observation.
+  [[nodiscard]] const char* name() const { return name_.load(std::memory_order_acquire); }
+
+  /// Its role; null if it never ran.
+  [[nodiscard]] const char* role() const { return role_.load(std::memory_order_relaxed); }
+
+  /// The last messages, the oldest first. @returns How many there are in `into`.
+  size_t last_messages(std::array<sighting, messages_kept>& into) const;
+
+  /// The next observation of the same observatory; null after the last.
+  [[nodiscard]] const observation* next() const { return next_.load(std::memory_order_acquire); }
+
+private:
+  friend class observatory;
+
+  /// A `sighting` whose parts may be read while they are written.
+  struct slot {
+    std::atomic<int64_t> when{0};
+    std::atomic<const message_kind*> kind{nullptr};
+    std::atomic<uint64_t> sender{0};
+    std::atomic<uint64_t> step{0};
+
+    void write(const sighting& seen) {
+      when.store(seen.when.count(), std::memory_order_relaxed);
+      kind.store(seen.kind, std::memory_order_relaxed);
+      sender.store(seen.sender, std::memory_order_relaxed);
+      step.store(seen.step, std::memory_order_relaxed);
+    }
+
+    [[nodiscard]] sighting read() const {
+      return {job_time{when.load(std::memory_order_relaxed)}, kind.load(std::memory_order_relaxed),
+              sender.load(std::memory_order_relaxed), step.load(std::memory_order_relaxed)};
+    }
+  };
+
+  // What all senders write, on a cache line of its own.
+  alignas(64) std::atomic<uint64_t> received_{0};
+
+  // What the actor writes.
+  alignas(64) std::atomic<uint64_t> begun_{0};
+  std::atomic<uint64_t> written_{0}; ///< Of `begun_`: those whose slot is whole.
+  std::atomic<uint64_t> done_{0};
+  std::atomic<uint64_t> errors_{0};
+  std::atomic<uint64_t> timed_{0};
+  std::atomic<int64_t> timed_total_{0};
+  std::atomic<bool> ended_{false};
+
+  // What is written once.
+  alignas(64) std::atomic<uint64_t> actor_{0};
+  std::atomic<const char*> role_{nullptr};
+  std::atomic<const char*> name_{nullptr};
+  std::atomic<const observation*> next_{nullptr};
+  std::string name_text_;
+
+  std::array<slot, messages_kept> ring_;
+};
+
+} // namespace troupe

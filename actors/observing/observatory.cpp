@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is observed.
+#include "actors/observing/observatory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+std::string name_in(const observation& seen) {
+  if (const auto* name = seen.name()) return name;
+  const auto* role = seen.role();
+  return fmt::format("{} {}", role != nullptr ? role : "actor", seen.actor());
+}
+
+actor_sight sight_of(const observation& seen) {
+  actor_sight sight{.name = name_in(seen),
+                    .actor = seen.actor(),
+                    .doing = seen.doing(),
+                    .mailbox_depth = seen.mailbox_depth(),
+                    .received = seen.received(),
+                    .handled = seen.handled(),
+                    .errors = seen.errors(),
+                    .timed = seen.timed(),
+                    .timed_total = seen.timed_total()};
+  std::array<sighting, observation::messages_kept> messages;
+  if (auto count = seen.last_messages(messages); count > 0) sight.last = messages[count - 1];
+  return sight;
+}
+
+} // namespace
+
+std::shared_ptr<observation> observatory::watch(uint64_t actor) {
+  std::lock_guard guard{mutex_};
+  auto seen = reusable();
+  if (seen) {
+    by_actor_.erase(seen->actor());
+    seen->begin_anew(actor);
+  } else {
+    seen = std::make_shared<observation>(actor);
+    seen->next_.store(first(), std::memory_order_relaxed);
+    first_.store(seen.get(), std::memory_order_release);
+    all_.push_back(seen);
+  }
+  by_actor_[actor] = seen.get();
+  return seen;
+}
+
+void observatory::retire(const std::shared_ptr<observation>& gone) {
+  std::lock_guard guard{mutex_};
+  if (gone->doing() == actor_doing::ended) return;
+  gone->end();
+  ended_.push_back(gone);
+}
+
+// An actor that ended may still be written to, as long as somebody has its handle: then the actor
+// has its share too.
+std::shared_ptr<observation> observatory::reusable() {
+  if (ended_.size() <= ended_kept_max) return nullptr;
+  constexpr long our_shares = 2; // in all_ and in ended_
+  auto found
+    = std::ranges::find_if(ended_, [](const auto& one) { return one.use_count() == our_shares; });
+  if (found == ended_.end()) return nullptr;
+  auto seen = *found;
+  ended_.erase(found);
+  return seen;
+}
+
+void observatory::introduce(uint64_t actor, const std::string& name) {
+  std::lock_guard guard{mutex_};
+  if (auto found = by_actor_.find(actor); found != by_actor_.end()) found->second->set_name(name);
+}
+
+std::vector<actor_sight> observatory::look() const {
+  std::lock_guard guard{mutex_};
+  std::vector<actor_sight> sights;
+  for (const auto& one : all_)
+    sights.push_back(sight_of(*one));
+  std::ranges::sort(sights, {}, &actor_sight::actor);
+  return sights;
+}
+
+std::string observatory::name_of(uint64_t actor) const {
+  if (actor == 0) return "nobody";
+  std::lock_guard guard{mutex_};
+  auto found = by_actor_.find(actor);
+  return found != by_actor_.end() ? name_in(*found->second) : fmt::format("actor {}", actor);
+}
+
+} // namespace troupe

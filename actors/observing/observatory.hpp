@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// All actors of a world, for whoever looks on.
+#pragma once
+
+#include "actors/observing/observation.hpp"
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe {
+
+/// An actor as it was at some moment.
+struct actor_sight {
+  std::string name; ///< "replica 3"; "token_queue 17" for one that nobody introduced.
+  uint64_t actor = 0;
+  actor_doing doing = actor_doing::waiting;
+  uint64_t mailbox_depth = 0;
+  uint64_t received = 0;
+  uint64_t handled = 0;
+  uint64_t errors = 0;
+  uint64_t timed = 0;
+  job_time timed_total{0};
+  std::optional<sighting> last; ///< The message that it handled last, or handles.
+};
+
+/// A hung job has to be asked what hangs, and a crashed one what it did. An observatory has an
+/// observation of every actor of its world, and of the last that ended.
+///
+/// Observations are never freed before the observatory: a signal handler may walk through them at
+/// any moment. Those of actors that ended long ago serve for new actors.
+/// Thread: any.
+class observatory {
+public:
+  /// Actors that ended and can still be seen.
+  static constexpr size_t ended_kept_max = 64;
+
+  /// @param clock The world's.
+  explicit observatory(std::function<job_time()> clock) : clock_(std::move(clock)) {}
+
+  observatory(const observatory&) = delete;
+  observatory& operator=(const observatory&) = delete;
+
+  /// Begins to observe an actor, by its CAF id. The actor keeps a share.
+  [[nodiscard]] std::shared_ptr<observation> watch(uint64_t actor);
+
+  /// The actor is gone; it can be seen for a while.
+  void retire(const std::shared_ptr<observation>& gone);
+
+  /// Tells the name by which an actor is known. An actor that is not observed is passed over.
+  void introduce(uint64_t actor, const std::string& name);
+
+  /// The world's time.
+  [[nodiscard]] job_time now() const { return clock_(); }
+
+  /// Every actor, in the order of ids.
+  [[nodiscard]] std::vector<actor_sight> look() const;
+
+  /// What people call an actor; "nobody" for 0.
+  [[nodiscard]] std::string name_of(uint64_t actor) const;
+
+  /// The first of all observations, in no order: for signal handlers. Null if there is none.
+  [[nodiscard]] const observation* first() const { return first_.load(std::memory_order_acquire); }
+
+private:
+  [[nodiscard]] std::shared_ptr<observation> reusable();
+
+  std::function<job_time()> clock_;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<observation>> all_;
+  std::unordered_map<uint64_t, observation*> by_actor_;
+  std::deque<std::shared_ptr<observation>> ended_; ///< In the order of their ends.
+  std::atomic<const observation*> first_{nullptr};
+};
+
+} // namespace troupe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is written down of a message.
+#include "actors/observing/observed.hpp"
+
+#include <caf/exit_reason.hpp>
+
+namespace troupe {
+
+namespace {
+
+// The first message is timed, and then one of so many: clocks cost as much as all else here.
+constexpr uint64_t timed_every = 64;
+
+bool is_failure(const caf::error& reason) {
+  return reason && reason != caf::exit_reason::normal && reason != caf::exit_reason::user_shutdown;
+}
+
+} // namespace
+
+self_observation::self_observation(const caf::actor_system& system, uint64_t actor) {
+  const auto* config = dynamic_cast<const observed_system_config*>(&system.config());
+  if (config == nullptr) return;
+  observatory_ = config->observed_by;
+  seen_ = observatory_->watch(actor);
+}
+
+job_time self_observation::begin(const caf::mailbox_element& said) {
+  const auto& content = said.content();
+  auto [number, type] = content.empty() ? caf::rtti_pair{} : content.type(0);
+  const auto* kind = find_message_kind(number, type);
+  auto now = observatory_->now();
+  seen_->begin_message({.when = now,
+                        .kind = kind,
+                        .sender = said.sender ? said.sender->id() : 0,
+                        .step = kind != nullptr ? kind->step(content.get(0)) : no_step});
+  if (number == caf::type_nr<caf::error>::value) seen_->count_error();
+  return now;
+}
+
+void self_observation::end(caf::invoke_message_result result, job_time began) {
+  if (result == caf::invoke_message_result::skipped) return seen_->put_back_message();
+  if (seen_->handled() % timed_every == 0) seen_->add_timed(observatory_->now() - began);
+  seen_->end_message();
+}
+
+void self_observation::retire(const caf::error& reason) {
+  if (!seen_) return;
+  if (is_failure(reason)) seen_->count_error();
+  observatory_->retire(seen_);
+}
+
+} // namespace troupe

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every member of a cast can be seen by name. Method: a few actors in a virtual world, which
+// are looked at between its moments.
+#include "actors/observing/observatory.hpp"
+#include "actors/token_queue.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <capnp/schema.h>
+
+#include <algorithm>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+std::optional<actor_sight> find(const world& world, const std::string& name) {
+  auto all = world.observatory().look();
+  auto found = std::ranges::find(all, name, &actor_sight::name);
+  if (found == all.end()) return std::nullopt;
+  return *found;
+}
+
+std::string kind_of(const actor_sight& sight) {
+  return sight.last && sight.last->kind != nullptr ? sight.last->kind->name : "none";
+}
+
+} // namespace
+
+TEST_SUITE("actors/observing/observatory") {
+  TEST_CASE("an actor is seen with its mailbox, its last message and its end") {
+    deterministic_world stage;
+    auto queue = stage.spawn(token_queue, token_queue_config{sync_policy::latest_token, 0, {}});
+    stage.world.introduce(queue.id(), "token queue");
+    stage.pass(std::chrono::seconds{3});
+    puppet chief{stage.world};
+    caf::anon_send(queue, make_put_tokens(7, 2));
+    REQUIRE(find(stage.world, "token queue"));
+    CHECK(find(stage.world, "token queue")->mailbox_depth == 1);
+    stage.settle();
+    auto seen = find(stage.world, "token queue");
+    REQUIRE(seen);
+    CHECK(seen->mailbox_depth == 0);
+    CHECK(seen->handled == 1);
+    CHECK(seen->doing == actor_doing::waiting);
+    CHECK(kind_of(*seen) == "PutTokens");
+    CHECK(seen->last->step == 7);
+    CHECK(seen->last->when == std::chrono::seconds{3});
+    CHECK(seen->last->sender == 0);
+    auto asked = chief.ask<msg<wire::QueueStatus>>(queue, make_read_queue_status());
+    stage.settle();
+    CHECK(asked.has_come());
+    CHECK(kind_of(*find(stage.world, "token queue")) == "ReadQueueStatus");
+    CHECK(find(stage.world, "token queue")->last->sender == chief.as<caf::actor>().id());
+    caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+    stage.settle();
+    CHECK(find(stage.world, "token queue")->doing == actor_doing::ended);
+    CHECK(find(stage.world, "token queue")->errors == 0);
+    CHECK(kind_of(*find(stage.world, "token queue")) == "exit");
+  }
+
+  TEST_CASE("an actor that nobody introduced goes by its role") {
+    deterministic_world stage;
+    auto queue = stage.spawn(token_queue, token_queue_config{});
+    caf::anon_send(queue, make_put_tokens(1, 1));
+    stage.settle();
+    auto name = "token_queue " + std::to_string(queue.id());
+    CHECK(find(stage.world, name));
+    CHECK(stage.world.observatory().name_of(queue.id()) == name);
+    CHECK(stage.world.observatory().name_of(0) == "nobody");
+    CHECK(stage.world.observatory().name_of(987654) == "actor 987654");
+    caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("an actor that died of an error is seen to have one") {
+    deterministic_world stage;
+    auto queue = stage.spawn(token_queue, token_queue_config{});
+    stage.world.introduce(queue.id(), "doomed");
+    caf::anon_send_exit(queue, caf::exit_reason::kill);
+    stage.settle();
+    CHECK(find(stage.world, "doomed")->errors == 1);
+  }
+
+  TEST_CASE("of the actors that ended the last are kept, and memory is not") {
+    deterministic_world stage;
+    for (int i = 0; i < 300; ++i) {
+      auto queue = stage.spawn(token_queue, token_queue_config{});
+      stage.world.introduce(queue.id(), "queue " + std::to_string(i));
+      caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+      stage.settle();
+    }
+    auto all = stage.world.observatory().look();
+    CHECK(all.size() <= observatory::ended_kept_max + 2);
+    CHECK(find(stage.world, "queue 299"));
+    CHECK(!find(stage.world, "queue 0"));
+  }
+
+  TEST_CASE("the observation of an actor is not used again while somebody has the actor's handle") {
+    deterministic_world stage;
+    auto held = stage.spawn(token_queue, token_queue_config{});
+    stage.world.introduce(held.id(), "held");
+    caf::anon_send_exit(held, caf::exit_reason::user_shutdown);
+    stage.settle();
+    for (int i = 0; i < 300; ++i) {
+      auto queue = stage.spawn(token_queue, token_queue_config{});
+      caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+      stage.settle();
+    }
+    CHECK(find(stage.world, "held"));
+  }
+
+  TEST_CASE("every message of the envelope is known, with a name of its own") {
+    auto bodies = capnp::Schema::from<wire::Envelope>().getUnionFields();
+    auto ours = std::ranges::count_if(message_kinds(), [](const auto& kind) {
+      return kind.type != nullptr && std::isupper(kind.name[0]) != 0;
+    });
+    CHECK(ours == static_cast<ptrdiff_t>(bodies.size()));
+    for (const auto& kind : message_kinds()) {
+      CHECK(find_message_kind(kind.number, kind.type) == &kind);
+      CHECK(std::ranges::count(message_kinds(), std::string_view{kind.name},
+                               [](const auto& other) { return std::string_view{other.name}; })
+            == 1);
+    }
+    CHECK(find_message_kind(0, &typeid(int)) == nullptr);
+  }
+
+  TEST_CASE("a gradient is about the step that it was computed for") {
+    const auto* kind = find_message_kind(0, &typeid(msg<wire::Token>));
+    REQUIRE(kind != nullptr);
+    auto token = make_token(12);
+    CHECK(kind->step(&token) == 12);
+    const auto* status = find_message_kind(0, &typeid(msg<wire::ReadQueueStatus>));
+    auto question = make_read_queue_status();
+    CHECK(status->step(&question) == no_step);
+  }
+}
