@@ -223,6 +223,7 @@ void conclude(self_pointer self) {
 void finish(self_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
+  if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
   enter(state, phase::ending);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
@@ -242,6 +243,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
     reason = {errc::user_code, "its function returned before the job was over"};
   state.report.lost.push_back({index, std::move(reason)});
   const auto& lost = state.report.lost.back();
+  if (state.config.on_trouble) state.config.on_trouble("lost " + describe(lost));
   if (!state.enough_live())
     return finish(self, error{lost.reason.code,
                               fmt::format("step {} needs {} gradients, but {} of {} replicas are "

@@ -35,6 +35,9 @@ struct chief_config {
   /// How long replicas may take to leave when the job is over.
   job_time leave_deadline = std::chrono::seconds{30};
   std::function<void(const std::string&)> on_warning; ///< May be empty.
+  /// Told of a lost replica, and why the job ends badly, while everybody is still as it was. May be
+  /// empty.
+  std::function<void(const std::string&)> on_trouble;
   /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
   /// How long a job that is asked to end may go on to the end of its step, for a last snapshot.

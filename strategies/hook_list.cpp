@@ -44,6 +44,10 @@ void hook_list::after_snapshot(const job_snapshot& snapshot) {
   tell_each([&](session_hook& hook) { hook.after_snapshot(snapshot); });
 }
 
+void hook_list::on_trouble(const std::string& what) {
+  tell_each([&](session_hook& hook) { hook.on_trouble(what); });
+}
+
 void hook_list::end(const job_report& report) {
   tell_each([&](session_hook& hook) { hook.end(report); });
 }

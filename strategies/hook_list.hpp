@@ -25,6 +25,7 @@ public:
   void after_step(const step_record& step);
   [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);
   void after_snapshot(const job_snapshot& snapshot);
+  void on_trouble(const std::string& what);
   void end(const job_report& report);
 
   /// What the first hook to fail threw.

@@ -44,8 +44,8 @@ private:
 /// beginning, of every step and of the end, in that order.
 ///
 /// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
-/// job, whose report then has the failure. Thread: one member at a time, but for `wants_snapshot`,
-/// which may be asked beside the others.
+/// job, whose report then has the failure. Thread: one member at a time, but for `wants_snapshot`
+/// and `on_trouble`, which may be called beside the others.
 class session_hook {
 public:
   session_hook() = default;
@@ -67,6 +67,10 @@ public:
 
   /// A snapshot was taken, whoever wanted it. It shares the owners' memory.
   virtual void after_snapshot(const job_snapshot&) {}
+
+  /// A replica was lost, or the job is about to end badly; the actors are still as they were.
+  /// @param what One line, naming who is at fault. The chief waits until this returns.
+  virtual void on_trouble(const std::string& /*what*/) {}
 
   /// The job is over, well or not.
   virtual void end(const job_report&) {}

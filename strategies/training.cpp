@@ -175,6 +175,7 @@ private:
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
     config.on_warning = options_.on_warning;
+    config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.resumes = options_.resume.has_value();
     if (plan.takes_snapshots)
       config.wants_snapshot = [this](uint64_t step, bool last) {

@@ -41,8 +41,8 @@ std::shared_ptr<observation> observatory::watch(uint64_t actor) {
     seen->begin_anew(actor);
   } else {
     seen = std::make_shared<observation>(actor);
-    seen->next_.store(first(), std::memory_order_relaxed);
-    first_.store(seen.get(), std::memory_order_release);
+    auto& end = all_.empty() ? first_ : all_.back()->next_;
+    end.store(seen.get(), std::memory_order_release);
     all_.push_back(seen);
   }
   by_actor_[actor] = seen.get();

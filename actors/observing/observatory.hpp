@@ -65,7 +65,7 @@ public:
   /// What people call an actor; "nobody" for 0.
   [[nodiscard]] std::string name_of(uint64_t actor) const;
 
-  /// The first of all observations, in no order: for signal handlers. Null if there is none.
+  /// The first of all observations, for signal handlers. Null if there is none.
   [[nodiscard]] const observation* first() const { return first_.load(std::memory_order_acquire); }
 
 private:

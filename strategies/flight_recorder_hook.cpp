@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a flight record is written.
+#include "strategies/flight_recorder_hook.hpp"
+
+#include "actors/world.hpp"
+
+namespace troupe {
+
+void flight_recorder_hook::record(const std::string& reason) {
+  std::lock_guard guard{mutex_};
+  if (observed_ == nullptr) return;
+  auto saved = save_flight_record(*observed_, reason, path_);
+  if (!saved && on_warning_) on_warning_(saved.error().message);
+}
+
+void flight_recorder_hook::begin(session_plan& plan) {
+  std::lock_guard guard{mutex_};
+  observed_ = &plan.world.observatory();
+  crashes_.emplace(*observed_, path_);
+}
+
+void flight_recorder_hook::on_trouble(const std::string& what) {
+  record(what);
+}
+
+void flight_recorder_hook::end(const job_report&) {
+  std::lock_guard guard{mutex_};
+  crashes_.reset();
+  observed_ = nullptr;
+}
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flight recorder of a job: its last messages in a file, when something went wrong.
+#pragma once
+
+#include "actors/observing/flight_record.hpp"
+#include "strategies/session_hook.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Whoever meets a job that hung or died wants to know what its actors did last. This writes it
+/// into a file when a replica is lost, when a step does not end, when the process crashes, and when
+/// somebody asks. The newest record replaces the one before it.
+class flight_recorder_hook final : public session_hook {
+public:
+  /// @param path Of the file. @param on_warning Told what could not be written; may be empty.
+  explicit flight_recorder_hook(std::filesystem::path path,
+                                std::function<void(const std::string&)> on_warning = {})
+    : path_(std::move(path)), on_warning_(std::move(on_warning)) {}
+
+  /// Writes a record now; nothing happens before the job began or after it ended.
+  /// @param reason For the first line. Thread: any.
+  void record(const std::string& reason);
+
+  void begin(session_plan& plan) override;
+  void on_trouble(const std::string& what) override;
+  void end(const job_report& report) override;
+
+private:
+  std::filesystem::path path_;
+  std::function<void(const std::string&)> on_warning_;
+  std::mutex mutex_;
+  const observatory* observed_ = nullptr;
+  std::optional<crash_recorder> crashes_;
+};
+
+} // namespace troupe

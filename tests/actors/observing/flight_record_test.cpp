@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a flight record says what every actor did, line by line. Method: a small cast in a virtual
+// world, and the text as it must be; child processes that crash.
+#include "actors/observing/flight_record.hpp"
+
+#include "actors/token_queue.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+#include "tests/scratch_folder.hpp"
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+std::string content_of(const std::filesystem::path& path) {
+  std::ostringstream text;
+  text << std::ifstream{path}.rdbuf();
+  return text.str();
+}
+
+/// What a process that has a crash recorder and then does `deed` leaves behind.
+template <class Deed>
+int status_after(const std::filesystem::path& record, Deed deed) {
+  auto child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (int number : {SIGSEGV, SIGABRT, SIGFPE}) // the test engine's own handlers
+      std::signal(number, SIG_DFL);
+    observatory observed{[] { return job_time{1500}; }};
+    auto seen = observed.watch(4);
+    seen->set_name("replica 1");
+    seen->begin_message({job_time{1000}, nullptr, 4, 3});
+    crash_recorder recorder{observed, record};
+    deed();
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return status;
+}
+
+} // namespace
+
+TEST_SUITE("actors/observing/flight_record") {
+  TEST_CASE("a record has every actor with its last messages") {
+    deterministic_world stage;
+    auto queue = stage.spawn(token_queue, token_queue_config{sync_policy::latest_token, 0, {}});
+    stage.world.introduce(queue.id(), "token queue");
+    stage.pass(std::chrono::milliseconds{1250});
+    auto put = make_put_tokens(7, 2);
+    caf::anon_send(queue, put);
+    puppet chief{stage.world};
+    stage.settle();
+    chief.tell(queue, make_read_queue_status());
+    stage.settle();
+    caf::anon_send(queue, put);
+    auto from = "actor " + std::to_string(chief.as<caf::actor>().id());
+    CHECK(flight_record(stage.world.observatory(), "somebody asked")
+          == "troupe flight record: somebody asked\n"
+             "at       1.250000000 s since the job began\n\n"
+             "           seconds  message                  step  from\n\n"
+             "token queue: waiting, 1 in the mailbox, 2 handled, 0 errors\n"
+             "         1.250000000  PutTokens                  7  nobody\n"
+             "         1.250000000  ReadQueueStatus            -  "
+               + from + "\n");
+    caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("a record of nobody is a heading") {
+    observatory observed{[] { return job_time{0}; }};
+    auto text = flight_record(observed, "x");
+    CHECK(text.starts_with("troupe flight record: x\nat       0.000000000 s"));
+  }
+
+  TEST_CASE("names and numbers of any length fit") {
+    observatory observed{[] { return job_time::max(); }};
+    auto seen = observed.watch(std::numeric_limits<uint64_t>::max());
+    seen->set_name(std::string(10'000, 'n'));
+    seen->begin_message({job_time::min(), nullptr, 99, no_step - 1});
+    auto text = flight_record(observed, "x");
+    CHECK(text.find(std::string(10'000, 'n') + ": working") != std::string::npos);
+    CHECK(text.find("9223372036.854775807 s") != std::string::npos);
+    CHECK(text.find("18446744073709551614  actor 99\n") != std::string::npos);
+  }
+
+  TEST_CASE("a file that cannot be written is an error that names it") {
+    observatory observed{[] { return job_time{0}; }};
+    auto saved = save_flight_record(observed, "x", "/dev/null/flight.txt");
+    REQUIRE(!saved);
+    CHECK(saved.error().message.find("/dev/null/flight.txt") != std::string::npos);
+  }
+
+  TEST_CASE("a process that crashes leaves a record, and the status it would have had") {
+    scratch_folder scratch;
+    auto record = scratch.path() / "flight.txt";
+    for (int number : {SIGSEGV, SIGABRT, SIGFPE}) {
+      auto status = status_after(record, [number] { raise(number); });
+      CHECK(WIFSIGNALED(status));
+      CHECK(WTERMSIG(status) == number);
+      auto text = content_of(record);
+      CHECK(text.starts_with("troupe flight record: crash (SIG"));
+      CHECK(text.find("replica 1: working") != std::string::npos);
+      CHECK(text.find("  replica 1\n") != std::string::npos);
+      std::filesystem::remove(record);
+    }
+  }
+
+  TEST_CASE("a process that does not crash leaves none") {
+    scratch_folder scratch;
+    auto record = scratch.path() / "flight.txt";
+    CHECK(status_after(record, [] {}) == 0);
+    CHECK(!std::filesystem::exists(record));
+  }
+}
