@@ -45,9 +45,12 @@ public:
 
   caf::actor_system& system() override { return system_; }
 
-  [[nodiscard]] job_time now() const override { return scheduler_.clock().now() - began_; }
+  [[nodiscard]] job_time now() const override { return now_; }
 
-  void set_clock(job_time time) override { began_ -= time - now(); }
+  void set_clock(job_time time) override {
+    began_ -= time - now();
+    now_ = time;
+  }
 
   void introduce(uint64_t actor, const std::string& name) override {
     identities_[actor] = std::hash<std::string>{}(name);
@@ -139,6 +142,7 @@ private:
   bool let_time_pass() {
     if (!scheduler_.trigger_timeout()) return false;
     scheduler_.advance_time(caf::timespan{0});
+    now_ = scheduler_.clock().now() - began_;
     return true;
   }
 
@@ -146,7 +150,8 @@ private:
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
   caf::actor_clock::time_point began_;
-  std::vector<ranked_job> ready_;                     ///< A heap.
+  std::atomic<job_time> now_{job_time{0}}; ///< Atomic: who looks on asks from other threads.
+  std::vector<ranked_job> ready_;          ///< A heap.
   std::unordered_map<uint64_t, uint64_t> identities_; ///< Of actors that were introduced.
 
   std::mutex calls_mutex_;

@@ -14,8 +14,13 @@ void flight_recorder_hook::record(const std::string& reason) {
 }
 
 void flight_recorder_hook::begin(session_plan& plan) {
+  world_ = &plan.world;
+}
+
+// Only now is it sure that `end` will come.
+void flight_recorder_hook::after_create_session(const session_control&) {
   std::lock_guard guard{mutex_};
-  observed_ = &plan.world.observatory();
+  observed_ = &world_->observatory();
   crashes_.emplace(*observed_, path_);
 }
 

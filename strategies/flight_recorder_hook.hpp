@@ -28,14 +28,16 @@ public:
   void record(const std::string& reason);
 
   void begin(session_plan& plan) override;
+  void after_create_session(const session_control& session) override;
   void on_trouble(const std::string& what) override;
   void end(const job_report& report) override;
 
 private:
   std::filesystem::path path_;
   std::function<void(const std::string&)> on_warning_;
+  world* world_ = nullptr;
   std::mutex mutex_;
-  const observatory* observed_ = nullptr;
+  const observatory* observed_ = nullptr; ///< While the job runs.
   std::optional<crash_recorder> crashes_;
 };
 

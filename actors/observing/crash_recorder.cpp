@@ -66,7 +66,9 @@ crash_recorder::crash_recorder(const observatory& observed, const std::filesyste
   installed_ = true;
   stack_t stack{.ss_sp = stack_of_handler.data(), .ss_size = stack_of_handler.size()};
   sigaltstack(&stack, nullptr);
+
   struct sigaction action {};
+
   action.sa_handler = record_crash;
   action.sa_flags = SA_RESETHAND | SA_ONSTACK;
   for (int number : fatal)

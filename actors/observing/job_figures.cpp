@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding up steps.
+#include "actors/observing/job_figures.hpp"
+
+#include "actors/recording/step_figures.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+void add_all(job_figures& figures, const std::vector<contribution>& gradients,
+             uint64_t verdict_counts::*verdict) {
+  figures.gradients.*verdict += gradients.size();
+  for (const auto& gradient : gradients) {
+    auto& replica = figures.replicas[gradient.replica];
+    replica.gradients.*verdict += 1;
+    replica.computing += gradient.compute;
+    replica.waiting += gradient.waited;
+    replica.lag = gradient.lag;
+  }
+}
+
+} // namespace
+
+void job_figures::add(const step_record& record) {
+  auto seconds = std::chrono::duration<double>(step_duration(record)).count();
+  auto bound = std::ranges::lower_bound(step_seconds_bounds, seconds);
+  ++step_seconds_counts[static_cast<size_t>(bound - step_seconds_bounds.begin())];
+  step_seconds_total += seconds;
+  step = record.step;
+  ++steps;
+  live = record.live;
+  needed = record.needed;
+  loss = mean_loss(record);
+  examples += accepted_examples(record);
+  add_all(*this, record.accepted, &verdict_counts::accepted);
+  add_all(*this, record.stale, &verdict_counts::stale);
+  add_all(*this, record.cancelled, &verdict_counts::cancelled);
+}
+
+} // namespace troupe
