@@ -4,13 +4,17 @@
 
 #include "actors/world.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe {
 
 void flight_recorder_hook::record(const std::string& reason) {
   std::lock_guard guard{mutex_};
   if (observed_ == nullptr) return;
   auto saved = save_flight_record(*observed_, reason, path_);
-  if (!saved && on_warning_) on_warning_(saved.error().message);
+  if (!say_) return;
+  say_(saved ? fmt::format("{}: what every actor did last stands in {}", reason, path_.string())
+             : saved.error().message);
 }
 
 void flight_recorder_hook::begin(session_plan& plan) {

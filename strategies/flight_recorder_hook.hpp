@@ -18,10 +18,11 @@ namespace troupe {
 /// somebody asks. The newest record replaces the one before it.
 class flight_recorder_hook final : public session_hook {
 public:
-  /// @param path Of the file. @param on_warning Told what could not be written; may be empty.
+  /// @param path Of the file. @param say Told in one line what was written and why, or could not
+  /// be; may be empty.
   explicit flight_recorder_hook(std::filesystem::path path,
-                                std::function<void(const std::string&)> on_warning = {})
-    : path_(std::move(path)), on_warning_(std::move(on_warning)) {}
+                                std::function<void(const std::string&)> say = {})
+    : path_(std::move(path)), say_(std::move(say)) {}
 
   /// Writes a record now; nothing happens before the job began or after it ended.
   /// @param reason For the first line. Thread: any.
@@ -34,7 +35,7 @@ public:
 
 private:
   std::filesystem::path path_;
-  std::function<void(const std::string&)> on_warning_;
+  std::function<void(const std::string&)> say_;
   world* world_ = nullptr;
   std::mutex mutex_;
   const observatory* observed_ = nullptr; ///< While the job runs.

@@ -47,6 +47,7 @@ std::string troupe_help() {
          "\n"
          "Commands:\n"
          "  train      train a language model on a text, by several replicas together\n"
+         "  top        show a running job in the terminal\n"
          "\n"
          "Options:\n"
          "  --help     this text; troupe COMMAND --help tells more about a command\n"
@@ -56,7 +57,7 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 3> known{"train", "--help", "--version"};
+  constexpr std::array<std::string_view, 4> known{"train", "top", "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));
@@ -73,7 +74,30 @@ std::string train_help() {
   text += entry("--config FILE", "TOML file with options");
   text += entry("--dump-config", "print all options as such a file, with where each came from");
   text += entry("--help", "this text");
+  text += "\nSignals:\n";
+  text += entry("SIGINT, SIGTERM", "end the run with the step under way; the second one at once");
+  text += entry("SIGUSR1", "write the last messages of every actor to flight.txt in the run's "
+                           "folder, as a stall or a crash does; the run goes on");
   return text + "\n" + exit_codes_text();
+}
+
+std::string top_help() {
+  std::string text = "Shows a running job in the terminal; 'q' or Ctrl-C ends it.\n"
+                     "\n"
+                     "Usage: troupe top [OPTIONS] HOST:PORT\n"
+                     "\n"
+                     "HOST:PORT is what the job's --metrics-port serves.\n"
+                     "\n";
+  text += entry("--period SECONDS", "how often to look [1]");
+  text += entry("--once", "print one look as plain text, as without a terminal");
+  text += entry("--help", "this text");
+  return text
+         + "\n"
+           "Exit codes:\n"
+           "  0      ended by 'q' or Ctrl-C, or printed one look\n"
+           "  1      what answers there is no job of troupe\n"
+           "  2      an argument is not as it must be\n"
+           "  4      nobody answers there, or nobody does any more: the job is over\n";
 }
 
 std::string wrapped(std::string_view text, size_t indent, size_t width) {

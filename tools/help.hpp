@@ -16,6 +16,9 @@ namespace troupe {
 /// `troupe train --help`: all options in groups, with their defaults, and the exit codes.
 [[nodiscard]] std::string train_help();
 
+/// `troupe top --help`.
+[[nodiscard]] std::string top_help();
+
 /// A text in lines of at most `width` letters, broken at blanks, all but the first after `indent`
 /// blanks. A word longer than a line stands on its own.
 [[nodiscard]] std::string wrapped(std::string_view text, size_t indent, size_t width);

@@ -165,6 +165,13 @@ const std::array options{
   train_option{"deadline", "", "Run", "SECONDS",
                "how long a step may take before the job counts as stalled",
                &member<&train_options::deadline_seconds>, above(0, 1e9)},
+  train_option{"metrics-port", "", "Run", "PORT",
+               "serve /metrics (Prometheus) and /actors (JSON, for troupe top) there; 0: on any "
+               "port that is free",
+               &member<&train_options::metrics_port>, between(0, 65535), "not served"},
+  train_option{"metrics-address", "", "Run", "ADDRESS",
+               "address of this machine to serve them on; whoever reaches it can read them",
+               &member<&train_options::metrics_address>},
 };
 
 } // namespace

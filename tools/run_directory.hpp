@@ -49,6 +49,9 @@ public:
   /// A line per replica, once the run is over.
   [[nodiscard]] std::filesystem::path replicas() const { return path_ / "replicas.csv"; }
 
+  /// The last messages of every actor, if somebody asked or something went wrong.
+  [[nodiscard]] std::filesystem::path flight() const { return path_ / "flight.txt"; }
+
   /// What every actor did when.
   [[nodiscard]] std::filesystem::path timeline() const { return path_ / "timeline.json"; }
 

@@ -39,15 +39,22 @@ signal_watch::signal_watch() {
   thread_ = std::jthread{[this] { watch(); }};
   for (int number : watched)
     std::signal(number, pass_on);
+  std::signal(SIGUSR1, pass_on);
 }
 
 signal_watch::~signal_watch() {
   for (int number : watched)
     std::signal(number, SIG_DFL);
+  std::signal(SIGUSR1, SIG_IGN); // nobody who asks for a look wants the process to end
   pass_on(no_more_signals);
   thread_.join();
   for (int& end : pipe_ends)
     close(std::exchange(end, -1));
+}
+
+void signal_watch::on_user_signal(std::function<void()> action) {
+  std::lock_guard guard{mutex_};
+  on_user_signal_ = std::move(action);
 }
 
 void signal_watch::watch() {
@@ -55,7 +62,10 @@ void signal_watch::watch() {
   clock::time_point first;
   char number = 0;
   while (read(pipe_ends[0], &number, 1) == 1 && number != no_more_signals) {
-    if (number_ == 0) {
+    if (number == SIGUSR1) {
+      std::lock_guard guard{mutex_};
+      if (on_user_signal_) on_user_signal_();
+    } else if (number_ == 0) {
       number_ = number;
       first = clock::now();
       source_.request_stop();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C and SIGTERM, as a stop token.
+// Ctrl-C and SIGTERM as a stop token, SIGUSR1 as a call.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <stop_token>
 #include <thread>
 
@@ -23,7 +25,11 @@ public:
   /// Stops with the first signal.
   [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
-  /// The signal that came; 0 if none did.
+  /// What SIGUSR1 does from now on, on a thread of its own; empty: nothing. When this returns, what
+  /// it did before is not under way any more. Thread: any but that one.
+  void on_user_signal(std::function<void()> action);
+
+  /// The signal that ends the process; 0 if none came.
   [[nodiscard]] int signal_number() const { return number_; }
 
 private:
@@ -31,6 +37,8 @@ private:
 
   std::stop_source source_;
   std::atomic<int> number_ = 0;
+  std::mutex mutex_;
+  std::function<void()> on_user_signal_;
   std::jthread thread_; // last: it uses the others
 };
 

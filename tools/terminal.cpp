@@ -22,4 +22,11 @@ size_t terminal_width(int descriptor) {
   return answered ? size.ws_col : usual_width;
 }
 
+size_t terminal_height(int descriptor) {
+  constexpr size_t usual_height = 24;
+  winsize size{};
+  const bool answered = ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  return answered ? size.ws_row : usual_height;
+}
+
 } // namespace troupe

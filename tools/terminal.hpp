@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether somebody is watching, and how wide the window is.
+// Whether somebody is watching, and how large the window is.
 #pragma once
 
 #include <cstddef>
@@ -11,5 +11,8 @@ namespace troupe {
 
 /// Letters in a line of the terminal; 80 if it does not tell.
 [[nodiscard]] size_t terminal_width(int descriptor);
+
+/// Lines of the terminal; 24 if it does not tell.
+[[nodiscard]] size_t terminal_height(int descriptor);
 
 } // namespace troupe

@@ -4,6 +4,8 @@
 
 #include "actors/failure.hpp"
 #include "simulation/scenario.hpp"
+#include "strategies/flight_recorder_hook.hpp"
+#include "strategies/metrics_server_hook.hpp"
 #include "tools/config_dump.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/plots.hpp"
@@ -40,6 +42,7 @@ struct run_input {
 /// Everything that has to be right before a run may write its first byte.
 struct prepared_run : run_input {
   std::optional<job_snapshot> resume;
+  std::shared_ptr<metrics_server_hook> metrics; ///< Null if the job is not served.
   run_directory directory;
 };
 
@@ -64,6 +67,17 @@ expected<run_input> load(train_command command) {
   return run_input{std::move(command), std::move(*corpus), *baselines};
 }
 
+expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& options) {
+  if (!options.metrics_port) return nullptr;
+  try {
+    return std::make_shared<metrics_server_hook>(http_server_options{
+      .address = options.metrics_address, .port = static_cast<uint16_t>(*options.metrics_port)});
+  } catch (const failure& failed) {
+    return fail(errc::resource,
+                fmt::format("--metrics-port, --metrics-address: {}", failed.reason().message));
+  }
+}
+
 void announce(const prepared_run& run) {
   const auto& options = run.command.options;
   fmt::print(stderr,
@@ -73,6 +87,9 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, to_string(options.policy),
              step_count(options, run.corpus), run.directory.path().string());
+  if (run.metrics)
+    fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n",
+               run.metrics->endpoint());
   if (run.resume)
     fmt::print(stderr, "resume    {} from step {}\n", options.resume, run.resume->step);
 }
@@ -156,6 +173,17 @@ void hand_over_checkpoint(const prepared_run& run) {
   std::filesystem::copy_file(from / name, run.directory.checkpoints() / name, ignored);
 }
 
+// Those who look on without taking part.
+std::vector<std::shared_ptr<session_hook>> onlookers(const prepared_run& run, signal_watch& signals,
+                                                     run_recorder& recorder) {
+  auto flight = std::make_shared<flight_recorder_hook>(
+    run.directory.flight(),
+    [&recorder](const std::string& line) { recorder.say("troupe train: " + line); });
+  signals.on_user_signal([flight] { flight->record("SIGUSR1"); });
+  if (!run.metrics) return {flight};
+  return {flight, run.metrics};
+}
+
 int run(const prepared_run& run, signal_watch& signals) {
   const auto& options = run.command.options;
   const auto steps = step_count(options, run.corpus);
@@ -174,7 +202,9 @@ int run(const prepared_run& run, signal_watch& signals) {
                                         .recorder = **recorder,
                                         .checkpoints = run.directory.checkpoints(),
                                         .resume = run.resume,
-                                        .stop = signals.token()});
+                                        .stop = signals.token(),
+                                        .onlookers = onlookers(run, signals, **recorder)});
+  signals.on_user_signal({});
   (*recorder)->finish();
   print_end(result.report, steps);
   fmt::print("{}", (*recorder)->totals().text());
@@ -198,10 +228,13 @@ int train_command_main(int argument_count, const char* const* arguments) {
   const auto& options = input->command.options;
   auto resume = find_resumed(options, input->corpus, step_count(options, input->corpus));
   if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
+  auto metrics = serve(options);
+  if (!metrics) return refuse(metrics.error());
   auto directory = make_directory(input->command);
   if (!directory) return refuse(directory.error());
   auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
-  prepared_run prepared{std::move(*input), std::move(*resume), std::move(*directory)};
+  prepared_run prepared{std::move(*input), std::move(*resume), std::move(*metrics),
+                        std::move(*directory)};
   signal_watch signals;
   try {
     return run(prepared, signals);

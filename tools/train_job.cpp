@@ -177,6 +177,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
     .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
     .on_result
     = [&](uint64_t step, double value) { recorder.on_evaluation(step, world.now(), value); }};
+  training.hooks = given.onlookers;
   if (options.checkpoint_every > 0)
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
       given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,

@@ -4,14 +4,17 @@
 
 #include "actors/job_report.hpp"
 #include "actors/job_snapshot.hpp"
+#include "strategies/session_hook.hpp"
 #include "tools/run_recorder.hpp"
 #include "tools/text_corpus.hpp"
 #include "tools/train_options.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 namespace troupe {
 
@@ -32,6 +35,7 @@ struct train_surroundings {
   std::filesystem::path checkpoints;    ///< Folder to save into.
   std::optional<job_snapshot> resume{}; ///< Where to go on.
   std::stop_token stop{}; ///< Ends the training early; the evaluation still takes place.
+  std::vector<std::shared_ptr<session_hook>> onlookers{}; ///< Told first.
 };
 
 /// Trains the model and evaluates it.

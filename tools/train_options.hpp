@@ -102,6 +102,9 @@ struct train_options {
   std::string run_dir; ///< Empty: a new folder under runs/, named after the time.
   world_kind world = world_kind::threads;
   double deadline_seconds = 60; ///< How long a step may take before the job counts as stalled.
+  std::optional<uint64_t>
+    metrics_port; ///< Where the running job can be looked at; 0: any that is free.
+  std::string metrics_address = "127.0.0.1";
 
   bool operator==(const train_options&) const = default;
 };

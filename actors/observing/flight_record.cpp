@@ -43,10 +43,10 @@ public:
   }
 
   // Seconds with nine digits behind the point.
-  plain_writer& time(job_time when) {
+  plain_writer& time(job_time when, size_t width = 0) {
     constexpr uint64_t second = 1'000'000'000;
     auto nanoseconds = static_cast<uint64_t>(std::max<int64_t>(when.count(), 0));
-    number(nanoseconds / second, 8).letter('.');
+    number(nanoseconds / second, width).letter('.');
     for (auto unit = second / 10; unit > 0; unit /= 10)
       letter(static_cast<char>('0' + nanoseconds / unit % 10));
     return *this;
@@ -129,7 +129,7 @@ void write_sender(plain_writer& out, uint64_t sender, name_finder& names) {
 }
 
 void write_message(plain_writer& out, const sighting& seen, name_finder& names) {
-  out.text("  ").time(seen.when).text("  ");
+  out.text("  ").time(seen.when, 8).text("  ");
   out.padded(seen.kind != nullptr ? seen.kind->name : "other", 18);
   if (seen.step == no_step)
     out.padded("         -", 10);
@@ -155,7 +155,7 @@ void write_actor(plain_writer& out, const observation& seen, name_finder& names)
 void write_flight_record(const observatory& observed, const char* reason, flight_sink sink) {
   plain_writer out{sink};
   out.text("troupe flight record: ").text(reason).text("\n");
-  out.text("at").time(observed.now()).text(" s since the job began\n\n");
+  out.text("at ").time(observed.now()).text(" s since the job began\n\n");
   out.text("           seconds  message                  step  from\n");
   name_finder names{observed.first()};
   for (const auto* seen = observed.first(); seen != nullptr; seen = seen->next())

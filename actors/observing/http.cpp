@@ -23,6 +23,7 @@ namespace http = beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+constexpr auto plain_text = "text/plain; charset=utf-8";
 constexpr uint32_t header_bytes_max = 8192;
 constexpr uint64_t answer_bytes_max = uint64_t{64} << 20;
 
@@ -58,13 +59,13 @@ public:
 
 private:
   void on_read(error_code failed) {
+    auto is_get = parser_.get().method() == http::verb::get;
+    if ((!failed || failed == http::error::body_limit) && !is_get)
+      return answer({405, plain_text, "only GET is answered here\n"});
     if (failed == http::error::header_limit || failed == http::error::body_limit)
-      return answer({431, "text/plain; charset=utf-8", "the request is too long\n"});
+      return answer({431, plain_text, "the request is too long\n"});
     if (failed == http::error::end_of_stream || failed == beast::error::timeout) return;
-    if (failed)
-      return answer({400, "text/plain; charset=utf-8", "this is no request that HTTP knows\n"});
-    if (parser_.get().method() != http::verb::get)
-      return answer({405, "text/plain; charset=utf-8", "only GET is answered here\n"});
+    if (failed) return answer({400, plain_text, "this is no request that HTTP knows\n"});
     auto target = std::string{parser_.get().target()};
     answer(answer_(target.substr(0, target.find('?'))));
   }

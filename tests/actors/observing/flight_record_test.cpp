@@ -8,8 +8,6 @@
 #include "tests/scratch_folder.hpp"
 
 #include <csignal>
-#include <fstream>
-#include <sstream>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,12 +15,6 @@ using namespace troupe;
 using namespace troupe::test;
 
 namespace {
-
-std::string content_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream{path}.rdbuf();
-  return text.str();
-}
 
 /// What a process that has a crash recorder and then does `deed` leaves behind.
 template <class Deed>
@@ -63,7 +55,7 @@ TEST_SUITE("actors/observing/flight_record") {
     auto from = "actor " + std::to_string(chief.as<caf::actor>().id());
     CHECK(flight_record(stage.world.observatory(), "somebody asked")
           == "troupe flight record: somebody asked\n"
-             "at       1.250000000 s since the job began\n\n"
+             "at 1.250000000 s since the job began\n\n"
              "           seconds  message                  step  from\n\n"
              "token queue: waiting, 1 in the mailbox, 2 handled, 0 errors\n"
              "         1.250000000  PutTokens                  7  nobody\n"
@@ -75,7 +67,7 @@ TEST_SUITE("actors/observing/flight_record") {
   TEST_CASE("a record of nobody is a heading") {
     observatory observed{[] { return job_time{0}; }};
     auto text = flight_record(observed, "x");
-    CHECK(text.starts_with("troupe flight record: x\nat       0.000000000 s"));
+    CHECK(text.starts_with("troupe flight record: x\nat 0.000000000 s"));
   }
 
   TEST_CASE("names and numbers of any length fit") {
@@ -103,7 +95,7 @@ TEST_SUITE("actors/observing/flight_record") {
       auto status = status_after(record, [number] { raise(number); });
       CHECK(WIFSIGNALED(status));
       CHECK(WTERMSIG(status) == number);
-      auto text = content_of(record);
+      auto text = content(record);
       CHECK(text.starts_with("troupe flight record: crash (SIG"));
       CHECK(text.find("replica 1: working") != std::string::npos);
       CHECK(text.find("  replica 1\n") != std::string::npos);

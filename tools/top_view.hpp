@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `troupe top` shows of a job, made of what the job serves.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// An actor in a row.
+struct top_actor {
+  std::string name;
+  std::string state;
+  std::string last_message; ///< Its kind, and from whom; empty if there was none.
+  uint64_t mailbox_depth = 0;
+  uint64_t handled = 0;
+  uint64_t errors = 0;
+  double age_seconds = 0; ///< Of the last message.
+};
+
+/// A job at some moment.
+struct top_sample {
+  double step = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  double live = 0;
+  double needed = 0;
+  double accepted = 0;
+  double stale = 0;
+  double cancelled = 0;
+  double mean_step_seconds = 0; ///< Since the job began; 0 if no step is over.
+  std::vector<top_actor> actors;
+};
+
+/// Reads what a job serves at /metrics and /actors. Control characters in names are taken out: they
+/// come from elsewhere, and go to a terminal.
+/// Errors: malformed, if it is not what a job of ours serves.
+[[nodiscard]] expected<top_sample> read_top_sample(std::string_view metrics,
+                                                   std::string_view actors);
+
+/// How much room there is.
+struct top_window {
+  size_t width = 80;
+  size_t height = std::numeric_limits<size_t>::max(); ///< Lines; rows that do not fit are left out.
+};
+
+/// The page: a heading, and a row for each actor; the fullest mailboxes come first, those that
+/// ended last. @param steps_per_second What was measured; nothing: the mean since the job began.
+[[nodiscard]] std::string top_page(std::string_view endpoint, const top_sample& now,
+                                   std::optional<double> steps_per_second, top_window window);
+
+} // namespace troupe
