@@ -2,6 +2,7 @@
 // When a flight record is written.
 #include "strategies/flight_recorder_hook.hpp"
 
+#include "actors/observing/flight_record.hpp"
 #include "actors/world.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // The flight recorder of a job: its last messages in a file, when something went wrong.
 #pragma once
 
-#include "actors/observing/flight_record.hpp"
+#include "actors/observing/crash_recorder.hpp"
 #include "strategies/session_hook.hpp"
 
 #include <filesystem>

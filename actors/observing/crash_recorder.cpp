@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last words of a process that crashes.
+#include "actors/observing/crash_recorder.hpp"
+
 #include "actors/observing/flight_record.hpp"
 
 #include <array>

@@ -31,21 +31,4 @@ void write_flight_record(const observatory& observed, const char* reason, flight
                                                 const std::string& reason,
                                                 const std::filesystem::path& path);
 
-/// A process that dies of a signal cannot be asked any more. While a crash_recorder is there, the
-/// handler of SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT writes a flight record, and the signal
-/// then does what it would have done: the exit status stays.
-///
-/// One at a time; a second one does nothing.
-class crash_recorder {
-public:
-  /// @param observed Outlives the recorder. @param path Of the file; made only in a crash.
-  crash_recorder(const observatory& observed, const std::filesystem::path& path);
-  ~crash_recorder();
-  crash_recorder(const crash_recorder&) = delete;
-  crash_recorder& operator=(const crash_recorder&) = delete;
-
-private:
-  bool installed_ = false;
-};
-
 } // namespace troupe

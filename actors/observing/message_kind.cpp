@@ -53,43 +53,9 @@ message_kind caf_kind(const char* name) {
   return {nullptr, caf::type_nr<T>::value, name, [](const void*) { return no_step; }};
 }
 
-// A table by address: kinds are looked up for every message of every actor.
-class kind_table {
-public:
-  kind_table() {
-    places_.fill(nullptr);
-    for (const auto& kind : kinds_) {
-      if (kind.type == nullptr) continue;
-      auto place = place_of(kind.type);
-      while (places_[place] != nullptr)
-        place = (place + 1) % places_.size();
-      places_[place] = &kind;
-    }
-  }
-
-  [[nodiscard]] const message_kind* find(const std::type_info* type) const {
-    auto place = place_of(type);
-    while (places_[place] != nullptr && places_[place]->type != type)
-      place = (place + 1) % places_.size();
-    return places_[place];
-  }
-
-  [[nodiscard]] const message_kind* find(uint16_t number) const {
-    for (const auto& kind : kinds_)
-      if (kind.number == number) return &kind;
-    return nullptr;
-  }
-
-  [[nodiscard]] std::span<const message_kind> all() const { return kinds_; }
-
-private:
-  [[nodiscard]] static size_t place_of(const std::type_info* type) {
-    constexpr uint64_t golden = 0x9e3779b97f4a7c15; // spreads addresses that differ in few bits
-    return (reinterpret_cast<uintptr_t>(type) * golden) >> 56;
-  }
-
-  // CAF's own come first: they are found by number, one after the other.
-  const std::array<message_kind, 48> kinds_{
+// One line per message. CAF's own come first: they are found by number, one after the other.
+std::span<const message_kind> all_kinds() {
+  static const std::array kinds{
     caf_kind<caf::error>("error"),
     caf_kind<caf::exit_msg>("exit"),
     caf_kind<caf::down_msg>("down"),
@@ -117,6 +83,7 @@ private:
     wire_kind<wire::TakeGradient>(),
     wire_kind<wire::TakenGradient>(),
     wire_kind<wire::ApplyUpdate>(),
+    wire_kind<wire::ReleaseUpdate>(),
     wire_kind<wire::UpdateApplied>(),
     wire_kind<wire::UseOptimizer>(),
     wire_kind<wire::OptimizerInUse>(),
@@ -139,7 +106,43 @@ private:
     wire_kind<wire::ReadQueueStatus>(),
     wire_kind<wire::QueueStatus>(),
   };
-  std::array<const message_kind*, 256> places_; ///< At most a quarter of it is taken.
+  return kinds;
+}
+
+// A table by address: kinds are looked up for every message of every actor.
+class kind_table {
+public:
+  kind_table() {
+    places_.fill(nullptr);
+    for (const auto& kind : all_kinds()) {
+      if (kind.type == nullptr) continue;
+      auto place = place_of(kind.type);
+      while (places_[place] != nullptr)
+        place = (place + 1) % places_.size();
+      places_[place] = &kind;
+    }
+  }
+
+  [[nodiscard]] const message_kind* find(const std::type_info* type) const {
+    auto place = place_of(type);
+    while (places_[place] != nullptr && places_[place]->type != type)
+      place = (place + 1) % places_.size();
+    return places_[place];
+  }
+
+  [[nodiscard]] const message_kind* find(uint16_t number) const {
+    for (const auto& kind : all_kinds())
+      if (kind.type == nullptr && kind.number == number) return &kind;
+    return nullptr;
+  }
+
+private:
+  [[nodiscard]] static size_t place_of(const std::type_info* type) {
+    constexpr uint64_t golden = 0x9e3779b97f4a7c15; // spreads addresses that differ in few bits
+    return (reinterpret_cast<uintptr_t>(type) * golden) >> 56;
+  }
+
+  std::array<const message_kind*, 256> places_; ///< So many that few are taken.
 };
 
 const kind_table& table() {
@@ -154,7 +157,7 @@ const message_kind* find_message_kind(uint16_t number, const std::type_info* typ
 }
 
 std::span<const message_kind> message_kinds() {
-  return table().all();
+  return all_kinds();
 }
 
 } // namespace troupe

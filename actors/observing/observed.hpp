@@ -60,7 +60,7 @@ private:
 /// CAF 0.17 tells nobody what its actors do. This counts at the two places that every message
 /// passes: where it enters the mailbox, and where it is taken out.
 ///
-/// Cost: some 50 ns a message.
+/// Cost: 35 ns a message in the threads world, of which the clock takes 25.
 template <class Base>
 class observed : public Base {
 public:

@@ -1,43 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a flight record says what every actor did, line by line. Method: a small cast in a virtual
-// world, and the text as it must be; child processes that crash.
+// world, and the text as it must be.
 #include "actors/observing/flight_record.hpp"
 #include "actors/token_queue.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
-#include "tests/scratch_folder.hpp"
-
-#include <csignal>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace troupe;
 using namespace troupe::test;
-
-namespace {
-
-/// What a process that has a crash recorder and then does `deed` leaves behind.
-template <class Deed>
-int status_after(const std::filesystem::path& record, Deed deed) {
-  auto child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    for (int number : {SIGSEGV, SIGABRT, SIGFPE}) // the test engine's own handlers
-      std::signal(number, SIG_DFL);
-    observatory observed{[] { return job_time{1500}; }};
-    auto seen = observed.watch(4);
-    seen->set_name("replica 1");
-    seen->begin_message({job_time{1000}, nullptr, 4, 3});
-    crash_recorder recorder{observed, record};
-    deed();
-    _exit(0);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
-
-} // namespace
 
 TEST_SUITE("actors/observing/flight_record") {
   TEST_CASE("a record has every actor with its last messages") {
@@ -86,27 +56,5 @@ TEST_SUITE("actors/observing/flight_record") {
     auto saved = save_flight_record(observed, "x", "/dev/null/flight.txt");
     REQUIRE(!saved);
     CHECK(saved.error().message.find("/dev/null/flight.txt") != std::string::npos);
-  }
-
-  TEST_CASE("a process that crashes leaves a record, and the status it would have had") {
-    scratch_folder scratch;
-    auto record = scratch.path() / "flight.txt";
-    for (int number : {SIGSEGV, SIGABRT, SIGFPE}) {
-      auto status = status_after(record, [number] { raise(number); });
-      CHECK(WIFSIGNALED(status));
-      CHECK(WTERMSIG(status) == number);
-      auto text = content(record);
-      CHECK(text.starts_with("troupe flight record: crash (SIG"));
-      CHECK(text.find("replica 1: working") != std::string::npos);
-      CHECK(text.find("  replica 1\n") != std::string::npos);
-      std::filesystem::remove(record);
-    }
-  }
-
-  TEST_CASE("a process that does not crash leaves none") {
-    scratch_folder scratch;
-    auto record = scratch.path() / "flight.txt";
-    CHECK(status_after(record, [] {}) == 0);
-    CHECK(!std::filesystem::exists(record));
   }
 }

@@ -123,6 +123,7 @@ TEST_SUITE("actors/observing/observatory") {
             == 1);
     }
     CHECK(find_message_kind(0, &typeid(int)) == nullptr);
+    CHECK(find_message_kind(0, nullptr) == nullptr);
   }
 
   TEST_CASE("a gradient is about the step that it was computed for") {
