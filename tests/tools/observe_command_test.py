@@ -153,7 +153,7 @@ class Observe(unittest.TestCase):
         self.assertTrue(record.startswith("troupe flight record: SIGUSR1\n"))
         for actor in ACTORS:
             self.assertIn(f"\n{actor}: ", record)
-        self.assertRegex(record, r"PushGradient +\d+  replica 0\n")
+        self.assertRegex(record, r"PushGradient +\d+  replica \d\n")
         self.assertEqual(self.get("/")[0].status, 200)
         job.terminate()
         job.stderr.read()
