@@ -132,8 +132,10 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
   // Asked before the push, so that the step cannot be over before the question is there.
-  auto awaits = options.read_aggregates ? make_awaits(pushes, context.local_step()) : await_list{};
-  auto aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(std::move(awaits));
+  std::shared_ptr<activity::pending_replies<msg<wire::Aggregate>>> aggregates;
+  if (options.read_aggregates)
+    aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(
+      make_awaits(pushes, context.local_step()));
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
   apply_outcome outcome;
@@ -143,8 +145,10 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   }
   auto waiting = take_token(context);
   outcome.global_step = co_await waiting;
+  if (!aggregates) co_return outcome;
   auto summing = context.activity_.settled(aggregates);
-  for (const auto& sum : co_await summing)
+  auto sums = co_await summing;
+  for (const auto& sum : sums)
     outcome.aggregates.push_back(gradient_of(sum));
   co_return outcome;
 }

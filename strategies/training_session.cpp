@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-task<void> training_session::run(step_function step) {
+task<void> training_session::run(const step_function& step) {
   auto token_before = context_.tokens_taken_;
   bool cancelled = false;
   try {

@@ -36,7 +36,9 @@ public:
   /// like any other; one that the end of the job cut off ends the session.
   /// Errors: throws `failure` with failed_precondition if `step` did not apply gradients; whatever
   /// `step` throws.
-  [[nodiscard]] task<void> run(step_function step);
+  /// @param step Outlives the task: keep it in a `step_function`.
+  [[nodiscard]] task<void> run(const step_function& step);
+  [[nodiscard]] task<void> run(step_function&& step) = delete;
 
   /// Goes on where a replica was when it was saved: finishes what it was at, whose gradient is
   /// stale, and takes the next token.

@@ -437,7 +437,7 @@ TEST_SUITE("strategies/hooks") {
       {.replicas_to_aggregate = 1, .total_num_replicas = 2, .policy = sync_policy::latest_token}};
     session_function body = [optimizer = job.optimizer,
                              weights = job.weights](training_session& session) -> task<void> {
-      auto step = [=](replica_context& context) -> task<void> {
+      step_function step = [=](replica_context& context) -> task<void> {
         auto giving = give(context, optimizer, weights, zeros(weights.extents(), weights.type()));
         co_await giving;
       };
