@@ -58,6 +58,21 @@ void logging_hook::end(const job_report& report) {
                       : fmt::format("done at step {}", report.step));
 }
 
+summary_saver_hook::summary_saver_hook(const std::filesystem::path& folder, uint64_t every_steps,
+                                       const event_origin& origin)
+  : every_steps_(every_steps), curves_(value_or_throw(event_file::create(folder, origin))) {
+  if (every_steps == 0)
+    throw failure{{errc::invalid_argument, "every_steps is 0; show one step of 1 or more"}};
+}
+
+void summary_saver_hook::after_step(const session_control&, const step_record& step) {
+  if (step.step % every_steps_ == 0) value_or_throw(curves_.append(step));
+}
+
+void summary_saver_hook::end(const job_report&) {
+  value_or_throw(curves_.flush());
+}
+
 void nan_stop_hook::after_step(const session_control& session, const step_record& step) {
   auto is_lost = [](const contribution& gradient) {
     return gradient.examples > 0 && !std::isfinite(gradient.loss);

@@ -2,9 +2,11 @@
 // The hooks that most jobs have.
 #pragma once
 
+#include "actors/recording/event_file.hpp"
 #include "strategies/session_hook.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -42,6 +44,24 @@ public:
 private:
   uint64_t every_steps_;
   std::function<void(const std::string&)> say_;
+};
+
+/// Leaves the curves of a job for TensorBoard: loss, speed, gradients accepted and dropped.
+class summary_saver_hook final : public session_hook {
+public:
+  /// @param every_steps Of how many steps one is shown. @param origin What the file is named by.
+  /// Errors: throws `failure` with resource if the file cannot be made, invalid_argument for 0
+  /// steps.
+  summary_saver_hook(const std::filesystem::path& folder, uint64_t every_steps,
+                     const event_origin& origin);
+
+  /// Errors: throws `failure` with resource if the file cannot be written.
+  void after_step(const session_control& session, const step_record& step) override;
+  void end(const job_report& report) override;
+
+private:
+  uint64_t every_steps_;
+  event_file curves_;
 };
 
 /// Ends a job whose loss is not a number any more: what comes after is wasted.

@@ -27,7 +27,7 @@ constexpr std::string_view train_introduction
 
 std::string entry(std::string_view name, std::string_view description) {
   auto left = fmt::format("  {:<{}}", name, description_column - 2);
-  if (left.size() > description_column) left += fmt::format("\n{:{}}", "", description_column);
+  if (left.back() != ' ') left += fmt::format("\n{:{}}", "", description_column);
   return fmt::format("{}{}\n", left, wrapped(description, description_column, line_width));
 }
 

@@ -28,14 +28,14 @@ struct event_origin {
 /// other. The file always ends with a whole one; what is new reaches it within five seconds of job
 /// time.
 ///
-/// | curve                                              | unit     | meaning |
-/// |----------------------------------------------------|----------|-------------------------------|
-/// | loss                                               |          | mean over the accepted | |
-/// speed/examples_per_second                          | 1/s      | of the accepted gradients     |
-/// | speed/step_seconds, speed/apply_seconds            | s        | as in metrics.csv | |
-/// gradients/accepted, .../stale, .../cancelled       | 1        | since the update before       |
-/// | replicas/live                                      | replicas | that take part | |
-/// speed/compute_seconds (a histogram)                | s        | of accepted and stale ones    |
+/// | curve                                       | unit     | meaning                       |
+/// |---------------------------------------------|----------|-------------------------------|
+/// | loss                                        |          | mean over the accepted        |
+/// | speed/examples_per_second                   | 1/s      | of the accepted gradients     |
+/// | speed/step_seconds, speed/apply_seconds     | s        | as in metrics.csv             |
+/// | gradients/accepted, .../stale, .../cancelled | 1        | since the update before       |
+/// | replicas/live                               | replicas | that take part                |
+/// | speed/compute_seconds (a histogram)         | s        | of accepted and stale ones    |
 ///
 /// Source: tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto.
 class event_file {

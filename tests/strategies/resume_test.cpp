@@ -2,12 +2,12 @@
 // Goal: a job that goes on from a checkpoint ends bit for bit where one ends that was never
 // interrupted. Method: the same job in one piece and in two, in worlds of their own; the second
 // piece knows nothing of the first but its file.
+#include "actors/optimizer_settings.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
-#include "strategies/hooks.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 
-#include <fstream>
+#include <cmath>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -125,7 +125,7 @@ const sync_options every_policy[] = {
   {.replicas_to_aggregate = 4, .total_num_replicas = 2, .policy = sync_policy::tensorflow},
 };
 
-const update_plan every_plan[] = {
+const update_plan some_plans[] = {
   {.rule = rules::sgd{}},
   {.rule = rules::momentum{.learning_rate = 0.05}},
   {.rule = rules::adam{.learning_rate = 0.05}},
@@ -136,18 +136,27 @@ const update_plan every_plan[] = {
 TEST_SUITE("strategies/resume") {
   TEST_CASE("in virtual time a resumed job repeats the uninterrupted one, under every policy") {
     for (const auto& sync : every_policy)
-      for (const auto& plan : every_plan)
+      for (const auto& plan : some_plans)
         check_resumes({plan, sync});
+  }
+
+  TEST_CASE("so it does with every optimizer, with an average and a falling learning rate") {
+    for (auto name : choice_names<update_rule>()) {
+      auto plan = to_plan({.name = std::string{name}}).value();
+      plan.schedule = linear_decay(all_steps + 1);
+      plan.average = moving_average{.decay = 0.9, .num_updates = true};
+      check_resumes({plan, every_policy[1]});
+    }
   }
 
   TEST_CASE("also if everybody computes for the same time, so that the seed orders everything") {
     for (const auto& sync : every_policy)
-      check_resumes({every_plan[1], sync, false, true});
+      check_resumes({some_plans[1], sync, false, true});
   }
 
   TEST_CASE("with all replicas needed, also in the threads world") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
-      check_resumes({every_plan[2],
+      check_resumes({some_plans[2],
                      {.replicas_to_aggregate = 4, .total_num_replicas = 4, .policy = policy},
                      true});
   }

@@ -3,6 +3,7 @@
 // number. Method: the sentences of its documentation, and the two scenarios of its unit tests.
 #include "strategies/hooks.hpp"
 #include "strategies/training_cast.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 
 #include <cmath>
@@ -420,6 +421,21 @@ TEST_SUITE("strategies/hooks") {
     CHECK(lines
           == std::vector<std::string>{"step 2: loss nan, 1 accepted, 0 stale",
                                       "step 4: loss nan, 1 accepted, 0 stale", "done at step 4"});
+  }
+
+  TEST_CASE("a summary leaves the curves of every so many steps in a file for TensorBoard") {
+    auto bytes_after = [](uint64_t every_steps) {
+      scratch_folder scratch;
+      small_job job{{.policy = sync_policy::latest_token}};
+      training_options options{.steps = 8, .pace = one_second};
+      options.hooks = {std::make_shared<summary_saver_hook>(
+        scratch.path(), every_steps,
+        event_origin{std::chrono::system_clock::time_point{}, "here"})};
+      CHECK_FALSE(job.run_idle(options).report.failure);
+      return std::filesystem::file_size(scratch / "events.out.tfevents.0.here");
+    };
+    auto head = bytes_after(100);
+    CHECK((bytes_after(1) - head) == 2 * (bytes_after(2) - head));
   }
 
   TEST_CASE("a profile shows the steps of its window only") {

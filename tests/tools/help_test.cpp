@@ -35,6 +35,7 @@ TEST_SUITE("tools/help") {
     CHECK(text.find("[tensorflow]") != std::string::npos);
     CHECK(text.find("Exit codes:") != std::string::npos);
     CHECK(longest_line(text) <= 80);
+    CHECK(text.find("--checkpoint-every STEPS\n") != std::string::npos); // fills its column
   }
 
   TEST_CASE("states the defaults that the code has") {
