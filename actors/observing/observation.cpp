@@ -6,6 +6,12 @@
 
 namespace troupe {
 
+namespace {
+
+constexpr uint64_t packed_no_step = 0xffffffff;
+
+} // namespace
+
 void observation::begin_anew(uint64_t actor) {
   for (auto* counter : {&received_, &begun_, &written_, &done_, &errors_, &timed_})
     counter->store(0, std::memory_order_relaxed);
@@ -38,6 +44,22 @@ actor_doing observation::doing() const {
   auto done = done_.load(std::memory_order_relaxed);
   return begun_.load(std::memory_order_relaxed) > done ? actor_doing::working
                                                        : actor_doing::waiting;
+}
+
+uint64_t observation::packed(const sighting& seen) {
+  constexpr uint64_t sender_end = uint64_t{1} << 24;
+  auto kind = seen.kind != nullptr ? seen.kind - message_kinds().data() + 1 : 0;
+  auto sender = seen.sender < sender_end ? seen.sender : 0;
+  return static_cast<uint64_t>(kind) | sender << 8 | std::min(seen.step, packed_no_step) << 32;
+}
+
+sighting observation::unpacked(job_time when, uint64_t what) {
+  auto kind = what & 0xff;
+  auto step = what >> 32;
+  return {.when = when,
+          .kind = kind > 0 ? &message_kinds()[kind - 1] : nullptr,
+          .sender = what >> 8 & 0xffffff,
+          .step = step < packed_no_step ? step : no_step};
 }
 
 uint64_t observation::mailbox_depth() const {

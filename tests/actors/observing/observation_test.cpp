@@ -74,6 +74,21 @@ TEST_SUITE("actors/observing/observation") {
     }
   }
 
+  TEST_CASE("steps and senders that have no room are left out, not mistaken") {
+    observation seen{1};
+    seen.begin_message({job_time{1}, nullptr, (1 << 24) - 1, 0xfffffffe});
+    seen.begin_message({job_time{2}, &message_kinds().back(), 1 << 24, 0xffffffff});
+    messages last;
+    REQUIRE(seen.last_messages(last) == 2);
+    CHECK(last[0].kind == nullptr);
+    CHECK(last[0].sender == (1 << 24) - 1);
+    CHECK(last[0].step == 0xfffffffe);
+    CHECK(last[1].kind == &message_kinds().back());
+    CHECK(last[1].sender == 0);
+    CHECK(last[1].step == no_step);
+    CHECK(message_kinds().size() < 255);
+  }
+
   TEST_CASE("an actor that ended has no mailbox") {
     observation seen{1};
     seen.receive();
