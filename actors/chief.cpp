@@ -163,7 +163,7 @@ void ask_for_part(self_pointer self, const Handle& whom, const Message& message,
 void take_snapshot(self_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
-  state.snapshot = {.step = state.step, .time = config.world->now()};
+  state.snapshot = {.step = state.step, .time = config.world->now(), .seed = config.world->seed()};
   for (const auto& name : config.variables)
     state.snapshot.variables.push_back({name, {}});
   for (size_t i = 0; i < config.owners.size(); ++i)

@@ -26,8 +26,10 @@ const variable_payload& state_of(const job_snapshot& from, const std::string& na
   return found->state;
 }
 
-void check(const sync_replicas_optimizer& optimizer, std::span<const variable> variables,
-           const job_snapshot& from) {
+void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
+           std::span<const variable> variables, const job_snapshot& from) {
+  if (from.seed != strategy.world().seed())
+    refuse(from, "is of a world with seed {}, this one has {}", from.seed, strategy.world().seed());
   for (const auto& saved : from.variables)
     if (std::ranges::find(variables, saved.name, &variable::name) == variables.end())
       refuse(from, "holds variable '{}', which this job does not train", saved.name);
@@ -43,7 +45,7 @@ void check(const sync_replicas_optimizer& optimizer, std::span<const variable> v
 
 void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
              std::span<const variable> variables, const job_snapshot& from) {
-  check(optimizer, variables, from);
+  check(strategy, optimizer, variables, from);
   for (const auto& variable : variables)
     static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
       strategy.world(), variable.owner(), make_restore_state(state_of(from, variable.name())))));

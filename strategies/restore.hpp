@@ -11,8 +11,9 @@
 namespace troupe {
 
 /// Puts variables, slots, averages and the world's clock back to where a snapshot has them.
-/// Errors: throws `failure` with failed_precondition if the snapshot is of other variables or
-/// another optimizer; type_mismatch and invalid_argument if a variable has changed its form.
+/// Errors: throws `failure` with failed_precondition if the snapshot is of other variables, another
+/// optimizer or another seed; type_mismatch and invalid_argument if a variable has changed its
+/// form.
 void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
              std::span<const variable> variables, const job_snapshot& from);
 

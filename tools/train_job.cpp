@@ -102,8 +102,13 @@ std::vector<std::string> variable_names(const train_options& options) {
   return names;
 }
 
-// Whether the model that the options ask for is the one in the checkpoint.
-expected<void> check_model(const train_options& options, const job_snapshot& saved) {
+// Whether what the options ask for is what is in the checkpoint.
+expected<void> check_saved(const train_options& options, const job_snapshot& saved) {
+  if (saved.seed != options.seed)
+    return fail(
+      errc::failed_precondition,
+      fmt::format("--resume {}: its checkpoints are of seed {}, not {}; leave --seed as it was",
+                  options.resume, saved.seed, options.seed));
   for (const auto& [name, value] : initial_variables(options.model, options.seed)) {
     auto found = std::ranges::find(saved.variables, name, &variable_snapshot::name);
     auto extents = found == saved.variables.end() ? shape{} : shape{found->state.value.extents};
@@ -144,7 +149,7 @@ expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
                   fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
                               "--steps",
                               options.resume, found->snapshot.step));
-    return check_model(options, found->snapshot).map([&] {
+    return check_saved(options, found->snapshot).map([&] {
       return std::optional{std::move(found->snapshot)};
     });
   } catch (const failure& failed) {

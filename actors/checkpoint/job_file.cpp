@@ -126,6 +126,7 @@ job_snapshot read_job(const json& job, const safetensors_content& content) {
                                  version, format_version)};
   job_snapshot snapshot{.step = job.at("step"),
                         .time = job_time{job.at("time_ns").get<int64_t>()},
+                        .seed = job.at("seed"),
                         .tokens = job.at("tokens")};
   reader from{content};
   for (const auto& variable : job.at("variables"))
@@ -148,10 +149,10 @@ safetensors_content to_content(const job_snapshot& snapshot, const safetensors_m
   for (const auto& replica : snapshot.replicas)
     replicas.push_back(to.write(replica));
   content.tensors.push_back({"global_step", scalar(snapshot.step)});
-  content.metadata[job_key] = json{{"format", format_version},         {"step", snapshot.step},
-                                   {"time_ns", snapshot.time.count()}, {"tokens", snapshot.tokens},
-                                   {"variables", variables},           {"replicas", replicas}}
-                                .dump();
+  content.metadata[job_key] = json{
+    {"format", format_version}, {"step", snapshot.step},     {"time_ns", snapshot.time.count()},
+    {"seed", snapshot.seed},    {"tokens", snapshot.tokens}, {"variables", variables},
+    {"replicas", replicas}}.dump();
   return content;
 }
 

@@ -14,7 +14,7 @@ tensor_payload filled(float value) {
 }
 
 job_snapshot example() {
-  job_snapshot job{.step = 12, .time = job_time{345}, .tokens = {10, 11, 11}};
+  job_snapshot job{.step = 12, .time = job_time{345}, .seed = UINT64_MAX, .tokens = {10, 11, 11}};
   variable_snapshot weights{"weights", {}};
   weights.state.version = 12;
   weights.state.value = filled(1);
@@ -60,6 +60,7 @@ TEST_SUITE("actors/checkpoint/job_file") {
     auto job = to_snapshot(content).value();
     CHECK(job.step == 12);
     CHECK(job.time == job_time{345});
+    CHECK(job.seed == UINT64_MAX);
     CHECK(job.tokens == std::vector<uint64_t>{10, 11, 11});
     REQUIRE(job.variables.size() == 1);
     const auto& state = job.variables[0].state;

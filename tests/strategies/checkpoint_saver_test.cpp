@@ -111,8 +111,8 @@ TEST_SUITE("strategies/checkpoint_saver_hook") {
     scratch_folder scratch;
     static_cast<void>(save(scratch.path(), 2, {.every_steps = 1}));
     auto snapshot = find_checkpoint(scratch.path())->snapshot;
-    auto resume_with = [&](const std::string& variable, update_rule rule) {
-      auto world = world::virtual_time();
+    auto resume_with = [&](const std::string& variable, update_rule rule, uint64_t seed = 0) {
+      auto world = world::virtual_time({.seed = seed});
       parameter_server_strategy strategy{world};
       auto weights = strategy.make_variable(variable, zeros({1}, dtype::f64));
       sync_replicas_optimizer optimizer{rule, {}};
@@ -130,6 +130,9 @@ TEST_SUITE("strategies/checkpoint_saver_hook") {
     CHECK(other_variable.code == errc::failed_precondition);
     CHECK(other_variable.message
           == "the checkpoint of step 2 holds variable 'w', which this job does not train");
+    auto other_seed = resume_with("w", rules::sgd{}, 5);
+    CHECK(other_seed.message
+          == "the checkpoint of step 2 is of a world with seed 0, this one has 5");
     auto other_optimizer = resume_with("w", rules::adam{});
     CHECK(other_optimizer.message
           == "the checkpoint of step 2 was made with the optimizer sgd, this job has adam");

@@ -72,6 +72,7 @@ class Train(unittest.TestCase):
         refused("that run has made all its 20 steps", "--resume", "run")
         (self.folder / "other").write_text(TEXT + "!")
         refused("was saved with shape [16", "--resume", "run", "--steps", "30", "--hidden", "17")
+        refused("its checkpoints are of seed 1, not 2", "--resume", "run", "--steps", "30", "--seed", "2")
         refused("made with the optimizer adam", "--resume", "run", "--steps", "30", "--optimizer", "sgd")
         refused("that run trained on another text than other", "--resume", "run", "--steps", "30", "--text", "other")
         for path in (self.folder / "run/checkpoints").iterdir():
