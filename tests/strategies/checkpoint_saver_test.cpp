@@ -11,16 +11,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-template <class Function>
-error refusal_of(const Function& function) {
-  try {
-    function();
-  } catch (const failure& failed) {
-    return failed.reason();
-  }
-  return {};
-}
-
 std::vector<uint64_t> steps_in(const std::filesystem::path& folder) {
   return checkpoint_directory::open(folder).value().steps().value();
 }

@@ -4,10 +4,10 @@
 // by hand.
 #include "kernels/cast.hpp"
 #include "strategies/conditional_accumulator.hpp"
-#include "strategies/training.hpp"
-#include "tests/doctest.hpp"
+#include "tests/strategies/small_job.hpp"
 
 using namespace troupe;
+using namespace troupe::test;
 
 namespace {
 
@@ -62,18 +62,8 @@ doubles fills_of(const aggregated_gradient& taken) {
 }
 
 template <class Function>
-error error_of(const Function& function) {
-  try {
-    function();
-  } catch (const failure& failed) {
-    return failed.reason();
-  }
-  return {};
-}
-
-template <class Function>
 void refuses(const Function& function, std::string_view line) {
-  auto reason = error_of(function);
+  auto reason = refusal_of(function);
   CHECK(reason.code == errc::invalid_argument);
   CHECK_MESSAGE(reason.message.find(line) != std::string::npos, reason.message);
 }
@@ -117,7 +107,7 @@ TEST_SUITE("strategies/conditional_accumulator") {
   }
 
   TEST_CASE_FIXTURE(virtual_stage, "an integer accumulator is refused") {
-    auto reason = error_of([&] { conditional_accumulator{world, {.type = dtype::i32}}; });
+    auto reason = refusal_of([&] { conditional_accumulator{world, {.type = dtype::i32}}; });
     CHECK(reason.code == errc::type_mismatch);
   }
 
@@ -164,7 +154,7 @@ TEST_SUITE("strategies/conditional_accumulator") {
   TEST_CASE_FIXTURE(virtual_stage, "a take that nothing can serve is stalled in virtual time") {
     conditional_accumulator mean{world};
     mean.apply_grad(vector_of({4}));
-    auto reason = error_of([&] { static_cast<void>(mean.take_grad(2)); });
+    auto reason = refusal_of([&] { static_cast<void>(mean.take_grad(2)); });
     CHECK(reason.code == errc::stalled);
   }
 
@@ -174,7 +164,7 @@ TEST_SUITE("strategies/conditional_accumulator") {
     mean.apply_grad(vector_of({4}));
     std::stop_source stop;
     stop.request_stop();
-    auto reason = error_of([&] { static_cast<void>(mean.take_grad(2, stop.get_token())); });
+    auto reason = refusal_of([&] { static_cast<void>(mean.take_grad(2, stop.get_token())); });
     CHECK(reason.code == errc::cancelled);
     CHECK(reason.message == "TakeGrad operation was cancelled");
     CHECK(dense(mean.take_grad(1)) == doubles{4});

@@ -80,6 +80,17 @@ using replica_list = std::vector<uint32_t>;
   return text;
 }
 
+/// Why a function refuses; nothing if it does not.
+template <class Function>
+[[nodiscard]] error refusal_of(const Function& function) {
+  try {
+    function();
+  } catch (const failure& failed) {
+    return failed.reason();
+  }
+  return {};
+}
+
 /// Trains, and writes down what happens.
 [[nodiscard]] inline course play(strategy& strategy, const sync_replicas_optimizer& optimizer,
                                  const step_function& step, training_options options) {

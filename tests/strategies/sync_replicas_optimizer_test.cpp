@@ -14,16 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-template <class Function>
-error refusal_of(const Function& function) {
-  try {
-    function();
-  } catch (const failure& failed) {
-    return failed.reason();
-  }
-  return {};
-}
-
 /// Remembers the variables after every step.
 class watching_hook final : public session_hook {
 public:
