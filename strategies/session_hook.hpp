@@ -24,7 +24,7 @@ struct session_plan {
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.
-  bool has_chief = true; ///< Whether this session closes steps; without a chief none would end.
+  bool has_chief = true;        ///< Whether somebody closes steps; without a chief none would end.
 };
 
 /// How a hook ends the job that it watches.

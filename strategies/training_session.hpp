@@ -29,7 +29,7 @@ public:
   /// True once the job is over.
   [[nodiscard]] bool should_stop() const { return over_; }
 
-  /// The replica that this session belongs to.
+  /// The replica whose steps these are.
   [[nodiscard]] replica_context& context() { return context_; }
 
   /// One step. A step that was cancelled, because the others were faster, ends with the next token

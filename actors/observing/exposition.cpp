@@ -156,18 +156,6 @@ void write_actors(exposition& out, const sights_by_name& actors, size_t running)
     out.sample(actor.errors, label_of(name));
 }
 
-const char* to_text(actor_doing doing) {
-  switch (doing) {
-  case actor_doing::waiting:
-    return "waiting";
-  case actor_doing::working:
-    return "working";
-  case actor_doing::ended:
-    break;
-  }
-  return "ended";
-}
-
 using names_by_actor = std::unordered_map<uint64_t, std::string>;
 
 nlohmann::ordered_json to_json(const sighting& seen, job_time now, const names_by_actor& names) {
@@ -190,7 +178,7 @@ nlohmann::ordered_json to_json(const actor_sight& actor, job_time now,
                                const names_by_actor& names) {
   nlohmann::ordered_json json{{"name", actor.name},
                               {"id", actor.actor},
-                              {"state", to_text(actor.doing)},
+                              {"state", to_string(actor.doing)},
                               {"mailbox_depth", actor.mailbox_depth},
                               {"received", actor.received},
                               {"handled", actor.handled},

@@ -80,18 +80,6 @@ private:
   std::array<char, 4096> block_;
 };
 
-const char* to_text(actor_doing doing) {
-  switch (doing) {
-  case actor_doing::waiting:
-    return "waiting";
-  case actor_doing::working:
-    return "working";
-  case actor_doing::ended:
-    break;
-  }
-  return "ended";
-}
-
 void write_name(plain_writer& out, const observation& seen) {
   if (const auto* name = seen.name()) {
     out.text(name);
@@ -141,7 +129,7 @@ void write_message(plain_writer& out, const sighting& seen, name_finder& names) 
 
 void write_actor(plain_writer& out, const observation& seen, name_finder& names) {
   write_name(out.text("\n"), seen);
-  out.text(": ").text(to_text(seen.doing())).text(", ");
+  out.text(": ").text(to_string(seen.doing())).text(", ");
   out.number(seen.mailbox_depth()).text(" in the mailbox, ");
   out.number(seen.handled()).text(" handled, ").number(seen.errors()).text(" errors\n");
   std::array<sighting, observation::messages_kept> messages;

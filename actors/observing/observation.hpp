@@ -23,6 +23,12 @@ struct sighting {
 /// What an actor is doing.
 enum class actor_doing : uint8_t { waiting, working, ended };
 
+/// "waiting", "working" or "ended".
+[[nodiscard]] constexpr const char* to_string(actor_doing doing) {
+  constexpr const char* names[] = {"waiting", "working", "ended"};
+  return names[static_cast<size_t>(doing)];
+}
+
 /// Whoever asks what an actor is doing must not make it wait, and may be the handler of the signal
 /// that it died of. So the actor alone writes here, and whoever reads puts up with a moment's
 /// difference between two figures: no lock, no allocation, no pointer that could dangle.

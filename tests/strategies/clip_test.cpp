@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: clips before a push do what tf.clip_by_* do. Method: numbers by hand, for dense and sparse
 // gradients of several types, and TensorFlow's answers to infinities and NaN.
-#include "actors/failure.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/elements.hpp"
 #include "strategies/clip.hpp"
-#include "tests/doctest.hpp"
+#include "tests/strategies/small_job.hpp"
 
 #include <cmath>
 #include <functional>
@@ -43,12 +42,7 @@ std::vector<float> numbers(const gradient& of) {
 }
 
 errc refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const failure& failed) {
-    return failed.reason().code;
-  }
-  return errc::none;
+  return test::refusal_of(call).code;
 }
 
 } // namespace

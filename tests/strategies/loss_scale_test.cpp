@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: gradients that f16 cannot hold arrive, and a dynamic scale finds its size. Method: a loss
 // by hand whose gradient is too small for f16, and the course of a scale step by step.
-#include "actors/failure.hpp"
 #include "strategies/loss_scale.hpp"
-#include "tests/doctest.hpp"
+#include "tests/strategies/small_job.hpp"
 
 #include <cmath>
 #include <limits>
@@ -24,12 +23,7 @@ float number(const gradient& of) {
 }
 
 errc refusal(auto call) {
-  try {
-    call();
-  } catch (const failure& failed) {
-    return failed.reason().code;
-  }
-  return errc::none;
+  return test::refusal_of(call).code;
 }
 
 } // namespace
