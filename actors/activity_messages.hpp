@@ -31,10 +31,8 @@ struct delay_over {
 /// It is time to look who is missing.
 struct watch_tick {};
 
-/// Everything that was due at a moment is done.
-struct snapshot_tick {
-  bool taken = false; ///< The snapshot is; else it is time to take it.
-};
+/// Everything else that was due at this moment is done.
+struct moment_over {};
 
 /// Whoever is asking from outside the actors waits no longer.
 struct give_up {};
@@ -45,7 +43,7 @@ TROUPE_LOCAL_MESSAGE(troupe::begin_activity)
 TROUPE_LOCAL_MESSAGE(troupe::work_done)
 TROUPE_LOCAL_MESSAGE(troupe::delay_over)
 TROUPE_LOCAL_MESSAGE(troupe::watch_tick)
-TROUPE_LOCAL_MESSAGE(troupe::snapshot_tick)
+TROUPE_LOCAL_MESSAGE(troupe::moment_over)
 TROUPE_LOCAL_MESSAGE(troupe::step_record)
 TROUPE_LOCAL_MESSAGE(troupe::job_snapshot)
 TROUPE_LOCAL_MESSAGE(troupe::job_report)

@@ -47,7 +47,8 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
 void end_step_if_complete(self_pointer self);
 void go_on(self_pointer self);
-void begin_snapshot(self_pointer self);
+void take_snapshot(self_pointer self);
+void settle(self_pointer self);
 
 void begin_step(self_pointer self) {
   auto& state = self->state;
@@ -111,8 +112,25 @@ void end_step_if_complete(self_pointer self) {
   auto record = state.close_books(state.config.world->now());
   ++state.step;
   self->send(state.config.recorder, std::move(record));
+  settle(self);
+}
+
+// Other messages of the moment at which the step was closed may still be on their way. They come
+// before the snapshot, which has to know all, and before the tokens, so that it makes no difference
+// whether a snapshot was taken.
+void settle(self_pointer self) {
+  enter(self->state, phase::settling);
+  self->state.config.world->send_last(caf::actor_cast<caf::actor>(self),
+                                      caf::make_message(moment_over{}));
+}
+
+void on_settled(self_pointer self) {
+  auto& state = self->state;
+  if (state.now_in != phase::settling) return;
   auto& wants_snapshot = state.config.wants_snapshot;
-  if (wants_snapshot && wants_snapshot(state.step, state.is_last())) return begin_snapshot(self);
+  auto is_saved = std::exchange(state.config.resumes, false);
+  if (!is_saved && wants_snapshot && wants_snapshot(state.step, state.is_last()))
+    return take_snapshot(self);
   go_on(self);
 }
 
@@ -125,21 +143,12 @@ void go_on(self_pointer self) {
 
 // ---- snapshots ----
 
-// Messages of the moment at which a step was closed may still be on their way; a moment later none
-// is. Training goes on another moment later, as it does for a job that begins with the snapshot.
-constexpr std::chrono::nanoseconds a_moment{1};
-
-void begin_snapshot(self_pointer self) {
-  enter(self->state, phase::saving);
-  self->delayed_send(self, a_moment, snapshot_tick{});
-}
-
 void on_part(self_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::saving || --state.snapshot_missing > 0) return;
   std::ranges::sort(state.snapshot.replicas, {}, &replica_progress::replica);
   self->send(state.config.recorder, std::exchange(state.snapshot, {}));
-  self->delayed_send(self, a_moment, snapshot_tick{true});
+  go_on(self);
 }
 
 // Has `keep` put the answer into the snapshot. A replica may be gone; without the others there is
@@ -163,6 +172,7 @@ void ask_for_part(self_pointer self, const Handle& whom, const Message& message,
 void take_snapshot(self_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
+  enter(state, phase::saving);
   state.snapshot = {.step = state.step, .time = config.world->now(), .seed = config.world->seed()};
   for (const auto& name : config.variables)
     state.snapshot.variables.push_back({name, {}});
@@ -180,11 +190,6 @@ void take_snapshot(self_pointer self) {
     ask_for_part<msg<wire::ReplicaProgress>>(
       self, replica, make_read_progress(),
       [](job_snapshot& into, const auto& said) { into.replicas.push_back(read_progress(said)); });
-}
-
-void on_tick(self_pointer self, snapshot_tick tick) {
-  if (self->state.now_in != phase::saving) return;
-  tick.taken ? go_on(self) : take_snapshot(self);
 }
 
 // ---- who is there ----
@@ -307,11 +312,7 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
 
 void begin(self_pointer self) {
   auto& state = self->state;
-  if (state.config.resumes) {
-    enter(state, phase::saving);
-    self->delayed_send(self, a_moment, snapshot_tick{true});
-    return;
-  }
+  if (state.config.resumes) return settle(self);
   if (auto count = state.config.sync.first_tokens(); count > 0)
     self->send(state.config.tokens, make_put_tokens(state.step, count));
   begin_step(self);
@@ -403,7 +404,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
     [self](watch_tick) { watch(self); },
-    [self](snapshot_tick tick) { on_tick(self, tick); },
+    [self](moment_over) { on_settled(self); },
   };
 }
 

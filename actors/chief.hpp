@@ -52,17 +52,19 @@ struct chief_config {
 /// | phase      | until                                             | then |
 /// |------------|---------------------------------------------------|-------------------------------|
 /// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
-/// | applying   | every owner has applied the update                | saving, if that is wanted |
+/// | applying   | every owner has applied the update                | settling |
+/// | settling   | all that was due at the moment is done            | saving, if that is wanted |
 /// | saving     | everybody has said where it is                    | the recorder is told |
 /// |            | then, after either                                | tokens, then collecting, or |
 /// |            |                                                   | ending after the last step |
 /// | ending     | every replica has come and left, or the deadline  | over: report, quit |
 ///
-/// A failure, or StopJob, leads from the first three to `ending` at any time.
+/// A failure, or StopJob, leads from the first four to `ending` at any time. A step settles, and is
+/// saved, in no virtual time: whoever looks at the steps cannot tell which of them were saved.
 struct chief_state {
   static inline const char* name = "chief";
 
-  enum class phase : uint8_t { collecting, applying, saving, ending, over };
+  enum class phase : uint8_t { collecting, applying, settling, saving, ending, over };
 
   chief_config config;
   phase now_in = phase::collecting;

@@ -93,8 +93,8 @@ using chief_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::StopJob>>,
   // Time to look who is missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
-  // Everything due at the moment of a snapshot is done; sent by the actor to itself.
-  caf::reacts_to<snapshot_tick>>;
+  // Everything due at the moment of a step's end is done; sent by the actor to itself.
+  caf::reacts_to<moment_over>>;
 
 /// Writes down what happened; local to its node, so it takes plain records.
 using recorder_actor = caf::typed_actor<

@@ -8,6 +8,7 @@
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/scheduler/abstract_coordinator.hpp>
+#include <caf/send.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -55,6 +56,10 @@ public:
   void submit_io(std::function<void()> work) override { files_.enqueue(std::move(work)); }
 
   void call(std::function<void()> action) override { action(); }
+
+  void send_last(const caf::actor& whom, caf::message what) override {
+    caf::anon_send(whom, std::move(what));
+  }
 
   expected<void> run_until(std::future<void>& done) override {
     done.wait();

@@ -8,6 +8,7 @@
 #include <caf/actor_system_config.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
+#include <caf/send.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -64,6 +65,11 @@ public:
     std::lock_guard guard{calls_mutex_};
     calls_.push_back(std::move(action));
     has_calls_ = true;
+  }
+
+  // A delay of nothing is over when nothing else is left to do at this moment.
+  void send_last(const caf::actor& whom, caf::message what) override {
+    caf::delayed_anon_send(whom, caf::timespan{0}, std::move(what));
   }
 
   expected<void> run_until(std::future<void>& done) override {

@@ -2,6 +2,9 @@
 // The part of a world that does not depend on its kind.
 #include "actors/world.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/message.hpp>
+
 #include <utility>
 
 namespace troupe {
@@ -56,6 +59,10 @@ void world::submit_io(std::function<void()> work) {
 
 void world::call(std::function<void()> action) {
   implementation_->call(std::move(action));
+}
+
+void world::send_last(const caf::actor& whom, caf::message what) {
+  implementation_->send_last(whom, std::move(what));
 }
 
 expected<void> world::run_until(std::future<void>& done) {

@@ -13,7 +13,9 @@
 #include <string>
 
 namespace caf {
+class actor;
 class actor_system;
+class message;
 } // namespace caf
 
 namespace troupe {
@@ -80,6 +82,10 @@ public:
   /// thread reaches the actors of a world that has but one thread. Thread: any.
   void call(std::function<void()> action);
 
+  /// Sends `what` to `whom` once everything else that is due at this moment is done; in the threads
+  /// world, where no two things happen at one moment, at once. Thread: any.
+  void send_last(const caf::actor& whom, caf::message what);
+
   /// Lets the world turn until `done` is ready.
   /// Errors: stalled, if nothing is left that could ever make it ready (virtual world only).
   /// Thread: the one that made the world, and not from inside an actor.
@@ -107,6 +113,7 @@ public:
   virtual void submit(std::function<void()> work) = 0;
   virtual void submit_io(std::function<void()> work) = 0;
   virtual void call(std::function<void()> action) = 0;
+  virtual void send_last(const caf::actor& whom, caf::message what) = 0;
   virtual expected<void> run_until(std::future<void>& done) = 0;
 
   uint64_t seed = 0;

@@ -64,7 +64,7 @@ std::span<const message_kind> all_kinds() {
     local_kind<work_done>("work_done"),
     local_kind<delay_over>("delay_over"),
     local_kind<watch_tick>("watch_tick"),
-    local_kind<snapshot_tick>("snapshot_tick"),
+    local_kind<moment_over>("moment_over"),
     local_kind<step_record>("step_record"),
     local_kind<job_snapshot>("job_snapshot"),
     local_kind<job_report>("job_report"),

@@ -151,8 +151,10 @@ public:
 
   /// Lets everything happen that needs no time.
   void settle() {
-    while (scheduler_.has_job())
-      scheduler_.run_once();
+    do
+      while (scheduler_.has_job())
+        scheduler_.run_once();
+    while (scheduler_.advance_time(caf::timespan{0}));
   }
 
   /// Lets everything happen until `time` from now, moment by moment.

@@ -42,16 +42,30 @@ struct setting {
   bool equal_times = false;
 };
 
-/// How long a replica computes: different for each, or the same for all.
+/// Ends a job as a signal does: at a step of its own, whatever the schedule of checkpoints.
+class interruption final : public session_hook {
+public:
+  explicit interruption(uint64_t after) : after_(after) {}
+
+  void after_step(const session_control& control, const step_record& record) override {
+    if (record.step == after_) control.request_stop("interrupted");
+  }
+
+private:
+  uint64_t after_;
+};
+
+/// How long a replica computes: different for each, or the same for all but one.
 job_time time_of(const setting& of, uint32_t replica, uint64_t iteration) {
-  if (of.equal_times) return 1s;
+  if (of.equal_times) return replica == 1 ? 1500ms : 1000ms;
   random_stream stream{random_key{5, "pace", replica, iteration}};
   return job_time{static_cast<int64_t>(1e9 * (0.1 - std::log(1 - stream.uniform())))};
 }
 
 /// Trains a vector of 5 on gradients that depend on replica, iteration and what was kept.
+/// @param interrupted After which step somebody asks for the end; 0: nobody does.
 outcome train_piece(const setting& of, const std::filesystem::path& folder, uint64_t steps,
-                    bool resumes) {
+                    bool resumes, uint64_t interrupted = 0) {
   auto world
     = of.threads ? world::threads({.seed = 3, .threads = 2}) : world::virtual_time({.seed = 3});
   parameter_server_strategy strategy{world, {.replicas = of.sync.total_num_replicas}};
@@ -85,6 +99,7 @@ outcome train_piece(const setting& of, const std::filesystem::path& folder, uint
     };
   options.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
     folder, checkpoint_options{.every_steps = cut, .keep = 9}));
+  if (interrupted > 0) options.hooks.push_back(std::make_shared<interruption>(interrupted));
   if (resumes) options.resume = find_checkpoint(folder)->snapshot;
   outcome result;
   options.on_step = [&](const step_record& record) {
@@ -99,21 +114,23 @@ outcome train_piece(const setting& of, const std::filesystem::path& folder, uint
   return result;
 }
 
-void check_resumes(const setting& of) {
+void check_resumes(const setting& of, uint64_t interrupted = 0) {
+  CAPTURE(interrupted);
   CAPTURE(name_of(of.plan.rule));
   CAPTURE(to_string(of.sync.policy));
   scratch_folder whole;
   auto uninterrupted = train_piece(of, whole.path(), all_steps, false);
   REQUIRE_FALSE(uninterrupted.report.failure);
   scratch_folder halves;
-  auto first = train_piece(of, halves.path(), cut, false);
-  auto second = train_piece(of, halves.path(), all_steps - cut, true);
+  auto first
+    = train_piece(of, halves.path(), interrupted > 0 ? all_steps : cut, false, interrupted);
+  auto second = train_piece(of, halves.path(), all_steps - first.report.step, true);
   REQUIRE_MESSAGE(!second.report.failure, second.report.failure->message);
   CHECK(second.value == uninterrupted.value);
   CHECK(second.slots == uninterrupted.slots);
   CHECK(second.report.step == all_steps);
   if (of.threads) return;
-  std::vector<replica_list> tail(uninterrupted.accepted.begin() + cut,
+  std::vector<replica_list> tail(uninterrupted.accepted.begin() + first.report.step,
                                  uninterrupted.accepted.end());
   CHECK(second.accepted == tail);
 }
@@ -149,9 +166,17 @@ TEST_SUITE("strategies/resume") {
     }
   }
 
-  TEST_CASE("also if everybody computes for the same time, so that the seed orders everything") {
+  TEST_CASE("also if many compute for the same time, so that the seed orders everything") {
     for (const auto& sync : every_policy)
       check_resumes({some_plans[1], sync, false, true});
+  }
+
+  TEST_CASE("a job that is stopped between two checkpoints goes on as if none had been taken") {
+    for (const auto& sync : every_policy)
+      for (auto equal_times : {false, true})
+        for (uint64_t interrupted = 1; interrupted < all_steps - 1; ++interrupted)
+          if (interrupted + 1 != cut)
+            check_resumes({some_plans[1], sync, false, equal_times}, interrupted);
   }
 
   TEST_CASE("with all replicas needed, also in the threads world") {
