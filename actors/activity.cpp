@@ -53,6 +53,29 @@ void activity::on(const delay_over& over) {
   if (phase_ == phase::pacing && over.ticket == computations_) finish();
 }
 
+void activity::begin_offload(std::function<void()> work) {
+  world_.submit([work = std::move(work), self = caf::actor_cast<replica_actor>(self_)] {
+    wake done;
+    try {
+      work();
+    } catch (...) {
+      done.thrown = std::current_exception();
+    }
+    caf::anon_send(self, std::move(done));
+  });
+}
+
+void activity::on(wake woken) {
+  if (!sleeper_) return; // of a run that was given up
+  *woken_ = std::move(woken);
+  resume(std::exchange(sleeper_, nullptr));
+}
+
+void*& activity::current_surroundings() {
+  thread_local void* current = nullptr;
+  return current;
+}
+
 void activity::cancel_before(uint64_t step) {
   wanted_from_ = std::max(wanted_from_, step);
   if (!is_cancelled()) return;
@@ -92,7 +115,7 @@ void activity::restore(const replica_progress& saved) {
 void activity::finish() {
   phase_ = phase::idle;
   outcome_.cancelled = is_cancelled();
-  waiter_.resume();
+  resume(waiter_);
 }
 
 } // namespace troupe

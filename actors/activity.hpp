@@ -55,7 +55,7 @@ public:
   /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request(Handle to, Message message) {
-    return reply_awaiter<Reply, Handle, Message>{self_, std::move(to), std::move(message), {}};
+    return reply_awaiter<Reply, Handle, Message>{*this, std::move(to), std::move(message), {}};
   }
 
   /// Replies that are on their way; shared by those who send them and the coroutine.
@@ -64,6 +64,7 @@ public:
     std::vector<expected<Reply>> replies; ///< In the order of the messages.
     size_t missing = 0;
     std::coroutine_handle<> waiter; ///< Null while nobody waits.
+    activity* host = nullptr;
   };
 
   /// Sends every message to its receiver at once; `settled` waits for the replies.
@@ -71,12 +72,14 @@ public:
   [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages) {
     auto pending = std::make_shared<pending_replies<Reply>>();
     pending->missing = messages.size();
+    pending->host = this;
     pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
     for (size_t i = 0; i < messages.size(); ++i)
       ask<Reply>(self_, messages[i].first, std::move(messages[i].second),
                  [pending, i](expected<Reply> arrived) {
                    pending->replies[i] = std::move(arrived);
-                   if (--pending->missing == 0 && pending->waiter) pending->waiter.resume();
+                   if (--pending->missing == 0 && pending->waiter)
+                     pending->host->resume(pending->waiter);
                  });
     return pending;
   }
@@ -92,6 +95,44 @@ public:
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
     return settled(begin_requests<Reply>(std::move(messages)));
+  }
+
+  /// The actor that hosts the coroutine: who a `wake` is to be sent to.
+  [[nodiscard]] replica_actor handle() const { return self_; }
+
+  /// Waits for the `wake` that somebody sends for something that this coroutine has told them; it
+  /// can only come later than the call. @returns Its value. Errors: rethrows what it holds.
+  [[nodiscard]] auto woken() { return wake_awaiter{*this, {}}; }
+
+  /// Runs `work` on the world's computing threads and waits for it, whatever the pace.
+  /// Errors: rethrows what `work` threw.
+  [[nodiscard]] auto offload(std::function<void()> work) {
+    begin_offload(std::move(work));
+    return woken();
+  }
+
+  /// Sends `message` as the actor.
+  template <class Handle, class Message>
+  void send(const Handle& to, Message message) {
+    self_->send(to, std::move(message));
+  }
+
+  /// What `current_surroundings` is to point to while the coroutine runs: floors above keep there
+  /// in which context user code is. Changes it at once. @pre Called by the coroutine itself.
+  void set_surroundings(void* surroundings) {
+    surroundings_ = surroundings;
+    current_surroundings() = surroundings;
+  }
+
+  /// Of the activity that runs on this thread; null where none does.
+  [[nodiscard]] static void*& current_surroundings();
+
+  /// Calls `step`, which runs the coroutine until it waits, in its surroundings.
+  template <class Step>
+  void run(const Step& step) {
+    auto* outer = std::exchange(current_surroundings(), surroundings_);
+    step();
+    current_surroundings() = outer;
   }
 
   /// Runs `work` on the world's computing threads and waits for it, and for what the pace adds.
@@ -132,6 +173,7 @@ public:
   /// To be called by the actor for each message of these kinds.
   void on(const work_done& done);
   void on(const delay_over& over);
+  void on(wake woken);
 
 private:
   /// Sends `message` and has `settle` told the reply or the error.
@@ -147,7 +189,7 @@ private:
 
   template <class Reply, class Handle, class Message>
   struct reply_awaiter {
-    replica_actor::pointer self;
+    activity& owner;
     Handle to;
     Message message;
     expected<Reply> reply;
@@ -155,9 +197,9 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      ask<Reply>(self, to, std::move(message), [this, waiter](expected<Reply> arrived) {
+      ask<Reply>(owner.self_, to, std::move(message), [this, waiter](expected<Reply> arrived) {
         reply = std::move(arrived);
-        waiter.resume();
+        owner.resume(waiter);
       });
     }
 
@@ -200,6 +242,29 @@ private:
     void await_resume() const {}
   };
 
+  struct wake_awaiter {
+    activity& owner;
+    wake content;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner.sleeper_ = waiter;
+      owner.woken_ = &content;
+    }
+
+    std::shared_ptr<void> await_resume() {
+      if (content.thrown) std::rethrow_exception(content.thrown);
+      return std::move(content.value);
+    }
+  };
+
+  void begin_offload(std::function<void()> work);
+
+  void resume(std::coroutine_handle<> waiter) {
+    run([waiter] { waiter.resume(); });
+  }
+
   enum class phase : uint8_t { idle, working, pacing };
 
   void begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter);
@@ -222,6 +287,9 @@ private:
   std::stop_source stop_;
   std::coroutine_handle<> waiter_;
   work_outcome outcome_;
+  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while nobody does.
+  wake* woken_ = nullptr;           ///< Where its content goes.
+  void* surroundings_ = nullptr;
 };
 
 } // namespace troupe

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 
 namespace troupe {
 
@@ -34,6 +35,12 @@ struct watch_tick {};
 /// Everything else that was due at this moment is done.
 struct moment_over {};
 
+/// What a coroutine waited for has come: a value whose type it knows, or why there is none.
+struct wake {
+  std::shared_ptr<void> value;
+  std::exception_ptr thrown;
+};
+
 /// Whoever is asking from outside the actors waits no longer.
 struct give_up {};
 
@@ -47,4 +54,5 @@ TROUPE_LOCAL_MESSAGE(troupe::moment_over)
 TROUPE_LOCAL_MESSAGE(troupe::step_record)
 TROUPE_LOCAL_MESSAGE(troupe::job_snapshot)
 TROUPE_LOCAL_MESSAGE(troupe::job_report)
+TROUPE_LOCAL_MESSAGE(troupe::wake)
 TROUPE_LOCAL_MESSAGE(troupe::give_up)

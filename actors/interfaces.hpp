@@ -18,12 +18,22 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
 namespace troupe {
 
 /// Holds one variable and its optimizer slots, and is the only one who changes them.
 using variable_owner_actor = caf::typed_actor<
   // The variable as it is now; the memory is shared, and never changes while somebody holds it.
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
+  // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
+  // type_mismatch, invalid_argument, out_of_range, unimplemented.
+  caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,
   // Its moving average, likewise. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
   // What an update does from now on. Errors: not_found, invalid_argument.
@@ -79,7 +89,51 @@ using replica_actor = caf::typed_actor<
   // Computing is over; sent by the actor to itself.
   caf::reacts_to<work_done>,
   // A delay is over; sent by the actor to itself.
-  caf::reacts_to<delay_over>>;
+  caf::reacts_to<delay_over>,
+  // What the coroutine waited for at a rendezvous.
+  caf::reacts_to<wake>>;
+
+/// What a replica calls: two calls with different ones do not belong together.
+struct merge_site {
+  const std::type_info* function = nullptr; ///< Type of the merge function.
+  const void* address = nullptr;            ///< Of a plain function; else null.
+  std::string structure;                    ///< Of the arguments, as far as it is not their type's.
+};
+
+/// A replica is in a merge_call, and waits for a `wake`.
+struct merge_arrival {
+  uint32_t replica = 0;
+  merge_site site;
+  std::shared_ptr<void> arguments;
+  replica_actor who;
+};
+
+/// What replica 0 is woken with: the arguments of every replica, by index.
+using gathered_arguments = std::vector<std::shared_ptr<void>>;
+
+/// Replica 0's merge function has returned or thrown.
+struct merge_result {
+  std::shared_ptr<void> value;
+  std::exception_ptr thrown;
+};
+
+/// A replica's function has returned or thrown.
+struct departure {
+  uint32_t replica = 0;
+  std::shared_ptr<void> result;
+  std::exception_ptr thrown;
+};
+
+/// Where the replicas of a run meet; in one process, so it takes plain values.
+using rendezvous_actor = caf::typed_actor<
+  // A replica is in a merge_call; it is woken when all are.
+  caf::reacts_to<merge_arrival>,
+  // What came of it.
+  caf::reacts_to<merge_result>,
+  // A replica is at its end.
+  caf::reacts_to<departure>,
+  // It has taken too long: those who wait are told who is missing.
+  caf::reacts_to<give_up>>;
 
 /// Closes steps, hands out tokens, knows who is alive, ends the job.
 using chief_actor = caf::typed_actor<
@@ -106,3 +160,7 @@ using recorder_actor = caf::typed_actor<
   caf::reacts_to<job_report>>;
 
 } // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
+TROUPE_LOCAL_MESSAGE(troupe::merge_result)
+TROUPE_LOCAL_MESSAGE(troupe::departure)

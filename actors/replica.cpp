@@ -42,7 +42,8 @@ void begin(self_pointer self) {
   if (self->state.config.chief)
     self->send(self->state.config.chief, make_join_job(self->state.config.index));
   self->state.life = live(self);
-  self->state.life.start();
+  auto& activity = *self->state.activity;
+  activity.run([self] { self->state.life.start(); });
 }
 
 msg<wire::ReplicaProgress> progress(const replica_state& state) {
@@ -66,6 +67,7 @@ replica_actor::behavior_type replica(self_pointer self, replica_config config) {
     [self](const msg<wire::ReadProgress>&) { return progress(self->state); },
     [self](const work_done& done) { self->state.activity->on(done); },
     [self](const delay_over& over) { self->state.activity->on(over); },
+    [self](const wake& woken) { self->state.activity->on(woken); },
   };
 }
 

@@ -61,8 +61,11 @@ public:
     caf::anon_send(whom, std::move(what));
   }
 
-  expected<void> run_until(std::future<void>& done) override {
-    done.wait();
+  expected<void> run_until(std::future<void>& done, job_time patience) override {
+    if (patience == world::for_ever)
+      done.wait();
+    else if (done.wait_for(patience) != std::future_status::ready)
+      return fail(errc::deadline_exceeded, "it is not done in time");
     return {};
   }
 

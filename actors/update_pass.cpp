@@ -2,6 +2,7 @@
 // Which kernel an update takes.
 #include "actors/update_pass.hpp"
 
+#include "kernels/change.hpp"
 #include "kernels/clip.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
@@ -160,15 +161,6 @@ double squared_norm_of(const tensor& value, const gradient_mean& mean) {
   return cpu::squared_norm<T>({}, mean_of(rows, value, mean));
 }
 
-tensor filled(const tensor& like, double value) {
-  tensor result{like.type(), like.extents()};
-  if (like.type() == dtype::f32)
-    cpu::fill<float>({}, result.mutable_values<float>(), static_cast<float>(value));
-  else
-    cpu::fill<double>({}, result.mutable_values<double>(), value);
-  return result;
-}
-
 } // namespace
 
 void prepare(variable_state& state, const update_plan& plan) {
@@ -178,7 +170,8 @@ void prepare(variable_state& state, const update_plan& plan) {
     state.slots.clear();
     for (size_t slot = 0; slot < names.size(); ++slot)
       state.slots.push_back(
-        {std::string{names[slot]}, filled(state.value, initial_slot_value(plan.rule, slot))});
+        {std::string{names[slot]},
+         filled(state.value.type(), state.value.extents(), initial_slot_value(plan.rule, slot))});
     state.slots_since = state.version;
   }
   if (!plan.average)

@@ -50,13 +50,37 @@ expected<tensor> restored(const variable_form& variable, const std::string& name
 
 } // namespace
 
-msg<wire::VariableSnapshot> variable_owner_state::read() {
-  if (snapshot.is_empty())
-    snapshot = make_variable_snapshot(variable.version, to_payload(variable.value));
-  return snapshot;
+expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
+  if (!snapshot.is_empty() && copies.has(component)) return snapshot;
+  auto value = copies.read(component);
+  if (!value) return tl::unexpected<error>(value.error());
+  auto answer = make_variable_snapshot(copies.first().version, to_payload(*value));
+  if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
+  return answer;
+}
+
+expected<msg<wire::VariableSnapshot>>
+variable_owner_state::apply(const msg<wire::ChangeVariable>& wanted) {
+  auto said = wanted.reader();
+  auto how = static_cast<size_t>(said.getChange());
+  if (how >= change_count)
+    return fail(errc::malformed, fmt::format("variable '{}' is asked for change {}, which there is "
+                                             "not",
+                                             config.variable.name, how));
+  if (said.getOperand().isNone())
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
+  auto operand = to_gradient(read_gradient(said.getOperand(), wanted.owner()));
+  auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
+  if (!changed)
+    return fail(changed.error().code,
+                fmt::format("variable '{}': {}", config.variable.name, changed.error().message));
+  snapshot = {};
+  return make_variable_snapshot(copies.first().version, to_payload(*changed));
 }
 
 expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const std::string& name) {
+  const auto& variable = copies.first();
   if (!variable.average || variable.average->name != name)
     return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
                                              config.variable.name));
@@ -67,8 +91,13 @@ expected<msg<wire::OptimizerInUse>>
 variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
   auto chosen = to_plan(read_optimizer(optimizer.reader()));
   if (!chosen) return tl::unexpected<error>(chosen.error());
-  prepare(variable, *chosen);
+  if (config.variable.type != dtype::f32 && config.variable.type != dtype::f64)
+    return fail(errc::type_mismatch,
+                fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
+                            config.variable.name, to_string(config.variable.type)));
+  copies.prepare(*chosen);
   plan = std::move(*chosen);
+  const auto& variable = copies.first();
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
@@ -85,7 +114,7 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   applied_update done{.step = update.reader().getStep()};
   if (update.reader().getHold()) {
     held = update;
-    done.squared_norm = squared_norm(variable, mean);
+    done.squared_norm = squared_norm(copies.first(), mean);
   } else {
     apply(mean);
   }
@@ -106,18 +135,19 @@ expected<msg<wire::UpdateApplied>> variable_owner_state::release(double scale) {
 
 void variable_owner_state::apply(const gradient_mean& mean) {
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
-  update_variable(variable, *plan, mean);
+  copies.update(*plan, mean);
 }
 
 msg<wire::UpdateApplied> variable_owner_state::make_applied(applied_update done,
                                                             job_time began) const {
-  done.version = variable.version;
+  done.version = copies.first().version;
   done.applied = config.world->now();
   done.took = done.applied - began;
   return make_update_applied(done);
 }
 
 msg<wire::VariableState> variable_owner_state::read_state() const {
+  auto variable = copies.saved();
   variable_payload state{.version = variable.version,
                          .value = to_payload(variable.value),
                          .optimizer = variable.optimizer,
@@ -149,17 +179,24 @@ variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
     if (!values) return tl::unexpected<error>(values.error());
     state.average = variable_slot{from.average->name, std::move(*values)};
   }
-  variable = std::move(state);
+  auto answer = make_optimizer_in_use(state.version, static_cast<uint32_t>(state.slots.size()));
+  copies.restore(std::move(state));
   snapshot = {};
-  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+  return answer;
 }
 
 variable_owner_actor::behavior_type variable_owner(self_pointer self,
                                                    variable_owner_config config) {
-  self->state.variable.value = std::exchange(config.initial, {}).clone();
+  self->state.copies = variable_copies{{config.variable.name, config.copies, config.rule},
+                                       std::exchange(config.initial, {}).clone()};
   self->state.config = std::move(config);
   return {
-    [self](const msg<wire::ReadVariable>&) { return self->state.read(); },
+    [self](const msg<wire::ReadVariable>& wanted) {
+      return to_result(self->state.read(wanted.reader().getComponent()));
+    },
+    [self](const msg<wire::ChangeVariable>& wanted) {
+      return to_result(self->state.apply(wanted));
+    },
     [self](const msg<wire::ReadAverage>& average) {
       return to_result(self->state.read_average(average.reader().getName()));
     },

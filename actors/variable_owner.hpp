@@ -5,7 +5,7 @@
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
-#include "actors/update_pass.hpp"
+#include "actors/variable_copies.hpp"
 #include "actors/world.hpp"
 #include "messages/payload.hpp"
 
@@ -19,6 +19,8 @@ struct variable_owner_config {
   variable_form variable;
   tensor initial;                 ///< Never written to.
   troupe::world* world = nullptr; ///< Tells how long updates take. Outlives the actor.
+  uint32_t copies = 1;            ///< One for each replica of this node.
+  copy_rule rule = copy_rule::alike;
 };
 
 /// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
@@ -28,13 +30,17 @@ struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
   variable_owner_config config;
-  variable_state variable;
+  variable_copies copies;
   std::optional<update_plan> plan;
   msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
-  msg<wire::VariableSnapshot> snapshot; ///< Of the current version; empty until somebody asks.
+  msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until somebody asks.
 
-  /// The variable as it is now.
-  [[nodiscard]] msg<wire::VariableSnapshot> read();
+  /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(int32_t component);
+
+  /// Changes the variable by hand. Errors: as `variable_copies::apply`; malformed.
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
+  apply(const msg<wire::ChangeVariable>& change);
 
   /// The moving average of that name as it is now.
   /// Errors: not_found, if the owner keeps none or another.

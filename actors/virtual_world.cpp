@@ -72,13 +72,16 @@ public:
     caf::delayed_anon_send(whom, caf::timespan{0}, std::move(what));
   }
 
-  expected<void> run_until(std::future<void>& done) override {
+  expected<void> run_until(std::future<void>& done, job_time patience) override {
+    auto began = now();
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (has_calls_)
         run_calls();
       else if (!run_one_job() && !let_time_pass())
         return fail(errc::stalled,
                     "the virtual world has nothing left to do, and the job is not done");
+      else if (now() - began > patience)
+        return fail(errc::deadline_exceeded, "it is not done in time");
     }
     give_back_jobs();
     return {};

@@ -65,8 +65,8 @@ void world::send_last(const caf::actor& whom, caf::message what) {
   implementation_->send_last(whom, std::move(what));
 }
 
-expected<void> world::run_until(std::future<void>& done) {
-  return implementation_->run_until(done);
+expected<void> world::run_until(std::future<void>& done, job_time patience) {
+  return implementation_->run_until(done, patience);
 }
 
 } // namespace troupe

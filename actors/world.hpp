@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -87,9 +88,13 @@ public:
   void send_last(const caf::actor& whom, caf::message what);
 
   /// Lets the world turn until `done` is ready.
-  /// Errors: stalled, if nothing is left that could ever make it ready (virtual world only).
-  /// Thread: the one that made the world, and not from inside an actor.
-  [[nodiscard]] expected<void> run_until(std::future<void>& done);
+  /// @param patience On the world's clock, from now.
+  /// Errors: deadline_exceeded after that; stalled, if nothing is left that could ever make it
+  /// ready (virtual world only). Thread: the one that made the world, and not from inside an actor.
+  [[nodiscard]] expected<void> run_until(std::future<void>& done, job_time patience = for_ever);
+
+  /// The patience of who has other means to end a wait.
+  static constexpr job_time for_ever{std::numeric_limits<job_time::rep>::max()};
 
   /// A kind of world; `threads` and `virtual_time` are the two there are.
   class implementation;
@@ -114,7 +119,7 @@ public:
   virtual void submit_io(std::function<void()> work) = 0;
   virtual void call(std::function<void()> action) = 0;
   virtual void send_last(const caf::actor& whom, caf::message what) = 0;
-  virtual expected<void> run_until(std::future<void>& done) = 0;
+  virtual expected<void> run_until(std::future<void>& done, job_time patience) = 0;
 
   uint64_t seed = 0;
   troupe::observatory observatory{[this] { return now(); }};

@@ -133,6 +133,10 @@ template <>
 inline constexpr body_place<wire::ReleaseUpdate> body_of<wire::ReleaseUpdate>{
   wire::Envelope::RELEASE_UPDATE, &envelope_builder::initReleaseUpdate};
 
+template <>
+inline constexpr body_place<wire::ChangeVariable> body_of<wire::ChangeVariable>{
+  wire::Envelope::CHANGE_VARIABLE, &envelope_builder::initChangeVariable};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

@@ -74,5 +74,6 @@ struct Envelope {
     replicaProgress @34 :Training.ReplicaProgress;
     readAverage @35 :Training.ReadAverage;
     releaseUpdate @36 :Training.ReleaseUpdate;
+    changeVariable @37 :Training.ChangeVariable;
   }
 }

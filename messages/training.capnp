@@ -19,6 +19,7 @@
 # and beside it:
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
+#   anybody      -> owner        ChangeVariable    answered by VariableSnapshot, at once
 #   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
 #   anybody      -> owner        ReadAverage       answered by VariableSnapshot, at once
 #   replica      -> accumulator  AwaitAggregate    answered by Aggregate, when the step is closed
@@ -107,6 +108,35 @@ struct Origin {
 
 struct ReadVariable {
   # Asks a variable's owner for its value.
+
+  component @0 :Int32 = -1;
+  # Of a variable that has a copy for each replica: whose copy, from 0.  -1, the default = the variable as
+  # a whole, which is its first copy, or what the copies come to if they are kept apart on purpose.
+}
+
+enum Change {
+  # What becomes of an element and its operand.  The values and meanings are those of `troupe::change`.
+
+  assign @0;
+  add @1;
+  subtract @2;
+  multiply @3;
+  divide @4;
+  minimum @5;
+  maximum @6;
+}
+
+struct ChangeVariable {
+  # Asks an owner to change its variable by hand.  Answered by the changed copy.
+
+  component @0 :Int32 = -1;
+  # Whose copy is changed, from 0; -1, the default = all copies.
+
+  change @1 :Change;
+
+  operand @2 :Gradient;
+  # Dense: as the variable.  Sparse: the rows that are changed, one after the other; a row that occurs twice
+  # is changed twice.  None is refused.
 }
 
 struct ReadAverage {

@@ -82,8 +82,19 @@ std::vector<sortable_push> in_order_of_origin(std::span<const msg<wire::PushGrad
 
 } // namespace
 
-msg<wire::ReadVariable> make_read_variable() {
-  return message_builder<wire::ReadVariable>().finish();
+msg<wire::ReadVariable> make_read_variable(int32_t component) {
+  message_builder<wire::ReadVariable> message;
+  message.body.setComponent(component);
+  return std::move(message).finish();
+}
+
+msg<wire::ChangeVariable> make_change_variable(uint8_t how, const gradient_payload& operand,
+                                               int32_t component) {
+  message_builder<wire::ChangeVariable> message;
+  message.body.setComponent(component);
+  message.body.setChange(static_cast<wire::Change>(how));
+  write_gradient(*message.storage, message.body.initOperand(), operand);
+  return std::move(message).finish();
 }
 
 msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor_payload& value) {

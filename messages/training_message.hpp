@@ -12,8 +12,17 @@
 
 namespace troupe {
 
-/// A replica asks an owner for its variable's value.
-[[nodiscard]] msg<wire::ReadVariable> make_read_variable();
+/// All copies of a variable, where one of them could be meant.
+inline constexpr int32_t whole_variable = -1;
+
+/// Somebody asks an owner for its variable's value. @param component Whose copy.
+[[nodiscard]] msg<wire::ReadVariable> make_read_variable(int32_t component = whole_variable);
+
+/// Somebody has an owner change its variable. @param how A value of `troupe::change`, which is also
+/// that of `wire::Change`. The message refers to `operand`'s elements.
+[[nodiscard]] msg<wire::ChangeVariable> make_change_variable(uint8_t how,
+                                                             const gradient_payload& operand,
+                                                             int32_t component = whole_variable);
 
 /// An owner gives out its value. The message refers to `value`'s elements.
 [[nodiscard]] msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version,

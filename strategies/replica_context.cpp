@@ -4,21 +4,74 @@
 
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/strategy.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
 
 namespace troupe {
 
 namespace {
 
-// What every read asks.
-const msg<wire::ReadVariable>& read_variable() {
-  static const auto request = make_read_variable();
-  return request;
+// What a replica asks for: its own copy, where there are copies. Most reads ask the same.
+msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica) {
+  static const auto of_the_whole = make_read_variable();
+  if (source.copies() == 1) return of_the_whole;
+  return make_read_variable(static_cast<int32_t>(replica));
 }
 
 // The tensor in the memory of an owner's answer.
 tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   auto snapshot = value_or_throw(std::move(answer));
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+}
+
+std::string_view name_of(change how, const variable_operand& operand) {
+  return std::holds_alternative<indexed_slices>(operand) ? name_of_scatter(how)
+                                                         : name_of_assign(how);
+}
+
+// What a replica may do to a variable, before anybody is asked.
+void check_change_in_replica(const variable& target, change how, const variable_operand& operand) {
+  auto mode = target.aggregation();
+  auto is_scatter = std::holds_alternative<indexed_slices>(operand);
+  if (target.synchronization() == variable_synchronization::on_read) return; // its owner knows
+  auto is_shared = target.copies() == 1 && target.owner_strategy().num_replicas_in_sync() > 1;
+  if (is_shared && mode == variable_aggregation::none)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("You must specify an aggregation method to update variable '{}' in "
+                               "Replica Context: all replicas share it; make it with one",
+                               target.name())}};
+  auto needs_one_writer = how == change::minimum || how == change::maximum || how == change::assign;
+  auto is_combined = mode == variable_aggregation::sum || mode == variable_aggregation::mean;
+  if (is_scatter && needs_one_writer && is_combined)
+    throw failure{{errc::unimplemented,
+                   fmt::format("{} of variable '{}' in a replica context needs aggregation NONE or "
+                               "ONLY_FIRST_REPLICA, not {}",
+                               name_of_scatter(how), target.name(), to_string(mode))}};
+}
+
+// Part of an array along one of its dimensions.
+tensor slice_along(const tensor& from, int64_t axis, int64_t begin, int64_t end) {
+  auto along = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(from.rank()) : axis);
+  auto dims = from.extents().dims();
+  size_t outer = 1;
+  for (size_t i = 0; i < along; ++i)
+    outer *= static_cast<size_t>(dims[i]);
+  auto length = static_cast<size_t>(dims[along]);
+  dims[along] = end - begin;
+  tensor result{from.type(), shape{dims}};
+  if (result.element_count() == 0) return result;
+  auto row = from.bytes() / outer / length;
+  auto whole = from.contiguous();
+  auto bytes = row * static_cast<size_t>(end - begin);
+  for (size_t block = 0; block < outer; ++block)
+    std::memcpy(static_cast<std::byte*>(result.mutable_data()) + block * bytes,
+                static_cast<const std::byte*>(whole.data()) + block * (whole.bytes() / outer)
+                  + row * static_cast<size_t>(begin),
+                bytes);
+  return result;
 }
 
 } // namespace
@@ -31,7 +84,7 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   requests.reserve(variables.size());
   for (const auto& variable : variables)
-    requests.emplace_back(variable.owner(), read_variable());
+    requests.emplace_back(variable.owner(), read_variable(variable, place_.replica));
   auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto snapshots = co_await reading;
   std::vector<tensor> values;
@@ -42,13 +95,107 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
 }
 
 task<tensor> replica_context::read(variable source) {
-  auto reading = activity_.request<msg<wire::VariableSnapshot>>(source.owner(), read_variable());
+  auto reading = activity_.request<msg<wire::VariableSnapshot>>(
+    source.owner(), read_variable(source, place_.replica));
   co_return value_of(co_await reading);
 }
 
 std::optional<tensor> replica_context::kept(const std::string& name) const {
   auto payload = activity_.kept(name);
   return payload ? std::optional{to_tensor(std::move(*payload))} : std::nullopt;
+}
+
+const std::string& replica_context::device() const {
+  const auto& devices = place_.owner->layout().worker_devices;
+  return devices[place_.replica % devices.size()];
+}
+
+task<std::shared_ptr<void>> replica_context::arrive(merge_site site,
+                                                    std::shared_ptr<void> arguments) {
+  if (place_.replicas == 1) {
+    auto alone = std::make_shared<gathered_arguments>(1, std::move(arguments));
+    co_return alone;
+  }
+  if (!place_.meeting)
+    throw failure{
+      {errc::wrong_context,
+       "merge_call needs replicas that wait for each other, but in `train` each goes at "
+       "its own pace; run the function by `strategy.run`"}};
+  activity_.send(place_.meeting, merge_arrival{place_.replica, std::move(site),
+                                               std::move(arguments), activity_.handle()});
+  auto sleeping = activity_.woken();
+  auto woken = co_await sleeping;
+  co_return woken;
+}
+
+void replica_context::announce(merge_result merged) {
+  if (place_.replicas > 1) activity_.send(place_.meeting, std::move(merged));
+}
+
+task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
+  auto gather = [axis](cross_replica_context& context,
+                       distributed_value<brought<tensor>> all) -> task<tensor> {
+    std::vector<tensor> parts;
+    size_t bytes = 0;
+    for (const auto& each : all.local_results()) {
+      parts.push_back(*each);
+      bytes += each->bytes();
+    }
+    auto work = [parts, axis] { return cross_device_ops::gather(parts, axis); };
+    auto gathering = context.compute(bytes, work);
+    auto gathered = co_await gathering;
+    co_return gathered;
+  };
+  auto mine = std::make_shared<const tensor>(std::move(value));
+  auto merging = merge_call(gather, brought<tensor>{std::move(mine)});
+  auto result = co_await merging;
+  co_return result;
+}
+
+task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis, int64_t extent) {
+  std::vector<int64_t> extents(num_replicas_in_sync());
+  extents[place_.replica] = extent;
+  auto reducing = all_reduce(reduce_op::sum, std::pair{std::move(by_result), std::move(extents)});
+  auto sum = co_await reducing;
+  auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + place_.replica, int64_t{0});
+  co_return slice_along(sum.first, axis, begin, begin + extent);
+}
+
+task<tensor> replica_context::apply(variable target, change how, variable_operand operand) {
+  if (auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
+    operand = tensor{(*value)[place_.replica]};
+  } else if (auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
+    operand = indexed_slices{(*rows)[place_.replica]};
+  } else if (const auto* from = std::get_if<variable>(&operand)) {
+    auto reading = read(*from);
+    auto value = co_await reading;
+    operand = value.clone(); // each replica's own, even where copies share memory
+  }
+  context_check::replica(name_of(how, operand), *this);
+  check_change_in_replica(target, how, operand);
+  auto is_own = target.synchronization() == variable_synchronization::on_read
+                || target.aggregation() == variable_aggregation::none;
+  if (is_own || num_replicas_in_sync() == 1) {
+    auto component = target.copies() == 1 ? whole_variable : static_cast<int32_t>(place_.replica);
+    auto changing = change_copy(activity_, target, component, how, std::move(operand));
+    auto value = co_await changing;
+    co_return value;
+  }
+  auto change_all
+    = [target, how](cross_replica_context& context,
+                    distributed_value<brought<variable_operand>> all) -> task<tensor> {
+    std::vector<variable_operand> operands;
+    for (const auto& each : all.local_results())
+      operands.push_back(*each);
+    auto changing = change_copy(context.host(), target, whole_variable, how,
+                                aggregate(target, how, std::move(operands)));
+    auto value = co_await changing;
+    co_return value;
+  };
+  auto mine = std::make_shared<const variable_operand>(std::move(operand));
+  auto merging = merge_call(change_all, brought<variable_operand>{std::move(mine)});
+  auto value = co_await merging;
+  co_return value;
 }
 
 void replica_context::settle(const work_outcome& outcome) {

@@ -4,9 +4,13 @@
 
 #include "actors/activity.hpp"
 #include "actors/failure.hpp"
+#include "actors/rendezvous.hpp"
 #include "actors/tensor_payload.hpp"
 #include "kernels/random.hpp"
-#include "strategies/variable.hpp"
+#include "strategies/context.hpp"
+#include "strategies/cross_replica_context.hpp"
+#include "strategies/replica_function.hpp"
+#include "strategies/variable_access.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -22,25 +26,36 @@ namespace troupe {
 struct training_cast;
 
 /// The step function of a trainer runs on every replica at once; the context tells it which replica
-/// it is, reads variables for it and computes for it. What it awaits throws `failure`.
+/// it is, reads and changes variables for it, computes for it, and lets it meet the other replicas.
+/// What it awaits throws `failure`.
 ///
 /// Thread: only the step function that it was given to.
-class replica_context {
+class replica_context final : public variable_access {
 public:
   /// Where a replica stands among the others.
   struct place {
     uint32_t replica = 0;
     uint32_t replicas = 1;
-    std::shared_ptr<const training_cast> cast; ///< Whom this job's gradients and tokens go to.
+    std::shared_ptr<const training_cast> cast; ///< Whom a job's gradients and tokens go to.
+    troupe::strategy* owner = nullptr;
+    rendezvous_actor meeting; ///< Of the replicas of a run; null in a job.
   };
 
   replica_context(activity& activity, place place)
     : activity_(activity), place_(std::move(place)) {}
 
+  replica_context(const replica_context&) = delete;
+  replica_context& operator=(const replica_context&) = delete;
+
   /// This replica's index, from 0 to below `num_replicas_in_sync`.
   [[nodiscard]] uint32_t replica_id_in_sync_group() const { return place_.replica; }
 
   [[nodiscard]] uint32_t num_replicas_in_sync() const { return place_.replicas; }
+
+  [[nodiscard]] troupe::strategy& strategy() const { return *place_.owner; }
+
+  /// The device that this replica computes on: "cpu:1".
+  [[nodiscard]] const std::string& device() const;
 
   /// The global step that this replica's next gradient is for.
   [[nodiscard]] uint64_t local_step() const { return activity_.local_step(); }
@@ -55,8 +70,40 @@ public:
   /// Cost: one request for each variable, all at once.
   [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
 
-  /// Likewise for one variable.
-  [[nodiscard]] task<tensor> read(variable source);
+  /// Likewise for one variable: this replica's copy of it.
+  [[nodiscard]] task<tensor> read(variable source) override;
+
+  // ---- with the other replicas, in a run ----
+
+  /// Waits until all replicas are in the same merge_call; then `merge`, that of replica 0, runs
+  /// once in the cross-replica context, with everybody's arguments regrouped (strategies/nest.hpp),
+  /// and each replica gets its own part of the result.
+  /// @param merge `R f(cross_replica_context&, ...)` or a coroutine `task<R> f(...)`.
+  /// Errors: throws `failure`: wrong_context; failed_precondition if another replica is in a call
+  /// with another function or structure, or has returned; cancelled if another replica failed; and
+  /// rethrows, in every replica, what `merge` threw.
+  template <class Merge, class... Arguments>
+  [[nodiscard]] auto merge_call(Merge merge, Arguments... arguments)
+    -> task<selected_t<awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>>>;
+
+  /// The sum or mean of the values of all replicas, for each of them. Nests are reduced leaf by
+  /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
+  /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together.
+  template <class T>
+  [[nodiscard]] task<T> all_reduce(reduce_op op, T value);
+
+  /// The values of all replicas behind each other along `axis`, which may be of other extents
+  /// there. Errors: as `merge_call`; `failure` as `cross_device_ops::gather`.
+  [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis);
+
+  /// What the gradient by the result of `all_reduce(op, x)` is by x: reduced likewise.
+  [[nodiscard]] task<tensor> all_reduce_gradient(reduce_op op, tensor by_result) {
+    return all_reduce(op, std::move(by_result));
+  }
+
+  /// What the gradient by the result of `all_gather(x, axis)` is by x: this replica's part of the
+  /// sum. @param extent Of this replica's x along `axis`.
+  [[nodiscard]] task<tensor> all_gather_gradient(tensor by_result, int64_t axis, int64_t extent);
 
   /// Runs `work(std::stop_token)` on the world's computing threads and gives back what it returns.
   /// Compute gradients here, not in the step function itself: this one's time is what the ledger
@@ -90,11 +137,26 @@ public:
     examples_ = examples;
   }
 
+protected:
+  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+
 private:
   friend class sync_replicas_optimizer;
   friend class training_session;
 
   void settle(const work_outcome& outcome);
+
+  /// Tells the others that this replica is in a merge_call, and waits.
+  /// @returns The arguments of all for replica 0, the result for the others.
+  [[nodiscard]] task<std::shared_ptr<void>> arrive(merge_site site,
+                                                   std::shared_ptr<void> arguments);
+
+  /// Tells the others what became of replica 0's merge function.
+  void announce(merge_result merged);
+
+  /// What replicas bring to a reduction, each its own even if it is the same.
+  template <class T>
+  using brought = std::shared_ptr<const T>;
 
   activity& activity_;
   place place_;
@@ -111,11 +173,56 @@ task<std::invoke_result_t<Work, std::stop_token>> replica_context::compute(Work 
   using result_type = std::invoke_result_t<Work, std::stop_token>;
   auto result = std::make_shared<std::optional<result_type>>();
   std::function<void(std::stop_token)> run
-    = [work = std::move(work), result](std::stop_token stop) { result->emplace(work(stop)); };
+    = [work = std::move(work), result, owner = place_.owner](std::stop_token stop) {
+        context_guard entered{{context_kind::computing, owner}};
+        result->emplace(work(stop));
+      };
   auto computing = activity_.compute(std::move(run));
   auto outcome = co_await computing;
   settle(outcome);
   co_return std::move(**result);
+}
+
+template <class Merge, class... Arguments>
+auto replica_context::merge_call(Merge merge, Arguments... arguments)
+  -> task<selected_t<awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>>> {
+  using result_type = awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>;
+  using nest_type = std::tuple<Arguments...>;
+  context_check::replica("merge_call", *this);
+  merge_site site{&typeid(Merge)};
+  if constexpr (std::is_pointer_v<Merge>) site.address = reinterpret_cast<const void*>(merge);
+  auto mine = std::make_shared<nest_type>(std::move(arguments)...);
+  site.structure = structure_of(*mine);
+  auto arriving = arrive(std::move(site), mine);
+  auto woken = co_await arriving;
+  if (place_.replica == 0) {
+    merge_result merged;
+    context_guard entered{{context_kind::cross_replica, place_.owner}};
+    try {
+      auto gathered = std::static_pointer_cast<gathered_arguments>(woken);
+      auto regrouped = regroup_erased<nest_type>(*gathered);
+      cross_replica_context context{*place_.owner, activity_};
+      auto merging = call_erased(std::move(merge), std::move(regrouped), context);
+      merged.value = co_await merging;
+    } catch (...) {
+      merged.thrown = std::current_exception();
+    }
+    announce(merged);
+    if (merged.thrown) std::rethrow_exception(merged.thrown);
+    woken = std::move(merged.value);
+  }
+  co_return select_replica(*std::static_pointer_cast<result_type>(woken), place_.replica);
+}
+
+template <class T>
+task<T> replica_context::all_reduce(reduce_op op, T value) {
+  auto reduce = [op](cross_replica_context& context, distributed_value<brought<T>> all) {
+    return context.reduce_brought(op, all.local_results());
+  };
+  auto mine = std::make_shared<const T>(std::move(value));
+  auto reducing = merge_call(reduce, brought<T>{std::move(mine)});
+  auto result = co_await reducing;
+  co_return result;
 }
 
 } // namespace troupe

@@ -4,43 +4,118 @@
 
 #include "actors/ask.hpp"
 #include "actors/failure.hpp"
+#include "actors/replica.hpp"
 #include "actors/tensor_payload.hpp"
 #include "actors/variable_owner.hpp"
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/replica_group.hpp"
+#include "strategies/strategy_extended.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <future>
 
 namespace troupe {
 
 namespace {
 
+template <class... Arguments>
+[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
+                         Arguments&&... arguments) {
+  throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
+}
+
 void check_new_variable(std::span<const variable> existing, const std::string& name,
                         const tensor& initial) {
-  if (name.empty()) throw failure{{errc::invalid_argument, "a variable needs a name"}};
+  if (name.empty()) refuse(errc::invalid_argument, "a variable needs a name");
   auto has_name = [&](const variable& other) { return other.name() == name; };
-  if (std::any_of(existing.begin(), existing.end(), has_name))
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format("there is a variable '{}' already; give this one another name", name)}};
+  if (std::ranges::any_of(existing, has_name))
+    refuse(errc::invalid_argument, "there is a variable '{}' already; give this one another name",
+           name);
   if (initial.rank() > limits::rank_max)
-    throw failure{
-      {errc::limit_exceeded, fmt::format("variable '{}' has {} dimensions; at most {} are possible",
-                                         name, initial.rank(), limits::rank_max)}};
+    refuse(errc::limit_exceeded, "variable '{}' has {} dimensions; at most {} are possible", name,
+           initial.rank(), limits::rank_max);
   auto type = initial.type();
-  if (type != dtype::f32 && type != dtype::f64)
-    throw failure{{errc::type_mismatch, fmt::format("variable '{}' is {}; variables are f32 or f64",
-                                                    name, to_string(type))}};
+  if (type == dtype::f16 || type == dtype::bf16)
+    refuse(errc::type_mismatch, "variable '{}' is {}; variables are f32, f64, i32 or i64", name,
+           to_string(type));
 }
+
+// Values of enumerations may come out of a file or a foreign language.
+void check_options(const std::string& name, const tensor& initial, const variable_options& options,
+                   const strategy_layout& layout) {
+  auto synchronization = static_cast<int>(options.synchronization);
+  if (synchronization > static_cast<int>(variable_synchronization::on_read))
+    refuse(errc::invalid_argument, "Invalid variable synchronization mode: {} for variable: {}",
+           synchronization, name);
+  auto aggregation = static_cast<int>(options.aggregation);
+  if (aggregation > static_cast<int>(variable_aggregation::only_first_replica))
+    refuse(errc::invalid_argument, "Invalid variable aggregation mode: {} for variable: {}",
+           aggregation, name);
+  if (options.synchronization == variable_synchronization::none)
+    refuse(errc::invalid_argument,
+           "`NONE` variable synchronization mode is not supported with {} strategy: variable '{}'; "
+           "choose ON_WRITE or ON_READ",
+           layout.name, name);
+  if (options.aggregation == variable_aggregation::mean && !is_floating(initial.type()))
+    refuse(errc::invalid_argument,
+           "variable '{}' is {}; aggregation MEAN is for floating variables only", name,
+           to_string(initial.type()));
+}
+
+copy_rule rule_of(const variable_options& options) {
+  if (options.synchronization != variable_synchronization::on_read) return copy_rule::alike;
+  switch (options.aggregation) {
+  case variable_aggregation::sum:
+    return copy_rule::sum;
+  case variable_aggregation::mean:
+    return copy_rule::mean;
+  case variable_aggregation::only_first_replica:
+    return copy_rule::first_replica;
+  default:
+    return copy_rule::none;
+  }
+}
+
+// Where the calls of users that wait for actors run: a coroutine in an actor of its own.
+task<void> live_once(activity& activity, strategy& of, cross_replica_body body,
+                     std::shared_ptr<std::promise<std::shared_ptr<void>>> result,
+                     std::shared_ptr<std::promise<void>> over) {
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  stack.push({context_kind::cross_replica, &of});
+  try {
+    cross_replica_context context{of, activity};
+    auto running = body(context);
+    result->set_value(co_await running);
+  } catch (...) {
+    result->set_exception(std::current_exception());
+  }
+  activity.set_surroundings(nullptr);
+  over->set_value();
+}
+
+// How long replicas that were told to stop may take to do so.
+constexpr std::chrono::seconds time_to_stop{5};
 
 } // namespace
 
-strategy::strategy(troupe::world& world, uint32_t num_replicas)
-  : world_(world), num_replicas_(num_replicas) {
-  if (num_replicas == 0)
-    throw failure{{errc::invalid_argument, "a strategy needs at least 1 replica"}};
+strategy::strategy(troupe::world& world, strategy_layout layout)
+  : world_(world), layout_(std::move(layout)),
+    num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
+    extended_(std::make_unique<strategy_extended>(*this)) {
+  if (num_replicas_ == 0)
+    refuse(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout_.name);
+  for (size_t i = 0; i < layout_.worker_devices.size(); ++i)
+    if (auto begin = layout_.worker_devices.begin();
+        std::find(begin, begin + static_cast<ptrdiff_t>(i), layout_.worker_devices[i])
+        != begin + static_cast<ptrdiff_t>(i))
+      refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
+             layout_.worker_devices[i]);
+  if (!layout_.cross_device_operations)
+    layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
 }
 
 strategy::~strategy() {
@@ -48,15 +123,35 @@ strategy::~strategy() {
     caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
 }
 
-variable strategy::make_variable(std::string name, const tensor& initial) {
+variable strategy::make_variable(std::string name, const tensor& initial,
+                                 const variable_options& options) {
+  context_check::cross_replica("make_variable", *this);
   check_new_variable(variables_, name, initial);
+  check_options(name, initial, options, layout_);
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
-  data->owner
-    = world_.system().spawn(variable_owner, variable_owner_config{data->form, initial, &world_});
+  auto is_on_read = options.synchronization == variable_synchronization::on_read;
+  if (is_on_read && (layout_.mirrors_variables || num_replicas_ == 1))
+    data->synchronization = variable_synchronization::on_read;
+  data->aggregation = options.aggregation;
+  data->trainable = options.trainable.value_or(!is_on_read);
+  data->made_by = this;
+  data->devices = layout_.mirrors_variables ? layout_.worker_devices : layout_.parameter_devices;
+  if (!layout_.mirrors_variables) data->devices.resize(1);
+  auto rule = data->synchronization == variable_synchronization::on_read ? rule_of(options)
+                                                                         : copy_rule::alike;
+  data->owner = world_.system().spawn(
+    variable_owner, variable_owner_config{data->form, initial, &world_,
+                                          static_cast<uint32_t>(data->devices.size()), rule});
   world_.introduce(data->owner.id(), "owner " + data->form.name);
   data->index = variables_.size();
   return variables_.emplace_back(variable{data});
+}
+
+std::vector<variable> strategy::trainable_variables() const {
+  std::vector<variable> result;
+  std::ranges::copy_if(variables_, std::back_inserter(result), &variable::trainable);
+  return result;
 }
 
 tensor strategy::read(const variable& source) {
@@ -65,8 +160,93 @@ tensor strategy::read(const variable& source) {
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
 }
 
+tensor strategy::assign(const variable& target, variable_operand value) {
+  context_check::blocking("assign", *this);
+  return cross_replica([target, value = std::move(value)](cross_replica_context& context) {
+    return context.assign(target, value);
+  });
+}
+
+tensor strategy::assign_add(const variable& target, variable_operand delta) {
+  context_check::blocking("assign_add", *this);
+  return cross_replica([target, delta = std::move(delta)](cross_replica_context& context) {
+    return context.assign_add(target, delta);
+  });
+}
+
+tensor strategy::assign_sub(const variable& target, variable_operand delta) {
+  context_check::blocking("assign_sub", *this);
+  return cross_replica([target, delta = std::move(delta)](cross_replica_context& context) {
+    return context.assign_sub(target, delta);
+  });
+}
+
+tensor strategy::gather(const distributed_value<tensor>& value, int64_t axis) {
+  context_check::cross_replica("gather", *this);
+  if (num_replicas_ == 1) return value.primary();
+  return cross_device_ops::gather(value.local_results(), axis);
+}
+
+run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
+  if (!layout_.runs_replicas)
+    refuse(errc::unimplemented,
+           "a {} strategy does not `run` a function on all replicas at once; give it to `train`",
+           layout_.name);
+
+  struct ending {
+    std::promise<void> over;
+    run_outcome outcome;
+  };
+
+  auto end = std::make_shared<ending>();
+  auto over = end->over.get_future();
+  auto group = start_replicas(*this, std::move(bodies), [end](run_outcome outcome) {
+    end->outcome = std::move(outcome);
+    end->over.set_value();
+  });
+  auto turned = world_.run_until(over, layout_.deadline);
+  if (turned) return std::move(end->outcome);
+  world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
+  if (world_.run_until(over, time_to_stop)) return std::move(end->outcome);
+  group.kill();
+  refuse(turned.error().code,
+         "a run on {} replicas is not over after {:.1f} s, and some do not stop: {}", num_replicas_,
+         std::chrono::duration<double>(layout_.deadline).count(), turned.error().message);
+}
+
+std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
+  auto result = std::make_shared<std::promise<std::shared_ptr<void>>>();
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  replica_config config{.world = &world_};
+  config.body = [this, body = std::move(body), result, ended](activity& activity) {
+    return live_once(activity, *this, body, result, ended);
+  };
+  auto host = world_.system().spawn(replica, std::move(config));
+  world_.introduce(host.id(), "cross-replica");
+  if (auto turned = world_.run_until(over, layout_.deadline); !turned) {
+    caf::anon_send_exit(host, caf::exit_reason::kill);
+    throw failure{turned.error()};
+  }
+  return result->get_future().get();
+}
+
+namespace {
+
+strategy_layout layout_of(const parameter_server_options& options) {
+  strategy_layout layout{.name = "parameter_server",
+                         .parameter_devices = {"cpu:0"},
+                         .runs_replicas = false,
+                         .experimental_between_graph = true};
+  for (uint32_t i = 0; i < options.replicas; ++i)
+    layout.worker_devices.push_back(fmt::format("cpu:{}", i));
+  return layout;
+}
+
+} // namespace
+
 parameter_server_strategy::parameter_server_strategy(troupe::world& world,
                                                      parameter_server_options options)
-  : strategy(world, options.replicas) {}
+  : strategy(world, layout_of(options)) {}
 
 } // namespace troupe

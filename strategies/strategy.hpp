@@ -1,20 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// The strategy: where variables live and how many replicas compute.
+// The strategy: where variables live, how many replicas compute, and what they do together.
 #pragma once
 
+#include "actors/rendezvous.hpp"
 #include "actors/world.hpp"
 #include "kernels/tensor.hpp"
+#include "strategies/context.hpp"
+#include "strategies/cross_device_ops.hpp"
+#include "strategies/cross_replica_context.hpp"
+#include "strategies/nest.hpp"
+#include "strategies/reduce_nest.hpp"
+#include "strategies/replica_context.hpp"
+#include "strategies/replica_function.hpp"
 #include "strategies/variable.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
+class strategy_extended;
+
+/// What makes one strategy differ from another.
+struct strategy_layout {
+  std::string name;                           ///< "mirrored": for errors.
+  std::vector<std::string> worker_devices;    ///< One for each replica of this process.
+  std::vector<std::string> parameter_devices; ///< Where variables live.
+  /// Whether every replica has a copy of a variable; else all share one for good.
+  bool mirrors_variables = false;
+  bool runs_replicas = true; ///< Whether `run` is offered.
+  bool has_devices = true;   ///< False for the default strategy, which has none of its own.
+  bool experimental_between_graph = false;
+  bool experimental_should_init = true;
+  bool should_checkpoint = true;
+  bool should_save_summary = true;
+  bool experimental_require_static_shapes = false;
+  /// Chosen by the devices, if null.
+  std::shared_ptr<const cross_device_ops> cross_device_operations;
+  /// A run that takes longer ends, and says who is missing.
+  job_time deadline = std::chrono::minutes{10};
+};
+
+/// Where a value is made for each replica, and how many there are.
+struct value_context {
+  uint32_t replica_id_in_sync_group = 0;
+  uint32_t num_replicas_in_sync = 1;
+};
+
 /// A training step is written once; the strategy decides where its variables live and how many
 /// replicas run it. This class is what all strategies share.
+///
+/// Calls that are made outside all coroutines wait until they are done, while the world turns. In a
+/// merge function, the `cross_replica_context` has those that need to wait.
 ///
 /// Thread: the one that made it; replicas reach it through their context.
 class strategy {
@@ -23,31 +64,152 @@ public:
   strategy(const strategy&) = delete;
   strategy& operator=(const strategy&) = delete;
 
+  // ---- variables ----
+
   /// Makes a variable, held by an owner actor of its own.
   /// @param initial Its first value; the variable takes the dtype and shape, and never writes here.
-  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, type_mismatch if
-  /// the dtype is not f32 or f64, or limit_exceeded for more than `limits::rank_max` dimensions.
-  variable make_variable(std::string name, const tensor& initial);
+  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or the options
+  /// do not go together; type_mismatch if the dtype is f16 or bf16; limit_exceeded for more than
+  /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope.
+  variable make_variable(std::string name, const tensor& initial,
+                         const variable_options& options = {});
 
   /// The variables in order of creation.
   [[nodiscard]] std::span<const variable> variables() const { return variables_; }
 
-  /// The value of a variable as it is now; an immutable view of the owner's memory.
-  /// Errors: throws `failure` if the owner is gone.
+  /// Those of them that training changes.
+  [[nodiscard]] std::vector<variable> trainable_variables() const;
+
+  /// The value of a variable as it is now; an immutable view of the owner's memory. Of one that is
+  /// synchronised on read, what its copies come to.
+  /// Errors: throws `failure` if the owner is gone; as `variable_access`.
   [[nodiscard]] tensor read(const variable& source);
+
+  // As `variable_access` in the cross-replica context.
+
+  tensor assign(const variable& target, variable_operand value);
+  tensor assign_add(const variable& target, variable_operand delta);
+  tensor assign_sub(const variable& target, variable_operand delta);
+
+  // ---- replicas ----
 
   /// Replicas whose gradients are combined.
   [[nodiscard]] uint32_t num_replicas_in_sync() const { return num_replicas_; }
 
-  [[nodiscard]] troupe::world& world() { return world_; }
+  /// Runs a function on every replica, and waits until all have returned.
+  /// @param function `R f(replica_context&, Arguments...)` or a coroutine `task<R> f(...)`.
+  /// @param arguments For every replica the same, but for distributed values anywhere in them, of
+  /// which each gets its own.
+  /// @returns What the replicas returned, regrouped (strategies/nest.hpp): a distributed value in
+  /// the place of each leaf.
+  /// Errors: rethrows what the first replica that failed threw; throws `failure`: wrong_context;
+  /// failed_precondition if replicas make different merge_calls; invalid_argument if they return
+  /// other structures; deadline_exceeded, naming who is missing.
+  template <class Function, class... Arguments>
+  auto run(Function function, const Arguments&... arguments) {
+    context_check::blocking("run", *this);
+    auto outcome = run_on_replicas(
+      bodies_for<Function, Arguments...>(num_replicas_, std::move(function), arguments...));
+    return regroup_results<run_result_t<Function, Arguments...>>(std::move(outcome));
+  }
+
+  // ---- values of all replicas ----
+
+  /// One value out of those of all replicas: of arrays, element by element. Nests are reduced leaf
+  /// by leaf.
+  /// Errors: throws `failure`: wrong_context; invalid_argument if the shapes of replicas differ
+  /// (give an axis, then), or a value that is the same for all would be counted several times.
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value) {
+    context_check::cross_replica("reduce", *this);
+    return reduce_nest(op, value, reduce_axes{}, num_replicas_);
+  }
+
+  /// Reduces each replica's value along `axes` first. Replicas may have different numbers of
+  /// elements there, even none: a mean divides by the number of elements that there are in all.
+  /// @param axes Negative ones count from the last.
+  /// Errors: as above; invalid_argument ("`axis` = 2 out of range for `value` with rank 2").
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value, std::vector<int64_t> axes) {
+    context_check::cross_replica("reduce", *this);
+    return reduce_nest(op, value, reduce_axes{std::move(axes)}, num_replicas_);
+  }
+
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value, int64_t axis) {
+    return reduce(op, value, std::vector<int64_t>{axis});
+  }
+
+  /// The values of all replicas behind each other along `axis`, in the order of replicas.
+  /// Errors: throws `failure` as `cross_device_ops::gather`; wrong_context.
+  [[nodiscard]] tensor gather(const distributed_value<tensor>& value, int64_t axis);
+
+  /// What each replica of this process has of a value.
+  template <class T>
+  [[nodiscard]] std::vector<selected_t<T>> experimental_local_results(const T& value) const {
+    if constexpr (std::is_same_v<selected_t<T>, T>) {
+      return {value};
+    } else {
+      std::vector<selected_t<T>> results;
+      for (uint32_t i = 0; i < num_replicas_; ++i)
+        results.push_back(select_replica(value, i));
+      return results;
+    }
+  }
+
+  /// A value for each replica, made by `function(value_context)`.
+  template <class Function>
+  [[nodiscard]] auto experimental_distribute_values_from_function(const Function& function) {
+    context_check::cross_replica("experimental_distribute_values_from_function", *this);
+    using value_type = std::invoke_result_t<const Function&, value_context>;
+    std::vector<value_type> values;
+    for (uint32_t i = 0; i < num_replicas_; ++i)
+      values.push_back(function(value_context{i, num_replicas_}));
+    return distributed_value<value_type>::per_replica(std::move(values));
+  }
+
+  // ---- contexts ----
+
+  /// Makes this strategy the current one until the scope ends: see context.hpp.
+  [[nodiscard]] strategy_scope scope() { return strategy_scope{*this}; }
+
+  /// What authors of optimizers and metrics need beyond this.
+  [[nodiscard]] strategy_extended& extended() { return *extended_; }
+
+  /// Runs a function in the cross-replica context, as a merge function would be, and waits for it.
+  /// @param function `R f(cross_replica_context&)` or a coroutine `task<R> f(...)`.
+  template <class Function>
+  auto cross_replica(Function function) {
+    context_check::blocking("cross_replica", *this);
+    using result_type = awaited_result_t<Function, cross_replica_context>;
+    auto result
+      = run_cross_replica([function = std::move(function)](cross_replica_context& context) {
+          return call_erased(function, std::tuple<>{}, context);
+        });
+    if constexpr (!std::is_same_v<result_type, std::monostate>)
+      return std::move(*std::static_pointer_cast<result_type>(result));
+  }
+
+  [[nodiscard]] const strategy_layout& layout() const { return layout_; }
+
+  [[nodiscard]] const cross_device_ops& cross_device_operations() const {
+    return *layout_.cross_device_operations;
+  }
+
+  [[nodiscard]] troupe::world& world() const { return world_; }
 
 protected:
-  strategy(troupe::world& world, uint32_t num_replicas);
+  strategy(troupe::world& world, strategy_layout layout);
 
 private:
+  [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
+  [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
+
   troupe::world& world_;
+  strategy_layout layout_;
   uint32_t num_replicas_;
   std::vector<variable> variables_;
+  std::unique_ptr<strategy_extended> extended_;
 };
 
 /// How a parameter server strategy is laid out.
@@ -56,8 +218,8 @@ struct parameter_server_options {
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace
-/// unless an optimizer such as `sync_replicas_optimizer` synchronises them. In one process so far,
-/// with every actor in one world.
+/// unless an optimizer such as `sync_replicas_optimizer` synchronises them: they are trained by
+/// `train`, not `run`. In one process so far, with every actor in one world.
 class parameter_server_strategy final : public strategy {
 public:
   /// Errors: throws `failure` with invalid_argument for 0 replicas.

@@ -69,7 +69,11 @@ task<void> live(activity& activity, replica_context::place place, uint64_t first
                 std::optional<replica_progress> saved, sync_replicas_optimizer optimizer,
                 session_function body) {
   activity.set_local_step(first_step);
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  auto* owner = place.owner;
   replica_context context{activity, std::move(place)};
+  stack.push({context_kind::replica, owner, &context});
   training_session session{context, optimizer};
   if (saved) {
     auto resuming = session.resume(std::move(*saved));
@@ -264,7 +268,7 @@ private:
   }
 
   [[nodiscard]] replica_context::place place_of(uint32_t index) const {
-    return {index, strategy_.num_replicas_in_sync(), cast_};
+    return {index, strategy_.num_replicas_in_sync(), cast_, &strategy_, {}};
   }
 
   strategy& strategy_;

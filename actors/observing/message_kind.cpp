@@ -2,7 +2,7 @@
 // The table of kinds, made from the types themselves.
 #include "actors/observing/message_kind.hpp"
 
-#include "actors/activity_messages.hpp"
+#include "actors/interfaces.hpp"
 #include "messages/assert.hpp"
 #include "messages/msg.hpp"
 
@@ -65,14 +65,19 @@ std::span<const message_kind> all_kinds() {
     local_kind<delay_over>("delay_over"),
     local_kind<watch_tick>("watch_tick"),
     local_kind<moment_over>("moment_over"),
+    local_kind<wake>("wake"),
     local_kind<step_record>("step_record"),
     local_kind<job_snapshot>("job_snapshot"),
     local_kind<job_report>("job_report"),
     local_kind<give_up>("give_up"),
+    local_kind<merge_arrival>("merge_arrival"),
+    local_kind<merge_result>("merge_result"),
+    local_kind<departure>("departure"),
     wire_kind<wire::Unimplemented>(),
     wire_kind<wire::Abort>(),
     wire_kind<wire::ReadVariable>(),
     wire_kind<wire::ReadAverage>(),
+    wire_kind<wire::ChangeVariable>(),
     wire_kind<wire::VariableSnapshot>(),
     wire_kind<wire::PushGradient>(),
     wire_kind<wire::PushReply>(),

@@ -95,6 +95,7 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
   add(examples, make_replica_progress(progress));
   add(examples, make_read_average("average"));
   add(examples, make_release_update(0.5));
+  add(examples, make_change_variable(1, make_slices(), 2));
 }
 
 std::vector<message_example> make_examples() {
@@ -146,7 +147,8 @@ std::string print(const any_msg& message) {
     wire::CloseTokens, wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
     wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator,
     wire::AccumulatorStatus, wire::ReadState, wire::VariableState, wire::RestoreState,
-    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate>(message);
+    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate,
+    wire::ChangeVariable>(message);
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

@@ -127,7 +127,8 @@ TEST_SUITE("messages/training_message") {
   }
 
   TEST_CASE("the messages between a replica, an accumulator and the queue keep their fields") {
-    CHECK(send_and_receive(make_read_variable()).reader().totalSize().wordCount == 0);
+    CHECK(send_and_receive(make_read_variable()).reader().getComponent() == whole_variable);
+    CHECK(send_and_receive(make_read_variable(3)).reader().getComponent() == 3);
     auto reply = send_and_receive(make_push_reply(verdict::stale, 8));
     CHECK(reply.reader().getVerdict() == wire::Verdict::STALE);
     CHECK(reply.reader().getAccumulatorStep() == 8);

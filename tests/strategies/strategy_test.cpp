@@ -66,10 +66,10 @@ TEST_SUITE("strategies/strategy") {
   }
 
   TEST_CASE_FIXTURE(strategy_fixture, "a dtype that no variable can have is refused") {
-    for (auto type : {dtype::f16, dtype::bf16, dtype::i32, dtype::i64})
+    for (auto type : {dtype::f16, dtype::bf16})
       CHECK(failure_of([&] { strategy.make_variable("w", zeros({1}, type)); })
             == error{errc::type_mismatch, "variable 'w' is " + std::string{to_string(type)}
-                                            + "; variables are f32 or f64"});
+                                            + "; variables are f32, f64, i32 or i64"});
   }
 
   TEST_CASE_FIXTURE(strategy_fixture, "names of any characters are names") {
@@ -135,7 +135,7 @@ TEST_SUITE("strategies/strategy") {
     CHECK(failure_of([&] {
             parameter_server_strategy{world, {.replicas = 0}};
           })
-          == error{errc::invalid_argument, "a strategy needs at least 1 replica"});
+          == error{errc::invalid_argument, "a parameter_server strategy needs at least 1 replica"});
   }
 
   TEST_CASE_FIXTURE(strategy_fixture, "two strategies may use the same name in one world") {

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rendezvous: who waits for whom, and what ends a run before its time.
+#include "actors/rendezvous.hpp"
+
+#include "actors/failure.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<rendezvous_actor, rendezvous_state>;
+using whereabouts = rendezvous_state::whereabouts;
+
+std::exception_ptr thrown(const error& reason) {
+  return std::make_exception_ptr(failure{reason});
+}
+
+std::string describe(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& failed) {
+    return failed.what();
+  } catch (...) {
+    return "threw something that is no std::exception";
+  }
+}
+
+void wake_one(self_pointer self, rendezvous_state::member& member, wake content) {
+  member.is = whereabouts::computing;
+  --self->state.waiting;
+  self->send(std::exchange(member.arrival, {}).who, std::move(content));
+}
+
+// Nobody waits from now on; who comes later is told the same.
+void end_run(self_pointer self, error reason) {
+  auto& state = self->state;
+  if (state.why_it_ended) return;
+  state.why_it_ended = std::move(reason);
+  for (auto& member : state.members)
+    if (member.is == whereabouts::waiting) {
+      member.told_to_stop = true;
+      wake_one(self, member, {nullptr, thrown(*state.why_it_ended)});
+    }
+}
+
+// Who failed because the run was over already is no culprit, unless nobody else is.
+run_outcome outcome_of(const rendezvous_state& state) {
+  run_outcome outcome;
+  for (auto is_secondary : {false, true})
+    for (uint32_t i = 0; i < state.members.size() && !outcome.thrown; ++i)
+      if (state.members[i].told_to_stop == is_secondary && state.members[i].thrown)
+        outcome = {.thrown = state.members[i].thrown, .culprit = i};
+  if (!outcome.thrown)
+    for (const auto& member : state.members)
+      outcome.results.push_back(member.result);
+  return outcome;
+}
+
+error mismatch(const rendezvous_state& state) {
+  const auto& first = state.members.front().arrival;
+  for (uint32_t i = 1; i < state.members.size(); ++i) {
+    const auto& other = state.members[i].arrival.site;
+    auto number = state.members[i].calls;
+    if (other.function != first.site.function || other.address != first.site.address)
+      return {errc::failed_precondition,
+              fmt::format("replica {} is in another merge_call than replica 0: its call number {} "
+                          "is with another function; all replicas have to make the same calls in "
+                          "the same order",
+                          i, number)};
+    if (other.structure != first.site.structure)
+      return {errc::failed_precondition,
+              fmt::format("replica {} brings {} to merge_call number {}, replica 0 brings {}; the "
+                          "arguments of all replicas must have one structure",
+                          i, other.structure, number, first.site.structure)};
+  }
+  return {};
+}
+
+void gather(self_pointer self) {
+  auto& state = self->state;
+  if (auto wrong = mismatch(state); wrong.code != errc::none)
+    return end_run(self, std::move(wrong));
+  state.merging = true;
+  auto brought = std::make_shared<gathered_arguments>();
+  brought->reserve(state.members.size());
+  for (auto& member : state.members)
+    brought->push_back(std::move(member.arrival.arguments));
+  self->send(state.members.front().arrival.who, wake{std::move(brought), nullptr});
+}
+
+void settle(self_pointer self) {
+  auto& state = self->state;
+  auto count = state.members.size();
+  if (state.gone == count) {
+    state.config.on_over(outcome_of(state));
+    return self->quit();
+  }
+  if (state.merging || state.waiting == 0 || state.waiting + state.gone < count) return;
+  if (state.gone == 0) return gather(self);
+  end_run(self, {errc::failed_precondition,
+                 fmt::format("Some replicas made a different number of merge_call() calls: {} "
+                             "returned, while {} {} in a merge_call",
+                             state.who(whereabouts::gone), state.who(whereabouts::waiting),
+                             state.waiting == 1 ? "waits" : "wait")});
+}
+
+void on_arrival(self_pointer self, const merge_arrival& arrival) {
+  auto& state = self->state;
+  auto& member = state.members[arrival.replica];
+  member.is = whereabouts::waiting;
+  ++member.calls;
+  member.arrival = arrival;
+  ++state.waiting;
+  if (state.why_it_ended) {
+    member.told_to_stop = true;
+    return wake_one(self, member, {nullptr, thrown(*state.why_it_ended)});
+  }
+  settle(self);
+}
+
+// Replica 0 has the result already.
+void on_merged(self_pointer self, const merge_result& merged) {
+  auto& state = self->state;
+  state.merging = false;
+  auto& first = state.members.front();
+  first.is = whereabouts::computing;
+  first.arrival = {};
+  --state.waiting;
+  for (size_t i = 1; i < state.members.size(); ++i)
+    wake_one(self, state.members[i], {merged.value, merged.thrown});
+}
+
+void on_departure(self_pointer self, const departure& leaving) {
+  auto& state = self->state;
+  auto& member = state.members[leaving.replica];
+  member.is = whereabouts::gone;
+  member.result = leaving.result;
+  member.thrown = leaving.thrown;
+  ++state.gone;
+  if (leaving.thrown)
+    end_run(self, {errc::cancelled, fmt::format("replica {} failed: {}", leaving.replica,
+                                                describe(leaving.thrown))});
+  settle(self);
+}
+
+void on_give_up(self_pointer self) {
+  auto& state = self->state;
+  auto others = state.waiting == 0
+                  ? std::string{}
+                  : fmt::format("; in a merge_call: {}", state.who(whereabouts::waiting));
+  end_run(self, {errc::deadline_exceeded,
+                 state.merging ? std::string{"the merge function of replica 0 is not over"}
+                               : fmt::format("still computing: {}{}",
+                                             state.who(whereabouts::computing), others)});
+}
+
+} // namespace
+
+std::string rendezvous_state::who(whereabouts is) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < members.size(); ++i)
+    if (members[i].is == is) names.push_back(fmt::format("replica {}", i));
+  constexpr size_t shown = 8;
+  auto more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
+  names.resize(std::min(names.size(), shown));
+  return names.empty() ? "nobody" : fmt::format("{}{}", fmt::join(names, ", "), more);
+}
+
+rendezvous_actor::behavior_type rendezvous(self_pointer self, rendezvous_config config) {
+  self->state.members.resize(config.replicas);
+  self->state.config = std::move(config);
+  return {
+    [self](const merge_arrival& arrival) { on_arrival(self, arrival); },
+    [self](const merge_result& merged) { on_merged(self, merged); },
+    [self](const departure& leaving) { on_departure(self, leaving); },
+    [self](give_up) { on_give_up(self); },
+  };
+}
+
+} // namespace troupe

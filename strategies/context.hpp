@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// In which context a call is made: a replica's, the cross-replica one, an update's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+class replica_context;
+class strategy;
+
+/// Where user code is. Many calls have a meaning in some contexts only, or another in each.
+enum class context_kind : uint8_t {
+  default_replica, ///< Nowhere: outside every scope and run. Counts as cross-replica, too.
+  cross_replica,   ///< In a scope, or in a merge function: for all replicas together.
+  replica,         ///< In a function that `run` runs: for one replica.
+  update,          ///< In a function that `extended().update` runs: for one copy of a variable.
+  computing,       ///< In work that `compute` runs: no call to a strategy is possible there.
+};
+
+/// One context. A new thread begins in the default one; a coroutine takes its own along, whatever
+/// thread resumes it.
+struct context_frame {
+  context_kind kind = context_kind::default_replica;
+  strategy* owner = nullptr;          ///< Null in the default context.
+  replica_context* replica = nullptr; ///< In a replica context.
+  std::optional<uint32_t> component;  ///< In an update context: of which copy.
+  bool is_set = false;                ///< By `experimental_set_strategy`.
+};
+
+/// The contexts that a thread or a coroutine has entered and not left, the innermost last.
+class context_stack {
+public:
+  /// That of the coroutine that runs on this thread, else of the thread.
+  [[nodiscard]] static context_stack& current();
+
+  [[nodiscard]] context_frame top() const {
+    return frames_.empty() ? context_frame{} : frames_.back();
+  }
+
+  void push(context_frame frame) { frames_.push_back(frame); }
+
+  void pop() { frames_.pop_back(); }
+
+  [[nodiscard]] const std::vector<context_frame>& frames() const { return frames_; }
+
+  /// Whether this is a thread's, where a call may block; a coroutine may not.
+  [[nodiscard]] bool may_block() const { return may_block_; }
+
+  explicit context_stack(bool may_block = false) : may_block_(may_block) {}
+
+private:
+  friend class strategy_scope;
+  friend void experimental_set_strategy(strategy*);
+
+  std::vector<context_frame> frames_;
+  bool may_block_;
+};
+
+/// Enters a context until the end of a block.
+class context_guard {
+public:
+  explicit context_guard(context_frame frame) : stack_(context_stack::current()) {
+    stack_.push(frame);
+  }
+
+  ~context_guard() { stack_.pop(); }
+
+  context_guard(const context_guard&) = delete;
+  context_guard& operator=(const context_guard&) = delete;
+
+private:
+  context_stack& stack_;
+};
+
+/// "cross-replica context", "replica context (replica 2)": for errors.
+[[nodiscard]] std::string describe(const context_frame& frame);
+
+// What may be asked anywhere; the answers are those of tf.distribute.
+//
+// | asked                      | nowhere   | in a scope | in run | in a merge function | in update
+// |
+// |----------------------------|-----------|------------|--------|---------------------|-----------|
+// | has_strategy               | no        | yes        | yes    | yes                 | yes | |
+// in_cross_replica_context   | no        | yes        | no     | yes                 | yes       |
+// | get_replica_context        | null      | null       | its    | null                | null | |
+// get_update_replica_id      | none      | none       | none   | none                | the copy  |
+
+/// True in every context but the default one.
+[[nodiscard]] bool has_strategy();
+
+/// The strategy of this context; in the default one, the `default_strategy` that there is.
+/// Errors: throws `failure` with failed_precondition if there is none.
+[[nodiscard]] strategy& get_strategy();
+
+[[nodiscard]] bool in_cross_replica_context();
+
+/// The replica that this code runs for; null in other contexts.
+[[nodiscard]] replica_context* get_replica_context();
+
+/// The copy that this code updates, in an update context.
+[[nodiscard]] std::optional<uint32_t> get_update_replica_id();
+
+/// Like a scope that is never left; another call replaces the strategy, and null ends it.
+/// Errors: throws `failure` with wrong_context inside a scope.
+void experimental_set_strategy(strategy* chosen);
+
+/// Makes a strategy the current one of this thread, until the scope ends.
+class strategy_scope {
+public:
+  /// Errors: throws `failure` with wrong_context inside another strategy's scope ("Mixing different
+  /// tf.distribute.Strategy objects"), or in a replica context.
+  explicit strategy_scope(strategy& entered);
+
+  /// Leaves the scope, if `exit` has not.
+  ~strategy_scope();
+
+  strategy_scope(const strategy_scope&) = delete;
+  strategy_scope& operator=(const strategy_scope&) = delete;
+
+  /// Leaves the scope now. Errors: throws `failure` with wrong_context ("scope nesting error") if
+  /// another scope, entered later, has not been left.
+  void exit();
+
+  /// The strategy whose scope it is.
+  [[nodiscard]] strategy& operator*() const { return strategy_; }
+
+  [[nodiscard]] strategy* operator->() const { return &strategy_; }
+
+private:
+  strategy& strategy_;
+  context_stack* stack_;
+  size_t depth_; ///< Frames of the stack while this scope is the innermost.
+};
+
+/// Refuses a call that is made in the wrong context.
+/// Errors: throws `failure` with wrong_context; the line names the call, the context that it was
+/// made in and the one that it needs. Every check lets the default context pass.
+namespace context_check {
+
+/// For a call that concerns all replicas: `owner`'s cross-replica or update context.
+void cross_replica(std::string_view call, const strategy& owner);
+
+/// Likewise, for a call that waits: not in a coroutine.
+void blocking(std::string_view call, const strategy& owner);
+
+/// For a call of a replica: its own replica context.
+void replica(std::string_view call, const replica_context& of);
+
+} // namespace context_check
+
+} // namespace troupe

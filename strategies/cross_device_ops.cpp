@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adding the components of values, in packs or one by one.
+#include "strategies/cross_device_ops.hpp"
+
+#include "actors/failure.hpp"
+#include "kernels/cast.hpp"
+#include "kernels/change.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/reduce.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+
+template <class... Arguments>
+[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
+                         Arguments&&... arguments) {
+  throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
+}
+
+std::string lower(std::string_view text) {
+  std::string result{text};
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return std::tolower(c); });
+  return result;
+}
+
+bool is_sparse(const gradient& value) {
+  return std::holds_alternative<indexed_slices>(value);
+}
+
+// ---- dense ----
+
+void check_alike(std::span<const tensor> components) {
+  const auto& first = components.front();
+  for (size_t i = 1; i < components.size(); ++i) {
+    const auto& other = components[i];
+    if (other.type() != first.type())
+      refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
+             to_string(other.type()), to_string(first.type()));
+    if (other.extents() != first.extents())
+      refuse(errc::invalid_argument,
+             "replica {} has a value of shape {}, replica 0 one of shape {}; shapes have to agree, "
+             "or name the axis to reduce",
+             i, to_string(other.extents()), to_string(first.extents()));
+  }
+}
+
+template <class T>
+tensor reduce_floats(std::span<const tensor> components, double divisor) {
+  std::vector<elements> sources;
+  for (const auto& component : components)
+    sources.emplace_back(component);
+  tensor result{dtype_of<T>, components.front().extents()};
+  if (result.element_count() > 0)
+    cpu::reduce<T>({}, {.sources = sources, .divisor = divisor}, result.mutable_values<T>());
+  return result;
+}
+
+// Never fails: the components agree, and nothing is divided by 0.
+tensor reduce_integers(std::span<const tensor> components, double divisor) {
+  auto sum = components.front();
+  for (const auto& other : components.subspan(1))
+    sum = changed(sum, change::add, other).value();
+  if (divisor == 1) return sum;
+  return changed(sum, change::divide, filled(sum.type(), sum.extents(), divisor)).value();
+}
+
+tensor reduce_dense(std::span<const tensor> given, double divisor) {
+  check_alike(given);
+  std::vector<tensor> components;
+  for (const auto& component : given)
+    components.push_back(component.contiguous());
+  switch (auto type = components.front().type()) {
+  case dtype::f32:
+    return reduce_floats<float>(components, divisor);
+  case dtype::f64:
+    return reduce_floats<double>(components, divisor);
+  case dtype::i32:
+  case dtype::i64:
+    return reduce_integers(components, divisor);
+  default: {
+    auto wide = reduce_floats<float>(components, divisor);
+    tensor result{type, wide.extents()};
+    cpu::cast({}, elements{wide}, mutable_elements{result});
+    return result;
+  }
+  }
+}
+
+double divisor_of(reduce_op op, size_t components) {
+  return op == reduce_op::mean ? static_cast<double>(components) : 1;
+}
+
+// ---- sparse ----
+
+tensor concatenate_rows(std::span<const tensor> parts) {
+  return cross_device_ops::gather(parts, 0);
+}
+
+indexed_slices reduce_sparse(std::span<const gradient> components, double divisor) {
+  std::vector<tensor> indices;
+  std::vector<tensor> values;
+  for (size_t i = 0; i < components.size(); ++i) {
+    const auto& slices = std::get<indexed_slices>(components[i]);
+    const auto& first = std::get<indexed_slices>(components.front());
+    if (slices.dense_extents != first.dense_extents)
+      refuse(errc::invalid_argument,
+             "replica {} has rows of an array of shape {}, replica 0 of "
+             "one of shape {}",
+             i, to_string(slices.dense_extents), to_string(first.dense_extents));
+    indices.push_back(slices.indices);
+    values.push_back(slices.values);
+  }
+  auto rows = concatenate_rows(values);
+  if (divisor != 1) rows = reduce_dense({&rows, 1}, divisor);
+  return {concatenate_rows(indices), rows,
+          std::get<indexed_slices>(components.front()).dense_extents};
+}
+
+std::vector<tensor> dense_components(std::span<const gradient> components) {
+  std::vector<tensor> result;
+  for (const auto& component : components)
+    result.push_back(std::get<tensor>(component));
+  return result;
+}
+
+// ---- packs ----
+
+// Many arrays laid behind each other, and cut again where they met.
+struct flat_batch {
+  std::vector<tensor> components; ///< By replica: all values of the batch.
+  size_t elements = 0;
+
+  explicit flat_batch(std::span<const device_values* const> values) {
+    auto replicas = values.front()->components.size();
+    for (const auto* value : values)
+      elements += std::get<tensor>(value->components.front()).element_count();
+    auto type = std::get<tensor>(values.front()->components.front()).type();
+    for (size_t replica = 0; replica < replicas; ++replica) {
+      tensor flat{type, {static_cast<int64_t>(elements)}};
+      auto* to = static_cast<std::byte*>(flat.mutable_data());
+      for (const auto* value : values) {
+        auto part = std::get<tensor>(value->components[replica]).contiguous();
+        std::memcpy(to, part.data(), part.bytes());
+        to += part.bytes();
+      }
+      components.push_back(flat);
+    }
+  }
+
+  // The same elements in packs: all but the last of one size, which may be 0.
+  [[nodiscard]] std::vector<std::vector<tensor>> packs(size_t count) const {
+    std::vector<std::vector<tensor>> result(count);
+    auto size = elements / count;
+    for (size_t pack = 0; pack < count; ++pack)
+      for (const auto& component : components)
+        result[pack].push_back(
+          component.slice(static_cast<int64_t>(pack * size),
+                          static_cast<int64_t>(pack + 1 == count ? elements : (pack + 1) * size)));
+    return result;
+  }
+};
+
+std::vector<gradient> unpack(std::span<const tensor> packs,
+                             std::span<const device_values* const> values) {
+  auto flat = concatenate_rows(packs);
+  std::vector<gradient> results;
+  int64_t begin = 0;
+  for (const auto* value : values) {
+    const auto& like = std::get<tensor>(value->components.front());
+    auto end = begin + like.extents().element_count();
+    results.emplace_back(flat.slice(begin, end).reshape(like.extents()));
+    begin = end;
+  }
+  return results;
+}
+
+void check_fit_together(std::span<const device_values* const> values) {
+  for (const auto* value : values)
+    check_alike(dense_components(value->components));
+}
+
+// Has `reduce_pack` reduce the batch in so many packs; 0: each value for itself.
+template <class Reduce>
+std::vector<gradient> in_packs(std::span<const device_values* const> values, int num_packs,
+                               const Reduce& reduce_pack) {
+  check_fit_together(values);
+  std::vector<gradient> results;
+  if (num_packs == 0 || values.size() == 1) {
+    for (size_t i = 0; i < values.size(); ++i)
+      results.emplace_back(reduce_pack(dense_components(values[i]->components), i));
+    return results;
+  }
+  std::vector<tensor> reduced;
+  auto packs = flat_batch{values}.packs(static_cast<size_t>(num_packs));
+  for (size_t i = 0; i < packs.size(); ++i)
+    reduced.push_back(reduce_pack(packs[i], i));
+  return unpack(reduced, values);
+}
+
+int checked(int num_packs) {
+  if (num_packs < 0)
+    refuse(errc::invalid_argument, "num_packs is {}; it must not be negative, 0 means no packing",
+           num_packs);
+  return num_packs;
+}
+
+bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
+  auto from = value.devices;
+  auto wanted = to.devices();
+  std::ranges::sort(from);
+  std::ranges::sort(wanted);
+  return from == wanted;
+}
+
+} // namespace
+
+std::string_view to_string(reduce_op op) {
+  return op == reduce_op::mean ? "MEAN" : "SUM";
+}
+
+reduce_op to_reduce_op(std::string_view name) {
+  if (auto known = lower(name); known == "sum" || known == "mean")
+    return known == "sum" ? reduce_op::sum : reduce_op::mean;
+  refuse(errc::invalid_argument, "there is no reduction '{}'; there are SUM and MEAN", name);
+}
+
+communication_implementation to_communication_implementation(std::string_view name) {
+  constexpr std::array<std::string_view, 3> names{"auto", "ring", "nccl"};
+  auto found = std::ranges::find(names, lower(name));
+  if (found == names.end())
+    refuse(errc::invalid_argument,
+           "there is no communication implementation '{}'; there are AUTO, RING and NCCL", name);
+  return static_cast<communication_implementation>(found - names.begin());
+}
+
+void communication_options::validate() const {
+  if (bytes_per_pack < 0)
+    refuse(errc::invalid_argument, "bytes_per_pack must be non-negative, not {}", bytes_per_pack);
+  if (timeout_seconds && !(*timeout_seconds >= 0))
+    refuse(errc::invalid_argument, "timeout_seconds must be non-negative, not {}",
+           *timeout_seconds);
+}
+
+communication_options communication_options::merge(const communication_options& other) const {
+  auto merged = *this;
+  if (other.bytes_per_pack != 0) merged.bytes_per_pack = other.bytes_per_pack;
+  if (other.timeout_seconds) merged.timeout_seconds = other.timeout_seconds;
+  if (other.implementation != communication_implementation::automatic)
+    merged.implementation = other.implementation;
+  return merged;
+}
+
+destinations::destinations(std::vector<std::string> devices) {
+  if (devices.empty()) refuse(errc::invalid_argument, "destinations can not be empty");
+  for (auto& device : devices)
+    if (std::ranges::find(devices_, device) == devices_.end())
+      devices_.push_back(std::move(device));
+}
+
+distributed_value<gradient> as_gradients(const distributed_value<tensor>& value) {
+  if (value.is_mirrored())
+    return distributed_value<gradient>::mirrored(value.primary(), value.size());
+  auto components = value.local_results();
+  return distributed_value<gradient>::per_replica({components.begin(), components.end()});
+}
+
+gradient reduce_components(reduce_op op, std::span<const gradient> components) {
+  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  auto divisor = divisor_of(op, components.size());
+  auto sparse = static_cast<size_t>(std::ranges::count_if(components, is_sparse));
+  if (sparse == 0) return reduce_dense(dense_components(components), divisor);
+  if (sparse == components.size()) return reduce_sparse(components, divisor);
+  auto odd = is_sparse(components.front())
+               ? std::ranges::find_if_not(components, is_sparse) - components.begin()
+               : std::ranges::find_if(components, is_sparse) - components.begin();
+  refuse(errc::type_mismatch, "replica {} has a {} value, replica 0 a {} one; make all of one kind",
+         odd, is_sparse(components.front()) ? "dense" : "sparse",
+         is_sparse(components.front()) ? "sparse" : "dense");
+}
+
+gradient cross_device_ops::reduce(reduce_op op, const device_values& value,
+                                  const destinations& to) const {
+  const std::pair<device_values, destinations> batch[] = {{value, to}};
+  return batch_reduce(op, batch).front();
+}
+
+std::vector<gradient>
+cross_device_ops::batch_reduce(reduce_op op,
+                               std::span<const std::pair<device_values, destinations>> values,
+                               const communication_options& options) const {
+  options.validate();
+  std::vector<gradient> results(values.size());
+  std::vector<const device_values*> together;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto& [value, to] = values[i];
+    auto is_dense = !value.components.empty() && std::ranges::none_of(value.components, is_sparse);
+    const auto fits = together.empty() || value.devices == together.front()->devices;
+    const auto same_type
+      = is_dense
+        && (together.empty()
+            || std::get<tensor>(value.components.front()).type()
+                 == std::get<tensor>(together.front()->components.front()).type());
+    if (is_dense && fits && same_type && is_wanted_where_it_is(value, to)) {
+      together.push_back(&value);
+      places.push_back(i);
+    } else {
+      results[i] = reduce_components(op, value.components);
+    }
+  }
+  if (together.empty()) return results;
+  auto reduced = batch_all_reduce(op, together, options);
+  for (size_t i = 0; i < places.size(); ++i)
+    results[places[i]] = std::move(reduced[i]);
+  return results;
+}
+
+tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
+  const auto& first = components.front();
+  auto rank = static_cast<int64_t>(first.rank());
+  if (rank == 0)
+    refuse(errc::invalid_argument, "scalars cannot be gathered; give each a dimension first");
+  if (axis < -rank || axis >= rank)
+    refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis, rank);
+  auto along = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  auto dims = first.extents().dims();
+  dims[along] = 0;
+  for (size_t i = 0; i < components.size(); ++i) {
+    auto other = components[i].extents().dims();
+    if (components[i].type() != first.type())
+      refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
+             to_string(components[i].type()), to_string(first.type()));
+    auto length = other.size() == dims.size() ? std::exchange(other[along], dims[along]) : 0;
+    if (other != dims)
+      refuse(errc::invalid_argument,
+             "replica {} has a value of shape {}, replica 0 one of shape {}; they may differ along "
+             "axis {} only",
+             i, to_string(components[i].extents()), to_string(first.extents()), along);
+    dims[along] += length;
+  }
+  tensor result{first.type(), shape{dims}};
+  size_t outer = 1;
+  for (size_t i = 0; i < along; ++i)
+    outer *= static_cast<size_t>(dims[i]);
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  std::vector<tensor> rows;
+  for (const auto& component : components)
+    rows.push_back(component.contiguous());
+  for (size_t block = 0; block < outer; ++block)
+    for (const auto& part : rows) {
+      auto bytes = part.bytes() / outer;
+      if (bytes == 0) continue;
+      std::memcpy(to, static_cast<const std::byte*>(part.data()) + block * bytes, bytes);
+      to += bytes;
+    }
+  return result;
+}
+
+std::vector<gradient> reduction_to_one_device::batch_all_reduce(
+  reduce_op op, std::span<const device_values* const> values, const communication_options&) const {
+  std::vector<gradient> results;
+  for (const auto* value : values)
+    results.push_back(reduce_components(op, value->components));
+  return results;
+}
+
+all_reduce_ops::all_reduce_ops(int num_packs) : num_packs_(checked(num_packs)) {}
+
+std::vector<gradient> all_reduce_ops::batch_all_reduce(reduce_op op,
+                                                       std::span<const device_values* const> values,
+                                                       const communication_options& options) const {
+  auto divisor = divisor_of(op, values.front()->components.size());
+  auto reduce_pack
+    = [&](std::span<const tensor> pack, size_t) { return reduce_dense(pack, divisor); };
+  if (options.bytes_per_pack == 0) return in_packs(values, num_packs_, reduce_pack);
+  std::vector<size_t> bytes;
+  for (const auto* value : values)
+    bytes.push_back(std::get<tensor>(value->components.front()).bytes());
+  std::vector<gradient> results;
+  size_t begin = 0;
+  for (auto count : pack_by_bytes(bytes, options.bytes_per_pack)) {
+    auto pack = in_packs(values.subspan(begin, count), 1, reduce_pack);
+    std::ranges::move(pack, std::back_inserter(results));
+    begin += count;
+  }
+  return results;
+}
+
+hierarchical_copy_all_reduce::hierarchical_copy_all_reduce(int num_packs)
+  : num_packs_(checked(num_packs)) {}
+
+std::vector<gradient> hierarchical_copy_all_reduce::batch_all_reduce(
+  reduce_op op, std::span<const device_values* const> values, const communication_options&) const {
+  auto count = values.front()->components.size();
+  if (count % 2 != 0)
+    refuse(errc::invalid_argument,
+           "hierarchical_copy_all_reduce needs an even number of devices, not {}; choose "
+           "all_reduce",
+           count);
+  // Value number t has its roots at device t mod n and half the devices further.
+  auto reduce_pack = [&](std::span<const tensor> pack, size_t number) {
+    auto half = count / 2;
+    auto first = number % count < half ? pack.first(half) : pack.last(half);
+    auto second = number % count < half ? pack.last(half) : pack.first(half);
+    const tensor roots[] = {reduce_dense(first, 1), reduce_dense(second, 1)};
+    return reduce_dense(roots, divisor_of(op, count));
+  };
+  return in_packs(values, num_packs_, reduce_pack);
+}
+
+std::shared_ptr<const cross_device_ops> make_cross_device_ops(std::string_view name) {
+  auto known = lower(name);
+  if (known == "reduction_to_one_device") return std::make_shared<reduction_to_one_device>();
+  if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
+  if (known == "hierarchical_copy_all_reduce")
+    return std::make_shared<hierarchical_copy_all_reduce>();
+  refuse(errc::not_found,
+         "there are no cross-device operations '{}'; there are reduction_to_one_device, all_reduce "
+         "and hierarchical_copy_all_reduce",
+         name);
+}
+
+// Memory that is shared needs no copies, and no packs to make them fewer.
+std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> /*devices*/) {
+  return std::make_shared<reduction_to_one_device>();
+}
+
+std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes, int64_t bytes_per_pack) {
+  std::vector<size_t> packs;
+  size_t filled = 0;
+  for (auto size : bytes) {
+    auto is_full = bytes_per_pack > 0 && filled > static_cast<size_t>(bytes_per_pack);
+    if (packs.empty() || is_full) {
+      packs.push_back(0);
+      filled = 0;
+    }
+    ++packs.back();
+    filled += size;
+  }
+  return packs;
+}
+
+} // namespace troupe

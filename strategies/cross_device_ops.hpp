@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// How values of several devices become one: which device adds, in what packs.
+#pragma once
+
+#include "kernels/tensor.hpp"
+#include "strategies/distributed_value.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// How values are combined.
+enum class reduce_op : uint8_t { sum, mean };
+
+/// "SUM", "MEAN".
+[[nodiscard]] std::string_view to_string(reduce_op op);
+
+/// The operation of that name, in any case.
+/// Errors: throws `failure` with invalid_argument.
+[[nodiscard]] reduce_op to_reduce_op(std::string_view name);
+
+/// What moves the bytes.
+enum class communication_implementation : uint8_t { automatic, ring, nccl };
+
+/// Hints for a reduction. What one call says wins over what the strategy was made with.
+struct communication_options {
+  /// Values of a batch are reduced together until a pack is larger than this; 0: all in one pack.
+  int64_t bytes_per_pack = 0;
+  std::optional<double> timeout_seconds; ///< None, or 0: the strategy's deadline.
+  communication_implementation implementation = communication_implementation::automatic;
+
+  /// Errors: throws `failure` with invalid_argument ("bytes_per_pack must be non-negative").
+  void validate() const;
+
+  /// These options, but those of `other` that are not at their defaults.
+  [[nodiscard]] communication_options merge(const communication_options& other) const;
+};
+
+/// The implementation of that name, in any case: "auto", "ring", "nccl".
+/// Errors: throws `failure` with invalid_argument.
+[[nodiscard]] communication_implementation to_communication_implementation(std::string_view name);
+
+/// Devices that a result is wanted on. Made from whatever lives on devices.
+class destinations {
+public:
+  destinations(const char* device) : destinations(std::string{device}) {}
+
+  destinations(std::string device) : devices_{std::move(device)} {}
+
+  destinations(const variable& beside) : devices_(beside.devices()) {}
+
+  /// Errors: throws `failure` with invalid_argument ("destinations can not be empty").
+  explicit destinations(std::vector<std::string> devices);
+
+  [[nodiscard]] const std::vector<std::string>& devices() const { return devices_; }
+
+private:
+  std::vector<std::string> devices_; ///< Without repetitions.
+};
+
+/// A value with a component on each of some devices, in the order of replicas.
+struct device_values {
+  std::vector<gradient> components; ///< At least one; all dense or all sparse.
+  std::vector<std::string> devices; ///< Where each lies.
+};
+
+/// Arrays of replicas as what a reduction takes.
+[[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
+
+/// The sum or mean of the components of a value.
+/// Dense: of one dtype and shape; f16 and bf16 are added in float. Sparse: rows and indices behind
+/// each other in replica order, not combined; a mean divides the rows by the number of components.
+/// Errors: throws `failure` with invalid_argument or type_mismatch if components do not fit
+/// together; the line names the replica. A mean of integers is cut towards 0.
+[[nodiscard]] gradient reduce_components(reduce_op op, std::span<const gradient> components);
+
+/// Reductions between devices. Every implementation comes to the same values; they differ in who
+/// adds what. On CPUs that share memory, a result that is wanted on several of them is one array.
+///
+/// Thread: any, if the values are not written meanwhile.
+class cross_device_ops {
+public:
+  virtual ~cross_device_ops() = default;
+
+  /// One value, reduced; the result is the same on all `to`.
+  /// Errors: throws `failure` as `reduce_components`.
+  [[nodiscard]] gradient reduce(reduce_op op, const device_values& value,
+                                const destinations& to) const;
+
+  /// Likewise for several values; the results are in their order.
+  [[nodiscard]] std::vector<gradient>
+  batch_reduce(reduce_op op, std::span<const std::pair<device_values, destinations>> values,
+               const communication_options& options = {}) const;
+
+  /// The components of a value behind each other along `axis`, in the order of replicas.
+  /// Errors: throws `failure` with invalid_argument for scalars, an axis that there is not, or
+  /// extents that differ beside it.
+  [[nodiscard]] static tensor gather(std::span<const tensor> components, int64_t axis);
+
+  /// "reduction_to_one_device": as messages and command lines call it.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+protected:
+  /// @pre Dense values of one dtype, their components on the same devices, all wanted there.
+  [[nodiscard]] virtual std::vector<gradient>
+  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                   const communication_options& options) const = 0;
+};
+
+/// One device adds all components, value by value; the others get the result from it.
+class reduction_to_one_device final : public cross_device_ops {
+public:
+  /// @param reduce_to_device Empty: the first destination.
+  explicit reduction_to_one_device(std::string reduce_to_device = {})
+    : device_(std::move(reduce_to_device)) {}
+
+  [[nodiscard]] std::string_view name() const override { return "reduction_to_one_device"; }
+
+protected:
+  [[nodiscard]] std::vector<gradient>
+  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                   const communication_options& options) const override;
+
+private:
+  std::string device_;
+};
+
+/// All devices add, each some of the elements: values of a batch are laid behind each other and cut
+/// into packs. Sparse values, and those wanted elsewhere, go by way of one device.
+class all_reduce_ops final : public cross_device_ops {
+public:
+  /// @param num_packs Packs that a batch is cut into; 0: no packing, value by value.
+  /// Errors: throws `failure` with invalid_argument if negative.
+  explicit all_reduce_ops(int num_packs = 1);
+
+  [[nodiscard]] std::string_view name() const override { return "all_reduce"; }
+
+protected:
+  [[nodiscard]] std::vector<gradient>
+  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                   const communication_options& options) const override;
+
+private:
+  int num_packs_;
+};
+
+/// As `all_reduce_ops`, in two levels: each half of the devices adds onto a root of its own, then
+/// the roots add. Needs an even number of devices.
+class hierarchical_copy_all_reduce final : public cross_device_ops {
+public:
+  explicit hierarchical_copy_all_reduce(int num_packs = 1);
+
+  [[nodiscard]] std::string_view name() const override { return "hierarchical_copy_all_reduce"; }
+
+protected:
+  [[nodiscard]] std::vector<gradient>
+  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                   const communication_options& options) const override;
+
+private:
+  int num_packs_;
+};
+
+/// The implementation of that name.
+/// Errors: throws `failure` with not_found; the line lists the names there are.
+[[nodiscard]] std::shared_ptr<const cross_device_ops> make_cross_device_ops(std::string_view name);
+
+/// The implementation that suits some devices: on CPUs, `reduction_to_one_device`.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> devices);
+
+/// Where packs of a batch end: begins a new one once the current one is larger than
+/// `bytes_per_pack`; 0: all in one. @returns The number of values in each pack.
+[[nodiscard]] std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes,
+                                                int64_t bytes_per_pack);
+
+} // namespace troupe

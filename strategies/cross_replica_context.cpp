@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// What merge functions and update functions ask for.
+#include "strategies/cross_replica_context.hpp"
+
+#include "actors/failure.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/replica_group.hpp"
+#include "strategies/strategy.hpp"
+
+#include <caf/send.hpp>
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+size_t bytes_of(const distributed_value<gradient>& value) {
+  size_t bytes = 0;
+  for (const auto& component : value.local_results())
+    if (const auto* dense = std::get_if<tensor>(&component))
+      bytes += dense->bytes();
+    else
+      bytes += std::get<indexed_slices>(component).values.bytes();
+  return bytes;
+}
+
+// Where each replica's value lies.
+device_values on_devices(const strategy& of, const distributed_value<gradient>& value) {
+  return {value.local_results(), of.layout().worker_devices};
+}
+
+// A mirrored value is its own mean, and has no sum.
+std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value) {
+  if (!value.is_mirrored()) return std::nullopt;
+  const auto* dense = std::get_if<tensor>(&value.primary());
+  auto is_zero = dense != nullptr && is_zero_scalar(*dense);
+  if (op == reduce_op::sum && value.size() > 1 && !is_zero)
+    refuse_sum_of_one(static_cast<uint32_t>(value.size()));
+  return value.primary();
+}
+
+// The operand of a change that concerns all copies.
+variable_operand operand_for_all(const variable& target, variable_operand operand) {
+  auto mirrored = [&](const auto& value) -> variable_operand {
+    if (!value.is_mirrored())
+      throw failure{{errc::type_mismatch,
+                     fmt::format("Expected value to be mirrored across replicas: variable '{}' "
+                                 "would get another value for each; reduce it first",
+                                 target.name())}};
+    return value.primary();
+  };
+  if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) return mirrored(*value);
+  if (const auto* value = std::get_if<distributed_value<indexed_slices>>(&operand))
+    return mirrored(*value);
+  return operand;
+}
+
+} // namespace
+
+task<tensor> update_context::read(variable source) {
+  auto component = source.copies() == 1 ? whole_variable : static_cast<int32_t>(component_);
+  auto reading = read_copy(activity_, source, component);
+  auto value = co_await reading;
+  co_return value;
+}
+
+task<tensor> update_context::apply(variable target, change how, variable_operand operand) {
+  if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
+    operand = tensor{(*value)[component_]};
+  } else if (const auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
+    operand = indexed_slices{(*rows)[component_]};
+  } else if (const auto* from = std::get_if<variable>(&operand)) {
+    auto reading = read(*from);
+    auto value = co_await reading;
+    operand = value;
+  }
+  auto component = target.copies() == 1 ? whole_variable : static_cast<int32_t>(component_);
+  auto changing = change_copy(activity_, target, component, how, std::move(operand));
+  auto value = co_await changing;
+  co_return value;
+}
+
+uint32_t cross_replica_context::num_replicas_in_sync() const {
+  return strategy_.num_replicas_in_sync();
+}
+
+void cross_replica_context::check_owned(std::string_view call, const variable& target) const {
+  if (&target.owner_strategy() == &strategy_) return;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("{} was called for variable '{}', which another strategy made; use a "
+                             "variable of this one",
+                             call, target.name())}};
+}
+
+task<tensor> cross_replica_context::read(variable source) {
+  auto reading = read_copy(activity_, source, whole_variable);
+  auto value = co_await reading;
+  co_return value;
+}
+
+task<tensor> cross_replica_context::apply(variable target, change how, variable_operand operand) {
+  operand = operand_for_all(target, std::move(operand));
+  if (const auto* from = std::get_if<variable>(&operand)) {
+    auto reading = read(*from);
+    auto value = co_await reading;
+    operand = value;
+  }
+  auto changing = change_copy(activity_, target, whole_variable, how, std::move(operand));
+  auto value = co_await changing;
+  co_return value;
+}
+
+task<distributed_value<gradient>>
+cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to) {
+  auto count = to.devices().size();
+  if (auto as_it_is = reduced_as_it_is(op, value))
+    co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
+  const auto* ops = &strategy_.cross_device_operations();
+  auto given = on_devices(strategy_, value);
+  auto work = [ops, op, given, to] { return ops->reduce(op, given, to); };
+  auto reducing = compute(bytes_of(value), work);
+  auto reduced = co_await reducing;
+  co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
+}
+
+task<distributed_value<tensor>>
+cross_replica_context::reduce_to(reduce_op op, distributed_value<tensor> value, destinations to) {
+  auto reducing = reduce_to(op, as_gradients(value), std::move(to));
+  auto reduced = co_await reducing;
+  co_return distributed_value<tensor>::mirrored(std::get<tensor>(reduced.primary()),
+                                                reduced.size());
+}
+
+task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_reduce_to(
+  reduce_op op, std::vector<std::pair<distributed_value<gradient>, destinations>> values,
+  communication_options options) {
+  std::vector<distributed_value<gradient>> results(values.size());
+  std::vector<std::pair<device_values, destinations>> given;
+  std::vector<size_t> places;
+  size_t bytes = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto& [value, to] = values[i];
+    if (auto as_it_is = reduced_as_it_is(op, value)) {
+      results[i] = distributed_value<gradient>::mirrored(std::move(*as_it_is), to.devices().size());
+      continue;
+    }
+    bytes += bytes_of(value);
+    given.emplace_back(on_devices(strategy_, value), to);
+    places.push_back(i);
+  }
+  const auto* ops = &strategy_.cross_device_operations();
+  auto work = [ops, op, given, options] { return ops->batch_reduce(op, given, options); };
+  auto reducing = compute(bytes, work);
+  auto reduced = co_await reducing;
+  for (size_t i = 0; i < places.size(); ++i)
+    results[places[i]] = distributed_value<gradient>::mirrored(
+      std::move(reduced[i]), values[places[i]].second.devices().size());
+  co_return results;
+}
+
+task<distributed_value<tensor>> cross_replica_context::broadcast_to(tensor value, destinations to) {
+  co_return distributed_value<tensor>::mirrored(std::move(value), to.devices().size());
+}
+
+task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_body> bodies) {
+  auto over = [host = activity_.handle()](run_outcome outcome) {
+    caf::anon_send(host, wake{std::make_shared<run_outcome>(std::move(outcome)), nullptr});
+  };
+  start_replicas(strategy_, std::move(bodies), over);
+  auto sleeping = activity_.woken();
+  auto woken = co_await sleeping;
+  co_return std::move(*std::static_pointer_cast<run_outcome>(woken));
+}
+
+task<std::vector<std::shared_ptr<void>>>
+cross_replica_context::run_updates(std::vector<update_body> bodies) {
+  std::vector<std::shared_ptr<void>> results;
+  for (uint32_t i = 0; i < bodies.size(); ++i) {
+    update_context context{activity_, i};
+    context_guard entered{{context_kind::update, &strategy_, nullptr, i}};
+    auto updating = bodies[i](context);
+    auto result = co_await updating;
+    results.push_back(std::move(result));
+  }
+  co_return results;
+}
+
+} // namespace troupe

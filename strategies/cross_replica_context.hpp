@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a merge function sees: all replicas at once.
+#pragma once
+
+#include "strategies/context.hpp"
+#include "strategies/reduce_nest.hpp"
+#include "strategies/replica_function.hpp"
+#include "strategies/variable_access.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// In an update function: one copy of the variable that is updated. Reads and changes are of that
+/// copy alone.
+class update_context final : public variable_access {
+public:
+  update_context(activity& activity, uint32_t component)
+    : activity_(activity), component_(component) {}
+
+  /// Which copy.
+  [[nodiscard]] uint32_t replica_id() const { return component_; }
+
+  [[nodiscard]] task<tensor> read(variable source) override;
+
+protected:
+  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+
+private:
+  activity& activity_;
+  uint32_t component_;
+};
+
+/// What can be done while all replicas wait, or none is there: in merge functions, which are given
+/// it. What it awaits throws `failure`.
+///
+/// Thread: only the function that it was given to.
+class cross_replica_context final : public variable_access {
+public:
+  cross_replica_context(troupe::strategy& of, activity& activity)
+    : strategy_(of), activity_(activity) {}
+
+  [[nodiscard]] troupe::strategy& strategy() const { return strategy_; }
+
+  [[nodiscard]] uint32_t num_replicas_in_sync() const;
+
+  /// The value of a variable as a whole.
+  [[nodiscard]] task<tensor> read(variable source) override;
+
+  /// A value reduced, for all of `to`. A value that is the same for all replicas stays as it is
+  /// under MEAN; under SUM it is refused, as it would be counted several times.
+  /// Errors: throws `failure` as `reduce_components`.
+  [[nodiscard]] task<distributed_value<tensor>>
+  reduce_to(reduce_op op, distributed_value<tensor> value, destinations to);
+  [[nodiscard]] task<distributed_value<gradient>>
+  reduce_to(reduce_op op, distributed_value<gradient> value, destinations to);
+
+  /// Likewise for several values together, which may be packed; the results are in their order.
+  [[nodiscard]] task<std::vector<distributed_value<gradient>>>
+  batch_reduce_to(reduce_op op,
+                  std::vector<std::pair<distributed_value<gradient>, destinations>> values,
+                  communication_options options = {});
+
+  /// The same value on all of `to`.
+  [[nodiscard]] task<distributed_value<tensor>> broadcast_to(tensor value, destinations to);
+
+  /// Runs `work()` on the world's computing threads if it moves many bytes, else at once.
+  /// Errors: rethrows what `work` threw.
+  template <class Work>
+  [[nodiscard]] task<std::invoke_result_t<Work&>> compute(size_t bytes, Work work) {
+    if (bytes < few_bytes) co_return work();
+    auto result = std::make_shared<std::optional<std::invoke_result_t<Work&>>>();
+    auto working = activity_.offload([work, result]() mutable { result->emplace(work()); });
+    co_await working;
+    co_return std::move(**result);
+  }
+
+  /// Runs a function once for each copy of a variable, one after the other.
+  /// @param function `R f(update_context&, variable, Arguments...)` or a coroutine `task<R>
+  /// f(...)`.
+  /// @param arguments For each copy its own of distributed values.
+  /// @returns What the function returned for each copy, regrouped.
+  /// Errors: throws `failure` with invalid_argument for a variable of another strategy.
+  template <class Function, class... Arguments>
+  [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) -> task<
+    regrouped_t<awaited_result_t<Function, update_context, variable, selected_t<Arguments>...>>> {
+    check_owned("update", target);
+    auto bodies = update_bodies(target.copies(), function, target, arguments...);
+    auto updating = run_updates(std::move(bodies));
+    auto results = co_await updating;
+    using result_type
+      = awaited_result_t<Function, update_context, variable, selected_t<Arguments>...>;
+    co_return regroup_erased<result_type>(results);
+  }
+
+  /// Runs a function for each device that holds state which belongs to no single variable.
+  /// @param function `R f(update_context&, Arguments...)` or a coroutine `task<R> f(...)`.
+  /// @param devices As `extended().non_slot_devices` gives them.
+  template <class Function, class... Arguments>
+  [[nodiscard]] auto update_non_slot(std::vector<std::string> devices, Function function,
+                                     Arguments... arguments)
+    -> task<regrouped_t<awaited_result_t<Function, update_context, selected_t<Arguments>...>>> {
+    auto bodies = update_bodies(static_cast<uint32_t>(devices.size()), function, arguments...);
+    auto updating = run_updates(std::move(bodies));
+    auto results = co_await updating;
+    using result_type = awaited_result_t<Function, update_context, selected_t<Arguments>...>;
+    co_return regroup_erased<result_type>(results);
+  }
+
+  /// Runs a function on every replica, as `strategy::run` does; its replicas are others than those
+  /// that wait in the merge_call.
+  template <class Function, class... Arguments>
+  [[nodiscard]] auto call_for_each_replica(Function function, Arguments... arguments)
+    -> task<regrouped_t<run_result_t<Function, Arguments...>>> {
+    auto bodies = bodies_for(num_replicas_in_sync(), function, arguments...);
+    auto running = run_on_replicas(std::move(bodies));
+    auto outcome = co_await running;
+    if (outcome.thrown) std::rethrow_exception(outcome.thrown);
+    co_return regroup_erased<run_result_t<Function, Arguments...>>(outcome.results);
+  }
+
+  /// The actor that this runs in.
+  [[nodiscard]] troupe::activity& host() const { return activity_; }
+
+  /// What `all_reduce` does with what the replicas bring.
+  template <class T>
+  [[nodiscard]] task<T> reduce_brought(reduce_op op,
+                                       std::vector<std::shared_ptr<const T>> brought) {
+    size_t bytes = 0;
+    if constexpr (std::is_same_v<T, tensor>)
+      bytes = brought.size() * brought.front()->bytes();
+    else
+      bytes = few_bytes;
+    auto work = [op, brought] {
+      std::vector<T> values;
+      for (const auto& each : brought)
+        values.push_back(*each);
+      return all_reduce_nest(op, std::move(values));
+    };
+    auto reducing = compute(bytes, work);
+    auto result = co_await reducing;
+    co_return result;
+  }
+
+protected:
+  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+
+private:
+  void check_owned(std::string_view call, const variable& target) const;
+  [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
+  [[nodiscard]] task<std::vector<std::shared_ptr<void>>>
+  run_updates(std::vector<update_body> bodies);
+
+  /// Work that moves fewer bytes takes less time than handing it over.
+  static constexpr size_t few_bytes = 1 << 16;
+
+  troupe::strategy& strategy_;
+  activity& activity_;
+};
+
+} // namespace troupe

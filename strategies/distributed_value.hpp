@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// One value for each replica: what goes into `run`, and what comes out of it.
+#pragma once
+
+#include "kernels/tensor.hpp"
+#include "messages/assert.hpp"
+#include "strategies/variable.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are
+/// the same for all, and are held once.
+template <class T>
+class distributed_value {
+public:
+  using value_type = T;
+
+  distributed_value() = default;
+
+  /// One value for each replica, by index. @pre At least one.
+  [[nodiscard]] static distributed_value per_replica(std::vector<T> values) {
+    TROUPE_ASSERT(!values.empty());
+    auto count = values.size();
+    return {std::move(values), count, false};
+  }
+
+  /// The same value for so many replicas.
+  [[nodiscard]] static distributed_value mirrored(T value, size_t replicas) {
+    std::vector<T> one;
+    one.push_back(std::move(value));
+    return {std::move(one), replicas, true};
+  }
+
+  /// How many replicas have a value.
+  [[nodiscard]] size_t size() const { return count_; }
+
+  /// True if the value is the same for all replicas, and so may be read in the cross-replica
+  /// context.
+  [[nodiscard]] bool is_mirrored() const { return is_mirrored_; }
+
+  /// The value of one replica. @pre replica < size()
+  [[nodiscard]] const T& operator[](size_t replica) const {
+    TROUPE_ASSERT(replica < count_, replica, count_);
+    return values_[is_mirrored_ ? 0 : replica];
+  }
+
+  /// The value of replica 0.
+  [[nodiscard]] const T& primary() const { return values_.front(); }
+
+  /// The values of all replicas, by index.
+  [[nodiscard]] std::vector<T> local_results() const {
+    return is_mirrored_ ? std::vector<T>(count_, values_.front()) : values_;
+  }
+
+private:
+  distributed_value(std::vector<T> values, size_t count, bool is_mirrored)
+    : values_(std::move(values)), count_(count), is_mirrored_(is_mirrored) {}
+
+  std::vector<T> values_; ///< One if mirrored.
+  size_t count_ = 0;
+  bool is_mirrored_ = false;
+};
+
+template <class T>
+inline constexpr bool is_distributed = false;
+template <class T>
+inline constexpr bool is_distributed<distributed_value<T>> = true;
+
+// Whether two values are one and the same, not just equal: then what replicas bring is no value per
+// replica. Numbers never are.
+
+template <class T>
+[[nodiscard]] bool is_same_object(const T&, const T&) {
+  return false;
+}
+
+[[nodiscard]] inline bool is_same_object(const tensor& a, const tensor& b) {
+  return a.data() != nullptr && a.data() == b.data() && a.type() == b.type()
+         && a.extents() == b.extents() && a.strides() == b.strides();
+}
+
+[[nodiscard]] inline bool is_same_object(const variable& a, const variable& b) {
+  return a == b;
+}
+
+template <class T>
+[[nodiscard]] bool is_same_object(const std::shared_ptr<T>& a, const std::shared_ptr<T>& b) {
+  return a == b;
+}
+
+} // namespace troupe

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A replica on each device, a copy of every variable beside it.
+#pragma once
+
+#include "strategies/strategy.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a mirrored strategy is laid out.
+struct mirrored_options {
+  std::vector<std::string> devices = {"cpu:0"}; ///< One replica on each: "cpu:0", "cpu:1".
+  std::shared_ptr<const cross_device_ops> cross_device_operations; ///< Null: what suits them.
+  job_time deadline = std::chrono::minutes{10};                    ///< Of a run.
+};
+
+/// So many devices of the host's processor: "cpu:0", "cpu:1" and so on.
+[[nodiscard]] std::vector<std::string> cpu_devices(uint32_t count);
+
+/// Every device has a replica and a copy of all variables; a step ends for all of them together.
+/// On processors that share memory, a variable's copies are one array until they differ.
+class mirrored_strategy final : public strategy {
+public:
+  /// Errors: throws `failure` with invalid_argument for no devices, the same one twice, or one that
+  /// is none.
+  explicit mirrored_strategy(troupe::world& world, mirrored_options options = {});
+};
+
+} // namespace troupe

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducing arrays over replicas and dimensions.
+#include "strategies/reduce_nest.hpp"
+
+#include "actors/failure.hpp"
+#include "kernels/change.hpp"
+#include "kernels/elements.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+[[noreturn]] void refuse(std::string line) {
+  throw failure{{errc::invalid_argument, std::move(line)}};
+}
+
+// Which dimensions are summed over.
+std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
+  std::vector<bool> result(rank);
+  for (auto axis : axes) {
+    auto count = static_cast<int64_t>(rank);
+    if (axis < -count || axis >= count)
+      refuse(fmt::format("`axis` = {} out of range for `value` with rank {}", axis, rank));
+    result[static_cast<size_t>(axis < 0 ? axis + count : axis)] = true;
+  }
+  return result;
+}
+
+/// An array summed over some dimensions, and how many elements each sum is of.
+struct partial_sum {
+  tensor sum; ///< f64, so that no replica's share is rounded before it is added.
+  int64_t count = 1;
+};
+
+double number_at(const tensor& values, size_t i) {
+  switch (values.type()) {
+  case dtype::i32:
+    return values.values<int32_t>()[i];
+  case dtype::i64:
+    return static_cast<double>(values.values<int64_t>()[i]);
+  default: {
+    double number = 0;
+    visit_floating(values.type(),
+                   [&]<class T>(T) { number = widen<double>(values.values<T>()[i]); });
+    return number;
+  }
+  }
+}
+
+partial_sum sum_over(const tensor& value, const std::vector<int64_t>& axes) {
+  auto is_summed = summed(axes, value.rank());
+  std::vector<int64_t> kept;
+  partial_sum result;
+  for (size_t i = 0; i < value.rank(); ++i) {
+    auto extent = value.extents()[i];
+    if (is_summed[i])
+      result.count *= extent;
+    else
+      kept.push_back(extent);
+  }
+  result.sum = zeros(shape{kept}, dtype::f64);
+  auto to = result.sum.mutable_values<double>();
+  auto from = value.contiguous();
+  // The position of an element without its summed dimensions is where it is added.
+  std::vector<int64_t> at(value.rank());
+  for (size_t i = 0; i < from.element_count(); ++i) {
+    size_t place = 0;
+    for (size_t dim = 0; dim < at.size(); ++dim)
+      if (!is_summed[dim])
+        place = place * static_cast<size_t>(value.extents()[dim]) + static_cast<size_t>(at[dim]);
+    to[place] += number_at(from, i);
+    for (auto dim = at.size(); dim-- > 0 && ++at[dim] == value.extents()[dim];)
+      at[dim] = 0;
+  }
+  return result;
+}
+
+tensor converted(const tensor& from, dtype type) {
+  tensor result{type, from.extents()};
+  auto values = from.values<double>();
+  if (type == dtype::i32)
+    std::ranges::transform(values, result.mutable_values<int32_t>().begin(),
+                           [](double number) { return static_cast<int32_t>(number); });
+  else if (type == dtype::i64)
+    std::ranges::transform(values, result.mutable_values<int64_t>().begin(),
+                           [](double number) { return static_cast<int64_t>(number); });
+  else
+    visit_floating(type, [&]<class T>(T) {
+      std::ranges::transform(values, result.mutable_values<T>().begin(),
+                             [](double number) { return narrow<T>(number); });
+    });
+  return result;
+}
+
+tensor reduce_over_axes(reduce_op op, std::span<const tensor> values,
+                        const std::vector<int64_t>& axes) {
+  std::vector<gradient> sums;
+  int64_t count = 0;
+  for (const auto& value : values) {
+    auto part = sum_over(value, axes);
+    sums.emplace_back(part.sum);
+    count += part.count;
+  }
+  auto sum = std::get<tensor>(reduce_components(reduce_op::sum, sums));
+  auto type = values.front().type();
+  if (op == reduce_op::sum) return converted(sum, type);
+  auto mean
+    = changed(sum, change::divide, filled(dtype::f64, sum.extents(), static_cast<double>(count)))
+        .value();
+  return is_floating(type) ? converted(mean, type) : mean;
+}
+
+} // namespace
+
+void refuse_structures(size_t replica, const std::string& its, const std::string& first) {
+  refuse(fmt::format("replica {} has {}, replica 0 has {}; the values of all replicas must have "
+                     "one structure",
+                     replica, its, first));
+}
+
+variable nest<variable>::regroup(std::vector<variable> values) {
+  for (size_t i = 1; i < values.size(); ++i)
+    if (values[i] != values[0])
+      refuse(fmt::format("replica {} brings variable '{}', replica 0 '{}'; all have to bring the "
+                         "same one",
+                         i, values[i].name(), values[0].name()));
+  return values.front();
+}
+
+void refuse_sum_of_one(uint32_t replicas) {
+  refuse(fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
+                     "ReduceOp.SUM: it is one value for all {} replicas, and would be counted {} "
+                     "times; reduce its MEAN, or give each replica its own",
+                     replicas, replicas));
+}
+
+bool is_zero_scalar(const tensor& value) {
+  return value.element_count() == 1 && number_at(value.contiguous(), 0) == 0;
+}
+
+tensor reduce_tensors(reduce_op op, std::span<const tensor> values, const reduce_axes& over) {
+  if (over.axes) return reduce_over_axes(op, values, *over.axes);
+  std::vector<gradient> components(values.begin(), values.end());
+  return std::get<tensor>(reduce_components(op, components));
+}
+
+tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_axes& over,
+                          uint32_t replicas) {
+  auto reduced = over.axes ? reduce_over_axes(op, {&value, 1}, *over.axes) : value;
+  if (op == reduce_op::sum && replicas > 1 && !is_zero_scalar(value)) refuse_sum_of_one(replicas);
+  return reduced;
+}
+
+double reduce_numbers(reduce_op op, std::span<const double> values, bool are_integers,
+                      const reduce_axes& over) {
+  if (over.axes && !over.axes->empty())
+    refuse(fmt::format("`axis` = {} out of range for `value` with rank 0", over.axes->front()));
+  double sum = 0;
+  for (auto value : values)
+    sum += value;
+  if (op == reduce_op::sum || values.empty()) return sum;
+  if (are_integers)
+    refuse("the mean of integers is cut; have replicas return a double, or a tensor");
+  return sum / static_cast<double>(values.size());
+}
+
+tensor reduce_nest(reduce_op op, const tensor& value, const reduce_axes& over, uint32_t replicas) {
+  return reduce_one_for_all(op, value, over, replicas);
+}
+
+tensor reduce_nest(reduce_op op, const distributed_value<tensor>& value, const reduce_axes& over,
+                   uint32_t replicas) {
+  if (value.is_mirrored()) return reduce_one_for_all(op, value.primary(), over, replicas);
+  return reduce_tensors(op, value.local_results(), over);
+}
+
+gradient reduce_nest(reduce_op op, const distributed_value<gradient>& value,
+                     const reduce_axes& over, uint32_t replicas) {
+  if (over.axes) refuse("a gradient is reduced as a whole; leave out the axis");
+  if (value.is_mirrored() && replicas > 1) {
+    if (op == reduce_op::sum) refuse_sum_of_one(replicas);
+    return value.primary();
+  }
+  return reduce_components(op, value.local_results());
+}
+
+indexed_slices reduce_nest(reduce_op op, const distributed_value<indexed_slices>& value,
+                           const reduce_axes& over, uint32_t replicas) {
+  std::vector<gradient> components;
+  for (auto& slices : value.local_results())
+    components.emplace_back(std::move(slices));
+  auto all = distributed_value<gradient>::per_replica(std::move(components));
+  return std::get<indexed_slices>(reduce_nest(op, all, over, replicas));
+}
+
+} // namespace troupe

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducing the values of replicas, leaf by leaf.
+#pragma once
+
+#include "strategies/cross_device_ops.hpp"
+#include "strategies/nest.hpp"
+
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace troupe {
+
+/// The dimensions of each replica's value that are reduced first; none: it is taken as a whole.
+struct reduce_axes {
+  std::optional<std::vector<int64_t>> axes;
+};
+
+/// The values of replicas as one. Without axes, element by element; with axes, over those first,
+/// and a mean divides by the number of elements that there are in all: f64 for integers.
+/// Errors: throws `failure` as `reduce_components`; invalid_argument for an axis that a value has
+/// not.
+[[nodiscard]] tensor reduce_tensors(reduce_op op, std::span<const tensor> values,
+                                    const reduce_axes& over);
+
+/// A value that is the same for all replicas: its mean is itself. A sum would count it several
+/// times, and is refused; but 0 may be summed, and so may anything where there is one replica.
+/// Errors: throws `failure` with invalid_argument.
+[[nodiscard]] tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_axes& over,
+                                        uint32_t replicas);
+
+/// Likewise for numbers. Errors: as above; invalid_argument for the mean of integers.
+[[nodiscard]] double reduce_numbers(reduce_op op, std::span<const double> values, bool are_integers,
+                                    const reduce_axes& over);
+
+/// True for an array that holds nothing but one zero.
+[[nodiscard]] bool is_zero_scalar(const tensor& value);
+
+/// Refuses a sum of something that is the same for all replicas.
+[[noreturn]] void refuse_sum_of_one(uint32_t replicas);
+
+// One overload for each kind of leaf and nest; they find each other by the namespace of `op`.
+
+[[nodiscard]] tensor reduce_nest(reduce_op op, const tensor& value, const reduce_axes& over,
+                                 uint32_t replicas);
+[[nodiscard]] tensor reduce_nest(reduce_op op, const distributed_value<tensor>& value,
+                                 const reduce_axes& over, uint32_t replicas);
+[[nodiscard]] gradient reduce_nest(reduce_op op, const distributed_value<gradient>& value,
+                                   const reduce_axes& over, uint32_t replicas);
+[[nodiscard]] indexed_slices reduce_nest(reduce_op op,
+                                         const distributed_value<indexed_slices>& value,
+                                         const reduce_axes& over, uint32_t replicas);
+template <class T>
+requires std::is_arithmetic_v<T>
+
+[[nodiscard]] T reduce_nest(reduce_op op, T value, const reduce_axes& over, uint32_t replicas) {
+  if (over.axes) static_cast<void>(reduce_numbers(op, {}, false, over)); // refuses it
+  if (op == reduce_op::sum && replicas > 1 && value != T{}) refuse_sum_of_one(replicas);
+  return value;
+}
+
+template <class T>
+requires std::is_arithmetic_v<T>
+
+[[nodiscard]] T reduce_nest(reduce_op op, const distributed_value<T>& value,
+                            const reduce_axes& over, uint32_t replicas) {
+  if (value.is_mirrored()) return reduce_nest(op, value.primary(), over, replicas);
+  if constexpr (std::is_integral_v<T>) {
+    if (op == reduce_op::sum && !over.axes) { // exact, where double is not
+      T sum{};
+      for (const auto& each : value.local_results())
+        sum = static_cast<T>(sum + each);
+      return sum;
+    }
+  }
+  auto numbers = value.local_results();
+  std::vector<double> values(numbers.begin(), numbers.end());
+  return static_cast<T>(reduce_numbers(op, values, std::is_integral_v<T>, over));
+}
+
+template <has_members T>
+[[nodiscard]] T reduce_nest(reduce_op op, const distributed_value<T>& value,
+                            const reduce_axes& over, uint32_t replicas) {
+  auto all = value.local_results();
+  auto result = all.front();
+  auto members = T::members(result);
+  [&]<size_t... i>(std::index_sequence<i...>) {
+    auto reduce_member = [&]<size_t number>(std::integral_constant<size_t, number>) {
+      using member_type = std::decay_t<std::tuple_element_t<number, decltype(members)>>;
+      std::vector<member_type> own;
+      for (auto& each : all)
+        own.push_back(std::get<number>(T::members(each)));
+      std::get<number>(members) = reduce_nest(
+        op, distributed_value<member_type>::per_replica(std::move(own)), over, replicas);
+    };
+    (reduce_member(std::integral_constant<size_t, i>{}), ...);
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(members)>>{});
+  return result;
+}
+
+template <class... Parts>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::tuple<Parts...>& value,
+                               const reduce_axes& over, uint32_t replicas) {
+  return std::apply(
+    [&](const Parts&... part) { return std::tuple{reduce_nest(op, part, over, replicas)...}; },
+    value);
+}
+
+template <class First, class Second>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::pair<First, Second>& value,
+                               const reduce_axes& over, uint32_t replicas) {
+  return std::pair{reduce_nest(op, value.first, over, replicas),
+                   reduce_nest(op, value.second, over, replicas)};
+}
+
+template <class T>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::vector<T>& value, const reduce_axes& over,
+                               uint32_t replicas) {
+  std::vector<decltype(reduce_nest(op, value.front(), over, replicas))> result;
+  for (const auto& part : value)
+    result.push_back(reduce_nest(op, part, over, replicas));
+  return result;
+}
+
+template <class Key, class T>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::map<Key, T>& value, const reduce_axes& over,
+                               uint32_t replicas) {
+  std::map<Key, decltype(reduce_nest(op, value.begin()->second, over, replicas))> result;
+  for (const auto& [key, part] : value)
+    result.emplace(key, reduce_nest(op, part, over, replicas));
+  return result;
+}
+
+// What replicas bring to an all-reduce, by index, as one of the same type. Each value counts, even
+// if it is the same for all. Errors: throws `failure` as `reduce_tensors`; invalid_argument if
+// nests differ in structure.
+
+template <class T>
+[[nodiscard]] T all_reduce_nest(reduce_op op, std::vector<T> values) {
+  auto count = static_cast<uint32_t>(values.size());
+  return reduce_nest(op, distributed_value<T>::per_replica(std::move(values)), {}, count);
+}
+
+template <class... Parts>
+[[nodiscard]] std::tuple<Parts...> all_reduce_nest(reduce_op op,
+                                                   std::vector<std::tuple<Parts...>> values) {
+  using whole = std::tuple<Parts...>;
+  return [&]<size_t... i>(std::index_sequence<i...>) {
+    return whole{
+      all_reduce_nest(op, detail::parts(
+                            values, [](whole & value) -> auto& { return std::get<i>(value); }))...};
+  }
+  (std::index_sequence_for<Parts...>{});
+}
+
+template <class First, class Second>
+[[nodiscard]] std::pair<First, Second>
+all_reduce_nest(reduce_op op, std::vector<std::pair<First, Second>> values) {
+  using whole = std::pair<First, Second>;
+  return {all_reduce_nest(op, detail::parts(values, [](whole& v) -> First& { return v.first; })),
+          all_reduce_nest(op, detail::parts(values, [](whole& v) -> Second& { return v.second; }))};
+}
+
+template <class T>
+[[nodiscard]] std::vector<T> all_reduce_nest(reduce_op op, std::vector<std::vector<T>> values) {
+  detail::check_structures(values);
+  std::vector<T> result;
+  for (size_t i = 0; i < values.front().size(); ++i)
+    result.push_back(all_reduce_nest(
+      op, detail::parts(values, [i](std::vector<T>& value) -> T& { return value[i]; })));
+  return result;
+}
+
+template <class Key, class T>
+[[nodiscard]] std::map<Key, T> all_reduce_nest(reduce_op op, std::vector<std::map<Key, T>> values) {
+  detail::check_structures(values);
+  std::map<Key, T> result;
+  for (const auto& [key, first] : values.front())
+    result.emplace(key,
+                   all_reduce_nest(op, detail::parts(values, [&](std::map<Key, T>& value) -> T& {
+                                     return value.at(key);
+                                   })));
+  return result;
+}
+
+} // namespace troupe

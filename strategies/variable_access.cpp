@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What replicas bring to a change becomes one operand, and travels to the owner.
+#include "strategies/variable_access.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/tensor_payload.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
+  auto snapshot = value_or_throw(std::move(answer));
+  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+}
+
+// One and the same number or array from everybody is not a value for each replica.
+bool are_one(const std::vector<variable_operand>& operands) {
+  const auto& first = operands.front();
+  return std::ranges::all_of(operands, [&](const variable_operand& other) {
+    if (other.index() != first.index()) return false;
+    if (const auto* number = std::get_if<double>(&other)) return *number == std::get<double>(first);
+    if (const auto* dense = std::get_if<tensor>(&other))
+      return is_same_object(*dense, std::get<tensor>(first));
+    return false;
+  });
+}
+
+bool is_zero(const variable_operand& operand) {
+  const auto* number = std::get_if<double>(&operand);
+  return number != nullptr && *number == 0;
+}
+
+reduce_op to_reduce_op(variable_aggregation mode) {
+  return mode == variable_aggregation::mean ? reduce_op::mean : reduce_op::sum;
+}
+
+} // namespace
+
+std::string_view to_string(variable_synchronization mode) {
+  constexpr std::array<std::string_view, 4> names{"AUTO", "NONE", "ON_WRITE", "ON_READ"};
+  return names[static_cast<size_t>(mode)];
+}
+
+std::string_view to_string(variable_aggregation mode) {
+  constexpr std::array<std::string_view, 4> names{"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"};
+  return names[static_cast<size_t>(mode)];
+}
+
+gradient to_change(const variable& target, const variable_operand& operand) {
+  if (const auto* number = std::get_if<double>(&operand))
+    return filled(target.type(), target.extents(), *number);
+  if (const auto* dense = std::get_if<tensor>(&operand)) return *dense;
+  return std::get<indexed_slices>(operand);
+}
+
+task<tensor> read_copy(activity& activity, variable source, int32_t component) {
+  auto reading
+    = activity.request<msg<wire::VariableSnapshot>>(source.owner(), make_read_variable(component));
+  co_return value_of(co_await reading);
+}
+
+task<tensor> change_copy(activity& activity, variable target, int32_t component, change how,
+                         variable_operand operand) {
+  auto message = make_change_variable(static_cast<uint8_t>(how),
+                                      to_payload(to_change(target, operand)), component);
+  auto changing = activity.request<msg<wire::VariableSnapshot>>(target.owner(), std::move(message));
+  co_return value_of(co_await changing);
+}
+
+variable_operand aggregate(const variable& target, change how,
+                           std::vector<variable_operand> operands) {
+  auto mode = target.aggregation();
+  if (mode == variable_aggregation::only_first_replica || operands.size() == 1)
+    return operands.front();
+  if (are_one(operands)) {
+    if (mode == variable_aggregation::mean || is_zero(operands.front())) return operands.front();
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
+                   "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
+                   "value; give each its own, or choose another aggregation",
+                   operands.size(), name_of_assign(how), target.name())}};
+  }
+  std::vector<gradient> values;
+  for (const auto& operand : operands)
+    values.push_back(to_change(target, operand));
+  auto reduced = reduce_components(to_reduce_op(mode), values);
+  if (auto* dense = std::get_if<tensor>(&reduced)) return *dense;
+  return std::get<indexed_slices>(reduced);
+}
+
+} // namespace troupe

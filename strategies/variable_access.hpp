@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and changing variables: the same calls in every context, each with its own meaning.
+#pragma once
+
+#include "actors/activity.hpp"
+#include "actors/task.hpp"
+#include "kernels/change.hpp"
+#include "strategies/cross_device_ops.hpp"
+#include "strategies/distributed_value.hpp"
+#include "strategies/variable.hpp"
+
+#include <variant>
+
+namespace troupe {
+
+/// What a variable is assigned, or changed by. A number stands for an array full of it, and is
+/// converted to the variable's dtype; a variable for its value.
+using variable_operand = std::variant<double, tensor, distributed_value<tensor>, variable,
+                                      indexed_slices, distributed_value<indexed_slices>>;
+
+/// What all contexts do with variables. What a call does depends on the context:
+///
+/// | context       | synchronised on write                          | synchronised on read |
+/// |---------------|------------------------------------------------|--------------------------------|
+/// | replica       | aggregated over all replicas, then all copies; | its own copy | | | without
+/// aggregation its own copy alone         |                                | | cross-replica | all
+/// copies, which must be given one value      | all copies; a sum is shared out| | update        |
+/// one copy                                       | one copy                       |
+///
+/// In a replica context an aggregated change is a merge_call: all replicas have to make it.
+/// Every change answers with the new value of the copy that the context stands for.
+/// Errors: all throw `failure`: type_mismatch if the operand is another dtype, or one for each
+/// replica where all copies need the same ("Expected value to be mirrored across replicas");
+/// invalid_argument if shapes do not agree, or the variable's aggregation does not allow the call;
+/// unimplemented for a scatter into a variable that is synchronised on read.
+class variable_access {
+public:
+  virtual ~variable_access() = default;
+
+  /// The variable as it is now: an immutable view of its owner's memory.
+  [[nodiscard]] virtual task<tensor> read(variable source) = 0;
+
+  [[nodiscard]] task<tensor> assign(variable target, variable_operand value) {
+    return apply(std::move(target), change::assign, std::move(value));
+  }
+
+  [[nodiscard]] task<tensor> assign_add(variable target, variable_operand delta) {
+    return apply(std::move(target), change::add, std::move(delta));
+  }
+
+  [[nodiscard]] task<tensor> assign_sub(variable target, variable_operand delta) {
+    return apply(std::move(target), change::subtract, std::move(delta));
+  }
+
+  // Scatters change the rows that `rows` names, one after the other: a row that occurs twice is
+  // changed twice. In a replica context the rows of all replicas are laid behind each other.
+
+  [[nodiscard]] task<tensor> scatter_update(variable target, variable_operand rows) {
+    return apply(std::move(target), change::assign, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_add(variable target, variable_operand rows) {
+    return apply(std::move(target), change::add, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_sub(variable target, variable_operand rows) {
+    return apply(std::move(target), change::subtract, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_mul(variable target, variable_operand rows) {
+    return apply(std::move(target), change::multiply, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_div(variable target, variable_operand rows) {
+    return apply(std::move(target), change::divide, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_min(variable target, variable_operand rows) {
+    return apply(std::move(target), change::minimum, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_max(variable target, variable_operand rows) {
+    return apply(std::move(target), change::maximum, std::move(rows));
+  }
+
+protected:
+  variable_access() = default;
+  variable_access(const variable_access&) = default;
+  variable_access& operator=(const variable_access&) = default;
+
+  [[nodiscard]] virtual task<tensor> apply(variable target, change how, variable_operand operand)
+    = 0;
+};
+
+/// Asks a variable's owner for its value, or that of one copy, and waits.
+/// Errors: throws `failure` as the owner answers.
+[[nodiscard]] task<tensor> read_copy(activity& activity, variable source, int32_t component);
+
+/// Has a variable's owner change one copy or all, and waits. @returns The new value.
+/// @param operand Nothing that is distributed, and no variable.
+[[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
+                                       change how, variable_operand operand);
+
+/// What the operands of all replicas come to, for a variable that is aggregated.
+/// @param operands By replica; neither distributed nor variables.
+/// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
+/// from all replicas under SUM, which would be counted several times; 0 may be.
+[[nodiscard]] variable_operand aggregate(const variable& target, change how,
+                                         std::vector<variable_operand> operands);
+
+/// The operand as one array or some rows: a number becomes an array like the variable.
+[[nodiscard]] gradient to_change(const variable& target, const variable_operand& operand);
+
+} // namespace troupe

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests that must hold whatever the strategy, in both worlds.
+#pragma once
+
+#include "strategies/central_storage_strategy.hpp"
+#include "strategies/default_strategy.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/one_device_strategy.hpp"
+#include "strategies/strategy_extended.hpp"
+#include "tests/doctest.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace troupe::test {
+
+/// Calls `body(strategy)` for every strategy that runs replicas, in both worlds.
+inline void for_every_strategy(const std::function<void(strategy&)>& body) {
+  using maker = std::function<std::unique_ptr<strategy>(world&)>;
+  const std::pair<std::string, maker> makers[] = {
+    {"default", [](world& in) { return std::make_unique<default_strategy>(in); }},
+    {"one device", [](world& in) { return std::make_unique<one_device_strategy>(in); }},
+    {"mirrored on 1",
+     [](world& in) { return std::make_unique<mirrored_strategy>(in, mirrored_options{}); }},
+    {"mirrored on 2",
+     [](world& in) {
+       return std::make_unique<mirrored_strategy>(in, mirrored_options{cpu_devices(2)});
+     }},
+    {"mirrored on 5",
+     [](world& in) {
+       return std::make_unique<mirrored_strategy>(in, mirrored_options{cpu_devices(5)});
+     }},
+    {"central storage on 3",
+     [](world& in) {
+       return std::make_unique<central_storage_strategy>(
+         in, central_storage_options{.compute_devices = cpu_devices(3)});
+     }},
+  };
+  for (auto threads : {false, true})
+    for (const auto& [name, make] : makers) {
+      CAPTURE(name);
+      CAPTURE(threads);
+      auto in
+        = threads ? world::threads({.seed = 1, .threads = 2}) : world::virtual_time({.seed = 1});
+      auto made = make(in);
+      body(*made);
+    }
+}
+
+} // namespace troupe::test
