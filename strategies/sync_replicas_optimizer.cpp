@@ -42,23 +42,6 @@ std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggreg
   return to_gradient(read_gradient(aggregate->reader().getGradient(), aggregate->owner()));
 }
 
-// Runs on a computing thread.
-computed_gradients differentiate(const loss_function& loss, const std::vector<variable>& variables,
-                                 const std::vector<tensor>& values, const std::stop_token& stop) {
-  tape recording{stop};
-  std::vector<expression> parameters;
-  for (const auto& value : values)
-    parameters.push_back(recording.parameter(value));
-  auto result = loss(recording, parameters);
-  auto value = value_or_throw(recording.value(result));
-  auto gradients = value_or_throw(recording.gradients(result, parameters));
-  computed_gradients computed{
-    value.type() == dtype::f64 ? value.values<double>()[0] : value.values<float>()[0], {}};
-  for (size_t i = 0; i < variables.size(); ++i)
-    computed.gradients_and_variables.push_back({std::move(gradients[i]), variables[i]});
-  return computed;
-}
-
 } // namespace
 
 expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
@@ -95,13 +78,7 @@ origin sync_replicas_optimizer::origin_of(const replica_context& context) {
 task<computed_gradients>
 sync_replicas_optimizer::compute_gradients(replica_context& context, loss_function loss,
                                            std::vector<variable> variables) const {
-  auto reading = context.read(variables);
-  auto values = co_await reading;
-  auto computing = context.compute([loss, variables, values](const std::stop_token& stop) {
-    return differentiate(loss, variables, values, stop);
-  });
-  auto computed = co_await computing;
-  co_return computed;
+  return troupe::compute_gradients(context, std::move(loss), std::move(variables));
 }
 
 task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
@@ -127,6 +104,10 @@ task<apply_outcome>
 sync_replicas_optimizer::apply_gradients(replica_context& context,
                                          std::vector<gradient_and_variable> gradients_and_variables,
                                          apply_options options) const {
+  if (!context.place_.cast)
+    throw failure{{errc::wrong_context,
+                   "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
+                   "tokens; give the function to `train`, or use `optimizer` in a run"}};
   const auto& cast = *context.place_.cast;
   auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
   gradients_and_variables.clear(); // from here on the messages hold the gradients

@@ -5,7 +5,7 @@
 #include "actors/chief.hpp"
 #include "actors/sync_policy.hpp"
 #include "actors/update_plan.hpp"
-#include "kernels/tape.hpp"
+#include "strategies/computed_gradients.hpp"
 #include "strategies/exponential_moving_average.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/session_hook.hpp"
@@ -21,22 +21,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// A gradient and the variable that it is for.
-struct gradient_and_variable {
-  troupe::gradient gradient;
-  troupe::variable variable;
-};
-
-/// What `compute_gradients` computed.
-struct computed_gradients {
-  double loss = 0;
-  std::vector<gradient_and_variable> gradients_and_variables; ///< One for each variable, in order.
-};
-
-/// A loss as a function of variables, written down on a tape.
-/// @param variables Parameters on the tape, in the order in which the variables were given.
-using loss_function = std::function<expression(tape&, std::span<const expression> variables)>;
 
 /// What became of a replica's gradients.
 struct apply_outcome {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients of a loss, computed on a replica.
+#pragma once
+
+#include "kernels/tape.hpp"
+#include "strategies/replica_context.hpp"
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// A gradient and the variable that it is for.
+struct gradient_and_variable {
+  troupe::gradient gradient;
+  troupe::variable variable;
+};
+
+/// What `compute_gradients` computed.
+struct computed_gradients {
+  double loss = 0;
+  std::vector<gradient_and_variable> gradients_and_variables; ///< One for each variable, in order.
+};
+
+/// A loss as a function of variables, written down on a tape.
+/// @param variables Parameters on the tape, in the order in which the variables were given.
+using loss_function = std::function<expression(tape&, std::span<const expression> variables)>;
+
+/// The loss of a replica's batch and its gradients, computed where `context.compute` computes.
+/// Nothing is aggregated: who clips these, clips per replica.
+/// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
+[[nodiscard]] task<computed_gradients>
+compute_gradients(replica_context& context, loss_function loss, std::vector<variable> variables);
+
+} // namespace troupe

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the gradients of all replicas to the owners' passes.
+#include "strategies/optimizer.hpp"
+
+#include "actors/optimizer_settings.hpp"
+#include "kernels/clip.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/gradient_values.hpp"
+#include "strategies/strategy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <mutex>
+#include <set>
+
+namespace troupe {
+
+namespace {
+
+template <class... Arguments>
+[[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  throw failure{
+    {errc::invalid_argument, fmt::format(format, std::forward<Arguments>(arguments)...)}};
+}
+
+/// A gradient on its way to the owner of its variable.
+struct addressed_push {
+  variable target;
+  msg<wire::PushGradient> push;
+};
+
+/// What a replica brings to the merge_call.
+using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
+
+brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
+  auto pushes = std::make_shared<std::vector<addressed_push>>();
+  for (const auto& [gradient, variable] : gradients)
+    pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
+  return pushes;
+}
+
+void check_same_variables(const std::vector<brought_pushes>& all) {
+  for (size_t i = 1; i < all.size(); ++i)
+    if (!std::ranges::equal(*all[i], *all[0], {}, &addressed_push::target, &addressed_push::target))
+      refuse(
+        "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
+        "and '{}'); all replicas have to apply the same",
+        i, all[i]->front().target.name(), all[0]->front().target.name());
+}
+
+gradient sum_of(const gradient& first, const gradient& second) {
+  const gradient both[] = {first, second};
+  return reduce_components(reduce_op::sum, both);
+}
+
+} // namespace
+
+struct optimizer::shared_state {
+  update_plan plan;
+  optimizer_options options;
+
+  std::mutex mutex;
+  std::set<caf::actor_addr> ready; ///< Owners that know what an update does.
+
+  /// What a replica has accumulated, by variable.
+  struct accumulated {
+    uint32_t batches = 0;
+    std::vector<gradient_and_variable> gradients;
+  };
+
+  std::map<uint32_t, accumulated> by_replica;
+
+  accumulated& of(uint32_t replica) {
+    std::lock_guard guard{mutex};
+    return by_replica[replica]; // stays where it is, and is that replica's alone
+  }
+
+  // Adds a batch. @returns The sum, if it is complete.
+  std::optional<std::vector<gradient_and_variable>>
+  add(uint32_t replica, std::vector<gradient_and_variable> gradients) {
+    if (options.accumulation_steps == 1) return gradients;
+    auto& so_far = of(replica);
+    if (so_far.batches == 0)
+      so_far.gradients = std::move(gradients);
+    else
+      for (auto& [gradient, variable] : gradients) {
+        auto found
+          = std::ranges::find(so_far.gradients, variable, &gradient_and_variable::variable);
+        if (found == so_far.gradients.end())
+          so_far.gradients.push_back({gradient, variable});
+        else
+          found->gradient = sum_of(found->gradient, gradient);
+      }
+    if (++so_far.batches < options.accumulation_steps) return std::nullopt;
+    return std::exchange(so_far, {}).gradients;
+  }
+
+  task<void> use(activity& host, const std::vector<addressed_push>& targets) {
+    std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
+    {
+      std::lock_guard guard{mutex};
+      for (const auto& [target, push] : targets)
+        if (ready.insert(target.owner().address()).second)
+          requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
+    }
+    auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
+    auto answers = co_await asking;
+    for (auto& answer : answers)
+      static_cast<void>(value_or_throw(std::move(answer)));
+  }
+
+  task<void> apply(activity& host, std::vector<brought_pushes> all) {
+    check_same_variables(all);
+    auto using_it = use(host, *all.front());
+    co_await using_it;
+    auto replicas = static_cast<uint32_t>(all.size());
+    auto divisor
+      = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
+    auto holds = options.clip_global_norm > 0;
+    std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> updates;
+    for (size_t i = 0; i < all.front()->size(); ++i) {
+      std::vector<msg<wire::PushGradient>> pushes;
+      for (const auto& brought : all)
+        pushes.push_back((*brought)[i].push);
+      updates.emplace_back((*all.front())[i].target.owner(),
+                           make_apply_update(0, divisor, pushes, holds));
+    }
+    all.clear();
+    auto owners = updates;
+    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates));
+    auto applied = co_await applying;
+    double squares = 0;
+    for (auto& answer : applied)
+      squares += value_or_throw(std::move(answer)).reader().getSquaredNorm();
+    if (!holds) co_return;
+    auto release = make_release_update(clip_factor(std::sqrt(squares), options.clip_global_norm));
+    std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
+    for (const auto& [owner, update] : owners)
+      releases.emplace_back(owner, release);
+    auto releasing = host.request_all<msg<wire::UpdateApplied>>(std::move(releases));
+    auto released = co_await releasing;
+    for (auto& answer : released)
+      static_cast<void>(value_or_throw(std::move(answer)));
+  }
+};
+
+optimizer::optimizer(update_rule rule, optimizer_options options, learning_rate_schedule schedule)
+  : optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}
+
+optimizer::optimizer(update_plan plan, optimizer_options options)
+  : state_(std::make_shared<shared_state>()) {
+  value_or_throw(validate(plan));
+  if (options.accumulation_steps == 0)
+    refuse("accumulation_steps is 0; an update needs at least 1 batch");
+  if (!(options.clip_global_norm >= 0))
+    refuse("clip_global_norm is {}; a norm is not negative", options.clip_global_norm);
+  state_->plan = std::move(plan);
+  state_->options = options;
+}
+
+const optimizer_options& optimizer::options() const {
+  return state_->options;
+}
+
+task<bool>
+optimizer::apply_gradients(replica_context& context,
+                           std::vector<gradient_and_variable> gradients_and_variables) const {
+  context_check::replica("apply_gradients", context);
+  if (gradients_and_variables.empty())
+    refuse("No gradients provided for any variable: apply_gradients got no gradient");
+  auto state = state_;
+  auto replica = context.replica_id_in_sync_group();
+  auto complete = state->add(replica, std::move(gradients_and_variables));
+  if (!complete) co_return false;
+  auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
+    return state->apply(cross.host(), all.local_results());
+  };
+  auto merging = context.merge_call(apply, make_pushes(replica, *complete));
+  complete.reset(); // from here on the messages hold the gradients
+  co_await merging;
+  co_return true;
+}
+
+task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient gradient,
+                                      troupe::variable variable) const {
+  return apply_gradients(context, {{std::move(gradient), std::move(variable)}});
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss,
+                                 std::vector<variable> variables) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables));
+  auto computed = co_await computing;
+  auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
+  co_await applying;
+  co_return computed.loss;
+}
+
+} // namespace troupe
