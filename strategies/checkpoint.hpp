@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saving and restoring the variables of a strategy between two runs.
+#pragma once
+
+#include "strategies/strategy.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace troupe {
+
+/// Writes all variables of a strategy to "checkpoint-<step>.safetensors": values under their names,
+/// slots under "<variable>/<slot>". Of copies that are alike the first is saved, of those that are
+/// synchronised on read what they come to: so it does not matter how many replicas go on from it,
+/// under which strategy. A strategy that is not to checkpoint (`extended().should_checkpoint()`)
+/// writes nothing.
+/// @param step Updates made so far: names the file.
+/// Errors: throws `failure`: wrong_context; resource if the file cannot be written.
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step);
+
+/// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
+/// the same value; those that add up share it.
+/// @returns The step that it was saved under; nothing if there is no checkpoint.
+/// Errors: throws `failure`: wrong_context; not_found if a variable is not in it;
+/// type_mismatch and invalid_argument if one has changed its form; as `find_checkpoint`. Then no
+/// variable is changed but those before the one at fault.
+[[nodiscard]] std::optional<uint64_t> restore_checkpoint(strategy& strategy,
+                                                         const std::filesystem::path& folder);
+
+} // namespace troupe
