@@ -72,11 +72,14 @@ tensor reduce_integers(std::span<const tensor> components, double divisor) {
   return changed(sum, change::divide, filled(sum.type(), sum.extents(), divisor)).value();
 }
 
-tensor reduce_dense(std::span<const tensor> given, double divisor) {
-  check_alike(given);
-  std::vector<tensor> components;
-  for (const auto& component : given)
-    components.push_back(component.contiguous());
+tensor reduce_dense(std::span<const tensor> components, double divisor) {
+  check_alike(components);
+  if (!std::ranges::all_of(components, &tensor::is_contiguous)) {
+    std::vector<tensor> row_major;
+    for (const auto& component : components)
+      row_major.push_back(component.contiguous());
+    return reduce_dense(row_major, divisor);
+  }
   switch (auto type = components.front().type()) {
   case dtype::f32:
     return reduce_floats<float>(components, divisor);
@@ -263,6 +266,11 @@ destinations::destinations(std::vector<std::string> devices) {
   for (auto& device : devices)
     if (std::ranges::find(devices_, device) == devices_.end())
       devices_.push_back(std::move(device));
+}
+
+tensor reduce_arrays(reduce_op op, std::span<const tensor> components) {
+  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  return reduce_dense(components, divisor_of(op, components.size()));
 }
 
 distributed_value<gradient> as_gradients(const distributed_value<tensor>& value) {

@@ -73,6 +73,9 @@ struct device_values {
 /// Arrays of replicas as what a reduction takes.
 [[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
 
+/// The sum or mean of arrays, element by element. Errors: as `reduce_components`.
+[[nodiscard]] tensor reduce_arrays(reduce_op op, std::span<const tensor> components);
+
 /// The sum or mean of the components of a value.
 /// Dense: of one dtype and shape; f16 and bf16 are added in float. Sparse: rows and indices behind
 /// each other in replica order, not combined; a mean divides the rows by the number of components.

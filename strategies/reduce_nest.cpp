@@ -143,8 +143,7 @@ bool is_zero_scalar(const tensor& value) {
 
 tensor reduce_tensors(reduce_op op, std::span<const tensor> values, const reduce_axes& over) {
   if (over.axes) return reduce_over_axes(op, values, *over.axes);
-  std::vector<gradient> components(values.begin(), values.end());
-  return std::get<tensor>(reduce_components(op, components));
+  return reduce_arrays(op, values);
 }
 
 tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_axes& over,

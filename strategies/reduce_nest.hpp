@@ -137,6 +137,10 @@ template <class Key, class T>
 // if it is the same for all. Errors: throws `failure` as `reduce_tensors`; invalid_argument if
 // nests differ in structure.
 
+[[nodiscard]] inline tensor all_reduce_nest(reduce_op op, const std::vector<tensor>& values) {
+  return reduce_arrays(op, values);
+}
+
 template <class T>
 [[nodiscard]] T all_reduce_nest(reduce_op op, std::vector<T> values) {
   auto count = static_cast<uint32_t>(values.size());
