@@ -2,6 +2,8 @@
 // Checking an array's size and reading its rows.
 #include "strategies/data/array_rows.hpp"
 
+#include "strategies/data/dataset_stage.hpp"
+
 #include <fmt/format.h>
 #include <limits>
 
@@ -79,7 +81,9 @@ expected<dataset> array_rows(const input_file& file, const array_layout& layout,
                         shape{std::vector<int64_t>(inner.begin(), inner.end())}, *chosen};
   element_reader read
     = [file, rows](uint64_t, uint64_t index) { return read_row(file, rows, index); };
-  return dataset{dims[0], [read] { return read; }};
+  return dataset{dims[0],
+                 [read] { return read; },
+                 {.kind = stage_kind::file, .gives_examples = dims.size() == 1}};
 }
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 #include "kernels/elements.hpp"
 #include "strategies/data/csv_rows.hpp"
+#include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -198,7 +199,8 @@ expected<dataset> csv_dataset(const input_file& file, const csv_options& options
   if (!plan) return tl::unexpected(plan.error());
   auto reader = std::make_shared<const csv_reader>(std::move(*rows), std::move(*plan));
   element_reader read = [reader](uint64_t, uint64_t index) { return reader->read(index); };
-  return dataset{reader->size(), [read] { return read; }};
+  return dataset{
+    reader->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
 }
 
 } // namespace troupe

@@ -4,6 +4,8 @@
 #include "strategies/data/dataset.hpp"
 
 #include "actors/failure.hpp"
+#include "strategies/data/dataset_stage.hpp"
+#include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"
 #include "strategies/data/shuffle_order.hpp"
 
@@ -41,6 +43,17 @@ std::function<element_reader()> after(std::function<element_reader()> before, Re
   };
 }
 
+// How a stage of one dataset was made: `make` makes it after another one.
+template <class Make>
+dataset_stage made(stage_kind kind, const dataset& before, Make make,
+                   const std::vector<uint64_t>& numbers = {}, bool drop_remainder = false) {
+  return {.kind = kind,
+          .inputs = {before},
+          .again = [make = std::move(make)](const auto& inputs) { return make(inputs.front()); },
+          .numbers = numbers,
+          .drop_remainder = drop_remainder};
+}
+
 // Opens a source, all of whose readers are the same.
 template <class Reader>
 std::function<element_reader()> always(Reader reader) {
@@ -64,7 +77,11 @@ expected<element> called(const Function& function) {
 } // namespace
 
 dataset::dataset(uint64_t size, std::function<element_reader()> open)
-  : size_(size), open_(std::move(open)) {}
+  : dataset(size, std::move(open), dataset_stage{}) {}
+
+dataset::dataset(uint64_t size, std::function<element_reader()> open, dataset_stage made_by)
+  : size_(size), open_(std::move(open)),
+    made_by_(std::make_shared<const dataset_stage>(std::move(made_by))) {}
 
 // ---- sources ----
 
@@ -86,17 +103,19 @@ dataset dataset::from_tensor_slices(std::vector<tensor> tensors) {
     one = one.contiguous().as_read_only();
   }
   const auto rows = static_cast<uint64_t>(tensors[0].extents()[0]);
-  return {
-    rows, always([tensors = std::move(tensors)](uint64_t, uint64_t index) {
-      element row;
-      for (const auto& one : tensors) {
-        const auto begin = static_cast<int64_t>(index);
-        const auto& dims = one.extents().dims();
-        row.tensors.push_back(
-          one.slice(begin, begin + 1).reshape(shape{std::vector(dims.begin() + 1, dims.end())}));
-      }
-      return expected<element>{std::move(row)};
-    })};
+  dataset_stage made_by{.gives_examples = std::ranges::any_of(
+                          tensors, [](const tensor& one) { return one.rank() == 1; })};
+  auto open = always([tensors = std::move(tensors)](uint64_t, uint64_t index) {
+    element row;
+    for (const auto& one : tensors) {
+      const auto begin = static_cast<int64_t>(index);
+      const auto& dims = one.extents().dims();
+      row.tensors.push_back(
+        one.slice(begin, begin + 1).reshape(shape{std::vector(dims.begin() + 1, dims.end())}));
+    }
+    return expected<element>{std::move(row)};
+  });
+  return {rows, std::move(open), std::move(made_by)};
 }
 
 // ---- stages of several datasets ----
@@ -106,7 +125,9 @@ dataset dataset::zip(const std::vector<dataset>& datasets) {
   auto size = infinite;
   for (const auto& one : datasets)
     size = std::min(size, one.size_);
-  return {size, [datasets]() -> element_reader {
+  dataset_stage made_by{.kind = stage_kind::zip, .inputs = datasets, .again = zip};
+  return {size,
+          [datasets]() -> element_reader {
             std::vector<element_reader> readers;
             readers.reserve(datasets.size());
             for (const auto& one : datasets)
@@ -121,30 +142,41 @@ dataset dataset::zip(const std::vector<dataset>& datasets) {
               }
               return all;
             };
-          }};
+          },
+          std::move(made_by)};
 }
 
 dataset dataset::concatenate(const dataset& other) const {
   require(size_ != infinite, "concatenate: nothing comes after a dataset without end");
+  dataset_stage made_by{
+    .kind = stage_kind::concatenate, .inputs = {*this, other}, .again = [](const auto& inputs) {
+      return inputs[0].concatenate(inputs[1]);
+    }};
   return {saturated_sum(size_, other.size_),
           [first = open_, second = other.open_, size = size_]() -> element_reader {
             return
               [read_first = first(), read_second = second(), size](uint64_t epoch, uint64_t index) {
                 return index < size ? read_first(epoch, index) : read_second(epoch, index - size);
               };
-          }};
+          },
+          std::move(made_by)};
 }
 
 // ---- stages of one dataset ----
 
 dataset dataset::shuffle(uint64_t buffer_size, uint64_t seed, bool reshuffle_each_iteration) const {
   require(buffer_size > 0, "shuffle: a buffer of 0 elements gives none");
-  return {size_, [=, before = open_, size = size_]() -> element_reader {
+  auto made_by = made(stage_kind::shuffle, *this, [=](const dataset& before) {
+    return before.shuffle(buffer_size, seed, reshuffle_each_iteration);
+  });
+  return {size_,
+          [=, before = open_, size = size_]() -> element_reader {
             auto order = std::make_shared<shuffle_order>(seed, buffer_size, size);
             return [=, read = before()](uint64_t epoch, uint64_t index) {
               return read(epoch, order->at(reshuffle_each_iteration ? epoch : 0, index));
             };
-          }};
+          },
+          std::move(made_by)};
 }
 
 dataset dataset::batch(uint64_t n, bool drop_remainder) const {
@@ -152,18 +184,23 @@ dataset dataset::batch(uint64_t n, bool drop_remainder) const {
   const auto whole = size_ / n;
   const auto rest = size_ % n != 0 && !drop_remainder ? 1 : 0;
   const auto size = size_ == infinite ? infinite : whole + rest;
-  return {size, after(open_,
-                      [n, source_size = size_](const element_reader& read, uint64_t epoch,
-                                               uint64_t index) -> expected<element> {
-                        std::vector<element> elements;
-                        const auto end = saturated_sum(index * n, n);
-                        for (auto i = index * n; i < std::min(end, source_size); ++i) {
-                          auto one = read(epoch, i);
-                          if (!one) return one;
-                          elements.push_back(std::move(*one));
-                        }
-                        return stack(elements);
-                      })};
+  auto made_by = made(
+    stage_kind::batch, *this,
+    [=](const dataset& before) { return before.batch(n, drop_remainder); }, {n}, drop_remainder);
+  return {size,
+          after(open_,
+                [n, source_size = size_](const element_reader& read, uint64_t epoch,
+                                         uint64_t index) -> expected<element> {
+                  std::vector<element> elements;
+                  const auto end = saturated_sum(index * n, n);
+                  for (auto i = index * n; i < std::min(end, source_size); ++i) {
+                    auto one = read(epoch, i);
+                    if (!one) return one;
+                    elements.push_back(std::move(*one));
+                  }
+                  return stack(elements);
+                }),
+          std::move(made_by)};
 }
 
 // A pass through the result is several passes through the source. Its numbers must differ from
@@ -171,63 +208,102 @@ dataset dataset::batch(uint64_t n, bool drop_remainder) const {
 dataset dataset::repeat(uint64_t count) const {
   const auto size = saturated_product(size_, count);
   const auto passes = std::min(count, uint64_t{1} << 32);
-  return {size, after(open_, [passes, source_size = size_](const element_reader& read,
-                                                           uint64_t epoch, uint64_t index) {
-            return read(epoch * passes + index / source_size, index % source_size);
-          })};
+  auto made_by = made(stage_kind::repeat, *this,
+                      [=](const dataset& before) { return before.repeat(count); }, {count});
+  return {size,
+          after(open_,
+                [passes, source_size = size_](const element_reader& read, uint64_t epoch,
+                                              uint64_t index) {
+                  return read(epoch * passes + index / source_size, index % source_size);
+                }),
+          std::move(made_by)};
 }
 
 dataset dataset::shard(uint64_t num_shards, uint64_t index) const {
+  if (num_shards == shard_hint && index == shard_hint) return shard_when_distributed();
   require(index < num_shards,
           fmt::format("shard: there is no shard {} of {}, they count from 0", index, num_shards));
   const auto behind = size_ > index ? size_ - index : 0;
   const auto size = size_ == infinite ? infinite : behind / num_shards + (behind % num_shards != 0);
-  return {size, after(open_, [num_shards, first = index](const element_reader& read, uint64_t epoch,
-                                                         uint64_t number) {
-            return read(epoch, number * num_shards + first);
-          })};
+  auto made_by = made(stage_kind::shard, *this,
+                      [=](const dataset& before) { return before.shard(num_shards, index); });
+  return {size,
+          after(open_, [num_shards, first = index](
+                         const element_reader& read, uint64_t epoch,
+                         uint64_t number) { return read(epoch, number * num_shards + first); }),
+          std::move(made_by)};
+}
+
+dataset dataset::shard_when_distributed() const {
+  return {size_, always([](uint64_t, uint64_t) -> expected<element> {
+            return fail(errc::failed_precondition,
+                        "shard: nobody has said which shard: distribute the dataset "
+                        "with the policy hint");
+          }),
+          made(stage_kind::shard_hint, *this,
+               [](const dataset& before) { return before.shard_when_distributed(); })};
 }
 
 dataset dataset::take(uint64_t count) const {
-  return {std::min(size_, count), open_};
+  return {std::min(size_, count), open_,
+          made(stage_kind::take, *this, [=](const dataset& before) { return before.take(count); })};
 }
 
 dataset dataset::skip(uint64_t count) const {
   const auto size = size_ == infinite ? infinite : size_ - std::min(size_, count);
-  return {size, after(open_, [count](const element_reader& read, uint64_t epoch, uint64_t index) {
-            return read(epoch, index + count);
-          })};
+  auto made_by
+    = made(stage_kind::skip, *this, [=](const dataset& before) { return before.skip(count); });
+  return {size,
+          after(open_, [count](const element_reader& read, uint64_t epoch,
+                               uint64_t index) { return read(epoch, index + count); }),
+          std::move(made_by)};
 }
 
 dataset dataset::map(std::function<element(element)> function) const {
-  return {size_, after(open_, [function = std::move(function)](const element_reader& read,
-                                                               uint64_t epoch, uint64_t index) {
-            auto source = read(epoch, index);
-            if (!source) return source;
-            return called([&] { return function(std::move(*source)); });
-          })};
+  auto made_by = made(stage_kind::map, *this,
+                      [function](const dataset& before) { return before.map(function); });
+  return {size_,
+          after(open_,
+                [function = std::move(function)](const element_reader& read, uint64_t epoch,
+                                                 uint64_t index) {
+                  auto source = read(epoch, index);
+                  if (!source) return source;
+                  return called([&] { return function(std::move(*source)); });
+                }),
+          std::move(made_by)};
 }
 
 dataset dataset::map(std::function<element(element, const random_key&)> function,
                      uint64_t seed) const {
-  return {size_, after(open_, [function = std::move(function),
-                               seed](const element_reader& read, uint64_t epoch, uint64_t index) {
+  auto made_by = made(stage_kind::map, *this, [function, seed](const dataset& before) {
+    return before.map(function, seed);
+  });
+  return {
+    size_,
+    after(open_,
+          [function = std::move(function), seed](const element_reader& read, uint64_t epoch,
+                                                 uint64_t index) {
             auto source = read(epoch, index);
             if (!source) return source;
             const auto epoch_seed = random_stream{random_key{seed, "map", 0, epoch}}.next_u64();
             const random_key key{epoch_seed, "map", 0, index};
             return called([&] { return function(std::move(*source), key); });
-          })};
+          }),
+    std::move(made_by)};
 }
 
 dataset dataset::prefetch(uint64_t count, executor elsewhere) const {
   if (count == 0 || !elsewhere) return *this;
+  auto made_by = made(stage_kind::prefetch, *this, [count, elsewhere](const dataset& before) {
+    return before.prefetch(count, elsewhere);
+  });
   return {
     size_,
     [count, elsewhere = std::move(elsewhere), before = open_, size = size_]() -> element_reader {
       auto ahead = std::make_shared<prefetcher>(before(), size, count, elsewhere);
       return [ahead](uint64_t epoch, uint64_t index) { return ahead->at(epoch, index); };
-    }};
+    },
+    std::move(made_by)};
 }
 
 // ---- iterating ----
@@ -242,31 +318,13 @@ expected<std::optional<element>> dataset_iterator::next() {
 }
 
 tensor dataset_iterator::position() const {
-  tensor position{dtype::i64, {2}};
-  position.mutable_values<int64_t>()[0] = static_cast<int64_t>(delivered_);
-  position.mutable_values<int64_t>()[1] = static_cast<int64_t>(size_);
-  return position;
+  return make_position(delivered_, size_);
 }
 
 expected<void> dataset_iterator::restore(const tensor& position) {
-  if (position.type() != dtype::i64 || position.extents() != shape{2})
-    return fail(errc::invalid_argument, "restore: this is not the position of a dataset");
-  const auto saved = position.contiguous();
-  const auto numbers = saved.values<int64_t>();
-  const auto delivered = static_cast<uint64_t>(numbers[0]);
-  const auto size = static_cast<uint64_t>(numbers[1]);
-  if (size != size_) {
-    return fail(errc::invalid_argument,
-                fmt::format("restore: the position is one in a dataset of {} elements, this one "
-                            "has {}: the data or the stages have changed",
-                            numbers[1], static_cast<int64_t>(size_)));
-  }
-  if (delivered > size_) {
-    return fail(
-      errc::invalid_argument,
-      fmt::format("restore: {} elements cannot have been delivered of {}", numbers[0], numbers[1]));
-  }
-  delivered_ = delivered;
+  auto delivered = read_position(position, size_, "elements");
+  if (!delivered) return tl::unexpected(delivered.error());
+  delivered_ = *delivered;
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -20,6 +21,7 @@ using executor = std::function<void(std::function<void()>)>;
 using element_reader = std::function<expected<element>(uint64_t epoch, uint64_t index)>;
 
 class dataset_iterator;
+struct dataset_stage;
 
 /// A trainer that dies must go on with the very next example, in the order it was in: so a dataset
 /// is not a stream that has to be drained again, but a function from places to elements. Each stage
@@ -38,10 +40,16 @@ public:
   /// The size of a dataset without end.
   static constexpr uint64_t infinite = UINT64_MAX;
 
+  /// For `shard`: the number of shards, and which one, are told when the dataset is distributed.
+  static constexpr uint64_t shard_hint = UINT64_MAX;
+
   /// A source of one's own.
   /// @param open Makes a reader for a new iterator; readers of two iterators are used at the same
   /// time.
   dataset(uint64_t size, std::function<element_reader()> open);
+
+  /// A stage of one's own, with what `auto_shard` and `rebatch` may know of it.
+  dataset(uint64_t size, std::function<element_reader()> open, dataset_stage made_by);
 
   /// One element with these tensors.
   [[nodiscard]] static dataset from_tensors(std::vector<tensor> tensors);
@@ -55,6 +63,9 @@ public:
 
   /// Elements in one pass, or `infinite`.
   [[nodiscard]] uint64_t size() const { return size_; }
+
+  /// The last stage, and through its inputs all others.
+  [[nodiscard]] const dataset_stage& made_by() const { return *made_by_; }
 
   /// The order of `shuffle_order`. Each pass over the data has another order, unless
   /// `reshuffle_each_iteration` is false.
@@ -71,7 +82,9 @@ public:
   /// The elements so many times, for ever if not said otherwise.
   [[nodiscard]] dataset repeat(uint64_t count = infinite) const;
 
-  /// Every `num_shards`-th element, beginning with number `index`.
+  /// Every `num_shards`-th element, beginning with number `index`. Or, for `shard_hint` twice, the
+  /// place where `distribute` shall put such a stage; until then elements fail with
+  /// failed_precondition.
   /// Errors: invalid_argument unless index < num_shards.
   [[nodiscard]] dataset shard(uint64_t num_shards, uint64_t index) const;
 
@@ -100,9 +113,15 @@ public:
   /// An iterator at the first element.
   [[nodiscard]] dataset_iterator iterate() const;
 
+  /// A reader for a stage of one's own. @pre It is asked for elements below `size()`.
+  [[nodiscard]] element_reader open() const { return open_(); }
+
 private:
+  [[nodiscard]] dataset shard_when_distributed() const;
+
   uint64_t size_;
   std::function<element_reader()> open_;
+  std::shared_ptr<const dataset_stage> made_by_;
 };
 
 /// Reads a dataset from one end to the other. Thread: one owner at a time.

@@ -3,6 +3,7 @@
 #include "strategies/data/text_file.hpp"
 
 #include "actors/failure.hpp"
+#include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 
 #include <memory>
@@ -46,7 +47,8 @@ expected<dataset> text_dataset(const input_file& file) {
       return element{{}, {without_end(std::move(line))}};
     });
   };
-  return dataset{lines->size(), [read] { return read; }};
+  return dataset{
+    lines->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
 }
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/recording/tfrecord.hpp"
+#include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 
 #include <array>
@@ -82,7 +83,8 @@ expected<dataset> tfrecord_dataset(const input_file& file) {
   if (!found) return tl::unexpected(found.error());
   auto frames = std::make_shared<const record_table>(std::move(*found));
   element_reader read = [frames](uint64_t, uint64_t index) { return read_record(*frames, index); };
-  return dataset{frames->size(), [read] { return read; }};
+  return dataset{
+    frames->size(), [read] { return read; }, {.kind = stage_kind::file, .gives_examples = true}};
 }
 
 } // namespace troupe

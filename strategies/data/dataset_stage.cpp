@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stages tell of the elements that come out of them.
+#include "strategies/data/dataset_stage.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+bool all_equal(const std::vector<uint64_t>& numbers) {
+  return std::ranges::all_of(numbers, [&](uint64_t one) { return one == numbers.front(); });
+}
+
+// The inputs go on side by side or one after the other.
+int64_t common_batch_size(const std::vector<dataset>& inputs) {
+  auto common = batch_size_of(inputs.front());
+  for (const auto& one : inputs) {
+    const auto size = batch_size_of(one);
+    if (size == 0) return 0;
+    if (size != common) common = unknown_batch_size;
+  }
+  return common;
+}
+
+// Whether batches of equal size divide their inputs without a rest.
+bool divides(const dataset& batches, uint64_t piece) {
+  const auto size = batch_size_of(batches);
+  return has_fixed_extents(batches) && size > 0 && static_cast<uint64_t>(size) % piece == 0;
+}
+
+} // namespace
+
+int64_t batch_size_of(const dataset& batches) {
+  const auto& stage = batches.made_by();
+  switch (stage.kind) {
+  case stage_kind::source:
+  case stage_kind::file:
+    return stage.gives_examples ? 0 : unknown_batch_size;
+  case stage_kind::batch:
+    return static_cast<int64_t>(stage.numbers.front());
+  case stage_kind::rebatch:
+    return all_equal(stage.numbers) ? static_cast<int64_t>(stage.numbers.front())
+                                    : unknown_batch_size;
+  case stage_kind::files:
+    return !stage.inputs.empty() && common_batch_size(stage.inputs) == 0 ? 0 : unknown_batch_size;
+  case stage_kind::zip:
+  case stage_kind::concatenate:
+    return common_batch_size(stage.inputs);
+  case stage_kind::legacy_rebatch:
+  case stage_kind::map:
+    return unknown_batch_size;
+  default:
+    return batch_size_of(stage.inputs.front());
+  }
+}
+
+bool has_fixed_extents(const dataset& elements) {
+  const auto& stage = elements.made_by();
+  switch (stage.kind) {
+  case stage_kind::batch:
+    return stage.drop_remainder;
+  case stage_kind::rebatch:
+    if (!all_equal(stage.numbers)) return false;
+    return stage.drop_remainder || divides(stage.inputs.front(), stage.numbers.front());
+  case stage_kind::legacy_rebatch:
+    return divides(stage.inputs.front(), stage.numbers.front());
+  default:
+    return std::ranges::all_of(stage.inputs, has_fixed_extents);
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a dataset is made of, for those who make another one of it.
+#pragma once
+
+#include "strategies/data/dataset.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace troupe {
+
+/// The stages that a dataset can consist of.
+enum class stage_kind : uint8_t {
+  source, ///< Rows in memory, or a source of one's own.
+  file,   ///< The records of one file.
+  files,  ///< The records of several files (`read_files`); the inputs are the files.
+  batch,
+  rebatch,        ///< Batches of other sizes (`rebatch`).
+  legacy_rebatch, ///< Batches in a fixed number of pieces (`legacy_rebatch`).
+  map,
+  shuffle,
+  repeat,
+  shard,
+  shard_hint, ///< A place for a shard.
+  take,
+  skip,
+  concatenate,
+  zip,
+  prefetch,
+};
+
+/// A dataset is a function from places to elements, and a function cannot be looked into. But to
+/// divide a dataset among replicas, a shard has to go behind the source of its files, and what
+/// follows must go on as before. So each stage remembers what it was made after, and how to make it
+/// again after something else: a rewrite walks down the inputs, changes one, and makes the others
+/// again on its way back.
+struct dataset_stage {
+  stage_kind kind = stage_kind::source;
+
+  /// What the stage asks for elements; none of a source.
+  std::vector<dataset> inputs = {};
+
+  /// The same stage after other inputs; empty for sources. @pre As many inputs, but for `files`.
+  std::function<dataset(const std::vector<dataset>&)> again = {};
+
+  /// Sizes of the batches, in turn (`batch`, `rebatch`); pieces of each batch (`legacy_rebatch`);
+  /// passes (`repeat`).
+  std::vector<uint64_t> numbers = {};
+
+  /// Of `batch` and `rebatch`: whether a last, smaller batch is dropped.
+  bool drop_remainder = false;
+
+  /// Of a source: its elements are known to be single examples, such as lines or scalars.
+  bool gives_examples = false;
+};
+
+/// What `batch_size_of` says of a dataset whose batches it does not know.
+inline constexpr int64_t unknown_batch_size = -1;
+
+/// Rows of each element but the last, as far as the stages tell: 0 if the elements are known to be
+/// no batches, `unknown_batch_size` behind a `map`, behind batches of different sizes, and for
+/// sources that may give batches of their own.
+/// Source: TensorFlow, `compute_batch_size_op.cc`.
+[[nodiscard]] int64_t batch_size_of(const dataset& batches);
+
+/// True if no element can have fewer rows than another: then a step that lacks some has no
+/// elements of the right shape to put there.
+[[nodiscard]] bool has_fixed_extents(const dataset& elements);
+
+} // namespace troupe

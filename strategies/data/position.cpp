@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing positions, and refusing those of something else.
+#include "strategies/data/position.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+tensor make_position(uint64_t delivered, uint64_t size) {
+  tensor position{dtype::i64, {2}};
+  position.mutable_values<int64_t>()[0] = static_cast<int64_t>(delivered);
+  position.mutable_values<int64_t>()[1] = static_cast<int64_t>(size);
+  return position;
+}
+
+expected<uint64_t> read_position(const tensor& position, uint64_t size, std::string_view things) {
+  if (position.type() != dtype::i64 || position.extents() != shape{2})
+    return fail(errc::invalid_argument, "restore: this is not the position of a dataset");
+  const auto saved = position.contiguous();
+  const auto numbers = saved.values<int64_t>();
+  const auto delivered = static_cast<uint64_t>(numbers[0]);
+  if (static_cast<uint64_t>(numbers[1]) != size) {
+    return fail(errc::invalid_argument,
+                fmt::format("restore: the position is one in a dataset of {} {}, this one has {}: "
+                            "the data or the stages have changed",
+                            numbers[1], things, static_cast<int64_t>(size)));
+  }
+  if (delivered > size) {
+    return fail(errc::invalid_argument,
+                fmt::format("restore: {} {} cannot have been delivered of {}", numbers[0], things,
+                            numbers[1]));
+  }
+  return delivered;
+}
+
+} // namespace troupe
