@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call was refused for, as one line.
+#pragma once
+
+#include "actors/failure.hpp"
+
+#include <string>
+
+namespace troupe::test {
+
+/// "invalid_argument: the reason", or "accepted".
+template <class Call>
+std::string refusal(const Call& call) {
+  try {
+    (void)call();
+  } catch (const failure& failed) {
+    return std::string{to_string(failed.reason().code)} + ": " + failed.what();
+  }
+  return "accepted";
+}
+
+} // namespace troupe::test
