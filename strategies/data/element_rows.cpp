@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of tensors and texts.
+#include "strategies/data/element_rows.hpp"
+
+#include "messages/assert.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr auto add_batch = "call batch() before the dataset is divided among replicas";
+
+bool alike(const tensor& a, const tensor& b) {
+  const auto& left = a.extents().dims();
+  const auto& right = b.extents().dims();
+  return a.type() == b.type() && left.size() == right.size()
+         && std::equal(left.begin() + 1, left.end(), right.begin() + 1);
+}
+
+expected<void> check_alike(std::span<const element> batches) {
+  const auto& model = batches.front();
+  for (const auto& one : batches) {
+    if (one.tensors.size() != model.tensors.size()) {
+      return fail(errc::invalid_argument,
+                  fmt::format("rebatch: batches of {} and {} tensors cannot be joined",
+                              model.tensors.size(), one.tensors.size()));
+    }
+    for (size_t k = 0; k < one.tensors.size(); ++k) {
+      if (alike(one.tensors[k], model.tensors[k])) continue;
+      return fail(
+        errc::invalid_argument,
+        fmt::format("rebatch: tensor {} is {} {} in one batch and {} {} in the next: make "
+                    "them alike with map()",
+                    k, to_string(model.tensors[k].type()), to_string(model.tensors[k].extents()),
+                    to_string(one.tensors[k].type()), to_string(one.tensors[k].extents())));
+    }
+  }
+  return {};
+}
+
+tensor join_tensors(std::span<const element> batches, size_t index) {
+  auto dims = batches.front().tensors[index].extents().dims();
+  dims[0] = 0;
+  for (const auto& one : batches)
+    dims[0] += one.tensors[index].extents()[0];
+  tensor result{batches.front().tensors[index].type(), shape{std::move(dims)}};
+  auto* target = static_cast<std::byte*>(result.mutable_data());
+  for (const auto& one : batches) {
+    const auto source = one.tensors[index].contiguous();
+    if (source.bytes() != 0) std::memcpy(target, source.data(), source.bytes());
+    target += source.bytes();
+  }
+  return result;
+}
+
+} // namespace
+
+expected<uint64_t> rows_of(const element& batch) {
+  if (batch.tensors.empty()) return batch.texts.size();
+  for (const auto& one : batch.tensors) {
+    if (one.rank() == 0) {
+      return fail(errc::invalid_argument,
+                  fmt::format("rebatch: a scalar has no rows to divide: {}", add_batch));
+    }
+  }
+  const auto rows = batch.tensors.front().extents()[0];
+  for (const auto& one : batch.tensors) {
+    if (one.extents()[0] != rows) {
+      return fail(errc::invalid_argument,
+                  fmt::format("rebatch: tensors of {} and {} rows are no batch: {}", rows,
+                              one.extents()[0], add_batch));
+    }
+  }
+  const auto count = static_cast<uint64_t>(rows);
+  if (count == 0 ? !batch.texts.empty() : batch.texts.size() % count != 0) {
+    return fail(errc::invalid_argument,
+                fmt::format("rebatch: {} texts and {} rows are no batch: {}", batch.texts.size(),
+                            rows, add_batch));
+  }
+  return count;
+}
+
+element slice_rows(const element& batch, uint64_t begin, uint64_t end) {
+  const auto rows = rows_of(batch);
+  TROUPE_ASSERT(rows && begin <= end && end <= *rows, begin, end);
+  element part;
+  for (const auto& one : batch.tensors)
+    part.tensors.push_back(one.slice(static_cast<int64_t>(begin), static_cast<int64_t>(end)));
+  const auto each = *rows == 0 ? 0 : batch.texts.size() / *rows;
+  for (auto i = begin * each; i < end * each; ++i)
+    part.texts.push_back(batch.texts[i]);
+  return part;
+}
+
+expected<element> join_rows(std::span<const element> batches) {
+  TROUPE_ASSERT(!batches.empty());
+  if (batches.size() == 1) return batches.front();
+  if (auto done = check_alike(batches); !done) return tl::unexpected(done.error());
+  element result;
+  for (size_t k = 0; k < batches.front().tensors.size(); ++k)
+    result.tensors.push_back(join_tensors(batches, k));
+  for (const auto& one : batches)
+    result.texts.insert(result.texts.end(), one.texts.begin(), one.texts.end());
+  return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutting batches by rows, and joining them.
+#pragma once
+
+#include "strategies/data/element.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace troupe {
+
+/// How many examples a batch holds: the first extent of all its tensors. Its texts belong to the
+/// rows in equal shares; without tensors each text is a row.
+/// Errors: `invalid_argument` for what is no batch: a scalar, tensors of different first extents,
+/// texts that cannot be shared.
+[[nodiscard]] expected<uint64_t> rows_of(const element& batch);
+
+/// Rows [begin, end) of a batch: views, and copies of texts.
+/// @pre `rows_of(batch)`, and begin <= end <= rows.
+[[nodiscard]] element slice_rows(const element& batch, uint64_t begin, uint64_t end);
+
+/// Batches as one. Shape: tensors [rows..., extents...]. Cost: a copy of all tensors, unless there
+/// is but one batch.
+/// Errors: `invalid_argument` if they differ in more than their rows.
+/// @pre There is at least one batch, each with `rows_of`.
+[[nodiscard]] expected<element> join_rows(std::span<const element> batches);
+
+} // namespace troupe
