@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewrites of the stages of a dataset.
+#include "strategies/data/auto_shard.hpp"
+
+#include "actors/failure.hpp"
+#include "strategies/data/dataset_stage.hpp"
+#include "strategies/data/rebatch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<std::pair<auto_shard_policy, std::string_view>, 5> policy_names{{
+  {auto_shard_policy::off, "OFF"},
+  {auto_shard_policy::automatic, "AUTO"},
+  {auto_shard_policy::file, "FILE"},
+  {auto_shard_policy::data, "DATA"},
+  {auto_shard_policy::hint, "HINT"},
+}};
+
+// One part of several.
+struct part {
+  uint64_t count = 1;
+  uint64_t index = 0;
+};
+
+// The same stage after what `rewrite` makes of its inputs.
+template <class Rewrite>
+expected<dataset> with_inputs(const dataset& all, const Rewrite& rewrite) {
+  std::vector<dataset> inputs;
+  for (const auto& one : all.made_by().inputs) {
+    auto input = rewrite(one);
+    if (!input) return input;
+    inputs.push_back(std::move(*input));
+  }
+  return all.made_by().again(inputs);
+}
+
+expected<dataset> shard_files(const dataset& all, part mine) {
+  const auto& stage = all.made_by();
+  switch (stage.kind) {
+  case stage_kind::file:
+    return mine.index == 0 ? all : all.take(0);
+  case stage_kind::files: {
+    std::vector<dataset> files;
+    for (auto i = mine.index; i < stage.inputs.size(); i += mine.count)
+      files.push_back(stage.inputs[i]);
+    return stage.again(files);
+  }
+  case stage_kind::source:
+    return fail(errc::not_found, "auto_shard: the dataset reads no files that could be divided: "
+                                 "take the policy DATA");
+  case stage_kind::shard:
+  case stage_kind::shard_hint:
+    return fail(errc::not_found, "auto_shard: a shard stands between the files and the end: take "
+                                 "the policy DATA");
+  default:
+    return with_inputs(all, [mine](const dataset& input) { return shard_files(input, mine); });
+  }
+}
+
+// Every batch must give as many elements as there are replicas, or they would take turns.
+dataset in_fixed_pieces(const dataset& all, uint64_t replicas) {
+  const auto& stage = all.made_by();
+  if (stage.kind != stage_kind::rebatch) return all;
+  return legacy_rebatch(stage.inputs.front(), replicas);
+}
+
+dataset shard_elements(const dataset& all, part mine, uint64_t replicas) {
+  const auto& stage = all.made_by();
+  if (stage.kind == stage_kind::prefetch)
+    return stage.again({shard_elements(stage.inputs.front(), mine, replicas)});
+  const auto pieces = in_fixed_pieces(all, replicas);
+  if (pieces.size() != 0 && pieces.size() < mine.count) {
+    throw failure{error{errc::invalid_argument,
+                        fmt::format("auto_shard: {} elements are too few for {} pipelines: each "
+                                    "needs one",
+                                    pieces.size(), mine.count)}};
+  }
+  return pieces.shard(mine.count, mine.index);
+}
+
+dataset shard_where_told(const dataset& all, part mine) {
+  const auto& stage = all.made_by();
+  if (stage.inputs.empty()) return all;
+  auto rewritten = value_or_throw(with_inputs(all, [mine](const dataset& input) {
+    return expected<dataset>{shard_where_told(input, mine)};
+  }));
+  if (stage.kind != stage_kind::shard_hint) return rewritten;
+  return rewritten.made_by().inputs.front().shard(mine.count, mine.index);
+}
+
+} // namespace
+
+std::string_view to_string(auto_shard_policy policy) {
+  const auto* found
+    = std::ranges::find(policy_names, policy, &decltype(policy_names)::value_type::first);
+  return found == policy_names.end() ? "unknown" : found->second;
+}
+
+expected<auto_shard_policy> auto_shard_policy_of(std::string_view name) {
+  std::string upper{name};
+  for (auto& letter : upper)
+    letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  for (const auto& [policy, policy_name] : policy_names)
+    if (upper == policy_name) return policy;
+  return fail(
+    errc::invalid_argument,
+    fmt::format("auto_shard: there is no policy '{}': it is OFF, AUTO, FILE, DATA or HINT", name));
+}
+
+dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
+                   uint64_t pipeline, uint64_t replicas) {
+  if (pipeline >= pipelines) {
+    throw failure{error{errc::invalid_argument,
+                        fmt::format("auto_shard: there is no pipeline {} of {}, they count from 0",
+                                    pipeline, pipelines)}};
+  }
+  const part mine{pipelines, pipeline};
+  if (policy == auto_shard_policy::hint) return shard_where_told(all, mine);
+  if (pipelines == 1 || policy == auto_shard_policy::off) return all;
+  if (policy == auto_shard_policy::data) return shard_elements(all, mine, replicas);
+  auto by_files = shard_files(all, mine);
+  const bool is_hidden = !by_files && by_files.error().code == errc::not_found;
+  if (is_hidden && policy == auto_shard_policy::automatic)
+    return shard_elements(all, mine, replicas);
+  return value_or_throw(std::move(by_files));
+}
+
+} // namespace troupe

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which part of a dataset each of several pipelines reads.
+#pragma once
+
+#include "strategies/data/dataset.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe {
+
+/// What pipelines of the same dataset share: files, elements, or nothing.
+/// Source: TensorFlow, `tf.data.experimental.AutoShardPolicy`.
+enum class auto_shard_policy : int8_t {
+  off = -1,      ///< Each reads everything.
+  automatic = 0, ///< `file` if that can be done, else `data`.
+  file = 1,      ///< File f is read by pipeline f mod n; who gets none has no elements.
+  data = 2,      ///< Element i is used by pipeline i mod n; all read everything.
+  hint = 3,      ///< Where the dataset says `shard(shard_hint, shard_hint)`.
+};
+
+/// Their names, as TensorFlow writes them: "OFF", "AUTO", "FILE", "DATA", "HINT".
+[[nodiscard]] std::string_view to_string(auto_shard_policy policy);
+
+/// The policy of that name, in letters of either size.
+/// Errors: `invalid_argument` with the names there are.
+[[nodiscard]] expected<auto_shard_policy> auto_shard_policy_of(std::string_view name);
+
+/// What pipeline `pipeline` of `pipelines` reads of a dataset; all of it if there is but one.
+///
+/// By files, the shard goes right behind the source of the files, whatever stages follow, but for
+/// `shard`, and both sides of `zip` and `concatenate` get one. A shuffle of the files comes after
+/// it. By elements, it goes to the end, before a `prefetch`; a `rebatch` there is made a
+/// `legacy_rebatch` in as many pieces as there are replicas, so that the pieces of a batch go to
+/// all of them.
+/// @param replicas In all pipelines together.
+/// Errors: throws `failure`: invalid_argument if there is no such pipeline, and by elements if
+/// there are fewer than pipelines, unless there is none; not_found by files if no files are read,
+/// or a stage hides them (`automatic` then takes elements instead). Source: TensorFlow,
+/// `core/grappler/optimizers/data/auto_shard.cc`.
+[[nodiscard]] dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
+                                 uint64_t pipeline, uint64_t replicas);
+
+} // namespace troupe
