@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps: whose turn it is, and what those get for whom nothing is left.
+#include "strategies/data/distributed_dataset.hpp"
+
+#include "actors/failure.hpp"
+#include "messages/assert.hpp"
+#include "strategies/data/dataset_stage.hpp"
+#include "strategies/data/element_rows.hpp"
+#include "strategies/data/position.hpp"
+#include "strategies/data/rebatch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t infinite = dataset::infinite;
+
+uint64_t saturated_product(uint64_t a, uint64_t b) {
+  return a != 0 && b > infinite / a ? infinite : a * b;
+}
+
+bool may_end_early(const dataset& elements) {
+  return elements.size() != infinite && !has_fixed_extents(elements);
+}
+
+uint64_t local_replicas(const input_context& context) {
+  return std::max<uint64_t>(context.num_replicas_in_sync / context.num_input_pipelines, 1);
+}
+
+// Batches for single replicas, of global ones.
+dataset for_replicas(const dataset& global_batches, const input_context& context) {
+  if (context.num_replicas_in_sync == 1) return global_batches;
+  const auto batch_size = batch_size_of(global_batches);
+  if (batch_size <= 0) return legacy_rebatch(global_batches, context.num_replicas_in_sync);
+  return rebatch(global_batches, batch_sizes_for_pipeline(
+                                   static_cast<uint64_t>(batch_size), context.num_input_pipelines,
+                                   local_replicas(context), context.input_pipeline_id));
+}
+
+dataset read_ahead(const dataset& elements, uint64_t replicas, const distribution& how) {
+  return elements.prefetch(replicas * how.options.per_replica_buffer_size, how.elsewhere);
+}
+
+distributed_dataset one_part(const dataset& global_batches, const distribution& how,
+                             uint64_t pipeline) {
+  auto context = how.context;
+  context.input_pipeline_id = pipeline;
+  const auto mine = auto_shard(for_replicas(global_batches, context), how.policy,
+                               context.num_input_pipelines, pipeline, context.num_replicas_in_sync);
+  const auto replicas = local_replicas(context);
+  return {{read_ahead(mine, replicas, how)}, replicas};
+}
+
+} // namespace
+
+// ---- steps ----
+
+distributed_dataset::distributed_dataset(std::vector<dataset> pipelines, uint64_t replicas)
+  : pipelines_(std::move(pipelines)), replicas_(replicas) {
+  TROUPE_ASSERT(replicas_ > 0);
+  TROUPE_ASSERT(pipelines_.size() == 1 || pipelines_.size() == replicas_, pipelines_.size());
+  has_partial_steps_ = std::ranges::all_of(pipelines_, may_end_early);
+  steps_ = has_partial_steps_ ? begun_steps() : whole_steps();
+  const auto first
+    = std::ranges::find_if(pipelines_, [](const dataset& one) { return one.size() > 0; });
+  if (first != pipelines_.end()) model_ = *first;
+}
+
+uint64_t distributed_dataset::whole_steps() const {
+  uint64_t steps = infinite;
+  for (const auto& one : pipelines_)
+    if (one.size() != infinite) steps = std::min(steps, one.size() / replicas_of_each());
+  return steps;
+}
+
+uint64_t distributed_dataset::begun_steps() const {
+  uint64_t steps = 0;
+  for (const auto& one : pipelines_) {
+    const auto each = replicas_of_each();
+    steps = std::max(steps, one.size() / each + (one.size() % each != 0));
+  }
+  return steps;
+}
+
+void end_together(std::vector<distributed_dataset>& parts) {
+  const bool has_partial_steps
+    = std::ranges::all_of(parts, &distributed_dataset::has_partial_steps_);
+  uint64_t steps = has_partial_steps ? 0 : infinite;
+  std::optional<dataset> model;
+  for (const auto& one : parts) {
+    steps
+      = has_partial_steps ? std::max(steps, one.begun_steps()) : std::min(steps, one.whole_steps());
+    if (!model) model = one.model_;
+  }
+  for (auto& one : parts) {
+    one.has_partial_steps_ = has_partial_steps;
+    one.steps_ = steps;
+    if (!one.model_) one.model_ = model;
+  }
+}
+
+distributed_iterator distributed_dataset::iterate() const {
+  return distributed_iterator{*this};
+}
+
+distributed_iterator::distributed_iterator(const distributed_dataset& source) : source_(source) {
+  for (const auto& one : source_.pipelines_)
+    pipelines_.push_back(one.iterate());
+}
+
+// All elements of the step are read, even behind one that cannot be: the next step begins where it
+// should.
+expected<std::optional<std::vector<element>>> distributed_iterator::next() {
+  if (delivered_ == source_.steps_) return std::nullopt;
+  ++delivered_;
+  std::vector<std::optional<element>> step;
+  expected<void> done;
+  for (auto& pipeline : pipelines_) {
+    for (uint64_t i = 0; i < source_.replicas_of_each(); ++i) {
+      auto one = pipeline.next();
+      if (!one && done) done = tl::unexpected(one.error());
+      step.push_back(one ? std::move(*one) : std::nullopt);
+    }
+  }
+  if (done) done = fill(step);
+  if (!done) return tl::unexpected(done.error());
+  std::vector<element> elements;
+  elements.reserve(step.size());
+  for (auto& one : step)
+    elements.push_back(std::move(*one));
+  return elements;
+}
+
+// Gives an element without rows to those who have none.
+expected<void> distributed_iterator::fill(std::vector<std::optional<element>>& step) {
+  const auto has_value = [](const auto& one) { return one.has_value(); };
+  if (std::ranges::all_of(step, has_value)) return {};
+  const auto found = std::ranges::find_if(step, has_value);
+  if (!without_rows_) {
+    auto model = found != step.end() ? expected<std::optional<element>>{*found} : first_of_all();
+    if (!model) return tl::unexpected(model.error());
+    if (auto rows = rows_of(**model); !rows) return tl::unexpected(rows.error());
+    without_rows_ = slice_rows(**model, 0, 0);
+  }
+  for (auto& one : step)
+    if (!one) one = without_rows_;
+  return {};
+}
+
+// There is one, or there would be no step.
+expected<std::optional<element>> distributed_iterator::first_of_all() const {
+  TROUPE_ASSERT(source_.model_);
+  return source_.model_->iterate().next();
+}
+
+tensor distributed_iterator::position() const {
+  return make_position(delivered_, source_.steps_);
+}
+
+expected<void> distributed_iterator::restore(const tensor& position) {
+  const auto delivered = read_position(position, source_.steps_, "steps");
+  if (!delivered) return tl::unexpected(delivered.error());
+  for (size_t i = 0; i < pipelines_.size(); ++i) {
+    const auto size = source_.pipelines_[i].size();
+    const auto elements = std::min(saturated_product(*delivered, source_.replicas_of_each()), size);
+    if (auto done = pipelines_[i].restore(make_position(elements, size)); !done) return done;
+  }
+  delivered_ = *delivered;
+  return {};
+}
+
+// ---- ways to distribute ----
+
+distributed_dataset distribute(const dataset& global_batches, const distribution& how) {
+  check(how.context);
+  if (how.options.replication_mode == input_replication_mode::per_replica) {
+    throw failure{error{errc::unimplemented,
+                        "distribute: the replication mode per_replica needs a function that makes "
+                        "the dataset of each replica"}};
+  }
+  std::vector<distributed_dataset> parts;
+  for (uint64_t i = 0; i < how.context.num_input_pipelines; ++i)
+    parts.push_back(one_part(global_batches, how, i));
+  end_together(parts);
+  return parts[how.context.input_pipeline_id];
+}
+
+distributed_dataset
+distribute_from_function(const std::function<dataset(const input_context&)>& make,
+                         const distribution& how) {
+  check(how.context);
+  check(how.options);
+  const auto replicas = local_replicas(how.context);
+  if (how.options.replication_mode == input_replication_mode::per_worker)
+    return {{read_ahead(make(how.context), replicas, how)}, replicas};
+  if (how.context.num_input_pipelines > 1) {
+    throw failure{error{errc::unimplemented,
+                        "distribute: the replication mode per_replica is for the replicas of one "
+                        "pipeline"}};
+  }
+  std::vector<dataset> pipelines;
+  for (uint64_t i = 0; i < replicas; ++i)
+    pipelines.push_back(read_ahead(make({replicas, i, replicas}), 1, how));
+  return {std::move(pipelines), replicas};
+}
+
+} // namespace troupe
