@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: what `meson install` leaves is all that a trainer needs, whichever way it looks for Troupe.
+# Method: installs into a scratch folder, builds the trainer beside this file in every way, and runs it.
+# Usage: install_test.py ROOT BUILD
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+TRAINER = pathlib.Path(__file__).resolve().parent / "trainer"
+FOLDERS = ["actors", "kernels", "messages", "simulation", "strategies"]
+# Nothing around the test may help to find what it looks for.
+SURROUNDINGS = ["PKG_CONFIG_PATH", "PKG_CONFIG_LIBDIR", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "DESTDIR"]
+
+
+def run(*command, **environment):
+    """What the command prints; an AssertionError with all it said, if it fails."""
+    clean = {name: value for name, value in os.environ.items() if name not in SURROUNDINGS}
+    done = subprocess.run(
+        command, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100
+    )
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
+    return done.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.scratch.name)
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.folder / "installed")
+        cls.pkg_config = next((cls.folder / "installed").rglob("troupe.pc")).parent
+        cls.prefix = next(folder for folder in cls.pkg_config.parents if (folder / "include").exists())
+        cls.libraries = {"PKG_CONFIG_PATH": str(cls.pkg_config), "LD_LIBRARY_PATH": str(cls.pkg_config.parent)}
+        cls.trainer = shutil.copytree(TRAINER, cls.folder / "trainer")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    def pc(self, *what):
+        return run("pkg-config", *what, "troupe", **self.libraries).split()
+
+    def assert_trains(self, trainer):
+        self.assertEqual(run(trainer, **self.libraries), "after 10 steps: 2.997\n")
+
+    def test_every_header_and_schema_is_installed(self):
+        ours = {path for folder in FOLDERS for kind in ("hpp", "capnp") for path in (ROOT / folder).rglob(f"*.{kind}")}
+        wanted = {str(path.relative_to(ROOT)) for path in ours if path.parent.name != "pch"}
+        include = self.prefix / "include" / "troupe"
+        installed = {str(path.relative_to(include)) for path in include.rglob("*.*")}
+        self.assertEqual(sorted(wanted - installed), [], "a new file is found by: meson setup --reconfigure")
+        generated = {f"{path}.h" for path in wanted if path.endswith(".capnp")}
+        self.assertEqual(installed, wanted | generated)
+
+    def test_the_package_can_be_moved(self):
+        prefix = self.pc("--variable=prefix")[0]
+        hint = "an older build directory needs: meson configure -Dpkgconfig.relocatable=true"
+        self.assertEqual(pathlib.Path(prefix).resolve(), self.prefix.resolve(), hint)
+
+    def test_a_compiler_and_pkg_config_are_enough(self):
+        built = self.folder / "by_hand"
+        # Both ways to write an include name the same file.
+        either = ["-include", "troupe/strategies/training.hpp"]
+        run("g++", *either, self.trainer / "main.cpp", "-o", built, *self.pc("--cflags", "--libs"))
+        self.assert_trains(built)
+
+    def test_cmake_finds_it(self):
+        built = self.folder / "by_cmake"
+        run("cmake", "-S", self.trainer, "-B", built, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", built)
+        self.assert_trains(built / "trainer")
+
+    def test_meson_finds_it(self):
+        built = self.folder / "by_meson"
+        run("meson", "setup", built, self.trainer, "-Dbuildtype=plain", **self.libraries)
+        run("meson", "compile", "-C", built)
+        self.assert_trains(built / "trainer")
+
+    def test_as_a_subproject_it_is_the_library_alone(self):
+        parent, built = shutil.copytree(TRAINER, self.folder / "parent"), self.folder / "with_subproject"
+        (parent / "subprojects").mkdir()
+        (parent / "subprojects" / "troupe").symlink_to(ROOT)
+        run("meson", "setup", built, parent, "--force-fallback-for=troupe")
+        targets = json.loads(run("meson", "introspect", built, "--targets"))
+        self.assertIn("troupe", [target["name"] for target in targets])
+        programs = [target["name"] for target in targets if target["type"] == "executable"]
+        self.assertEqual(programs, ["trainer"])
+
+    def test_the_command_is_installed(self):
+        self.assertIn("train", run(self.prefix / "bin" / "troupe", "--help", **self.libraries))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
