@@ -19,6 +19,9 @@ expected<message_frame> message_frame::make(std::shared_ptr<const message_storag
   message_frame result;
   if (!message->received_frame.empty()) {
     result.add_piece(message->received_frame);
+  } else if (message->segments.size() == 0) {
+    return fail(errc::invalid_argument,
+                "a message of a schema of your own has no frame: it stays in its process");
   } else {
     auto segments = message->segments.size();
     if (segments > limits::segments_max)

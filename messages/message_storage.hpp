@@ -28,7 +28,7 @@ struct message_storage {
   /// Which body it is.
   wire::Envelope::Which which = wire::Envelope::UNIMPLEMENTED;
 
-  /// The segments, if the message was built here.
+  /// The segments, if the message was built here; none if it lies outside of the envelope.
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
 
   /// What segments refer to, in the order in which it was attached.
