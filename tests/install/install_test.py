@@ -70,6 +70,18 @@ class Install(unittest.TestCase):
         run("g++", *either, self.trainer / "main.cpp", "-o", built, *self.pc("--cflags", "--libs"))
         self.assert_trains(built)
 
+    def test_a_schema_of_ones_own_finds_ours(self):
+        folder, built = self.folder / "own_schema", self.folder / "own_actor"
+        (folder / "examples").mkdir(parents=True)
+        for name in ("custom_actor_trainer.cpp", "jury.capnp"):
+            shutil.copy(ROOT / "examples" / name, folder / "examples")
+        schema = folder / "examples" / "jury.capnp"
+        ours = f"-I{self.pc('--variable=schemadir')[0]}"
+        run("capnp", "compile", ours, f"-oc++:{folder}", f"--src-prefix={folder}", schema)
+        sources = [folder / "examples" / "custom_actor_trainer.cpp", f"{schema}.c++"]
+        run("g++", f"-I{folder}", *sources, "-o", built, *self.pc("--cflags", "--libs"))
+        self.assertRegex(run(built, **self.libraries), r"^after 500 steps: y = 3.000 x \+ 1.000;")
+
     def test_cmake_finds_it(self):
         built = self.folder / "by_cmake"
         run("cmake", "-S", self.trainer, "-B", built, f"-DCMAKE_PREFIX_PATH={self.prefix}")
