@@ -39,9 +39,8 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy,
   };
   for (const auto& variable : strategy.variables())
     if (saved_as(variable) == saved.end())
-      throw failure{{errc::not_found,
-                     fmt::format("the checkpoint of step {} has no variable '{}'",
-                                 found->snapshot.step, variable.name())}};
+      throw failure{{errc::not_found, fmt::format("the checkpoint of step {} has no variable '{}'",
+                                                  found->snapshot.step, variable.name())}};
   for (const auto& variable : strategy.variables())
     static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
       strategy.world(), variable.owner(), make_restore_state(saved_as(variable)->state))));

@@ -12,6 +12,7 @@
 #include "strategies/reduce_nest.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/replica_function.hpp"
+#include "strategies/strategy_input.hpp"
 #include "strategies/variable.hpp"
 
 #include <cstdint>
@@ -167,6 +168,21 @@ public:
       values.push_back(function(value_context{i, num_replicas_}));
     return distributed_value<value_type>::per_replica(std::move(values));
   }
+
+  // ---- input ----
+
+  /// A dataset whose batches are global: each is cut into one for every replica.
+  /// Errors: throws `failure`: wrong_context; as `distribute`.
+  [[nodiscard]] strategy_dataset
+  experimental_distribute_dataset(const dataset& global_batches, const input_options& options = {},
+                                  auto_shard_policy policy = auto_shard_policy::automatic);
+
+  /// A dataset that `make` returns, whose batches are those of single replicas already.
+  /// Errors: throws `failure`: wrong_context; unimplemented for the mode per_replica, but under a
+  /// mirrored strategy; as `distribute_from_function`.
+  [[nodiscard]] strategy_dataset
+  distribute_datasets_from_function(const std::function<dataset(const input_context&)>& make,
+                                    const input_options& options = {});
 
   // ---- contexts ----
 

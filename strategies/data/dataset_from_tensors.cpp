@@ -20,7 +20,7 @@ tensor stacked(const std::vector<tensor>& arrays) {
 
 } // namespace
 
-dataset dataset_from_tensors(const std::vector<array_or_list>& arrays) {
+dataset make_dataset_from_tensors(const std::vector<array_or_list>& arrays) {
   std::vector<tensor> copies;
   copies.reserve(arrays.size());
   for (const auto& one : arrays) {

@@ -17,6 +17,6 @@ using array_or_list = std::variant<tensor, std::vector<tensor>>;
 /// Errors: throws `failure`: as `dataset::from_tensor_slices`; invalid_argument for lists that are
 /// empty or of arrays that differ.
 /// Source: TensorFlow, `Strategy.experimental_make_numpy_dataset`.
-[[nodiscard]] dataset dataset_from_tensors(const std::vector<array_or_list>& arrays);
+[[nodiscard]] dataset make_dataset_from_tensors(const std::vector<array_or_list>& arrays);
 
 } // namespace troupe
