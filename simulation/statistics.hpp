@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulation's numbers are worth: means with their errors, quantiles, comparisons in pairs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// A mean, and how far it may be off.
+struct estimate {
+  double mean = 0;           ///< NaN without values.
+  double standard_error = 0; ///< Of the mean; NaN with fewer than two values.
+  uint64_t count = 0;        ///< Values that it was made of.
+};
+
+/// A mean with the interval that holds the true one in 95 of 100 cases.
+struct interval_estimate {
+  double mean = 0;
+  double standard_error = 0;
+  double low = 0;
+  double high = 0;
+  uint64_t count = 0;
+};
+
+/// Values in ascending order, of which quantiles are taken.
+class sorted_values {
+public:
+  explicit sorted_values(std::vector<double> values);
+
+  /// The smallest value that at least `fraction` (0 to 1) of all do not exceed; NaN without values.
+  /// Source: the nearest-rank method.
+  [[nodiscard]] double quantile(double fraction) const;
+
+  [[nodiscard]] const std::vector<double>& values() const { return values_; }
+
+private:
+  std::vector<double> values_;
+};
+
+/// The mean of independent values.
+[[nodiscard]] estimate estimate_of(std::span<const double> values);
+
+/// Batches that a series is cut into.
+constexpr size_t batch_count = 20;
+
+/// The means of `count` stretches of a series, of equal length: what is left over at the beginning
+/// counts for none. Fewer values than `count` are each a batch of their own.
+/// @pre count > 0.
+[[nodiscard]] std::vector<double> batch_means(std::span<const double> series,
+                                              size_t count = batch_count);
+
+/// The mean of a series whose neighbours depend on each other, as steps do: a straggler is late for
+/// several. The means of long batches hardly depend on each other.
+/// Source: Law, "Simulation modeling and analysis", section 9.5.3, batch means.
+[[nodiscard]] estimate estimate_of_series(std::span<const double> series);
+
+/// Two-sided 95 % quantile of Student's t distribution; relative error below 0.1 %.
+/// @pre degrees_of_freedom > 0.
+/// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.7.5; a table below 4.
+[[nodiscard]] double student_quantile(uint64_t degrees_of_freedom);
+
+/// The mean of `values[i] - baseline[i]`, which are of the same draws: what is common to both falls
+/// out of the difference, so it is known much better than either mean.
+/// @pre Both are as many. With fewer than two the interval is NaN.
+[[nodiscard]] interval_estimate paired_difference(std::span<const double> values,
+                                                  std::span<const double> baseline);
+
+} // namespace troupe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: errors and intervals are as wide as they should be. Method: small sums by hand, published
+// quantiles, and drawn series whose true errors are known.
+#include "kernels/random.hpp"
+#include "simulation/statistics.hpp"
+#include "tests/doctest.hpp"
+
+#include <cmath>
+
+using namespace troupe;
+
+namespace {
+
+using values = std::vector<double>;
+
+} // namespace
+
+TEST_SUITE("simulation/statistics") {
+  TEST_CASE("a mean of independent values and its error are what they are by hand") {
+    auto seen = estimate_of(values{1, 2, 3, 6});
+    CHECK(seen.mean == 3);
+    CHECK(seen.standard_error == doctest::Approx(std::sqrt(14.0 / 3 / 4)));
+    CHECK(seen.count == 4);
+  }
+
+  TEST_CASE("too few values have no error, and none have no mean") {
+    CHECK(estimate_of(values{5}).mean == 5);
+    CHECK(std::isnan(estimate_of(values{5}).standard_error));
+    CHECK(std::isnan(estimate_of(values{}).mean));
+    CHECK(std::isnan(estimate_of_series(values{}).mean));
+    CHECK(std::isnan(sorted_values{{}}.quantile(0.5)));
+    CHECK(std::isnan(paired_difference(values{1}, values{2}).low));
+  }
+
+  TEST_CASE("a quantile is one of the values, by nearest rank") {
+    sorted_values four{{4, 1, 3, 2}};
+    CHECK(four.quantile(0) == 1);
+    CHECK(four.quantile(0.25) == 1);
+    CHECK(four.quantile(0.5) == 2);
+    CHECK(four.quantile(0.51) == 3);
+    CHECK(four.quantile(0.9) == 4);
+    CHECK(four.quantile(1) == 4);
+  }
+
+  TEST_CASE("batches are of equal length, and leave out the beginning") {
+    CHECK(batch_means(values{9, 1, 2, 3, 4}, 2) == values{1.5, 3.5});
+    CHECK(batch_means(values{1, 2}, 2) == values{1, 2});
+    CHECK(batch_means(values{1, 2}, 5) == values{1, 2});
+    CHECK(batch_means(values{}).empty());
+  }
+
+  TEST_CASE("batch means see the error that correlated neighbours hide") {
+    // x_t = 0.9 x_(t-1) + e: the mean's variance is 1 / (1 - 0.9)^2 = 100 times that of the noise.
+    random_stream noise{random_key{3, "series"}};
+    values series;
+    double x = 0;
+    for (int i = 0; i < 40'000; ++i)
+      series.push_back(x = 0.9 * x + noise.normal());
+    auto expected = 10 / std::sqrt(40'000.0);
+    CHECK(estimate_of_series(series).standard_error == doctest::Approx(expected).epsilon(0.5));
+    CHECK(estimate_of(series).standard_error < expected / 3);
+    CHECK(std::abs(estimate_of_series(series).mean) < 4 * expected);
+  }
+
+  TEST_CASE("Student's quantiles are those of the tables") {
+    CHECK(student_quantile(1) == doctest::Approx(12.706).epsilon(0.001));
+    CHECK(student_quantile(3) == doctest::Approx(3.182).epsilon(0.001));
+    CHECK(student_quantile(4) == doctest::Approx(2.776).epsilon(0.001));
+    CHECK(student_quantile(9) == doctest::Approx(2.262).epsilon(0.001));
+    CHECK(student_quantile(19) == doctest::Approx(2.093).epsilon(0.001));
+    CHECK(student_quantile(1'000'000) == doctest::Approx(1.96).epsilon(0.001));
+  }
+
+  TEST_CASE("what two rows have in common falls out of their difference") {
+    random_stream draw{random_key{5, "pairs"}};
+    values baseline;
+    values other;
+    for (int i = 0; i < 20; ++i) {
+      baseline.push_back(100 * draw.uniform());
+      other.push_back(baseline.back() - 1 + 0.1 * draw.normal());
+    }
+    auto seen = paired_difference(other, baseline);
+    CHECK(seen.count == 20);
+    CHECK(seen.low < -1);
+    CHECK(seen.high > -1);
+    CHECK(seen.high - seen.low < 0.2);
+    CHECK(estimate_of(baseline).standard_error > 3);
+  }
+
+  TEST_CASE("the interval of 95 % holds the truth in about 95 of 100 cases") {
+    int holds = 0;
+    for (uint64_t run = 0; run < 2000; ++run) {
+      random_stream draw{random_key{7, "interval", 0, run}};
+      values noise;
+      for (int i = 0; i < 5; ++i)
+        noise.push_back(draw.normal());
+      auto seen = paired_difference(noise, values(5, 0));
+      holds += seen.low < 0 && 0 < seen.high ? 1 : 0;
+    }
+    CHECK(holds / 2000.0 == doctest::Approx(0.95).epsilon(0.02)); // one error is 0.005
+  }
+}
