@@ -57,6 +57,8 @@ public:
     identities_[actor] = std::hash<std::string>{}(name);
   }
 
+  [[nodiscard]] uint64_t event_count() const override { return event_count_; }
+
   void submit(std::function<void()> work) override { work(); }
 
   void submit_io(std::function<void()> work) override { work(); }
@@ -121,6 +123,7 @@ private:
     scheduler_.jobs.push_front(ready_.back().actor);
     ready_.pop_back();
     scheduler_.run_once();
+    ++event_count_;
     return true;
   }
 
@@ -150,6 +153,7 @@ private:
 
   bool let_time_pass() {
     if (!scheduler_.trigger_timeout()) return false;
+    ++event_count_;
     scheduler_.advance_time(caf::timespan{0});
     now_ = scheduler_.clock().now() - began_;
     return true;
@@ -160,7 +164,8 @@ private:
   caf::scheduler::test_coordinator& scheduler_;
   caf::actor_clock::time_point began_;
   std::atomic<job_time> now_{job_time{0}}; ///< Atomic: who looks on asks from other threads.
-  std::vector<ranked_job> ready_;          ///< A heap.
+  uint64_t event_count_ = 0;
+  std::vector<ranked_job> ready_;                     ///< A heap.
   std::unordered_map<uint64_t, uint64_t> identities_; ///< Of actors that were introduced.
 
   std::mutex calls_mutex_;

@@ -65,6 +65,10 @@ void world::send_last(const caf::actor& whom, caf::message what) {
   implementation_->send_last(whom, std::move(what));
 }
 
+uint64_t world::event_count() const {
+  return implementation_->event_count();
+}
+
 expected<void> world::run_until(std::future<void>& done, job_time patience) {
   return implementation_->run_until(done, patience);
 }

@@ -87,6 +87,10 @@ public:
   /// world, where no two things happen at one moment, at once. Thread: any.
   void send_last(const caf::actor& whom, caf::message what);
 
+  /// What has happened so far: messages that actors handled, and moments that time went on to. Only
+  /// the virtual world counts; 0 in the threads world. Thread: as `run_until`.
+  [[nodiscard]] uint64_t event_count() const;
+
   /// Lets the world turn until `done` is ready.
   /// @param patience On the world's clock, from now.
   /// Errors: deadline_exceeded after that; stalled, if nothing is left that could ever make it
@@ -114,6 +118,8 @@ public:
   virtual void set_clock(job_time time) = 0;
 
   virtual void introduce(uint64_t, const std::string&) {}
+
+  [[nodiscard]] virtual uint64_t event_count() const { return 0; }
 
   virtual void submit(std::function<void()> work) = 0;
   virtual void submit_io(std::function<void()> work) = 0;

@@ -121,6 +121,20 @@ TEST_SUITE("actors/world") {
     CHECK(world.run_until(done));
   }
 
+  TEST_CASE("a virtual world counts what happens in it") {
+    deterministic_world stage;
+    auto before = stage.world.event_count();
+    puppet listener{stage.world};
+    puppet speaker{stage.world};
+    let_speak(speaker, listener, 0, 1s);
+    std::promise<void> heard;
+    auto done = heard.get_future();
+    CHECK_FALSE(stage.world.run_until(done)); // nothing is left to do
+    CHECK(stage.world.event_count() > before);
+    CHECK(listener.heard_count() == 1);
+    CHECK(world::threads({.threads = 1}).event_count() == 0);
+  }
+
   TEST_CASE("work is done at once in a virtual world, in no time") {
     auto world = world::virtual_time();
     auto done_by = std::thread::id{};
