@@ -2,6 +2,7 @@
 // Simulating a job: the production cast, a variable of one element, and a virtual clock.
 #include "simulation/scenario.hpp"
 
+#include "simulation/ledger_hash.hpp"
 #include "strategies/training.hpp"
 
 #include <limits>
@@ -23,6 +24,55 @@ step_function compute_nothing(const sync_replicas_optimizer& optimizer, const va
     auto applying = optimizer.apply_gradients(context, gradient, only);
     co_await applying;
   };
+}
+
+/// Keeps of each step what reports are made of.
+class step_book {
+public:
+  step_book(scenario_report& report, sync_policy policy)
+    : report_(report), cancels_(policy == sync_policy::cancel) {}
+
+  void add(const step_record& step) {
+    hash_.add(step);
+    report_.step_times.push_back(step.ended - step.began);
+    report_.accepted += step.accepted.size();
+    report_.stale += step.stale.size();
+    report_.cancelled += step.cancelled.size();
+    report_.lags[0] += step.accepted.size();
+    for (const auto& gradient : step.stale)
+      add_stale(gradient);
+    // Whoever is cancelled has worked since the step began: a token takes no time to come.
+    report_.wasted += (step.ended - step.began) * static_cast<int64_t>(step.cancelled.size());
+    report_.virtual_time = step.ended;
+    report_.log_hash = hash_.value();
+  }
+
+private:
+  // Where replicas are cancelled, one that was done at the same moment as the last that was needed
+  // is told to stop and has its gradient dropped: that is one gradient, and it is in the books.
+  void add_stale(const contribution& gradient) {
+    ++report_.lags[gradient.lag];
+    if (cancels_)
+      --report_.cancelled;
+    else
+      report_.wasted += gradient.compute;
+  }
+
+  scenario_report& report_;
+  bool cancels_;
+  ledger_hash hash_;
+};
+
+// The chief finds a stall when nobody is left to compute and, for those who live, no token.
+std::optional<stall_report> stall_of(const scenario& scenario, const job_report& job) {
+  if (!job.failure || job.failure->code != errc::stalled) return std::nullopt;
+  auto gone = scenario.dead_replicas.size() + job.lost.size();
+  auto live = scenario.sync.total_num_replicas - static_cast<uint32_t>(gone);
+  return stall_report{.step = job.step + 1,
+                      .live = live,
+                      .needed = scenario.sync.replicas_to_aggregate,
+                      .tokens = live == 0 ? scenario.sync.first_tokens() : 0,
+                      .reason = job.failure->message};
 }
 
 } // namespace
@@ -52,13 +102,11 @@ scenario_report simulate(const scenario& scenario) {
   options.pace = [&](uint32_t replica, uint64_t iteration, job_time) {
     return scenario.compute(replica, iteration);
   };
-  options.on_step = [&](const step_record& step) {
-    report.step_times.push_back(step.ended - step.began);
-    report.accepted += step.accepted.size();
-    report.stale += step.stale.size();
-    report.cancelled += step.cancelled.size();
-  };
+  step_book book{report, scenario.sync.policy};
+  options.on_step = [&book](const step_record& step) { book.add(step); };
   report.job = train(strategy, optimizer, compute_nothing(optimizer, only), options);
+  report.events = world.event_count();
+  report.stalled = stall_of(scenario, report.job);
   return report;
 }
 

@@ -7,6 +7,9 @@
 #include "simulation/computing_time.hpp"
 
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -20,12 +23,27 @@ struct scenario {
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
 };
 
+/// Why a run could not make its next step.
+struct stall_report {
+  uint64_t step = 0;   ///< That it could not make, counted from 1.
+  uint32_t live = 0;   ///< Replicas.
+  uint32_t needed = 0; ///< Gradients.
+  uint64_t tokens = 0; ///< In the queue, that nobody is left to take.
+  std::string reason;  ///< In words.
+};
+
 /// What came of it.
 struct scenario_report {
   std::vector<job_time> step_times; ///< One for each step that was made.
   uint64_t accepted = 0;            ///< Gradients, over all steps.
   uint64_t stale = 0;
   uint64_t cancelled = 0;
+  std::map<uint64_t, uint64_t> lags; ///< Accepted and stale gradients, by the steps they were late.
+  job_time wasted{0};                ///< Computed for gradients that did not count.
+  job_time virtual_time{0};          ///< From the beginning to the end of the last step.
+  uint64_t events = 0;               ///< As `world::event_count`.
+  uint64_t log_hash = 0;             ///< Of everything that the ledger says, as `ledger_hash`.
+  std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
 
   /// Mean of `step_times` from the step with this index on, in seconds; NaN if there is none.

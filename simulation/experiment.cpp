@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running a scenario with one seed after the other, and adding up.
+#include "simulation/experiment.hpp"
+
+#include "simulation/ledger_hash.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+
+namespace troupe {
+
+namespace {
+
+double seconds(job_time time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+double ratio(double part, double whole) {
+  return whole == 0 ? 0 : part / whole;
+}
+
+scenario scenario_of(const experiment& experiment, uint64_t seed) {
+  scenario result{.sync = experiment.sync,
+                  .steps = experiment.steps,
+                  .compute = experiment.compute.times(seed),
+                  .seed = seed};
+  result.dead_replicas.resize(experiment.dead);
+  std::iota(result.dead_replicas.begin(), result.dead_replicas.end(), 0U);
+  return result;
+}
+
+void add(experiment_report& report, const scenario_report& run) {
+  report.steps += run.step_times.size();
+  report.accepted += run.accepted;
+  report.stale += run.stale;
+  report.cancelled += run.cancelled;
+  for (auto [lag, count] : run.lags)
+    report.lags[lag] += count;
+  report.wasted_replica_seconds += seconds(run.wasted);
+  report.virtual_seconds += seconds(run.virtual_time);
+  report.events += run.events;
+  if (!report.stalled) report.stalled = run.stalled;
+}
+
+// What is left of a run when it has warmed up.
+std::vector<double> warm_steps(const scenario_report& run, uint64_t warm_up) {
+  std::vector<double> times;
+  for (size_t i = warm_up; i < run.step_times.size(); ++i)
+    times.push_back(seconds(run.step_times[i]));
+  return times;
+}
+
+step_time_figures figures_of(std::vector<double> times, std::span<const double> batches) {
+  auto mean = estimate_of(times).mean;
+  auto error = estimate_of(batches).standard_error;
+  sorted_values sorted{std::move(times)};
+  return {mean,
+          error,
+          sorted.quantile(0.5),
+          sorted.quantile(0.9),
+          sorted.quantile(0.99),
+          sorted.quantile(1)};
+}
+
+} // namespace
+
+double experiment_report::drop_fraction() const {
+  auto dropped = static_cast<double>(stale + cancelled);
+  return ratio(dropped, dropped + static_cast<double>(accepted));
+}
+
+double experiment_report::mean_lag() const {
+  double sum = 0;
+  double total = 0;
+  for (auto [lag, count] : lags) {
+    sum += static_cast<double>(lag) * static_cast<double>(count);
+    total += static_cast<double>(count);
+  }
+  return ratio(sum, total);
+}
+
+double experiment_report::updates_per_second() const {
+  return ratio(static_cast<double>(steps), virtual_seconds);
+}
+
+double experiment_report::events_per_second() const {
+  return ratio(static_cast<double>(events), wall_seconds);
+}
+
+experiment_report run(const experiment& experiment) {
+  experiment_report report;
+  ledger_hash hash;
+  std::vector<double> times;
+  auto began = std::chrono::steady_clock::now();
+  for (uint64_t i = 0; i < experiment.runs; ++i) {
+    auto of_run = simulate(scenario_of(experiment, experiment.seed + i));
+    add(report, of_run);
+    hash.add(of_run.log_hash);
+    auto warm = warm_steps(of_run, experiment.warm_up);
+    auto batches = batch_means(warm);
+    report.batches.insert(report.batches.end(), batches.begin(), batches.end());
+    times.insert(times.end(), warm.begin(), warm.end());
+  }
+  report.wall_seconds = seconds(std::chrono::steady_clock::now() - began);
+  report.log_hash = hash.value();
+  report.step_time = figures_of(std::move(times), report.batches);
+  return report;
+}
+
+std::optional<interval_estimate> step_time_difference(const experiment_report& report,
+                                                      const experiment_report& baseline) {
+  if (report.batches.size() != baseline.batches.size() || report.batches.size() < 2)
+    return std::nullopt;
+  return paired_difference(report.batches, baseline.batches);
+}
+
+} // namespace troupe

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A scenario run several times, and what can be said of it with how much certainty.
+#pragma once
+
+#include "simulation/distribution.hpp"
+#include "simulation/scenario.hpp"
+#include "simulation/statistics.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// What to run, and how often.
+struct experiment {
+  sync_options sync;
+  distribution compute;
+  uint64_t steps = 1000;
+  uint64_t warm_up = 50; ///< Steps at the beginning of each run that step times leave out.
+  uint32_t dead = 0;     ///< The first so many replicas never start.
+  uint64_t seed = 0;     ///< Of the first run; the others have the next ones.
+  uint64_t runs = 1;
+};
+
+/// Times of steps, in seconds, of all runs and without their warm-up.
+struct step_time_figures {
+  double mean = 0;
+  double standard_error = 0; ///< Of the mean, by batch means.
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  double max = 0;
+};
+
+/// What came of an experiment, over all runs.
+struct experiment_report {
+  step_time_figures step_time; ///< NaN if no step came after the warm-up.
+  std::vector<double> batches; ///< Mean step times of the batches of each run, for comparisons.
+  std::map<uint64_t, uint64_t> lags; ///< As in `scenario_report`, as what follows.
+  uint64_t steps = 0;                ///< That were made.
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t cancelled = 0;
+  uint64_t lost = 0; ///< On their way; nothing is, before there are faults.
+  double wasted_replica_seconds = 0;
+  double virtual_seconds = 0;
+  double wall_seconds = 0;
+  uint64_t events = 0;
+  uint64_t log_hash = 0;               ///< Of all runs, in order.
+  std::optional<stall_report> stalled; ///< Of the first run that did.
+
+  /// Stale and cancelled over all gradients; 0 if there were none.
+  [[nodiscard]] double drop_fraction() const;
+
+  /// Mean steps that an accepted or stale gradient was late; 0 if there were none.
+  [[nodiscard]] double mean_lag() const;
+
+  /// In virtual time.
+  [[nodiscard]] double updates_per_second() const;
+
+  /// In real time.
+  [[nodiscard]] double events_per_second() const;
+};
+
+/// Runs it. Two experiments with one seed are of the same draws: every replica's n-th gradient
+/// takes as long in both. Errors: throws `failure` with invalid_argument, as
+/// `sync_options::validate`.
+[[nodiscard]] experiment_report run(const experiment& experiment);
+
+/// How much longer a step takes than in `baseline`, which is of the same draws: run by run, batch
+/// by batch. Nothing if one of both is too short for it.
+[[nodiscard]] std::optional<interval_estimate>
+step_time_difference(const experiment_report& report, const experiment_report& baseline);
+
+} // namespace troupe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// One number for everything that a run did, in order: two runs are the same, or they are not.
+#pragma once
+
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+
+namespace troupe {
+
+/// Takes in the step records of a run, in order. Of equal hashes it is safe to say that whoever
+/// gave what when, and what became of it, was the same to the nanosecond.
+class ledger_hash {
+public:
+  /// Takes in one step: its times and, in order, every contribution.
+  void add(const step_record& step);
+
+  /// Takes in a number.
+  void add(uint64_t number);
+
+  [[nodiscard]] uint64_t value() const { return value_; }
+
+private:
+  void add(const contribution& gradient);
+
+  uint64_t value_ = 0;
+};
+
+} // namespace troupe
