@@ -2,10 +2,13 @@
 // The help texts.
 #include "tools/help.hpp"
 
+#include "simulation/distribution_family.hpp"
+#include "simulation/distribution_preset.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/nearest_name.hpp"
 #include "tools/option_table.hpp"
 #include "tools/option_value.hpp"
+#include "tools/sim_options.hpp"
 
 #include <array>
 #include <fmt/format.h>
@@ -25,6 +28,15 @@ constexpr std::string_view train_introduction
     "Every option can also stand in a TOML file, without the dashes (--config). The\n"
     "command line overrides the file, the file overrides the default.\n";
 
+constexpr std::string_view sim_introduction
+  = "Simulates training with the actors of a real job in virtual time: what do\n"
+    "stragglers cost, and what do backups save?\n"
+    "\n"
+    "Usage: troupe sim [OPTIONS]\n"
+    "\n"
+    "Every option can also stand in a TOML file, without the dashes (--scenario).\n"
+    "\n";
+
 std::string entry(std::string_view name, std::string_view description) {
   auto left = fmt::format("  {:<{}}", name, description_column - 2);
   if (left.back() != ' ') left += fmt::format("\n{:{}}", "", description_column);
@@ -38,6 +50,23 @@ std::string option_entry(const train_option& option) {
                fmt::format("{} [{}]", option.help, standard));
 }
 
+// Names of numbers, for a person who looks for the right one.
+std::string distributions_text() {
+  std::string text = "\nDistributions (seconds), and presets:\n";
+  for (const auto& family : distribution_families()) {
+    std::string parameters;
+    for (const auto& parameter : family.parameters)
+      parameters += fmt::format("{}{}", parameters.empty() ? "" : ", ", parameter.name);
+    text += fmt::format("  {}({})\n", family.name, parameters);
+  }
+  text += "  a + b   a * b   mixture(0.9: a, 0.1: b)   trace(FILE)\n"
+          "  persistent(a)   common(a)   correlated(rho, a)   on_off(enter, leave, factor)\n"
+          "  pause(every, length)   slow(3/50, 2.4)   slow({7, 12}, 2.4)\n";
+  for (const auto& preset : distribution_presets())
+    text += entry(preset.name, preset.expression);
+  return text;
+}
+
 } // namespace
 
 std::string troupe_help() {
@@ -48,6 +77,7 @@ std::string troupe_help() {
          "Commands:\n"
          "  train      train a language model on a text, by several replicas together\n"
          "  top        show a running job in the terminal\n"
+         "  sim        simulate what stragglers and backups cost\n"
          "\n"
          "Options:\n"
          "  --help     this text; troupe COMMAND --help tells more about a command\n"
@@ -57,7 +87,7 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 4> known{"train", "top", "--help", "--version"};
+  constexpr std::array<std::string_view, 5> known{"train", "top", "sim", "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));
@@ -98,6 +128,22 @@ std::string top_help() {
            "  1      what answers there is no job of troupe\n"
            "  2      an argument is not as it must be\n"
            "  4      nobody answers there, or nobody does any more: the job is over\n";
+}
+
+std::string sim_help() {
+  std::string text{sim_introduction};
+  for (const auto& option : sim_option_table()) {
+    auto value = value_text(option, sim_options{});
+    text += entry(fmt::format("--{} {}", option.key, option.argument),
+                  fmt::format("{} [{}]", option.help, value.empty() ? option.when_empty : value));
+  }
+  text += entry("--sweep NAME=VALUES", "a row for each value of an option: aggregate=90:100, "
+                                       "replicas=10:100:10, policy=cancel,latest_token; all rows "
+                                       "are of the same draws and compared in pairs");
+  text += entry("--json FILE", "write the report to a file; to standard output for -");
+  text += entry("--scenario FILE", "TOML file with options");
+  text += entry("--help", "this text");
+  return text + distributions_text() + "\n" + exit_codes_text();
 }
 
 std::string wrapped(std::string_view text, size_t indent, size_t width) {

@@ -19,6 +19,9 @@ namespace troupe {
 /// `troupe top --help`.
 [[nodiscard]] std::string top_help();
 
+/// `troupe sim --help`: all options with their defaults, and what computing times are made of.
+[[nodiscard]] std::string sim_help();
+
 /// A text in lines of at most `width` letters, broken at blanks, all but the first after `indent`
 /// blanks. A word longer than a line stands on its own.
 [[nodiscard]] std::string wrapped(std::string_view text, size_t indent, size_t width);

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: flags, scenario and sweep become the experiments that were meant, and each wrong command
+// line is answered by a line that names the culprit. Method: whole command lines.
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/sim_command_line.hpp"
+
+#include <fstream>
+#include <vector>
+
+namespace {
+
+using namespace troupe;
+
+expected<sim_command> parse(const std::vector<std::string>& arguments) {
+  std::vector<const char*> pointers{"sim"};
+  for (const auto& argument : arguments)
+    pointers.push_back(argument.c_str());
+  return parse_sim_options(static_cast<int>(pointers.size()), pointers.data());
+}
+
+sim_command parsed(const std::vector<std::string>& arguments) {
+  auto command = parse(arguments);
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  auto command = parse(arguments);
+  if (!command) return command.error().message;
+  for (const auto& row : command->rows())
+    if (auto what = experiment_of(row); !what) return what.error().message;
+  return "accepted";
+}
+
+experiment meant(const std::vector<std::string>& arguments) {
+  auto what = experiment_of(parsed(arguments).options);
+  REQUIRE_MESSAGE(what, (what ? "" : what.error().message));
+  return *what;
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim_command_line") {
+  TEST_CASE("has defaults for everything, and needs all gradients by default") {
+    auto what = meant({});
+    CHECK(what.sync.total_num_replicas == 100);
+    CHECK(what.sync.replicas_to_aggregate == 100);
+    CHECK(what.sync.policy == sync_policy::tensorflow);
+    CHECK(what.warm_up == 50);
+    CHECK(parsed({}).rows().size() == 1);
+  }
+
+  TEST_CASE("takes what it is told") {
+    auto what = meant({"--replicas", "16", "--aggregate=14", "--policy", "cancel", "--dead", "2",
+                       "--compute", "1+exponential(1)", "--steps", "30", "--seed", "7", "--runs",
+                       "3", "--warm-up", "0"});
+    CHECK(what.sync.total_num_replicas == 16);
+    CHECK(what.sync.replicas_to_aggregate == 14);
+    CHECK(what.sync.policy == sync_policy::cancel);
+    CHECK(what.dead == 2);
+    CHECK(what.compute.text() == "1 + exponential(1)");
+    CHECK(what.steps == 30);
+    CHECK(what.seed == 7);
+    CHECK(what.runs == 3);
+    CHECK(what.warm_up == 0);
+    CHECK(meant({"--distinct", "on"}).sync.one_gradient_per_replica);
+    CHECK(meant({"--initial-tokens", "0"}).sync.initial_tokens == 0);
+  }
+
+  TEST_CASE("sync waits for all replicas") {
+    CHECK(meant({"--policy", "sync", "--replicas", "8"}).sync.replicas_to_aggregate == 8);
+    CHECK(refusal({"--policy", "sync", "--replicas", "8", "--aggregate", "7"})
+            .find("--aggregate is 7 with 8 replicas, but under sync a step waits for all")
+          == 0);
+  }
+
+  TEST_CASE("a sweep is a row for each value") {
+    auto rows = parsed({"--sweep", "aggregate=90:100:5"}).rows();
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].aggregate == 90);
+    CHECK(rows[2].aggregate == 100);
+    auto policies = parsed({"--sweep", "policy=cancel,latest_token"}).rows();
+    REQUIRE(policies.size() == 2);
+    CHECK(policies[1].policy == "latest_token");
+    auto times = parsed({"--sweep", "compute=uniform(1,2),slow({1,2}, 3)"}).rows();
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].compute == "uniform(1,2)");
+    CHECK(parsed({"--sweep", "seed=5:5"}).rows().size() == 1);
+  }
+
+  TEST_CASE("a scenario file says the same, and the command line overrides it") {
+    test::scratch_folder folder;
+    auto path = (folder / "scenario.toml").string();
+    std::ofstream{path} << "replicas = 50\npolicy = \"cancel\"\ndistinct = true\n"
+                           "compute = \"exponential(1)\"\nsweep = \"aggregate=45:50\"\n"
+                           "json = \"report.json\"\n";
+    auto command = parsed({"--scenario", path, "--policy", "latest_token"});
+    CHECK(command.options.replicas == 50);
+    CHECK(command.options.policy == "latest_token");
+    CHECK(command.options.distinct == "on");
+    CHECK(command.json == "report.json");
+    CHECK(command.rows().size() == 6);
+  }
+
+  TEST_CASE("a slip in a scenario is named by file and line") {
+    sim_command command;
+    auto refused = [&](std::string_view toml) {
+      auto done = read_scenario(toml, "a.toml", command);
+      return done ? "accepted" : done.error().message;
+    };
+    CHECK(refused("replicas = 5\nreplics = 6\n")
+          == "a.toml:2: unknown key 'replics'; the nearest known one is 'replicas'");
+    CHECK(refused("replicas = 0\n").find("a.toml:1: replicas must be a whole number from 1") == 0);
+    CHECK(refused("replicas = [5]\n") == "a.toml:1: replicas must be a number or a text in quotes");
+    CHECK(refused("replicas = \n").find("a.toml:1: ") == 0);
+    CHECK(refused("sweep = \"x=1\"\n").find("a.toml:1: sweep: no option 'x'") == 0);
+  }
+
+  TEST_CASE("answers every wrong option by a line that names it") {
+    CHECK(refusal({"--replicas", "x"})
+          == "--replicas must be a whole number from 1 to 1,000,000, not 'x'");
+    CHECK(refusal({"--replicas", "0"}).find("--replicas must be") == 0);
+    CHECK(refusal({"--replicas", "-3"}).find("--replicas must be") == 0);
+    CHECK(refusal({"--steps"}).find("--steps") == 0);
+    CHECK(refusal({"--stesp", "4"})
+          == "unknown option '--stesp'; the nearest known one is '--steps'");
+    CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);
+    CHECK(refusal({"--policy", "best"})
+          == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel and sync");
+    CHECK(refusal({"--policy", "ssp"}).find("--policy ssp is not simulated yet") == 0);
+    CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
+    CHECK(refusal({"--dead", "101"}) == "--dead is 101, but there are 100 replicas; lower it");
+    CHECK(refusal({"--steps", "10", "--warm-up", "10"}).find("--warm-up leaves out 10 steps of 10")
+          == 0);
+    CHECK(refusal({"--aggregate", "101", "--policy", "cancel"}).find("replicas_to_aggregate") == 0);
+    CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
+    CHECK(refusal({"--sweep", "aggregate"})
+          == "--sweep: 'aggregate' is no NAME=VALUES, such as aggregate=90:100");
+    CHECK(refusal({"--sweep", "aggregate=100:90"}).find("--sweep: aggregate must be") == 0);
+    CHECK(refusal({"--sweep", "policy=cancel,worst"}).find("--policy: no policy 'worst'") == 0);
+    CHECK(refusal({"--compute", "exponential(0)"})
+          == "--compute: mean must be above 0\n"
+             "  exponential(0)\n"
+             "              ^");
+  }
+
+  TEST_CASE("the help names every option, and every distribution") {
+    auto text = parsed({"--help"}).answer;
+    for (const auto& option : sim_option_table())
+      CHECK(text.find("\n  --" + std::string{option.key} + " ") != std::string::npos);
+    for (const auto* name : {"--sweep", "--json", "--scenario", "lognormal(median, sigma)",
+                             "chen2016-like", "Exit codes:"})
+      CHECK(text.find(name) != std::string::npos);
+  }
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: `troupe sim` says the same to people and to programs, again and again, and by its exit code.
+# Method: runs the command as a user would.  Usage: sim_command_test.py PATH/TO/troupe
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+KEYS = """step_time drop_fraction staleness accepted stale cancelled lost wasted_replica_seconds updates_per_second events
+events_per_second virtual_seconds wall_seconds log_hash seed stalled""".split()
+
+
+class Sim(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+
+    def tearDown(self):
+        self.scratch.cleanup()
+
+    def sim(self, *options):
+        return subprocess.run([TROUPE, "sim", *options], cwd=self.folder, text=True, capture_output=True, timeout=100)
+
+    def report(self, *options, code=0):
+        result = self.sim("--json", "-", *options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_a_dead_replica_costs_tensorflow_half_its_speed(self):
+        plain = ["--replicas", "50", "--aggregate", "49", "--dead", "1", "--compute", "constant(1)", "--steps", "402"]
+        report = self.report(*plain, "--warm-up", "2")
+        self.assertEqual(report["step_time"]["mean"], 1.5)
+        self.assertEqual(report["step_time"]["p50"], 1)
+        self.assertEqual(report["step_time"]["max"], 2)
+        self.assertEqual(self.report(*plain, "--policy", "latest_token")["step_time"]["mean"], 1)
+
+    def test_a_report_has_all_that_programs_may_rely_on(self):
+        report = self.report("--replicas", "4", "--aggregate", "3", "--steps", "50")
+        for key in KEYS:
+            self.assertIn(key, report)
+        self.assertIsNone(report["stalled"])
+        self.assertEqual(report["accepted"], 150)
+        self.assertEqual(report["staleness"]["histogram"]["0"], 150)
+        self.assertEqual(sum(report["staleness"]["histogram"].values()), report["accepted"] + report["stale"])
+        self.assertEqual(report["scenario"]["policy"], "tensorflow")
+
+    def test_the_same_seed_gives_the_same_hash_and_another_one_another(self):
+        plain = ["--replicas", "8", "--aggregate", "6", "--steps", "200"]
+        first, again, other = (self.report(*plain, "--seed", seed) for seed in "112")
+        self.assertEqual(first["log_hash"], again["log_hash"])
+        self.assertEqual(first["events"], again["events"])
+        self.assertNotEqual(first["log_hash"], other["log_hash"])
+
+    def test_a_stall_has_a_code_and_a_reason(self):
+        plain = ["--replicas", "100", "--aggregate", "96", "--policy", "cancel", "--dead", "5"]
+        stalled = self.report(*plain, code=5)["stalled"]
+        self.assertEqual([stalled[key] for key in ["step", "live", "needed", "tokens"]], [1, 95, 96, 0])
+        self.assertIn("95 of 100 replicas are live", stalled["reason"])
+        self.assertIn("stalled: step 1 cannot end", self.sim(*plain).stdout)
+
+    def test_rows_of_a_sweep_are_compared_in_pairs(self):
+        report = self.report("--replicas", "20", "--compute", "exponential(1)", "--steps", "400", "--sweep", "aggregate=16:20")
+        self.assertEqual([row["value"] for row in report["rows"]], ["16", "17", "18", "19", "20"])
+        self.assertIsNone(report["rows"][0]["difference"])
+        means = [row["step_time"]["mean"] for row in report["rows"]]
+        self.assertEqual(means, sorted(means))
+        for row, mean in zip(report["rows"][1:], means[1:]):
+            difference = row["difference"]
+            self.assertAlmostEqual(difference["mean"], mean - means[0], places=9)
+            self.assertLess(difference["low"], difference["mean"])
+
+    def test_the_table_goes_with_a_json_file(self):
+        (self.folder / "scenario.toml").write_text('replicas = 6\npolicy = "cancel"\nsteps = 40\nsweep = "aggregate=4:6"\n')
+        result = self.sim("--scenario", "scenario.toml", "--json", "report.json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("aggregate", result.stdout)
+        rows = json.loads((self.folder / "report.json").read_text())["rows"]
+        self.assertEqual([row["scenario"]["aggregate"] for row in rows], [4, 5, 6])
+        for row in rows:
+            self.assertEqual(row["stale"], 0)
+            self.assertEqual(row["accepted"] + row["cancelled"], 6 * 40)
+
+    def test_refuses_nonsense_before_it_simulates(self):
+        for options in [["--replicas", "0"], ["--compute", "2 +"], ["--sweep", "aggregate=99:101"], ["--policy", "ssp"]]:
+            if options[0] == "--sweep":
+                options += ["--policy", "cancel"]
+            result = self.sim(*options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertTrue(result.stderr.startswith("troupe sim: "), result.stderr)
+            self.assertEqual(result.stdout, "")
+
+    def test_a_report_that_cannot_be_written_is_an_error(self):
+        result = self.sim("--replicas", "2", "--steps", "5", "--json", "no/such/folder/report.json")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--json: cannot write", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe sim`: check every row, simulate them, report.
+#include "tools/sim.hpp"
+
+#include "actors/failure.hpp"
+#include "tools/exit_codes.hpp"
+#include "tools/sim_command_line.hpp"
+#include "tools/sim_report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fmt/format.h>
+#include <fstream>
+
+namespace troupe {
+
+namespace {
+
+int refuse(const error& reason, exit_code code = exit_code::usage) {
+  fmt::print(stderr, "troupe sim: {}\n", reason.message);
+  return static_cast<int>(code);
+}
+
+// A sweep must not fail in its last row after minutes.
+expected<std::vector<sim_row>> prepare(const sim_command& command) {
+  std::vector<sim_row> rows;
+  for (auto& options : command.rows()) {
+    auto what = experiment_of(options);
+    if (!what) return tl::unexpected<error>(what.error());
+    rows.push_back({.options = std::move(options), .what = std::move(*what)});
+  }
+  return rows;
+}
+
+void simulate(std::vector<sim_row>& rows) {
+  for (auto& row : rows) {
+    row.report = run(row.what);
+    if (&row != &rows.front())
+      row.difference = step_time_difference(row.report, rows.front().report);
+  }
+}
+
+expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {
+  if (command.json != "-") fmt::print("{}", sim_table(command, rows));
+  if (command.json.empty()) return {};
+  auto text = sim_json(command, rows);
+  if (command.json == "-") {
+    fmt::print("{}", text);
+    return {};
+  }
+  std::ofstream file{command.json};
+  file << text << std::flush;
+  if (!file) return fail(errc::resource, fmt::format("--json: cannot write {}", command.json));
+  return {};
+}
+
+} // namespace
+
+int sim_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_sim_options(argument_count, arguments);
+  if (!command) return refuse(command.error());
+  if (!command->answer.empty()) {
+    fmt::print("{}", command->answer);
+    return static_cast<int>(exit_code::finished);
+  }
+  auto rows = prepare(*command);
+  if (!rows) return refuse(rows.error());
+  try {
+    simulate(*rows);
+  } catch (const failure& failed) {
+    return refuse(failed.reason());
+  }
+  if (auto written = write(*command, *rows); !written)
+    return refuse(written.error(), exit_code::user_error);
+  auto stalled
+    = std::ranges::any_of(*rows, [](const sim_row& row) { return row.report.stalled.has_value(); });
+  return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
+}
+
+} // namespace troupe

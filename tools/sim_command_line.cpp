@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading flags, scenario files and sweeps.
+#include "tools/sim_command_line.hpp"
+
+#include "tools/file_content.hpp"
+#include "tools/help.hpp"
+#include "tools/nearest_name.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <toml++/toml.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
+constexpr size_t sweep_rows_max = 10'000;
+
+tl::unexpected<error> refuse(std::string line) {
+  return fail(errc::invalid_argument, std::move(line));
+}
+
+// All names that stand before a value.
+std::vector<std::string_view> option_names() {
+  std::vector<std::string_view> names{"sweep", "json", "scenario", "help"};
+  for (const auto& option : sim_option_table())
+    names.push_back(option.key);
+  return names;
+}
+
+// ---- sweeps ----
+
+std::optional<uint64_t> number_of(std::string_view text) {
+  uint64_t number = 0;
+  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (char letter : text) {
+    depth += letter == '(' || letter == '{' ? 1 : 0;
+    depth -= letter == ')' || letter == '}' ? 1 : 0;
+    if (letter == separator && depth == 0)
+      parts.emplace_back();
+    else
+      parts.back() += letter;
+  }
+  return parts;
+}
+
+// "90:100" or "10:100:10"; nothing if it is no range.
+std::optional<std::vector<std::string>> range_of(std::string_view text) {
+  auto parts = split(text, ':');
+  if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
+  auto low = number_of(parts[0]);
+  auto high = number_of(parts[1]);
+  auto step = parts.size() == 3 ? number_of(parts[2]) : std::optional<uint64_t>{1};
+  if (!low || !high || !step || *step == 0 || *low > *high
+      || (*high - *low) / *step >= sweep_rows_max)
+    return std::nullopt;
+  std::vector<std::string> values;
+  for (uint64_t value = *low; value <= *high; value += *step)
+    values.push_back(std::to_string(value));
+  return values;
+}
+
+// ---- files ----
+
+std::optional<std::string> text_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* whole = node.as_integer()) return std::to_string(whole->get());
+  if (const auto* real = node.as_floating_point()) return fmt::format("{}", real->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "on" : "off";
+  return std::nullopt;
+}
+
+expected<void> take_sweep(const std::string& text, const std::string& name, sim_command& command) {
+  auto sweep = parse_sweep(text);
+  if (!sweep) return refuse(fmt::format("{}: {}", name, sweep.error().message));
+  command.sweep = std::move(*sweep);
+  return {};
+}
+
+expected<void> take_entry(std::string_view key, const toml::node& value, const std::string& path,
+                          sim_command& command) {
+  auto place = fmt::format("{}:{}", path, value.source().begin.line);
+  auto name = fmt::format("{}: {}", place, key);
+  auto text = text_of(value);
+  const auto* option = find_sim_option(key);
+  if (option == nullptr && key != "sweep" && key != "json")
+    return refuse(fmt::format("{}: unknown key '{}'; the nearest known one is '{}'", place, key,
+                              nearest_name(key, option_names())));
+  if (!text) return refuse(fmt::format("{} must be a number or a text in quotes", name));
+  if (key == "sweep") return take_sweep(*text, name, command);
+  if (option != nullptr) return assign(*option, command.options, *text, name);
+  command.json = *text;
+  return {};
+}
+
+// ---- flags ----
+
+// What stood on the command line, before anybody knows whether it makes sense.
+struct raw_arguments {
+  std::map<std::string_view, std::string> texts;
+  std::string scenario;
+  std::string sweep;
+  std::string json;
+  bool help = false;
+};
+
+void add_options(CLI::App& app, raw_arguments& raw) {
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_flag("-h,--help", raw.help);
+  app.add_option("--scenario", raw.scenario)->take_last();
+  app.add_option("--sweep", raw.sweep)->take_last();
+  app.add_option("--json", raw.json)->take_last();
+  for (const auto& option : sim_option_table())
+    app.add_option("--" + std::string{option.key}, raw.texts[option.key])->take_last();
+}
+
+std::string unexpected_argument(std::string argument) {
+  if (argument.empty() || argument[0] != '-')
+    return fmt::format("unexpected argument '{}': values follow their option, as in --steps 1000",
+                       argument);
+  argument = argument.substr(0, argument.find('='));
+  auto letters = std::string_view{argument};
+  letters.remove_prefix(std::min(argument.find_first_not_of('-'), argument.size()));
+  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
+                     nearest_name(letters, option_names()));
+}
+
+expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
+  sim_command command;
+  if (!raw.scenario.empty()) {
+    auto text = file_content(raw.scenario, file_bytes_max);
+    if (!text) return fail(text.error().code, "--scenario: " + text.error().message);
+    if (auto done = read_scenario(*text, raw.scenario, command); !done)
+      return tl::unexpected<error>(done.error());
+  }
+  for (const auto& option : sim_option_table()) {
+    auto flag = "--" + std::string{option.key};
+    if (app.get_option(flag)->count() == 0) continue;
+    if (auto done = assign(option, command.options, raw.texts.at(option.key), flag); !done)
+      return tl::unexpected<error>(done.error());
+  }
+  if (!raw.json.empty()) command.json = raw.json;
+  if (!raw.sweep.empty()) {
+    if (auto done = take_sweep(raw.sweep, "--sweep", command); !done)
+      return tl::unexpected<error>(done.error());
+  }
+  return command;
+}
+
+} // namespace
+
+std::vector<sim_options> sim_command::rows() const {
+  if (sweep.option == nullptr) return {options};
+  std::vector<sim_options> rows;
+  for (const auto& value : sweep.values) {
+    rows.push_back(options);
+    static_cast<void>(assign(*sweep.option, rows.back(), value, "")); // was checked
+  }
+  return rows;
+}
+
+expected<sim_sweep> parse_sweep(std::string_view text) {
+  auto equals = text.find('=');
+  if (equals == std::string_view::npos)
+    return refuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
+  sim_sweep sweep;
+  auto key = text.substr(0, equals);
+  sweep.option = find_sim_option(key);
+  if (sweep.option == nullptr) {
+    std::vector<std::string_view> keys;
+    for (const auto& option : sim_option_table())
+      keys.push_back(option.key);
+    return refuse(
+      fmt::format("no option '{}'; the nearest known one is '{}'", key, nearest_name(key, keys)));
+  }
+  auto values = text.substr(equals + 1);
+  auto range = range_of(values);
+  sweep.values = range ? std::move(*range) : split(values, ',');
+  if (sweep.values.size() > sweep_rows_max)
+    return refuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
+  sim_options scratch;
+  for (const auto& value : sweep.values)
+    if (auto done = assign(*sweep.option, scratch, value, std::string{key}); !done)
+      return tl::unexpected<error>(done.error());
+  return sweep;
+}
+
+expected<void> read_scenario(std::string_view toml, const std::string& path, sim_command& command) {
+  try {
+    const toml::table table = toml::parse(toml, path);
+    for (const auto& [key, value] : table)
+      if (auto done = take_entry(key.str(), value, path, command); !done) return done;
+    return {};
+  } catch (const toml::parse_error& problem) {
+    return refuse(
+      fmt::format("{}:{}: {}", path, problem.source().begin.line, problem.description()));
+  }
+}
+
+expected<sim_command> parse_sim_options(int argument_count, const char* const* arguments) {
+  raw_arguments raw;
+  CLI::App app;
+  add_options(app, raw);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::ArgumentMismatch& problem) {
+    const std::string what = problem.what();
+    return refuse(what.substr(0, what.find(':')) + " needs a value");
+  } catch (const CLI::ParseError& problem) {
+    return refuse(problem.what());
+  }
+  if (raw.help) {
+    sim_command command;
+    command.answer = sim_help();
+    return command;
+  }
+  if (const auto extra = app.remaining(); !extra.empty())
+    return refuse(unexpected_argument(extra.front()));
+  return settled(app, raw);
+}
+
+} // namespace troupe

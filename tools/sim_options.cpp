@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of options of `troupe sim`, and what they mean together.
+#include "tools/sim_options.hpp"
+
+#include "actors/recording/readable.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t replicas_max = 1'000'000;
+constexpr uint64_t steps_max = 1'000'000'000;
+constexpr uint64_t runs_max = 1'000'000;
+constexpr uint64_t seed_max = uint64_t{1} << 63;
+
+constexpr std::string_view everybody_is_needed = "sync";
+
+// Names of policies that are known, but not simulated yet.
+constexpr std::array<std::string_view, 5> policies_to_come{"async", "k_async", "k_batch_async",
+                                                           "ssp", "local_sgd"};
+
+constexpr sim_option table[] = {
+  {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
+  {"aggregate", "N", "gradients that a step needs", &sim_options::aggregate, 1, replicas_max,
+   "all replicas"},
+  {"policy", "NAME",
+   "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
+   "cancel; sync: a step waits for all",
+   &sim_options::policy},
+  {"distinct", "on|off",
+   "whether a replica's second gradient to the same step is dropped; only under tensorflow could "
+   "it give one",
+   &sim_options::distinct},
+  {"initial-tokens", "N", "tokens at the start", &sim_options::initial_tokens, 0, replicas_max,
+   "as many as gradients are needed under tensorflow"},
+  {"dead", "N", "replicas that never start", &sim_options::dead, 0, replicas_max},
+  {"compute", "DIST",
+   "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
+   "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
+   &sim_options::compute},
+  {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
+  {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
+   steps_max, "a twentieth"},
+  {"seed", "N", "of all draws", &sim_options::seed, 0, seed_max},
+  {"runs", "N", "runs, each with the next seed", &sim_options::runs, 1, runs_max},
+};
+
+tl::unexpected<error> refuse(std::string line) {
+  return fail(errc::invalid_argument, std::move(line));
+}
+
+std::optional<uint64_t> number_of(std::string_view text) {
+  uint64_t number = 0;
+  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+expected<sync_policy> policy_of(const sim_options& options) {
+  // Where everybody is needed, nobody is late for a step: the policies do not differ.
+  if (options.policy == everybody_is_needed) return sync_policy::latest_token;
+  if (std::ranges::count(policies_to_come, options.policy) > 0)
+    return refuse(fmt::format("--policy {} is not simulated yet; there are tensorflow, "
+                              "latest_token, cancel and sync",
+                              options.policy));
+  auto policy = parse_sync_policy(options.policy);
+  if (policy) return policy;
+  return refuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel "
+                            "and sync",
+                            options.policy));
+}
+
+expected<sync_options> sync_of(const sim_options& options) {
+  auto policy = policy_of(options);
+  if (!policy) return tl::unexpected<error>(policy.error());
+  if (options.distinct != "on" && options.distinct != "off")
+    return refuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
+  auto needed = options.aggregate.value_or(options.replicas);
+  if (options.policy == everybody_is_needed && needed != options.replicas)
+    return refuse(fmt::format("--aggregate is {} with {} replicas, but under sync a step waits for "
+                              "all; leave it out, or choose another policy",
+                              needed, options.replicas));
+  sync_options sync{.replicas_to_aggregate = static_cast<uint32_t>(needed),
+                    .total_num_replicas = static_cast<uint32_t>(options.replicas),
+                    .policy = *policy,
+                    .one_gradient_per_replica = options.distinct == "on"};
+  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
+  return sync;
+}
+
+} // namespace
+
+std::span<const sim_option> sim_option_table() {
+  return table;
+}
+
+const sim_option* find_sim_option(std::string_view key) {
+  const auto* found = std::ranges::find(table, key, &sim_option::key);
+  return found == std::end(table) ? nullptr : found;
+}
+
+expected<void> assign(const sim_option& option, sim_options& options, const std::string& text,
+                      const std::string& name) {
+  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target)) {
+    options.*(*words) = text;
+    return {};
+  }
+  auto number = number_of(text);
+  if (!number || *number < option.low || *number > option.high)
+    return refuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
+                              readable::count(option.low), readable::count(option.high), text));
+  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
+    options.*(*count) = *number;
+  else
+    options.*std::get<std::optional<uint64_t> sim_options::*>(option.target) = *number;
+  return {};
+}
+
+std::string value_text(const sim_option& option, const sim_options& options) {
+  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target))
+    return options.*(*words);
+  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
+    return fmt::format("{}", options.*(*count));
+  auto optional = options.*std::get<std::optional<uint64_t> sim_options::*>(option.target);
+  return optional ? fmt::format("{}", *optional) : std::string{};
+}
+
+expected<experiment> experiment_of(const sim_options& options) {
+  auto sync = sync_of(options);
+  if (!sync) return tl::unexpected<error>(sync.error());
+  if (options.dead > options.replicas)
+    return refuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
+                              options.replicas));
+  auto warm_up = options.warm_up.value_or((options.steps + 19) / 20);
+  if (warm_up >= options.steps)
+    return refuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
+                              warm_up, options.steps));
+  auto compute = distribution::parse(options.compute);
+  if (!compute)
+    return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  return experiment{.sync = *sync,
+                    .compute = *compute,
+                    .steps = options.steps,
+                    .warm_up = warm_up,
+                    .dead = static_cast<uint32_t>(options.dead),
+                    .seed = options.seed,
+                    .runs = options.runs};
+}
+
+} // namespace troupe

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `troupe sim`: once, for flags, files, sweeps, help and reports.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "simulation/experiment.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace troupe {
+
+/// What to simulate, as the user says it.
+struct sim_options {
+  uint64_t replicas = 100;
+  std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
+  std::string policy = "tensorflow";
+  std::string distinct = "off";
+  std::optional<uint64_t> initial_tokens; ///< Nothing: as the policy says.
+  uint64_t dead = 0;
+  std::string compute = "chen2016-like";
+  uint64_t steps = 1000;
+  std::optional<uint64_t> warm_up; ///< Nothing: the first twentieth of the steps.
+  uint64_t seed = 0;
+  uint64_t runs = 1;
+};
+
+/// One option. All of them can be swept over.
+struct sim_option {
+  using member = std::variant<uint64_t sim_options::*, std::optional<uint64_t> sim_options::*,
+                              std::string sim_options::*>;
+
+  std::string_view key; ///< Its name in a file; with "--" before it, on the command line.
+  std::string_view argument;
+  std::string_view help;
+  member target;
+  uint64_t low = 0; ///< Of a number.
+  uint64_t high = 0;
+  std::string_view when_empty = {}; ///< What holds when it has no value.
+};
+
+/// All options, in the order of `--help`.
+[[nodiscard]] std::span<const sim_option> sim_option_table();
+
+/// The option of that name; null if there is none.
+[[nodiscard]] const sim_option* find_sim_option(std::string_view key);
+
+/// Gives an option its value.
+/// @param name How the user spelt it, for the message.
+/// Errors: invalid_argument for a number that is none, or out of range.
+[[nodiscard]] expected<void> assign(const sim_option& option, sim_options& options,
+                                    const std::string& text, const std::string& name);
+
+/// The option's value as the user would spell it; empty if it has none.
+[[nodiscard]] std::string value_text(const sim_option& option, const sim_options& options);
+
+/// What the options mean together.
+/// Errors: invalid_argument, naming the option and how to mend it.
+[[nodiscard]] expected<experiment> experiment_of(const sim_options& options);
+
+} // namespace troupe

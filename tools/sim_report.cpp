@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Printing what was simulated.
+#include "tools/sim_report.hpp"
+
+#include "actors/recording/readable.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+// ---- for programs ----
+
+json scenario_json(const sim_row& row) {
+  const auto& sync = row.what.sync;
+  json result{{"replicas", sync.total_num_replicas},
+              {"aggregate", sync.replicas_to_aggregate},
+              {"policy", row.options.policy},
+              {"distinct", sync.one_gradient_per_replica},
+              {"initial_tokens", sync.first_tokens()},
+              {"dead", row.what.dead},
+              {"compute", row.what.compute.text()},
+              {"compute_mean", nullptr},
+              {"steps", row.what.steps},
+              {"warm_up", row.what.warm_up},
+              {"runs", row.what.runs}};
+  if (auto mean = row.what.compute.mean(); mean && std::isfinite(*mean))
+    result["compute_mean"] = *mean;
+  return result;
+}
+
+json stall_json(const stall_report& stalled) {
+  return {{"step", stalled.step},
+          {"live", stalled.live},
+          {"needed", stalled.needed},
+          {"tokens", stalled.tokens},
+          {"reason", stalled.reason}};
+}
+
+json difference_json(const interval_estimate& difference) {
+  return {{"mean", difference.mean},
+          {"standard_error", difference.standard_error},
+          {"low", difference.low},
+          {"high", difference.high},
+          {"pairs", difference.count}};
+}
+
+json histogram_json(const std::map<uint64_t, uint64_t>& lags) {
+  json result = json::object();
+  for (auto [lag, count] : lags)
+    result[std::to_string(lag)] = count;
+  return result;
+}
+
+json row_json(const sim_row& row) {
+  const auto& report = row.report;
+  const auto& time = report.step_time;
+  json result{
+    {"scenario", scenario_json(row)},
+    {"seed", row.what.seed},
+    {"step_time",
+     {{"mean", time.mean},
+      {"standard_error", time.standard_error},
+      {"p50", time.p50},
+      {"p90", time.p90},
+      {"p99", time.p99},
+      {"max", time.max}}},
+    {"steps", report.steps},
+    {"updates_per_second", report.updates_per_second()},
+    {"accepted", report.accepted},
+    {"stale", report.stale},
+    {"cancelled", report.cancelled},
+    {"lost", report.lost},
+    {"drop_fraction", report.drop_fraction()},
+    {"staleness", {{"mean", report.mean_lag()}, {"histogram", histogram_json(report.lags)}}},
+    {"wasted_replica_seconds", report.wasted_replica_seconds},
+    {"virtual_seconds", report.virtual_seconds},
+    {"wall_seconds", report.wall_seconds},
+    {"events", report.events},
+    {"events_per_second", report.events_per_second()},
+    {"log_hash", fmt::format("{:016x}", report.log_hash)},
+    {"stalled", nullptr},
+    {"difference", nullptr}};
+  if (report.stalled) result["stalled"] = stall_json(*report.stalled);
+  if (row.difference) result["difference"] = difference_json(*row.difference);
+  return result;
+}
+
+// ---- for people ----
+
+/// Cells in columns that are as wide as they must be.
+class table {
+public:
+  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+
+  [[nodiscard]] std::string text() const {
+    std::vector<size_t> widths;
+    for (const auto& row : rows_)
+      for (size_t i = 0; i < row.size(); ++i) {
+        widths.resize(std::max(widths.size(), i + 1));
+        widths[i] = std::max(widths[i], row[i].size());
+      }
+    std::string text;
+    for (const auto& row : rows_) {
+      for (size_t i = 0; i < row.size(); ++i)
+        text += fmt::format("{}{:>{}}", i == 0 ? "" : "  ", row[i], widths[i]);
+      text += '\n';
+    }
+    return text;
+  }
+
+private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{:#.5g}", value) : "-";
+}
+
+// Of the mean, in 95 of 100 cases.
+std::string half_width(const experiment_report& report) {
+  auto batches = report.batches.size();
+  return number(batches < 2 ? std::nan("")
+                            : student_quantile(batches - 1) * report.step_time.standard_error);
+}
+
+std::string difference_text(const sim_row& row) {
+  if (!row.difference) return "-";
+  return fmt::format("{:+.4g} [{:+.4g}, {:+.4g}]", row.difference->mean, row.difference->low,
+                     row.difference->high);
+}
+
+std::vector<std::string> cells_of(const sim_row& row) {
+  const auto& report = row.report;
+  const auto& time = report.step_time;
+  return {number(time.mean),
+          half_width(report),
+          number(time.p50),
+          number(time.p90),
+          number(time.p99),
+          number(time.max),
+          fmt::format("{:.2f}", 100 * report.drop_fraction()),
+          number(report.updates_per_second()),
+          number(report.wasted_replica_seconds)};
+}
+
+std::string headline(const sim_command& command, const sim_row& first) {
+  auto line = std::string{"simulated"};
+  for (const auto& option : sim_option_table()) {
+    if (command.sweep.option == &option) continue;
+    auto value = value_text(option, first.options);
+    if (!value.empty()) line += fmt::format("  --{} {}", option.key, value);
+  }
+  return line + "\n";
+}
+
+std::string footline(const std::vector<sim_row>& rows) {
+  uint64_t events = 0;
+  double wall = 0;
+  double virtual_seconds = 0;
+  for (const auto& row : rows) {
+    events += row.report.events;
+    wall += row.report.wall_seconds;
+    virtual_seconds += row.report.virtual_seconds;
+  }
+  return fmt::format(
+    "{} events in {:.2f} s, {} a second; {:.0f} virtual seconds\n", readable::count(events), wall,
+    readable::count(static_cast<uint64_t>(static_cast<double>(events) / wall)), virtual_seconds);
+}
+
+std::string row_name(const sim_command& command, const sim_row& row) {
+  return command.sweep.option == nullptr ? "" : value_text(*command.sweep.option, row.options);
+}
+
+std::string remarks(const sim_command& command, const std::vector<sim_row>& rows) {
+  std::string text;
+  for (const auto& row : rows) {
+    auto name = row_name(command, row);
+    auto prefix = name.empty() ? "" : fmt::format("{} {}: ", command.sweep.option->key, name);
+    if (row.report.stalled)
+      text += fmt::format("{}stalled: {}\n", prefix, row.report.stalled->reason);
+    if (auto mean = row.what.compute.mean(); mean && std::isinf(*mean))
+      text += fmt::format("{}the computing times have no mean: look at the median\n", prefix);
+  }
+  return text;
+}
+
+} // namespace
+
+std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
+  if (command.sweep.option == nullptr) return row_json(rows.front()).dump(2) + "\n";
+  json result{{"sweep", command.sweep.option->key}, {"rows", json::array()}};
+  for (const auto& row : rows) {
+    json of_row{{"value", value_text(*command.sweep.option, row.options)}};
+    of_row.update(row_json(row));
+    result["rows"].push_back(std::move(of_row));
+  }
+  return result.dump(2) + "\n";
+}
+
+std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {
+  bool swept = command.sweep.option != nullptr;
+  table lines;
+  std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",     "p99",
+                                   "max",    "drop %", "updates/s", "wasted s"};
+  if (swept) {
+    heading.insert(heading.begin(), std::string{command.sweep.option->key});
+    heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));
+  }
+  lines.add(std::move(heading));
+  for (const auto& row : rows) {
+    auto cells = cells_of(row);
+    if (swept) {
+      cells.insert(cells.begin(), row_name(command, row));
+      cells.push_back(difference_text(row));
+    }
+    lines.add(std::move(cells));
+  }
+  return headline(command, rows.front()) + "\n" + lines.text() + "\n" + remarks(command, rows)
+         + footline(rows);
+}
+
+} // namespace troupe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `troupe sim` found, for people and for programs.
+#pragma once
+
+#include "simulation/experiment.hpp"
+#include "tools/sim_command_line.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One experiment and what came of it.
+struct sim_row {
+  sim_options options;
+  experiment what;
+  experiment_report report;
+  std::optional<interval_estimate> difference; ///< Of the step time, to the first row.
+};
+
+/// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such.
+/// Times are in seconds; what does not exist is null.
+[[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
+
+/// The report as a table, with a line above that says what was simulated.
+[[nodiscard]] std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows);
+
+} // namespace troupe
