@@ -103,7 +103,10 @@ scenario_report simulate(const scenario& scenario) {
     return scenario.compute(replica, iteration);
   };
   step_book book{report, scenario.sync.policy};
-  options.on_step = [&book](const step_record& step) { book.add(step); };
+  options.on_step = [&](const step_record& step) {
+    book.add(step);
+    if (scenario.on_step) scenario.on_step(step);
+  };
   report.job = train(strategy, optimizer, compute_nothing(optimizer, only), options);
   report.events = world.event_count();
   report.stalled = stall_of(scenario, report.job);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "actors/job_report.hpp"
+#include "actors/recording/records.hpp"
 #include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +23,7 @@ struct scenario {
   computing_time compute = constant_time(std::chrono::seconds{1});
   std::vector<uint32_t> dead_replicas; ///< They never start.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
+  std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
 };
 
 /// Why a run could not make its next step.
