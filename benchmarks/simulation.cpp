@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast jobs are simulated: the actors of a real job beside a bare heap of events, which knows
+// the protocol and nothing else, in turns in the same run.
+#include "simulation/distribution.hpp"
+#include "simulation/scenario.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <queue>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+constexpr double backups = 0.04;
+constexpr uint64_t seed = 1;
+
+/// What a run took and was.
+struct measurement {
+  uint64_t events = 0;
+  double wall_seconds = 0;
+  double virtual_seconds = 0;
+};
+
+double seconds_since(clock_type::time_point begin) {
+  return std::chrono::duration<double>(clock_type::now() - begin).count();
+}
+
+uint32_t needed_of(uint32_t replicas) {
+  return replicas - static_cast<uint32_t>(backups * replicas);
+}
+
+computing_time draws() {
+  return distribution::parse("exponential(1)").value().times(seed);
+}
+
+// ---- the actors ----
+
+measurement with_actors(uint32_t replicas, uint64_t steps, sync_policy policy) {
+  scenario what{.sync = {needed_of(replicas), replicas, policy},
+                .steps = steps,
+                .compute = draws(),
+                .seed = seed};
+  auto begin = clock_type::now();
+  auto report = simulate(what);
+  return {report.events, seconds_since(begin),
+          std::chrono::duration<double>(report.virtual_time).count()};
+}
+
+// ---- the bare heap ----
+
+/// The policy latest_token as a program of three events for each gradient: computed, arrived,
+/// token taken.
+class bare_heap {
+public:
+  bare_heap(uint32_t replicas, uint32_t needed, uint64_t steps)
+    : needed_(needed), steps_(steps), compute_(draws()), states_(replicas) {}
+
+  measurement run() {
+    auto begin = clock_type::now();
+    for (uint32_t replica = 0; replica < states_.size(); ++replica)
+      push(kind::token, replica, job_time{0});
+    while (step_ < steps_) {
+      auto next = events_.top();
+      events_.pop();
+      now_ = next.time;
+      ++count_;
+      happen(next);
+    }
+    return {count_, seconds_since(begin), std::chrono::duration<double>(now_).count()};
+  }
+
+private:
+  enum class kind : uint8_t { computed, arrived, token };
+
+  struct event {
+    job_time time;
+    uint64_t number;
+    uint32_t replica;
+    kind what;
+
+    bool operator<(const event& other) const {
+      return std::pair{time, number} > std::pair{other.time, other.number};
+    }
+  };
+
+  struct state {
+    uint64_t step = 0;
+    uint64_t draws = 0;
+  };
+
+  void push(kind what, uint32_t replica, job_time time) {
+    events_.push({time, number_++, replica, what});
+  }
+
+  void happen(const event& next) {
+    auto& state = states_[next.replica];
+    switch (next.what) {
+    case kind::token:
+      state.step = step_;
+      return push(kind::computed, next.replica, now_ + compute_(next.replica, state.draws++));
+    case kind::computed:
+      return push(kind::arrived, next.replica, now_);
+    case kind::arrived:
+      return arrive(next.replica, state.step);
+    }
+  }
+
+  void arrive(uint32_t replica, uint64_t step) {
+    if (step < step_) return push(kind::token, replica, now_); // stale
+    waiting_.push_back(replica);
+    if (waiting_.size() < needed_) return;
+    ++step_;
+    for (auto waiter : waiting_)
+      push(kind::token, waiter, now_);
+    waiting_.clear();
+  }
+
+  uint32_t needed_;
+  uint64_t steps_;
+  computing_time compute_;
+  std::vector<state> states_;
+  std::vector<uint32_t> waiting_;
+  std::priority_queue<event> events_;
+  uint64_t number_ = 0;
+  uint64_t count_ = 0;
+  uint64_t step_ = 0;
+  job_time now_{0};
+};
+
+// ---- the table ----
+
+double resident_megabytes_max() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      double kibibytes = 0;
+      status >> kibibytes;
+      return kibibytes * 1024 / 1e6;
+    }
+  return 0;
+}
+
+void print(uint32_t replicas, uint64_t steps, const char* engine, const measurement& best) {
+  auto gradients = static_cast<double>(replicas) * static_cast<double>(steps);
+  std::printf("  %7u x %-6lu %-24s %11lu %9.0f %10.0f %9.1f %8.0f:1\n", replicas,
+              static_cast<unsigned long>(steps), engine, static_cast<unsigned long>(best.events),
+              static_cast<double>(best.events) / best.wall_seconds / 1e3,
+              1e9 * best.wall_seconds / static_cast<double>(best.events),
+              best.wall_seconds / gradients * 1e7, best.virtual_seconds / best.wall_seconds);
+}
+
+template <class Run>
+measurement best_of(int turns, const Run& run) {
+  auto best = run();
+  for (int turn = 1; turn < turns; ++turn)
+    if (auto next = run(); next.wall_seconds < best.wall_seconds) best = next;
+  return best;
+}
+
+void measure(uint32_t replicas, uint64_t steps, int turns) {
+  print(replicas, steps, "bare heap, latest_token", best_of(turns, [=] {
+          return bare_heap{replicas, needed_of(replicas), steps}.run();
+        }));
+  for (auto policy : {sync_policy::latest_token, sync_policy::tensorflow, sync_policy::cancel})
+    print(replicas, steps, ("actors, " + std::string{to_string(policy)}).c_str(),
+          best_of(turns, [=] { return with_actors(replicas, steps, policy); }));
+}
+
+} // namespace
+
+/// Arguments: replicas and steps of one more size, such as 100000 20.
+int main(int argument_count, char** arguments) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::printf("96 of 100 gradients needed, exponential times; of the last column's sizes 1e7 "
+              "gradients are 10,000 x 1,000\n"
+              "  replicas x steps  engine                      events  1e3 ev/s   ns/event  s for "
+              "1e7   virtual\n");
+  measure(100, 1000, 3);
+  measure(1000, 100, 3);
+  measure(10'000, 10, 3);
+  if (argument_count == 3)
+    measure(static_cast<uint32_t>(std::strtoul(arguments[1], nullptr, 10)),
+            std::strtoul(arguments[2], nullptr, 10), 1);
+  std::printf("  memory at most %.0f MB\n", resident_megabytes_max());
+}
