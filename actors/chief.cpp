@@ -198,16 +198,21 @@ void on_join(self_pointer self, uint32_t index) {
   auto& state = self->state;
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
   self->monitor(replica);
-  if (state.live.insert_or_assign(index, replica).second && state.expected > 0) --state.expected;
+  if (auto before = state.live.find(index); before != state.live.end())
+    state.index_of.erase(before->second.id());
+  else if (state.expected > 0)
+    --state.expected;
+  state.live.insert_or_assign(index, replica);
+  state.index_of[replica.id()] = index;
   if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
 }
 
 void on_leave(self_pointer self, uint32_t index, error reason);
 
 void on_down(self_pointer self, const caf::down_msg& down) {
-  for (const auto& [index, replica] : self->state.live)
-    if (replica == down.source)
-      return on_leave(self, index, {errc::unavailable, "is gone without a farewell"});
+  auto found = self->state.index_of.find(down.source.id());
+  if (found != self->state.index_of.end())
+    on_leave(self, found->second, {errc::unavailable, "is gone without a farewell"});
 }
 
 // ---- the end of a job ----
@@ -242,7 +247,10 @@ std::string describe(const lost_replica& lost) {
 
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
-  if (state.live.erase(index) == 0) return;
+  auto left = state.live.find(index);
+  if (left == state.live.end()) return;
+  state.index_of.erase(left->second.id());
+  state.live.erase(left);
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
@@ -296,14 +304,14 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   if (state.now_in != phase::collecting) return;
   if (is_stalled(state, status.reader())) return finish(self, stall(state));
   auto late = state.config.world->now() - state.step_began;
+  if (late <= state.config.deadline / 6) return;
   auto waiting = status.reader().getWaiting();
   auto who = state.missing({waiting.begin(), waiting.end()});
   if (late > state.config.deadline)
     return finish(self, error{errc::deadline_exceeded,
                               fmt::format("step {} is not over after {:.1f} s; still missing: {}",
                                           state.step + 1, seconds(late), who)});
-  if (late > state.config.deadline / 6 && !std::exchange(state.warned, true)
-      && state.config.on_warning)
+  if (!std::exchange(state.warned, true) && state.config.on_warning)
     state.config.on_warning(fmt::format("step {} takes {:.1f} s so far; still waiting for {}",
                                         state.step + 1, seconds(late), who));
 }

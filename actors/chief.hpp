@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -73,14 +74,15 @@ struct chief_state {
   std::map<size_t, double> squared_norms; ///< Of mean gradients that owners hold, by variable.
   job_time step_began{0};
   step_ledger ledger{0};
-  std::map<uint32_t, replica_actor> live; ///< Joined and not left.
-  uint32_t expected = 0;                  ///< Still on their way.
-  bool suspects_stall = false;            ///< The last look found everybody waiting.
-  bool warned = false;                    ///< Of the current step's lateness.
-  job_snapshot snapshot;                  ///< The one that is being taken.
-  size_t snapshot_missing = 0;            ///< Answers that it still waits for.
-  job_time phase_began{0};                ///< Of `saving` and `ending`.
-  std::optional<job_time> stop_asked;     ///< Since when the job is to end with its step.
+  std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
+  std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those who live, by their CAF ids.
+  uint32_t expected = 0;                           ///< Still on their way.
+  bool suspects_stall = false;                     ///< The last look found everybody waiting.
+  bool warned = false;                             ///< Of the current step's lateness.
+  job_snapshot snapshot;                           ///< The one that is being taken.
+  size_t snapshot_missing = 0;                     ///< Answers that it still waits for.
+  job_time phase_began{0};                         ///< Of `saving` and `ending`.
+  std::optional<job_time> stop_asked;              ///< Since when the job is to end with its step.
   job_report report;
 
   /// The first step that the job will not make.

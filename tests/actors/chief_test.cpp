@@ -361,6 +361,19 @@ TEST_SUITE("actors/chief") {
                                       "with 1 of 2 replicas"});
   }
 
+  TEST_CASE("a replica that another has taken the place of is not missed") {
+    job job{needing(1, 3)};
+    job.join({0, 1});
+    job.replicas[2]->tell(job.lead, make_join_job(1));
+    job.settle();
+    job.replicas[1].reset();
+    job.settle();
+    CHECK(job.warnings.empty());
+    job.replicas[2].reset();
+    job.settle();
+    CHECK(job.warnings.size() == 1);
+  }
+
   TEST_CASE("a replica that leaves before the end without a reason is lost as well") {
     job job{needing(1, 2)};
     job.join({0, 1});
