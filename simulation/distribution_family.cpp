@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 
 namespace troupe {
 
@@ -111,6 +112,15 @@ constexpr distribution_family families[] = {
 };
 
 } // namespace
+
+std::string signature(const distribution_family& family) {
+  std::string text{family.name};
+  auto required = family.parameters.size() - family.optional;
+  for (size_t i = 0; i < family.parameters.size(); ++i)
+    text += fmt::format("{}{}{}{}", i == 0 ? "(" : "", i == required ? "[" : "", i == 0 ? "" : ", ",
+                        family.parameters[i].name);
+  return text + (family.optional > 0 ? "])" : ")");
+}
 
 std::span<const distribution_family> distribution_families() {
   return families;

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -30,6 +31,9 @@ struct distribution_family {
   /// What is wrong with numbers that are in range one by one; empty if nothing is. May be null.
   std::string_view (*refuse)(numbers) = nullptr;
 };
+
+/// How the family is written: "pareto(minimum, alpha[, cap])".
+[[nodiscard]] std::string signature(const distribution_family& family);
 
 /// All of them, in the order in which messages list them.
 ///

@@ -53,16 +53,6 @@ std::string all_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// "pareto(minimum, alpha[, cap])"
-std::string signature(const distribution_family& family) {
-  std::string text{family.name};
-  auto required = family.parameters.size() - family.optional;
-  for (size_t i = 0; i < family.parameters.size(); ++i)
-    text += fmt::format("{}{}{}{}", i == 0 ? "(" : "", i == required ? "[" : "", i == 0 ? "" : ", ",
-                        family.parameters[i].name);
-  return text + (family.optional > 0 ? "])" : ")");
-}
-
 // Recursive descent: one function for each rule of the language.
 class parser {
 public:

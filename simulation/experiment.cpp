@@ -85,6 +85,10 @@ double experiment_report::updates_per_second() const {
   return ratio(static_cast<double>(steps), virtual_seconds);
 }
 
+double experiment_report::gradients_per_second() const {
+  return ratio(static_cast<double>(accepted), virtual_seconds);
+}
+
 double experiment_report::events_per_second() const {
   return ratio(static_cast<double>(events), wall_seconds);
 }

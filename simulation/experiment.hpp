@@ -57,8 +57,11 @@ struct experiment_report {
   /// Mean steps that an accepted or stale gradient was late; 0 if there were none.
   [[nodiscard]] double mean_lag() const;
 
-  /// In virtual time.
+  /// In virtual time, as what follows.
   [[nodiscard]] double updates_per_second() const;
+
+  /// Accepted ones. What trains fastest, if steps to the goal are as 1 / N, makes most of them.
+  [[nodiscard]] double gradients_per_second() const;
 
   /// In real time.
   [[nodiscard]] double events_per_second() const;

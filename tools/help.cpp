@@ -53,12 +53,8 @@ std::string option_entry(const train_option& option) {
 // Names of numbers, for a person who looks for the right one.
 std::string distributions_text() {
   std::string text = "\nDistributions (seconds), and presets:\n";
-  for (const auto& family : distribution_families()) {
-    std::string parameters;
-    for (const auto& parameter : family.parameters)
-      parameters += fmt::format("{}{}", parameters.empty() ? "" : ", ", parameter.name);
-    text += fmt::format("  {}({})\n", family.name, parameters);
-  }
+  for (const auto& family : distribution_families())
+    text += fmt::format("  {}\n", signature(family));
   text += "  a + b   a * b   mixture(0.9: a, 0.1: b)   trace(FILE)\n"
           "  persistent(a)   common(a)   correlated(rho, a)   on_off(enter, leave, factor)\n"
           "  pause(every, length)   slow(3/50, 2.4)   slow({7, 12}, 2.4)\n";

@@ -73,6 +73,7 @@ json row_json(const sim_row& row) {
       {"max", time.max}}},
     {"steps", report.steps},
     {"updates_per_second", report.updates_per_second()},
+    {"gradients_per_second", report.gradients_per_second()},
     {"accepted", report.accepted},
     {"stale", report.stale},
     {"cancelled", report.cancelled},
@@ -136,6 +137,12 @@ std::string difference_text(const sim_row& row) {
                      row.difference->high);
 }
 
+// Of the time of all replicas that live.
+double wasted_percent(const sim_row& row) {
+  auto live = row.what.sync.total_num_replicas - row.what.dead;
+  return 100 * row.report.wasted_replica_seconds / (live * row.report.virtual_seconds);
+}
+
 std::vector<std::string> cells_of(const sim_row& row) {
   const auto& report = row.report;
   const auto& time = report.step_time;
@@ -147,7 +154,8 @@ std::vector<std::string> cells_of(const sim_row& row) {
           number(time.max),
           fmt::format("{:.2f}", 100 * report.drop_fraction()),
           number(report.updates_per_second()),
-          number(report.wasted_replica_seconds)};
+          number(report.gradients_per_second()),
+          number(wasted_percent(row))};
 }
 
 std::string headline(const sim_command& command, const sim_row& first) {
@@ -207,8 +215,8 @@ std::string sim_json(const sim_command& command, const std::vector<sim_row>& row
 std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {
   bool swept = command.sweep.option != nullptr;
   table lines;
-  std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",     "p99",
-                                   "max",    "drop %", "updates/s", "wasted s"};
+  std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",         "p99",
+                                   "max",    "drop %", "updates/s", "gradients/s", "wasted %"};
   if (swept) {
     heading.insert(heading.begin(), std::string{command.sweep.option->key});
     heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));

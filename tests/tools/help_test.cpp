@@ -67,6 +67,13 @@ TEST_SUITE("tools/help") {
     CHECK(unknown_command("trian").find("'train'") != std::string::npos);
   }
 
+  TEST_CASE("lists what the lab knows in lines of at most 80 letters") {
+    const auto text = sim_help();
+    CHECK(longest_line(text) <= 80);
+    CHECK(text.find("\n  pareto(minimum, alpha[, cap])\n") != std::string::npos);
+    CHECK(text.find("--compute DIST") != std::string::npos);
+  }
+
   TEST_CASE("breaks lines at blanks") {
     CHECK(wrapped("", 2, 10).empty());
     CHECK(wrapped("one two", 2, 10) == "one two");
