@@ -114,17 +114,24 @@ private:
   // All that is due at one moment becomes a job before the first of it runs. Messages between one
   // pair of actors stay in order.
   bool run_one_job() {
+    if (!ready_.empty() || scheduler_.jobs.size() > 1)
+      put_first_in_front();
+    else if (!scheduler_.has_job())
+      return false;
+    scheduler_.run_once();
+    ++event_count_;
+    return true;
+  }
+
+  // One message alone, as most are where times are drawn, needs no rank.
+  void put_first_in_front() {
     for (auto* actor : std::exchange(scheduler_.jobs, {})) {
       ready_.push_back({rank_of(actor), actor});
       std::push_heap(ready_.begin(), ready_.end());
     }
-    if (ready_.empty()) return false;
     std::pop_heap(ready_.begin(), ready_.end());
     scheduler_.jobs.push_front(ready_.back().actor);
     ready_.pop_back();
-    scheduler_.run_once();
-    ++event_count_;
-    return true;
   }
 
   // Whoever turns the scheduler between two calls of ours finds everything there.
