@@ -13,6 +13,8 @@ namespace {
 constexpr distribution_preset presets[] = {
   {"chen2016-like", "mixture(0.986: lognormal(1.5, 0.08), 0.014: pareto(2, 2.35))",
    "fitted to what is known of 100 machines in Chen et al., arXiv 1604.00981"},
+  {"osdi2016-inception", "mixture(0.92: lognormal(1.777, 0.035), 0.08: pareto(1.925, 10.58))",
+   "fitted under cancel to the medians known of 50 workers in TensorFlow, OSDI 2016, figure 8"},
   {"hop", "two_point(1/16, 6)", "the stress of 16 replicas in Hop, ASPLOS 2019"},
   {"rare-stall", "two_point(0.01, 5)", "one draw in a hundred takes five times as long"},
   {"bytedance-last-stage", "shifted_gamma(4.849, 4.51, 0.278)",
