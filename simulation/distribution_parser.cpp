@@ -272,6 +272,8 @@ private:
     auto end = text_.find(is_quoted ? '"' : ')', at_);
     if (end == std::string_view::npos) throw fault{begin, "the name of the file does not end"};
     node result{.what = kind::trace, .file = std::string{text_.substr(at_, end - at_)}};
+    if (result.file.find('"') != std::string::npos)
+      throw fault{at_, "here is a quote within the name of the file"};
     at_ = end;
     if (is_quoted) expect('"');
     expect(')', "the name of the file");

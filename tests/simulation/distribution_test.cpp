@@ -2,6 +2,7 @@
 // Goal: an expression draws what it says, refuses what it cannot mean, and draws the same again.
 // Method: moments and quantiles of many draws against formulas, within four standard errors;
 // structure against exact counts; refusals against the place of the caret.
+#include "kernels/random.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/distribution_family.hpp"
 #include "simulation/distribution_preset.hpp"
@@ -380,6 +381,41 @@ TEST_SUITE("simulation/distribution") {
     }
     CHECK(refusal(std::string(1000, '(')).find("nested too deeply") == 0);
     CHECK(refusal(std::string(5000, '1')).find("an expression of 5000 letters") == 0);
+  }
+
+  TEST_CASE("any text is refused with a caret within it, or read and written to the same draws") {
+    constexpr const char* words[]
+      = {"1",   "0.5",  "1/16",        "0",      "(",           ")",       ",",
+         "+",   "*",    ":",           " ",      "exponential", "uniform", "mixture",
+         "hop", "slow", "persistent",  "common", "correlated",  "on_off",  "pause",
+         "=",   "/",    "pareto(1,2)", "-",      "{",           "}",       "exponential(1)",
+         "\n",  "\"",   "1e400",       "trace",  "slow=1/2*3",  "9",       "lognormal(1,.1)"};
+    int accepted = 0;
+    for (uint64_t attempt = 0; attempt < 30'000; ++attempt) {
+      troupe::random_stream draw{troupe::random_key{9, "text", 0, attempt}};
+      std::string text;
+      for (auto left = 1 + draw.below(9); left > 0; --left)
+        text += words[draw.below(std::size(words))];
+      CAPTURE(text);
+      auto result = distribution::parse(text);
+      if (!result) {
+        const auto& message = result.error().message;
+        auto line = message.rfind('\n');
+        REQUIRE(line != std::string::npos);
+        REQUIRE(message.back() == '^');
+        REQUIRE(message.size() - line - 1 <= 2 + text.size() + 1);
+        continue;
+      }
+      ++accepted;
+      auto canonical = result->text();
+      auto again = distribution::parse(canonical);
+      REQUIRE(again);
+      REQUIRE(again->text() == canonical);
+      auto time = result->times(attempt)(3, 17);
+      REQUIRE(time.count() >= 0);
+      REQUIRE(again->times(attempt)(3, 17) == time);
+    }
+    CHECK(accepted > 300);
   }
 
   TEST_CASE("a trace gives what was measured, from its beginning again when it runs out") {
