@@ -89,7 +89,7 @@ void gather(self_pointer self) {
   brought->reserve(state.members.size());
   for (auto& member : state.members)
     brought->push_back(std::move(member.arrival.arguments));
-  self->send(state.members.front().arrival.who, wake{std::move(brought), nullptr});
+  wake_one(self, state.members.front(), {std::move(brought), nullptr});
 }
 
 void settle(self_pointer self) {
@@ -122,16 +122,12 @@ void on_arrival(self_pointer self, const merge_arrival& arrival) {
   settle(self);
 }
 
-// Replica 0 has the result already.
+// Replica 0 has the result already. Who does not wait any more was told that the run is over.
 void on_merged(self_pointer self, const merge_result& merged) {
   auto& state = self->state;
   state.merging = false;
-  auto& first = state.members.front();
-  first.is = whereabouts::computing;
-  first.arrival = {};
-  --state.waiting;
-  for (size_t i = 1; i < state.members.size(); ++i)
-    wake_one(self, state.members[i], {merged.value, merged.thrown});
+  for (auto& member : state.members)
+    if (member.is == whereabouts::waiting) wake_one(self, member, {merged.value, merged.thrown});
 }
 
 void on_departure(self_pointer self, const departure& leaving) {
@@ -149,13 +145,24 @@ void on_departure(self_pointer self, const departure& leaving) {
 
 void on_give_up(self_pointer self) {
   auto& state = self->state;
+  if (state.gave_up) {
+    auto outcome = outcome_of(state);
+    auto is_told = !outcome.thrown || state.members[outcome.culprit].told_to_stop;
+    state.config.on_over({.thrown = is_told ? thrown(*state.why_it_ended) : outcome.thrown,
+                          .culprit = outcome.culprit});
+    return self->quit();
+  }
+  state.gave_up = true;
   auto others = state.waiting == 0
                   ? std::string{}
                   : fmt::format("; in a merge_call: {}", state.who(whereabouts::waiting));
-  end_run(self, {errc::deadline_exceeded,
-                 state.merging ? std::string{"the merge function of replica 0 is not over"}
+  auto missing = state.merging ? std::string{"the merge function of replica 0 is not over"}
                                : fmt::format("still computing: {}{}",
-                                             state.who(whereabouts::computing), others)});
+                                             state.who(whereabouts::computing), others);
+  auto seconds = std::chrono::duration<double>(state.config.patience).count();
+  end_run(self, {errc::deadline_exceeded,
+                 fmt::format("a run on {} replicas is not over after {:.1f} s: {}",
+                             state.members.size(), seconds, missing)});
 }
 
 } // namespace

@@ -25,17 +25,20 @@ struct run_outcome {
 struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
+  job_time patience{0}; ///< How long the run may take; for the line that says that it has not.
 };
 
 /// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought
 /// and runs its function; everybody goes on with the result. Whoever leaves while others wait, or
 /// calls something else than they, ends the run: those who wait are told who, and nobody hangs.
+/// Told to give up, it ends the run likewise; told so again, it waits for nobody.
 ///
 /// Merge functions are code, which cannot travel: a rendezvous is a matter of one process, and what
 /// is said there are plain values.
 struct rendezvous_state {
   static inline const char* name = "rendezvous";
 
+  /// Replica 0 computes while it runs the merge function.
   enum class whereabouts : uint8_t { computing, waiting, gone };
 
   /// What is known of a replica.
@@ -53,6 +56,7 @@ struct rendezvous_state {
   uint32_t waiting = 0;
   uint32_t gone = 0;
   bool merging = false;              ///< Replica 0 runs its function.
+  bool gave_up = false;              ///< Who has not left is waited for no longer.
   std::optional<error> why_it_ended; ///< The run, before all replicas had left.
 
   /// "replica 2, replica 5": those of whom that is so.

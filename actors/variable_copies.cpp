@@ -5,6 +5,8 @@
 #include "messages/assert.hpp"
 #include "messages/training_message.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 #include <utility>
 
@@ -12,9 +14,15 @@ namespace troupe {
 
 namespace {
 
-expected<tensor> changed_by(const tensor& value, change how, const gradient& operand) {
-  if (const auto* dense = std::get_if<tensor>(&operand)) return changed(value, how, *dense);
-  return scattered(value, how, std::get<indexed_slices>(operand));
+expected<tensor> changed_by(const std::string& name, const tensor& value, change how,
+                            const gradient& operand) {
+  const auto* dense = std::get_if<tensor>(&operand);
+  auto result = dense != nullptr ? changed(value, how, *dense)
+                                 : scattered(value, how, std::get<indexed_slices>(operand));
+  if (!result)
+    return fail(result.error().code,
+                fmt::format("variable '{}': {}", name, result.error().message));
+  return result;
 }
 
 // Never fails: both have one dtype and shape, and nothing is divided by 0.
@@ -22,6 +30,23 @@ tensor computed(const tensor& a, change how, const tensor& b) {
   auto result = changed(a, how, b);
   TROUPE_ASSERT(result.has_value());
   return std::move(*result);
+}
+
+bool are_equal(const tensor& a, const tensor& b) {
+  return a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+bool are_equal(const variable_slot& a, const variable_slot& b) {
+  return a.name == b.name && are_equal(a.values, b.values);
+}
+
+// All that the next update depends on.
+bool are_equal(const variable_state& a, const variable_state& b) {
+  auto same_slot = [](const variable_slot& x, const variable_slot& y) { return are_equal(x, y); };
+  return a.version == b.version && a.optimizer == b.optimizer && a.slots_since == b.slots_since
+         && a.average.has_value() == b.average.has_value() && are_equal(a.value, b.value)
+         && std::ranges::equal(a.slots, b.slots, same_slot)
+         && (!a.average || are_equal(*a.average, *b.average));
 }
 
 tensor divided(const tensor& whole, uint32_t count) {
@@ -87,11 +112,18 @@ expected<tensor> variable_copies::apply(int32_t component, change how, const gra
                             "with {}",
                             config_.name, name_of_scatter(how)));
   if (component == whole_variable) return apply_to_all(how, operand);
-  auto value = changed_by(copy(component).value, how, operand);
+  auto value = changed_by(config_.name, copy(component).value, how, operand);
   if (!value) return value;
   if (are_together()) copies_.resize(config_.count, copies_.front());
-  copies_[config_.count == 1 ? 0 : static_cast<size_t>(component)].value = *value;
+  copies_[static_cast<size_t>(component)].value = *value;
+  bring_together();
   return value;
+}
+
+// Cheap while copies differ: the comparison ends at the first element that does.
+void variable_copies::bring_together() {
+  auto is_as_first = [this](const variable_state& copy) { return are_equal(copies_[0], copy); };
+  if (std::all_of(copies_.begin() + 1, copies_.end(), is_as_first)) copies_.resize(1);
 }
 
 expected<tensor> variable_copies::apply_to_all(change how, const gradient& operand) {
@@ -108,19 +140,20 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
                             name_of_assign(how), config_.name));
   std::vector<tensor> values;
   for (const auto& copy : copies_) {
-    auto value = changed_by(copy.value, how, operand);
+    auto value = changed_by(config_.name, copy.value, how, operand);
     if (!value) return value;
     values.push_back(is_assigned ? share(*value) : std::move(*value));
   }
   for (size_t i = 0; i < copies_.size(); ++i)
     copies_[i].value = is_assigned ? values.front() : values[i];
-  if (is_assigned && first().slots.empty()) copies_.resize(1);
+  bring_together();
   return first().value;
 }
 
 void variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
   for (auto& copy : copies_)
     update_variable(copy, plan, mean);
+  bring_together();
 }
 
 void variable_copies::prepare(const update_plan& plan) {

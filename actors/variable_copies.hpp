@@ -29,8 +29,8 @@ struct copies_config {
 };
 
 /// Every replica has a copy of a variable, and as long as nobody can see a difference all of them
-/// are one array in memory. A change of a single copy takes them apart; an assignment to all of
-/// them brings them together again.
+/// are one array in memory. A change of a single copy takes them apart; as soon as they are equal
+/// again, bit for bit, they are one array again.
 class variable_copies {
 public:
   variable_copies() = default;
@@ -76,6 +76,7 @@ private:
   [[nodiscard]] expected<tensor> combined() const;
   [[nodiscard]] expected<tensor> apply_to_all(change how, const gradient& operand);
   [[nodiscard]] tensor share(const tensor& whole) const;
+  void bring_together();
 
   copies_config config_;
   std::vector<variable_state> copies_; ///< One, or `config_.count` of them.

@@ -72,9 +72,7 @@ variable_owner_state::apply(const msg<wire::ChangeVariable>& wanted) {
                 fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
   auto operand = to_gradient(read_gradient(said.getOperand(), wanted.owner()));
   auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
-  if (!changed)
-    return fail(changed.error().code,
-                fmt::format("variable '{}': {}", config.variable.name, changed.error().message));
+  if (!changed) return tl::unexpected<error>(changed.error());
   snapshot = {};
   return make_variable_snapshot(copies.first().version, to_payload(*changed));
 }
