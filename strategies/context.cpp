@@ -47,7 +47,8 @@ std::string describe(const context_frame& frame) {
 }
 
 bool has_strategy() {
-  return context_stack::current().top().owner != nullptr;
+  auto* owner = context_stack::current().top().owner;
+  return owner != nullptr && owner != default_strategy::instance();
 }
 
 strategy& get_strategy() {
@@ -126,13 +127,21 @@ void cross_replica(std::string_view call, const strategy& owner) {
                        call, describe(at)));
 }
 
-void blocking(std::string_view call, const strategy& owner) {
+void blocking(std::string_view call, const strategy& owner, std::string_view awaited) {
   cross_replica(call, owner);
   const auto& stack = context_stack::current();
   if (!stack.may_block())
     refuse(fmt::format("{} of the strategy was called in {}, inside a coroutine, but it blocks; "
-                       "await the call of the same name of the cross_replica_context",
-                       call, describe(stack.top())));
+                       "await {} of the cross_replica_context",
+                       call, describe(stack.top()), awaited));
+}
+
+void waiting(std::string_view call, std::string_view awaited) {
+  const auto& stack = context_stack::current();
+  if (stack.may_block() && stack.top().kind != context_kind::computing) return;
+  refuse(fmt::format("{} of the strategy was called in {}, but it blocks; await {} of the context "
+                     "that your function was given",
+                     call, describe(stack.top()), awaited));
 }
 
 void replica(std::string_view call, const replica_context& of) {

@@ -55,6 +55,7 @@ public:
   explicit context_stack(bool may_block = false) : may_block_(may_block) {}
 
 private:
+  friend class strategy;
   friend class strategy_scope;
   friend void experimental_set_strategy(strategy*);
 
@@ -83,15 +84,14 @@ private:
 
 // What may be asked anywhere; the answers are those of tf.distribute.
 //
-// | asked                      | nowhere   | in a scope | in run | in a merge function | in update
-// |
-// |----------------------------|-----------|------------|--------|---------------------|-----------|
-// | has_strategy               | no        | yes        | yes    | yes                 | yes | |
-// in_cross_replica_context   | no        | yes        | no     | yes                 | yes       |
-// | get_replica_context        | null      | null       | its    | null                | null | |
-// get_update_replica_id      | none      | none       | none   | none                | the copy  |
+// | asked                    | nowhere | in a scope | in run | in a merge function | in update |
+// |--------------------------|---------|------------|--------|---------------------|-----------|
+// | has_strategy             | no      | yes        | yes    | yes                 | yes       |
+// | in_cross_replica_context | no      | yes        | no     | yes                 | yes       |
+// | get_replica_context      | null    | null       | its    | null                | null      |
+// | get_update_replica_id    | none    | none       | none   | none                | the copy  |
 
-/// True in every context but the default one.
+/// True where a strategy other than the default one was chosen.
 [[nodiscard]] bool has_strategy();
 
 /// The strategy of this context; in the default one, the `default_strategy` that there is.
@@ -106,7 +106,8 @@ private:
 /// The copy that this code updates, in an update context.
 [[nodiscard]] std::optional<uint32_t> get_update_replica_id();
 
-/// Like a scope that is never left; another call replaces the strategy, and null ends it.
+/// Like a scope that is never left; another call replaces the strategy, and null or the end of the
+/// strategy ends it.
 /// Errors: throws `failure` with wrong_context inside a scope.
 void experimental_set_strategy(strategy* chosen);
 
@@ -147,7 +148,15 @@ namespace context_check {
 void cross_replica(std::string_view call, const strategy& owner);
 
 /// Likewise, for a call that waits: not in a coroutine.
-void blocking(std::string_view call, const strategy& owner);
+/// @param awaited What a merge function awaits instead.
+void blocking(std::string_view call, const strategy& owner, std::string_view awaited);
+
+inline void blocking(std::string_view call, const strategy& owner) {
+  blocking(call, owner, call);
+}
+
+/// For a call that waits, and means the same in every context.
+void waiting(std::string_view call, std::string_view awaited);
 
 /// For a call of a replica: its own replica context.
 void replica(std::string_view call, const replica_context& of);

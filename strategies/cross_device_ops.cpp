@@ -332,6 +332,7 @@ cross_device_ops::batch_reduce(reduce_op op,
 }
 
 tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
+  if (components.empty()) refuse(errc::invalid_argument, "there is no value to gather");
   const auto& first = components.front();
   auto rank = static_cast<int64_t>(first.rank());
   if (rank == 0)

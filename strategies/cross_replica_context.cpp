@@ -40,6 +40,21 @@ std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<g
   return value.primary();
 }
 
+// Ends the replicas of a run inside a merge function whose own run is given up.
+struct nested_run {
+  replica_group group;
+  bool is_over = false;
+
+  explicit nested_run(replica_group started) : group(std::move(started)) {}
+
+  nested_run(const nested_run&) = delete;
+  nested_run& operator=(const nested_run&) = delete;
+
+  ~nested_run() {
+    if (!is_over) group.kill();
+  }
+};
+
 // The operand of a change that concerns all copies.
 variable_operand operand_for_all(const variable& target, variable_operand operand) {
   auto mirrored = [&](const auto& value) -> variable_operand {
@@ -59,38 +74,30 @@ variable_operand operand_for_all(const variable& target, variable_operand operan
 } // namespace
 
 task<tensor> update_context::read(variable source) {
-  auto component = source.copies() == 1 ? whole_variable : static_cast<int32_t>(component_);
-  auto reading = read_copy(activity_, source, component);
+  auto reading = read_copy(activity_, source, component_of(source, component_));
   auto value = co_await reading;
   co_return value;
 }
 
 task<tensor> update_context::apply(variable target, change how, variable_operand operand) {
+  check_made_by(name_of_assign(how), strategy_, target);
   if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
-    operand = tensor{(*value)[component_]};
+    operand = tensor{value->select(component_)};
   } else if (const auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
-    operand = indexed_slices{(*rows)[component_]};
+    operand = indexed_slices{rows->select(component_)};
   } else if (const auto* from = std::get_if<variable>(&operand)) {
     auto reading = read(*from);
     auto value = co_await reading;
     operand = value;
   }
-  auto component = target.copies() == 1 ? whole_variable : static_cast<int32_t>(component_);
-  auto changing = change_copy(activity_, target, component, how, std::move(operand));
+  auto changing
+    = change_copy(activity_, target, component_of(target, component_), how, std::move(operand));
   auto value = co_await changing;
   co_return value;
 }
 
 uint32_t cross_replica_context::num_replicas_in_sync() const {
   return strategy_.num_replicas_in_sync();
-}
-
-void cross_replica_context::check_owned(std::string_view call, const variable& target) const {
-  if (&target.owner_strategy() == &strategy_) return;
-  throw failure{{errc::invalid_argument,
-                 fmt::format("{} was called for variable '{}', which another strategy made; use a "
-                             "variable of this one",
-                             call, target.name())}};
 }
 
 task<tensor> cross_replica_context::read(variable source) {
@@ -100,6 +107,7 @@ task<tensor> cross_replica_context::read(variable source) {
 }
 
 task<tensor> cross_replica_context::apply(variable target, change how, variable_operand operand) {
+  check_made_by(name_of_assign(how), strategy_, target);
   operand = operand_for_all(target, std::move(operand));
   if (const auto* from = std::get_if<variable>(&operand)) {
     auto reading = read(*from);
@@ -163,13 +171,23 @@ task<distributed_value<tensor>> cross_replica_context::broadcast_to(tensor value
   co_return distributed_value<tensor>::mirrored(std::move(value), to.devices().size());
 }
 
+void cross_replica_context::check_alike(std::span<const reduce_op> ops) {
+  for (size_t i = 1; i < ops.size(); ++i)
+    if (ops[i] != ops[0])
+      throw failure{{errc::failed_precondition,
+                     fmt::format("replica {} reduces by {}, replica 0 by {}; all replicas have to "
+                                 "reduce alike",
+                                 i, to_string(ops[i]), to_string(ops[0]))}};
+}
+
 task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_body> bodies) {
   auto over = [host = activity_.handle()](run_outcome outcome) {
     caf::anon_send(host, wake{std::make_shared<run_outcome>(std::move(outcome)), nullptr});
   };
-  start_replicas(strategy_, std::move(bodies), over);
+  nested_run running{start_replicas(strategy_, std::move(bodies), over)};
   auto sleeping = activity_.woken();
   auto woken = co_await sleeping;
+  running.is_over = true;
   co_return std::move(*std::static_pointer_cast<run_outcome>(woken));
 }
 
@@ -177,7 +195,7 @@ task<std::vector<std::shared_ptr<void>>>
 cross_replica_context::run_updates(std::vector<update_body> bodies) {
   std::vector<std::shared_ptr<void>> results;
   for (uint32_t i = 0; i < bodies.size(); ++i) {
-    update_context context{activity_, i};
+    update_context context{strategy_, activity_, i};
     context_guard entered{{context_kind::update, &strategy_, nullptr, i}};
     auto updating = bodies[i](context);
     auto result = co_await updating;

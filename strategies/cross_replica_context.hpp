@@ -21,8 +21,8 @@ namespace troupe {
 /// copy alone.
 class update_context final : public variable_access {
 public:
-  update_context(activity& activity, uint32_t component)
-    : activity_(activity), component_(component) {}
+  update_context(const troupe::strategy& of, activity& activity, uint32_t component)
+    : strategy_(of), activity_(activity), component_(component) {}
 
   /// Which copy.
   [[nodiscard]] uint32_t replica_id() const { return component_; }
@@ -33,6 +33,7 @@ protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
+  const troupe::strategy& strategy_;
   activity& activity_;
   uint32_t component_;
 };
@@ -76,7 +77,10 @@ public:
   [[nodiscard]] task<std::invoke_result_t<Work&>> compute(size_t bytes, Work work) {
     if (bytes < few_bytes) co_return work();
     auto result = std::make_shared<std::optional<std::invoke_result_t<Work&>>>();
-    auto working = activity_.offload([work, result]() mutable { result->emplace(work()); });
+    auto working = activity_.offload([work, result, of = &strategy_]() mutable {
+      context_guard entered{{context_kind::computing, of}};
+      result->emplace(work());
+    });
     co_await working;
     co_return std::move(**result);
   }
@@ -90,7 +94,7 @@ public:
   template <class Function, class... Arguments>
   [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) -> task<
     regrouped_t<awaited_result_t<Function, update_context, variable, selected_t<Arguments>...>>> {
-    check_owned("update", target);
+    check_made_by("update", strategy_, target);
     auto bodies = update_bodies(target.copies(), function, target, arguments...);
     auto updating = run_updates(std::move(bodies));
     auto results = co_await updating;
@@ -102,10 +106,12 @@ public:
   /// Runs a function for each device that holds state which belongs to no single variable.
   /// @param function `R f(update_context&, Arguments...)` or a coroutine `task<R> f(...)`.
   /// @param devices As `extended().non_slot_devices` gives them.
+  /// Errors: throws `failure` with invalid_argument for no devices.
   template <class Function, class... Arguments>
   [[nodiscard]] auto update_non_slot(std::vector<std::string> devices, Function function,
                                      Arguments... arguments)
     -> task<regrouped_t<awaited_result_t<Function, update_context, selected_t<Arguments>...>>> {
+    static_cast<void>(destinations{devices}); // refuses none
     auto bodies = update_bodies(static_cast<uint32_t>(devices.size()), function, arguments...);
     auto updating = run_updates(std::move(bodies));
     auto results = co_await updating;
@@ -130,8 +136,10 @@ public:
 
   /// What `all_reduce` does with what the replicas bring.
   template <class T>
-  [[nodiscard]] task<T> reduce_brought(reduce_op op,
+  [[nodiscard]] task<T> reduce_brought(std::vector<reduce_op> ops,
                                        std::vector<std::shared_ptr<const T>> brought) {
+    check_alike(ops);
+    auto op = ops.front();
     size_t bytes = 0;
     if constexpr (std::is_same_v<T, tensor>)
       bytes = brought.size() * brought.front()->bytes();
@@ -152,7 +160,7 @@ protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
-  void check_owned(std::string_view call, const variable& target) const;
+  static void check_alike(std::span<const reduce_op> ops);
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] task<std::vector<std::shared_ptr<void>>>
   run_updates(std::vector<update_body> bodies);

@@ -2,17 +2,22 @@
 // One value for each replica: what goes into `run`, and what comes out of it.
 #pragma once
 
+#include "actors/failure.hpp"
 #include "kernels/tensor.hpp"
 #include "messages/assert.hpp"
 #include "strategies/variable.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace troupe {
+
+/// Refuses to give a replica its part of a value that was made for `count` others.
+[[noreturn]] void refuse_replica(size_t replica, size_t count);
 
 /// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are
 /// the same for all, and are held once.
@@ -23,16 +28,22 @@ public:
 
   distributed_value() = default;
 
-  /// One value for each replica, by index. @pre At least one.
+  /// One value for each replica, by index.
+  /// Errors: throws `failure` with invalid_argument for none.
   [[nodiscard]] static distributed_value per_replica(std::vector<T> values) {
-    TROUPE_ASSERT(!values.empty());
+    if (values.empty())
+      throw failure{{errc::invalid_argument,
+                     "a distributed value of no replicas; give one value for each replica"}};
     auto count = values.size();
-    return {std::move(values), count, false};
+    if constexpr (std::is_same_v<T, bool>)
+      return {storage(values.begin(), values.end()), count, false};
+    else
+      return {std::move(values), count, false};
   }
 
   /// The same value for so many replicas.
   [[nodiscard]] static distributed_value mirrored(T value, size_t replicas) {
-    std::vector<T> one;
+    storage one;
     one.push_back(std::move(value));
     return {std::move(one), replicas, true};
   }
@@ -50,19 +61,31 @@ public:
     return values_[is_mirrored_ ? 0 : replica];
   }
 
+  /// The value of one replica, for code that cannot know how many there are.
+  /// Errors: throws `failure` with invalid_argument if the replica has none; of a mirrored value,
+  /// every replica has it.
+  [[nodiscard]] const T& select(size_t replica) const {
+    if (values_.empty() || (!is_mirrored_ && replica >= count_)) refuse_replica(replica, count_);
+    return values_[is_mirrored_ ? 0 : replica];
+  }
+
   /// The value of replica 0.
   [[nodiscard]] const T& primary() const { return values_.front(); }
 
   /// The values of all replicas, by index.
   [[nodiscard]] std::vector<T> local_results() const {
-    return is_mirrored_ ? std::vector<T>(count_, values_.front()) : values_;
+    if (is_mirrored_) return std::vector<T>(count_, values_.front());
+    return std::vector<T>(values_.begin(), values_.end());
   }
 
 private:
-  distributed_value(std::vector<T> values, size_t count, bool is_mirrored)
+  /// What can be referred to one by one, as the booleans of a vector cannot.
+  using storage = std::conditional_t<std::is_same_v<T, bool>, std::deque<bool>, std::vector<T>>;
+
+  distributed_value(storage values, size_t count, bool is_mirrored)
     : values_(std::move(values)), count_(count), is_mirrored_(is_mirrored) {}
 
-  std::vector<T> values_; ///< One if mirrored.
+  storage values_; ///< One if mirrored.
   size_t count_ = 0;
   bool is_mirrored_ = false;
 };
@@ -73,7 +96,7 @@ template <class T>
 inline constexpr bool is_distributed<distributed_value<T>> = true;
 
 // Whether two values are one and the same, not just equal: then what replicas bring is no value per
-// replica. Numbers never are.
+// replica. Numbers never are, nor are two reads of a variable by replicas of a run.
 
 template <class T>
 [[nodiscard]] bool is_same_object(const T&, const T&) {
@@ -81,8 +104,8 @@ template <class T>
 }
 
 [[nodiscard]] inline bool is_same_object(const tensor& a, const tensor& b) {
-  return a.data() != nullptr && a.data() == b.data() && a.type() == b.type()
-         && a.extents() == b.extents() && a.strides() == b.strides();
+  return a.data() != nullptr && a.data() == b.data() && a.owner() == b.owner()
+         && a.type() == b.type() && a.extents() == b.extents() && a.strides() == b.strides();
 }
 
 [[nodiscard]] inline bool is_same_object(const variable& a, const variable& b) {

@@ -76,6 +76,12 @@ template <class T>
 [[noreturn]] void refuse_structures(size_t replica, const std::string& its,
                                     const std::string& first);
 
+/// Structures of several parts as one.
+[[nodiscard]] inline std::string joined(std::string structure, const std::string& next) {
+  if (structure.empty() || next.empty()) return structure + next;
+  return structure + ", " + next;
+}
+
 namespace detail {
 
 template <class T>
@@ -107,7 +113,7 @@ struct nest<distributed_value<T>> {
   }
 
   static const T& select(const distributed_value<T>& value, size_t replica) {
-    return value[replica];
+    return value.select(replica);
   }
 
   static std::string structure(const distributed_value<T>&) { return {}; }
@@ -163,8 +169,10 @@ struct nest_of_parts {
   }
 
   static std::string structure(const whole& value) {
-    return std::apply(
-      [](const auto&... part) { return (std::string{} + ... + structure_of(part)); }, value);
+    std::string result;
+    auto add = [&](const auto& part) { result = joined(std::move(result), structure_of(part)); };
+    std::apply([&](const auto&... part) { (add(part), ...); }, value);
+    return result;
   }
 };
 
@@ -200,7 +208,7 @@ struct nest<std::vector<T>> {
   static std::string structure(const std::vector<T>& value) {
     auto result = "a vector of " + std::to_string(value.size());
     for (const auto& part : value)
-      if (auto inner = structure_of(part); !inner.empty()) result += ", " + inner;
+      result = joined(std::move(result), structure_of(part));
     return result;
   }
 };
@@ -228,7 +236,7 @@ struct nest<std::array<T, count>> {
   static std::string structure(const std::array<T, count>& value) {
     std::string result;
     for (const auto& part : value)
-      result += structure_of(part);
+      result = joined(std::move(result), structure_of(part));
     return result;
   }
 };
@@ -258,10 +266,11 @@ struct nest<std::map<Key, T>> {
     std::string result = "a map of";
     for (const auto& [key, part] : value) {
       if constexpr (std::is_convertible_v<Key, std::string>)
-        result += " '" + std::string{key} + "'";
+        result.append(" '").append(std::string{key}).append("'");
       else
-        result += " " + std::to_string(key);
-      if (auto inner = structure_of(part); !inner.empty()) result += " (" + inner + ")";
+        result.append(" ").append(std::to_string(key));
+      if (auto inner = structure_of(part); !inner.empty())
+        result.append(" (").append(inner).append(")");
     }
     return result;
   }
@@ -286,7 +295,7 @@ struct nest<std::optional<T>> {
   }
 
   static std::string structure(const std::optional<T>& value) {
-    return value ? structure_of(*value) : "nothing";
+    return value ? joined("something", structure_of(*value)) : "nothing";
   }
 };
 

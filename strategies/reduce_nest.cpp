@@ -31,22 +31,23 @@ std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
 
 /// An array summed over some dimensions, and how many elements each sum is of.
 struct partial_sum {
-  tensor sum; ///< f64, so that no replica's share is rounded before it is added.
+  tensor sum; ///< f64 or i64, so that no replica's share is rounded before it is added.
   int64_t count = 1;
 };
 
-double number_at(const tensor& values, size_t i) {
-  switch (values.type()) {
-  case dtype::i32:
-    return values.values<int32_t>()[i];
-  case dtype::i64:
-    return static_cast<double>(values.values<int64_t>()[i]);
-  default: {
-    double number = 0;
-    visit_floating(values.type(),
-                   [&]<class T>(T) { number = widen<double>(values.values<T>()[i]); });
-    return number;
-  }
+// Where the elements of an array are added, in their order: without their summed dimensions.
+template <class Add>
+void visit_places(const shape& extents, const std::vector<bool>& is_summed, const Add& add) {
+  std::vector<int64_t> at(extents.rank());
+  auto count = static_cast<size_t>(extents.element_count());
+  for (size_t i = 0; i < count; ++i) {
+    size_t place = 0;
+    for (size_t dim = 0; dim < at.size(); ++dim)
+      if (!is_summed[dim])
+        place = place * static_cast<size_t>(extents[dim]) + static_cast<size_t>(at[dim]);
+    add(i, place);
+    for (auto dim = at.size(); dim-- > 0 && ++at[dim] == extents[dim];)
+      at[dim] = 0;
   }
 }
 
@@ -54,49 +55,57 @@ partial_sum sum_over(const tensor& value, const std::vector<int64_t>& axes) {
   auto is_summed = summed(axes, value.rank());
   std::vector<int64_t> kept;
   partial_sum result;
-  for (size_t i = 0; i < value.rank(); ++i) {
-    auto extent = value.extents()[i];
+  for (size_t i = 0; i < value.rank(); ++i)
     if (is_summed[i])
-      result.count *= extent;
+      result.count *= value.extents()[i];
     else
-      kept.push_back(extent);
-  }
-  result.sum = zeros(shape{kept}, dtype::f64);
-  auto to = result.sum.mutable_values<double>();
+      kept.push_back(value.extents()[i]);
   auto from = value.contiguous();
-  // The position of an element without its summed dimensions is where it is added.
-  std::vector<int64_t> at(value.rank());
-  for (size_t i = 0; i < from.element_count(); ++i) {
-    size_t place = 0;
-    for (size_t dim = 0; dim < at.size(); ++dim)
-      if (!is_summed[dim])
-        place = place * static_cast<size_t>(value.extents()[dim]) + static_cast<size_t>(at[dim]);
-    to[place] += number_at(from, i);
-    for (auto dim = at.size(); dim-- > 0 && ++at[dim] == value.extents()[dim];)
-      at[dim] = 0;
-  }
+  auto add_all = [&]<class T, class Sum>(T, Sum) {
+    result.sum = zeros(shape{kept}, dtype_of<Sum>);
+    auto to = result.sum.mutable_values<Sum>();
+    auto numbers = from.values<T>();
+    visit_places(value.extents(), is_summed, [&](size_t i, size_t place) {
+      if constexpr (std::is_integral_v<T>)
+        to[place] += numbers[i];
+      else
+        to[place] += widen<double>(numbers[i]);
+    });
+  };
+  if (value.type() == dtype::i32)
+    add_all(int32_t{}, int64_t{});
+  else if (value.type() == dtype::i64)
+    add_all(int64_t{}, int64_t{});
+  else if (is_floating(value.type()))
+    visit_floating(value.type(), [&]<class T>(T like) { add_all(like, double{}); });
   return result;
 }
 
-tensor converted(const tensor& from, dtype type) {
-  tensor result{type, from.extents()};
-  auto values = from.values<double>();
-  if (type == dtype::i32)
-    std::ranges::transform(values, result.mutable_values<int32_t>().begin(),
-                           [](double number) { return static_cast<int32_t>(number); });
-  else if (type == dtype::i64)
-    std::ranges::transform(values, result.mutable_values<int64_t>().begin(),
-                           [](double number) { return static_cast<int64_t>(number); });
-  else
-    visit_floating(type, [&]<class T>(T) {
-      std::ranges::transform(values, result.mutable_values<T>().begin(),
-                             [](double number) { return narrow<T>(number); });
-    });
+template <class To, class From>
+tensor cast_elements(const tensor& from) {
+  tensor result{dtype_of<To>, from.extents()};
+  std::ranges::transform(from.values<From>(), result.mutable_values<To>().begin(), [](From number) {
+    if constexpr (std::is_integral_v<From>)
+      return static_cast<To>(number);
+    else
+      return narrow<To>(number);
+  });
+  return result;
+}
+
+// A sum in the dtype of what was summed.
+tensor narrowed(const tensor& sum, dtype type) {
+  if (type == dtype::i32) return cast_elements<int32_t, int64_t>(sum);
+  if (type == dtype::i64) return sum;
+  tensor result;
+  if (is_floating(type))
+    visit_floating(type, [&]<class T>(T) { result = cast_elements<T, double>(sum); });
   return result;
 }
 
 tensor reduce_over_axes(reduce_op op, std::span<const tensor> values,
                         const std::vector<int64_t>& axes) {
+  if (values.empty()) refuse("there is no value to reduce");
   std::vector<gradient> sums;
   int64_t count = 0;
   for (const auto& value : values) {
@@ -106,14 +115,20 @@ tensor reduce_over_axes(reduce_op op, std::span<const tensor> values,
   }
   auto sum = std::get<tensor>(reduce_components(reduce_op::sum, sums));
   auto type = values.front().type();
-  if (op == reduce_op::sum) return converted(sum, type);
-  auto mean
-    = changed(sum, change::divide, filled(dtype::f64, sum.extents(), static_cast<double>(count)))
-        .value();
-  return is_floating(type) ? converted(mean, type) : mean;
+  if (op == reduce_op::sum) return narrowed(sum, type);
+  if (!is_floating(type)) sum = cast_elements<double, int64_t>(sum);
+  auto divisor = filled(dtype::f64, sum.extents(), static_cast<double>(count));
+  auto mean = changed(sum, change::divide, divisor).value();
+  return is_floating(type) ? narrowed(mean, type) : mean;
 }
 
 } // namespace
+
+void refuse_replica(size_t replica, size_t count) {
+  refuse(fmt::format("replica {} has no part of a value of {} replicas; a value goes only to the "
+                     "strategy that it was made for",
+                     replica, count));
+}
 
 void refuse_structures(size_t replica, const std::string& its, const std::string& first) {
   refuse(fmt::format("replica {} has {}, replica 0 has {}; the values of all replicas must have "
@@ -138,7 +153,9 @@ void refuse_sum_of_one(uint32_t replicas) {
 }
 
 bool is_zero_scalar(const tensor& value) {
-  return value.element_count() == 1 && number_at(value.contiguous(), 0) == 0;
+  if (value.element_count() != 1) return false;
+  std::span bytes{static_cast<const std::byte*>(value.data()), value.bytes()};
+  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
 }
 
 tensor reduce_tensors(reduce_op op, std::span<const tensor> values, const reduce_axes& over) {

@@ -83,7 +83,7 @@ template <has_members T>
 [[nodiscard]] T reduce_nest(reduce_op op, const distributed_value<T>& value,
                             const reduce_axes& over, uint32_t replicas) {
   auto all = value.local_results();
-  auto result = all.front();
+  auto result = value.select(0);
   auto members = T::members(result);
   [&]<size_t... i>(std::index_sequence<i...>) {
     auto reduce_member = [&]<size_t number>(std::integral_constant<size_t, number>) {
@@ -130,6 +130,24 @@ template <class Key, class T>
   std::map<Key, decltype(reduce_nest(op, value.begin()->second, over, replicas))> result;
   for (const auto& [key, part] : value)
     result.emplace(key, reduce_nest(op, part, over, replicas));
+  return result;
+}
+
+template <class T, size_t count>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::array<T, count>& value,
+                               const reduce_axes& over, uint32_t replicas) {
+  std::array<decltype(reduce_nest(op, value[0], over, replicas)), count> result;
+  for (size_t i = 0; i < count; ++i)
+    result[i] = reduce_nest(op, value[i], over, replicas);
+  return result;
+}
+
+/// Nothing stays nothing.
+template <class T>
+[[nodiscard]] auto reduce_nest(reduce_op op, const std::optional<T>& value, const reduce_axes& over,
+                               uint32_t replicas) {
+  std::optional<decltype(reduce_nest(op, *value, over, replicas))> result;
+  if (value) result = reduce_nest(op, *value, over, replicas);
   return result;
 }
 
@@ -187,6 +205,24 @@ template <class Key, class T>
                                      return value.at(key);
                                    })));
   return result;
+}
+
+template <class T, size_t count>
+[[nodiscard]] std::array<T, count> all_reduce_nest(reduce_op op,
+                                                   std::vector<std::array<T, count>> values) {
+  std::array<T, count> result;
+  for (size_t i = 0; i < count; ++i)
+    result[i] = all_reduce_nest(
+      op, detail::parts(values, [i](std::array<T, count>& value) -> T& { return value[i]; }));
+  return result;
+}
+
+template <class T>
+[[nodiscard]] std::optional<T> all_reduce_nest(reduce_op op, std::vector<std::optional<T>> values) {
+  detail::check_structures(values);
+  if (!values.front()) return {};
+  return all_reduce_nest(
+    op, detail::parts(values, [](std::optional<T>& value) -> T& { return *value; }));
 }
 
 } // namespace troupe

@@ -6,6 +6,7 @@
 #include "messages/training_message.hpp"
 #include "strategies/strategy.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
 #include <numeric>
@@ -17,14 +18,21 @@ namespace {
 // What a replica asks for: its own copy, where there are copies. Most reads ask the same.
 msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica) {
   static const auto of_the_whole = make_read_variable();
-  if (source.copies() == 1) return of_the_whole;
-  return make_read_variable(static_cast<int32_t>(replica));
+  auto component = component_of(source, replica);
+  return component == whole_variable ? of_the_whole : make_read_variable(component);
 }
 
 // The tensor in the memory of an owner's answer.
 tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   auto snapshot = value_or_throw(std::move(answer));
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+}
+
+// Each replica's read is a value of its own, even while all copies are one array: what a program
+// does must not depend on that.
+tensor own_handle(const tensor& value) {
+  return tensor::wrap_read_only(value.data(), value.type(), value.extents(),
+                                std::make_shared<const tensor>(value));
 }
 
 std::string_view name_of(change how, const variable_operand& operand) {
@@ -37,7 +45,8 @@ void check_change_in_replica(const variable& target, change how, const variable_
   auto mode = target.aggregation();
   auto is_scatter = std::holds_alternative<indexed_slices>(operand);
   if (target.synchronization() == variable_synchronization::on_read) return; // its owner knows
-  auto is_shared = target.copies() == 1 && target.owner_strategy().num_replicas_in_sync() > 1;
+  if (target.owner_strategy().num_replicas_in_sync() == 1) return;
+  auto is_shared = target.copies() == 1;
   if (is_shared && mode == variable_aggregation::none)
     throw failure{{errc::invalid_argument,
                    fmt::format("You must specify an aggregation method to update variable '{}' in "
@@ -50,6 +59,21 @@ void check_change_in_replica(const variable& target, change how, const variable_
                    fmt::format("{} of variable '{}' in a replica context needs aggregation NONE or "
                                "ONLY_FIRST_REPLICA, not {}",
                                name_of_scatter(how), target.name(), to_string(mode))}};
+}
+
+// A variable's name without the numbers that tell replicas apart: "dense_1/bias" is "dense/bias".
+std::string canonical(const std::string& name) {
+  std::string result;
+  for (size_t begin = 0; begin <= name.size();) {
+    auto end = std::min(name.find('/', begin), name.size());
+    auto part = name.substr(begin, end - begin);
+    auto length = part.size();
+    if (length > 2 && part[length - 2] == '_' && part[length - 1] >= '0' && part[length - 1] <= '9')
+      part.resize(length - 2);
+    result += part + '/';
+    begin = end + 1;
+  }
+  return result;
 }
 
 // Part of an array along one of its dimensions.
@@ -89,15 +113,18 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
   auto snapshots = co_await reading;
   std::vector<tensor> values;
   values.reserve(snapshots.size());
-  for (auto& snapshot : snapshots)
-    values.push_back(value_of(std::move(snapshot)));
+  for (auto& snapshot : snapshots) {
+    auto value = value_of(std::move(snapshot));
+    values.push_back(place_.meeting ? own_handle(value) : value);
+  }
   co_return values;
 }
 
 task<tensor> replica_context::read(variable source) {
   auto reading = activity_.request<msg<wire::VariableSnapshot>>(
     source.owner(), read_variable(source, place_.replica));
-  co_return value_of(co_await reading);
+  auto value = value_of(co_await reading);
+  co_return place_.meeting ? own_handle(value) : value;
 }
 
 std::optional<tensor> replica_context::kept(const std::string& name) const {
@@ -133,8 +160,15 @@ void replica_context::announce(merge_result merged) {
 }
 
 task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
-  auto gather = [axis](cross_replica_context& context,
-                       distributed_value<brought<tensor>> all) -> task<tensor> {
+  auto gather = [](cross_replica_context& context, distributed_value<int64_t> axes,
+                   distributed_value<brought<tensor>> all) -> task<tensor> {
+    auto axis = axes.primary();
+    for (size_t i = 1; i < axes.size(); ++i)
+      if (axes[i] != axis)
+        throw failure{{errc::failed_precondition,
+                       fmt::format("replica {} gathers along axis {}, replica 0 along axis {}; all "
+                                   "replicas have to gather alike",
+                                   i, axes[i], axis)}};
     std::vector<tensor> parts;
     size_t bytes = 0;
     for (const auto& each : all.local_results()) {
@@ -147,7 +181,7 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
     co_return gathered;
   };
   auto mine = std::make_shared<const tensor>(std::move(value));
-  auto merging = merge_call(gather, brought<tensor>{std::move(mine)});
+  auto merging = merge_call(gather, axis, brought<tensor>{std::move(mine)});
   auto result = co_await merging;
   co_return result;
 }
@@ -157,33 +191,52 @@ task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis
   extents[place_.replica] = extent;
   auto reducing = all_reduce(reduce_op::sum, std::pair{std::move(by_result), std::move(extents)});
   auto sum = co_await reducing;
+  auto rank = static_cast<int64_t>(sum.first.rank());
+  auto whole = std::accumulate(sum.second.begin(), sum.second.end(), int64_t{0});
+  auto along = axis < 0 ? axis + rank : axis;
+  auto is_there = along >= 0 && along < rank && std::ranges::min(sum.second) >= 0;
+  if (!is_there || sum.first.extents()[static_cast<size_t>(along)] != whole)
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("a gradient of shape {} is not by what all_gather gives of {} in all "
+                   "along axis {}",
+                   to_string(sum.first.extents()), whole, axis)}};
   auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + place_.replica, int64_t{0});
   co_return slice_along(sum.first, axis, begin, begin + extent);
 }
 
 task<tensor> replica_context::apply(variable target, change how, variable_operand operand) {
   if (auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
-    operand = tensor{(*value)[place_.replica]};
+    operand = tensor{value->select(place_.replica)};
   } else if (auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
-    operand = indexed_slices{(*rows)[place_.replica]};
+    operand = indexed_slices{rows->select(place_.replica)};
   } else if (const auto* from = std::get_if<variable>(&operand)) {
     auto reading = read(*from);
     auto value = co_await reading;
-    operand = value.clone(); // each replica's own, even where copies share memory
+    operand = value;
   }
   context_check::replica(name_of(how, operand), *this);
+  check_made_by(name_of(how, operand), *place_.owner, target);
   check_change_in_replica(target, how, operand);
   auto is_own = target.synchronization() == variable_synchronization::on_read
                 || target.aggregation() == variable_aggregation::none;
   if (is_own || num_replicas_in_sync() == 1) {
-    auto component = target.copies() == 1 ? whole_variable : static_cast<int32_t>(place_.replica);
+    auto component = component_of(target, place_.replica);
     auto changing = change_copy(activity_, target, component, how, std::move(operand));
     auto value = co_await changing;
     co_return value;
   }
   auto change_all
-    = [target, how](cross_replica_context& context,
-                    distributed_value<brought<variable_operand>> all) -> task<tensor> {
+    = [](cross_replica_context& context, variable target, distributed_value<change> changes,
+         distributed_value<brought<variable_operand>> all) -> task<tensor> {
+    auto how = changes.primary();
+    for (size_t i = 1; i < changes.size(); ++i)
+      if (changes[i] != how)
+        throw failure{
+          {errc::failed_precondition,
+           fmt::format("replica {} calls {} of variable '{}', replica 0 {}; all "
+                       "replicas have to make the same change",
+                       i, name_of_assign(changes[i]), target.name(), name_of_assign(how))}};
     std::vector<variable_operand> operands;
     for (const auto& each : all.local_results())
       operands.push_back(*each);
@@ -193,9 +246,28 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     co_return value;
   };
   auto mine = std::make_shared<const variable_operand>(std::move(operand));
-  auto merging = merge_call(change_all, brought<variable_operand>{std::move(mine)});
+  auto merging
+    = merge_call(change_all, std::move(target), how, brought<variable_operand>{std::move(mine)});
   auto value = co_await merging;
   co_return value;
+}
+
+task<variable> replica_context::make_variable(std::string name, tensor initial,
+                                              variable_options options) {
+  auto make = [options](cross_replica_context& context, distributed_value<std::string> names,
+                        distributed_value<tensor> initials) {
+    for (size_t i = 1; i < names.size(); ++i)
+      if (canonical(names[i]) != canonical(names[0]))
+        throw failure{
+          {errc::invalid_argument,
+           fmt::format("Tried to create variable '{}' with mismatching name on device "
+                       "{}: replica {} makes '{}'; all have to make the same one",
+                       names[0], context.strategy().layout().worker_devices[i], i, names[i])}};
+    return context.strategy().make_variable(names[0], initials[0], options);
+  };
+  auto merging = merge_call(make, std::move(name), std::move(initial));
+  auto made = co_await merging;
+  co_return made;
 }
 
 void replica_context::settle(const work_outcome& outcome) {

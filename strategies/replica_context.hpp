@@ -105,6 +105,25 @@ public:
   /// sum. @param extent Of this replica's x along `axis`.
   [[nodiscard]] task<tensor> all_gather_gradient(tensor by_result, int64_t axis, int64_t extent);
 
+  /// Makes a variable, as `strategy::make_variable` does, once for all replicas: all have to make
+  /// it, and get the same one. It begins with the value of replica 0. Names may differ by a number
+  /// at the end of each part: "dense_1/bias" is the "dense/bias" of another replica.
+  /// Errors: as `merge_call`; as `strategy::make_variable`; throws `failure` with invalid_argument
+  /// if names differ ("Tried to create variable ... with mismatching name").
+  [[nodiscard]] task<variable> make_variable(std::string name, tensor initial,
+                                             variable_options options = {});
+
+  /// A merge_call whose function is `cross_replica_context::update`: all replicas have to make it.
+  /// @returns What the function returned for this replica's copy.
+  template <class Function, class... Arguments>
+  [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) {
+    auto updating
+      = [target, function](cross_replica_context& all, regrouped_t<Arguments>... regrouped) {
+          return all.update(target, function, std::move(regrouped)...);
+        };
+    return merge_call(std::move(updating), std::move(arguments)...);
+  }
+
   /// Runs `work(std::stop_token)` on the world's computing threads and gives back what it returns.
   /// Compute gradients here, not in the step function itself: this one's time is what the ledger
   /// shows, what `pace` stretches, and what a step that has enough gradients cancels.
@@ -216,11 +235,12 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
 
 template <class T>
 task<T> replica_context::all_reduce(reduce_op op, T value) {
-  auto reduce = [op](cross_replica_context& context, distributed_value<brought<T>> all) {
-    return context.reduce_brought(op, all.local_results());
+  auto reduce = [](cross_replica_context& context, const distributed_value<reduce_op>& ops,
+                   const distributed_value<brought<T>>& all) {
+    return context.reduce_brought(ops.local_results(), all.local_results());
   };
   auto mine = std::make_shared<const T>(std::move(value));
-  auto reducing = merge_call(reduce, brought<T>{std::move(mine)});
+  auto reducing = merge_call(reduce, op, brought<T>{std::move(mine)});
   auto result = co_await reducing;
   co_return result;
 }

@@ -34,9 +34,13 @@ task<void> live(activity& activity, replica_context::place place, replica_body b
 
 } // namespace
 
-void replica_group::kill() const {
+void replica_group::kill_replicas() const {
   for (const auto& replica : replicas)
     caf::anon_send_exit(replica, caf::exit_reason::kill);
+}
+
+void replica_group::kill() const {
+  kill_replicas();
   caf::anon_send_exit(meeting, caf::exit_reason::kill);
 }
 
@@ -45,7 +49,8 @@ replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
   auto& system = of.world().system();
   auto count = static_cast<uint32_t>(bodies.size());
   replica_group group;
-  group.meeting = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over)});
+  group.meeting
+    = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over), of.layout().deadline});
   of.world().introduce(group.meeting.id(), "rendezvous");
   group.replicas.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {

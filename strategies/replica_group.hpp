@@ -18,6 +18,9 @@ struct replica_group {
   std::vector<replica_actor> replicas;
 
   /// Ends replicas that do not end by themselves.
+  void kill_replicas() const;
+
+  /// Likewise, and the rendezvous, which tells nobody.
   void kill() const;
 };
 

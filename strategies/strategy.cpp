@@ -97,8 +97,20 @@ task<void> live_once(activity& activity, strategy& of, cross_replica_body body,
   over->set_value();
 }
 
+void check_gather(const strategy& of) {
+  auto at = context_stack::current().top();
+  if (at.kind == context_kind::replica && at.owner == &of)
+    refuse(errc::wrong_context,
+           "gather was called in {}. Method requires being in cross-replica context, use "
+           "get_replica_context().all_gather()",
+           describe(at));
+  context_check::cross_replica("gather", of);
+}
+
 // How long replicas that were told to stop may take to do so.
-constexpr std::chrono::seconds time_to_stop{5};
+job_time time_to_stop(job_time deadline) {
+  return std::min<job_time>(std::chrono::seconds{5}, deadline);
+}
 
 } // namespace
 
@@ -114,11 +126,16 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
         != begin + static_cast<ptrdiff_t>(i))
       refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
              layout_.worker_devices[i]);
+  if (layout_.deadline <= job_time{0})
+    refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
+           layout_.name, std::chrono::duration<double>(layout_.deadline).count());
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
 }
 
 strategy::~strategy() {
+  auto& stack = context_stack::current();
+  if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();
   for (const auto& variable : variables_)
     caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
 }
@@ -131,7 +148,7 @@ variable strategy::make_variable(std::string name, const tensor& initial,
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
   auto is_on_read = options.synchronization == variable_synchronization::on_read;
-  if (is_on_read && (layout_.mirrors_variables || num_replicas_ == 1))
+  if (is_on_read && layout_.mirrors_variables) // where all share it, there is nothing to make one
     data->synchronization = variable_synchronization::on_read;
   data->aggregation = options.aggregation;
   data->trainable = options.trainable.value_or(!is_on_read);
@@ -155,6 +172,7 @@ std::vector<variable> strategy::trainable_variables() const {
 }
 
 tensor strategy::read(const variable& source) {
+  context_check::waiting("read", "read");
   auto snapshot = value_or_throw(
     ask<msg<wire::VariableSnapshot>>(world_, source.owner(), make_read_variable()));
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
@@ -182,9 +200,28 @@ tensor strategy::assign_sub(const variable& target, variable_operand delta) {
 }
 
 tensor strategy::gather(const distributed_value<tensor>& value, int64_t axis) {
-  context_check::cross_replica("gather", *this);
-  if (num_replicas_ == 1) return value.primary();
+  check_gather(*this);
+  if (num_replicas_ == 1) return value.select(0);
   return cross_device_ops::gather(value.local_results(), axis);
+}
+
+tensor strategy::gather(const tensor& value, int64_t axis) {
+  return gather(distributed_value<tensor>::mirrored(value, num_replicas_), axis);
+}
+
+void strategy::gather(const distributed_value<indexed_slices>& /*value*/, int64_t /*axis*/) {
+  check_gather(*this);
+  refuse(errc::unimplemented, "gather does not take indexed_slices; gather indices and values");
+}
+
+tensor strategy::reduce(reduce_op op, const variable& value) {
+  context_check::blocking("reduce", *this);
+  auto copies = run([value](replica_context& context) -> task<tensor> {
+    auto reading = context.read(value);
+    auto copy = co_await reading;
+    co_return copy;
+  });
+  return reduce(op, copies);
 }
 
 run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
@@ -204,14 +241,18 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
     end->outcome = std::move(outcome);
     end->over.set_value();
   });
-  auto turned = world_.run_until(over, layout_.deadline);
-  if (turned) return std::move(end->outcome);
-  world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
-  if (world_.run_until(over, time_to_stop)) return std::move(end->outcome);
+  auto give_up_on = [&] {
+    world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
+    return world_.run_until(over, time_to_stop(layout_.deadline));
+  };
+  if (world_.run_until(over, layout_.deadline)) return std::move(end->outcome);
+  if (give_up_on()) return std::move(end->outcome); // those who waited have left
+  group.kill_replicas();
+  if (give_up_on()) return std::move(end->outcome); // it names those who have not
   group.kill();
-  refuse(turned.error().code,
-         "a run on {} replicas is not over after {:.1f} s, and some do not stop: {}", num_replicas_,
-         std::chrono::duration<double>(layout_.deadline).count(), turned.error().message);
+  refuse(errc::deadline_exceeded,
+         "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",
+         num_replicas_, std::chrono::duration<double>(layout_.deadline).count());
 }
 
 std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
@@ -226,7 +267,9 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   world_.introduce(host.id(), "cross-replica");
   if (auto turned = world_.run_until(over, layout_.deadline); !turned) {
     caf::anon_send_exit(host, caf::exit_reason::kill);
-    throw failure{turned.error()};
+    refuse(errc::deadline_exceeded,
+           "a cross-replica function of the {} strategy is not over after {:.1f} s", layout_.name,
+           std::chrono::duration<double>(layout_.deadline).count());
   }
   return result->get_future().get();
 }

@@ -83,7 +83,8 @@ public:
 
   /// The value of a variable as it is now; an immutable view of the owner's memory. Of one that is
   /// synchronised on read, what its copies come to.
-  /// Errors: throws `failure` if the owner is gone; as `variable_access`.
+  /// Errors: throws `failure`: unavailable if the owner is gone; wrong_context in a coroutine, or
+  /// in work that it computes; as `variable_access`.
   [[nodiscard]] tensor read(const variable& source);
 
   // As `variable_access` in the cross-replica context.
@@ -108,7 +109,7 @@ public:
   /// other structures; deadline_exceeded, naming who is missing.
   template <class Function, class... Arguments>
   auto run(Function function, const Arguments&... arguments) {
-    context_check::blocking("run", *this);
+    context_check::blocking("run", *this, "call_for_each_replica");
     auto outcome = run_on_replicas(
       bodies_for<Function, Arguments...>(num_replicas_, std::move(function), arguments...));
     return regroup_results<run_result_t<Function, Arguments...>>(std::move(outcome));
@@ -141,9 +142,15 @@ public:
     return reduce(op, value, std::vector<int64_t>{axis});
   }
 
-  /// The values of all replicas behind each other along `axis`, in the order of replicas.
-  /// Errors: throws `failure` as `cross_device_ops::gather`; wrong_context.
+  /// The copies of a variable as one, each counted. Errors: as `run`; as above.
+  [[nodiscard]] tensor reduce(reduce_op op, const variable& value);
+
+  /// The values of all replicas behind each other along `axis`, in the order of replicas; one value
+  /// for all replicas, as often as there are replicas. With one replica, its value.
+  /// Errors: throws `failure` as `cross_device_ops::gather`; wrong_context; unimplemented for rows.
   [[nodiscard]] tensor gather(const distributed_value<tensor>& value, int64_t axis);
+  [[nodiscard]] tensor gather(const tensor& value, int64_t axis);
+  [[noreturn]] void gather(const distributed_value<indexed_slices>& value, int64_t axis);
 
   /// What each replica of this process has of a value.
   template <class T>

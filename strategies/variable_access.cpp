@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -37,11 +38,32 @@ bool is_zero(const variable_operand& operand) {
   return number != nullptr && *number == 0;
 }
 
-reduce_op to_reduce_op(variable_aggregation mode) {
-  return mode == variable_aggregation::mean ? reduce_op::mean : reduce_op::sum;
+bool has_rows(const variable_operand& operand) {
+  return std::holds_alternative<indexed_slices>(operand)
+         || std::holds_alternative<distributed_value<indexed_slices>>(operand);
+}
+
+// Integers hold what lies between their bounds, which doubles show as powers of 2.
+void check_number(const variable& target, double number) {
+  if (is_floating(target.type())) return;
+  auto bound = target.type() == dtype::i32 ? 0x1p31 : 0x1p63;
+  auto cut = std::trunc(number);
+  if (cut >= -bound && cut < bound) return;
+  throw failure{
+    {errc::invalid_argument, fmt::format("variable '{}' is {}, which cannot be {}", target.name(),
+                                         to_string(target.type()), number)}};
 }
 
 } // namespace
+
+reduce_op to_reduce_op(variable_aggregation mode) {
+  if (mode == variable_aggregation::sum) return reduce_op::sum;
+  if (mode == variable_aggregation::mean) return reduce_op::mean;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("Could not convert from `tf.VariableAggregation` {} to a reduction; "
+                             "SUM and MEAN are reductions",
+                             to_string(mode))}};
+}
 
 std::string_view to_string(variable_synchronization mode) {
   constexpr std::array<std::string_view, 4> names{"AUTO", "NONE", "ON_WRITE", "ON_READ"};
@@ -53,11 +75,45 @@ std::string_view to_string(variable_aggregation mode) {
   return names[static_cast<size_t>(mode)];
 }
 
+task<tensor> variable_access::change_array(variable target, change how, variable_operand operand) {
+  if (has_rows(operand))
+    throw failure{
+      {errc::type_mismatch, fmt::format("{} of variable '{}' was given rows; scatter them by {}",
+                                        name_of_assign(how), target.name(), name_of_scatter(how))}};
+  return apply(std::move(target), how, std::move(operand));
+}
+
+task<tensor> variable_access::change_rows(variable target, change how, variable_operand operand) {
+  if (!has_rows(operand))
+    throw failure{{errc::type_mismatch,
+                   fmt::format("{} of variable '{}' takes indexed_slices; {} takes arrays and "
+                               "numbers",
+                               name_of_scatter(how), target.name(), name_of_assign(how))}};
+  return apply(std::move(target), how, std::move(operand));
+}
+
+void check_made_by(std::string_view call, const strategy& expected, const variable& target) {
+  if (&target.owner_strategy() == &expected) return;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("{} was called for variable '{}', which another strategy made; use a "
+                             "variable of this one",
+                             call, target.name())}};
+}
+
 gradient to_change(const variable& target, const variable_operand& operand) {
+  if (const auto* number = std::get_if<double>(&operand); number != nullptr)
+    check_number(target, *number);
   if (const auto* number = std::get_if<double>(&operand))
     return filled(target.type(), target.extents(), *number);
   if (const auto* dense = std::get_if<tensor>(&operand)) return *dense;
   return std::get<indexed_slices>(operand);
+}
+
+int32_t component_of(const variable& target, uint32_t replica) {
+  // Where copies are kept apart, even a single one is not the variable as a whole.
+  auto is_shared
+    = target.copies() == 1 && target.synchronization() != variable_synchronization::on_read;
+  return is_shared ? whole_variable : static_cast<int32_t>(replica);
 }
 
 task<tensor> read_copy(activity& activity, variable source, int32_t component) {
@@ -85,7 +141,7 @@ variable_operand aggregate(const variable& target, change how,
       {errc::invalid_argument,
        fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
                    "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
-                   "value; give each its own, or choose another aggregation",
+                   "value; give each a tensor of its own, or choose another aggregation",
                    operands.size(), name_of_assign(how), target.name())}};
   }
   std::vector<gradient> values;

@@ -9,30 +9,38 @@
 #include "strategies/distributed_value.hpp"
 #include "strategies/variable.hpp"
 
+#include <string_view>
+#include <type_traits>
 #include <variant>
 
 namespace troupe {
 
 /// What a variable is assigned, or changed by. A number stands for an array full of it, and is
 /// converted to the variable's dtype; a variable for its value.
-using variable_operand = std::variant<double, tensor, distributed_value<tensor>, variable,
-                                      indexed_slices, distributed_value<indexed_slices>>;
+struct variable_operand : std::variant<double, tensor, distributed_value<tensor>, variable,
+                                       indexed_slices, distributed_value<indexed_slices>> {
+  using variant::variant;
+
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  variable_operand(Integer number) : variant(static_cast<double>(number)) {}
+};
 
 /// What all contexts do with variables. What a call does depends on the context:
 ///
-/// | context       | synchronised on write                          | synchronised on read |
-/// |---------------|------------------------------------------------|--------------------------------|
-/// | replica       | aggregated over all replicas, then all copies; | its own copy | | | without
-/// aggregation its own copy alone         |                                | | cross-replica | all
-/// copies, which must be given one value      | all copies; a sum is shared out| | update        |
-/// one copy                                       | one copy                       |
+/// | context       | synchronised on write                     | synchronised on read           |
+/// |---------------|-------------------------------------------|--------------------------------|
+/// | replica       | all copies, by what all replicas come to; | its own copy                   |
+/// |               | without aggregation its own copy alone    |                                |
+/// | cross-replica | all copies, which must get one value      | all copies; a sum is shared out|
+/// | update        | one copy                                  | one copy                       |
 ///
 /// In a replica context an aggregated change is a merge_call: all replicas have to make it.
 /// Every change answers with the new value of the copy that the context stands for.
-/// Errors: all throw `failure`: type_mismatch if the operand is another dtype, or one for each
-/// replica where all copies need the same ("Expected value to be mirrored across replicas");
-/// invalid_argument if shapes do not agree, or the variable's aggregation does not allow the call;
-/// unimplemented for a scatter into a variable that is synchronised on read.
+/// Errors: all throw `failure`: type_mismatch if the operand is another dtype, rows where an array
+/// is needed or the other way round, or one for each replica where all copies need the same
+/// ("Expected value to be mirrored across replicas"); invalid_argument if shapes do not agree, or
+/// the variable's aggregation does not allow the call; unimplemented for a scatter into a variable
+/// that is synchronised on read.
 class variable_access {
 public:
   virtual ~variable_access() = default;
@@ -41,46 +49,46 @@ public:
   [[nodiscard]] virtual task<tensor> read(variable source) = 0;
 
   [[nodiscard]] task<tensor> assign(variable target, variable_operand value) {
-    return apply(std::move(target), change::assign, std::move(value));
+    return change_array(std::move(target), change::assign, std::move(value));
   }
 
   [[nodiscard]] task<tensor> assign_add(variable target, variable_operand delta) {
-    return apply(std::move(target), change::add, std::move(delta));
+    return change_array(std::move(target), change::add, std::move(delta));
   }
 
   [[nodiscard]] task<tensor> assign_sub(variable target, variable_operand delta) {
-    return apply(std::move(target), change::subtract, std::move(delta));
+    return change_array(std::move(target), change::subtract, std::move(delta));
   }
 
   // Scatters change the rows that `rows` names, one after the other: a row that occurs twice is
   // changed twice. In a replica context the rows of all replicas are laid behind each other.
 
   [[nodiscard]] task<tensor> scatter_update(variable target, variable_operand rows) {
-    return apply(std::move(target), change::assign, std::move(rows));
+    return change_rows(std::move(target), change::assign, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_add(variable target, variable_operand rows) {
-    return apply(std::move(target), change::add, std::move(rows));
+    return change_rows(std::move(target), change::add, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_sub(variable target, variable_operand rows) {
-    return apply(std::move(target), change::subtract, std::move(rows));
+    return change_rows(std::move(target), change::subtract, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_mul(variable target, variable_operand rows) {
-    return apply(std::move(target), change::multiply, std::move(rows));
+    return change_rows(std::move(target), change::multiply, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_div(variable target, variable_operand rows) {
-    return apply(std::move(target), change::divide, std::move(rows));
+    return change_rows(std::move(target), change::divide, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_min(variable target, variable_operand rows) {
-    return apply(std::move(target), change::minimum, std::move(rows));
+    return change_rows(std::move(target), change::minimum, std::move(rows));
   }
 
   [[nodiscard]] task<tensor> scatter_max(variable target, variable_operand rows) {
-    return apply(std::move(target), change::maximum, std::move(rows));
+    return change_rows(std::move(target), change::maximum, std::move(rows));
   }
 
 protected:
@@ -90,7 +98,18 @@ protected:
 
   [[nodiscard]] virtual task<tensor> apply(variable target, change how, variable_operand operand)
     = 0;
+
+private:
+  [[nodiscard]] task<tensor> change_array(variable target, change how, variable_operand operand);
+  [[nodiscard]] task<tensor> change_rows(variable target, change how, variable_operand operand);
 };
+
+/// Refuses a change of a variable that another strategy made.
+/// Errors: throws `failure` with invalid_argument; the line names call and variable.
+void check_made_by(std::string_view call, const strategy& expected, const variable& target);
+
+/// Which copy is a replica's own, or that of an update; `whole_variable` where all share it.
+[[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
 
 /// Asks a variable's owner for its value, or that of one copy, and waits.
 /// Errors: throws `failure` as the owner answers.
@@ -101,6 +120,10 @@ protected:
 [[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
                                        change how, variable_operand operand);
 
+/// The reduction that an aggregation stands for.
+/// Errors: throws `failure` with invalid_argument for NONE and ONLY_FIRST_REPLICA.
+[[nodiscard]] reduce_op to_reduce_op(variable_aggregation mode);
+
 /// What the operands of all replicas come to, for a variable that is aggregated.
 /// @param operands By replica; neither distributed nor variables.
 /// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
@@ -109,6 +132,7 @@ protected:
                                          std::vector<variable_operand> operands);
 
 /// The operand as one array or some rows: a number becomes an array like the variable.
+/// Errors: throws `failure` with invalid_argument for a number that the variable's dtype has not.
 [[nodiscard]] gradient to_change(const variable& target, const variable_operand& operand);
 
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "kernels/random.hpp"
 #include "strategies/training.hpp"
 #include "tests/doctest.hpp"
+#include "tests/strategies/refusal.hpp"
 
 #include <fmt/format.h>
 #include <optional>
@@ -78,17 +79,6 @@ using replica_list = std::vector<uint32_t>;
     text += '\n';
   }
   return text;
-}
-
-/// Why a function refuses; nothing if it does not.
-template <class Function>
-[[nodiscard]] error refusal_of(const Function& function) {
-  try {
-    function();
-  } catch (const failure& failed) {
-    return failed.reason();
-  }
-  return {};
 }
 
 /// Trains, and writes down what happens.
