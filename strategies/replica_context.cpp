@@ -137,12 +137,7 @@ const std::string& replica_context::device() const {
   return devices[place_.replica % devices.size()];
 }
 
-task<std::shared_ptr<void>> replica_context::arrive(merge_site site,
-                                                    std::shared_ptr<void> arguments) {
-  if (place_.replicas == 1) {
-    auto alone = std::make_shared<gathered_arguments>(1, std::move(arguments));
-    co_return alone;
-  }
+void replica_context::arrive(merge_site site, std::shared_ptr<void> arguments) {
   if (!place_.meeting)
     throw failure{
       {errc::wrong_context,
@@ -150,9 +145,6 @@ task<std::shared_ptr<void>> replica_context::arrive(merge_site site,
        "its own pace; run the function by `strategy.run`"}};
   activity_.send(place_.meeting, merge_arrival{place_.replica, std::move(site),
                                                std::move(arguments), activity_.handle()});
-  auto sleeping = activity_.woken();
-  auto woken = co_await sleeping;
-  co_return woken;
 }
 
 void replica_context::announce(merge_result merged) {

@@ -165,10 +165,9 @@ private:
 
   void settle(const work_outcome& outcome);
 
-  /// Tells the others that this replica is in a merge_call, and waits.
-  /// @returns The arguments of all for replica 0, the result for the others.
-  [[nodiscard]] task<std::shared_ptr<void>> arrive(merge_site site,
-                                                   std::shared_ptr<void> arguments);
+  /// Tells the others that this replica is in a merge_call. It is woken with the arguments of all
+  /// if it is replica 0, else with the result.
+  void arrive(merge_site site, std::shared_ptr<void> arguments);
 
   /// Tells the others what became of replica 0's merge function.
   void announce(merge_result merged);
@@ -212,8 +211,14 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
   if constexpr (std::is_pointer_v<Merge>) site.address = reinterpret_cast<const void*>(merge);
   auto mine = std::make_shared<nest_type>(std::move(arguments)...);
   site.structure = structure_of(*mine);
-  auto arriving = arrive(std::move(site), mine);
-  auto woken = co_await arriving;
+  std::shared_ptr<void> woken;
+  if (place_.replicas == 1) {
+    woken = std::make_shared<gathered_arguments>(1, std::move(mine));
+  } else {
+    arrive(std::move(site), std::move(mine));
+    auto sleeping = activity_.woken();
+    woken = co_await sleeping;
+  }
   if (place_.replica == 0) {
     merge_result merged;
     context_guard entered{{context_kind::cross_replica, place_.owner}};
