@@ -128,7 +128,7 @@ private:
     return at;
   }
 
-  bool stays(const node& of, place where, double rho) const {
+  [[nodiscard]] bool stays(const node& of, place where, double rho) const {
     random_stream coin{key(of, where).derive("stay")};
     return coin.uniform() < rho;
   }

@@ -114,7 +114,7 @@ private:
   }
 
   expected<void> read_entry(std::span<const std::string_view> fields) {
-    double numbers[3];
+    double numbers[3] = {};
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i] >= fields.size()) return refuse("too few fields");
       auto number = number_of(fields[columns_[i]]);
