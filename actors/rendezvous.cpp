@@ -108,12 +108,12 @@ void settle(self_pointer self) {
                              state.waiting == 1 ? "waits" : "wait")});
 }
 
-void on_arrival(self_pointer self, const merge_arrival& arrival) {
+void on_arrival(self_pointer self, merge_arrival arrival) {
   auto& state = self->state;
   auto& member = state.members[arrival.replica];
   member.is = whereabouts::waiting;
   ++member.calls;
-  member.arrival = arrival;
+  member.arrival = std::move(arrival);
   ++state.waiting;
   if (state.why_it_ended) {
     member.told_to_stop = true;
@@ -181,7 +181,7 @@ rendezvous_actor::behavior_type rendezvous(self_pointer self, rendezvous_config 
   self->state.members.resize(config.replicas);
   self->state.config = std::move(config);
   return {
-    [self](const merge_arrival& arrival) { on_arrival(self, arrival); },
+    [self](merge_arrival& arrival) { on_arrival(self, std::move(arrival)); },
     [self](const merge_result& merged) { on_merged(self, merged); },
     [self](const departure& leaving) { on_departure(self, leaving); },
     [self](give_up) { on_give_up(self); },
