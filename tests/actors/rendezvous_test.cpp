@@ -12,7 +12,7 @@ using namespace troupe::test;
 
 namespace {
 
-double function_a(double);
+struct function_a {};
 
 struct other_function {};
 
