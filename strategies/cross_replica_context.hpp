@@ -166,7 +166,7 @@ private:
   run_updates(std::vector<update_body> bodies);
 
   /// Work that moves fewer bytes takes less time than handing it over.
-  static constexpr size_t few_bytes = 1 << 16;
+  static constexpr size_t few_bytes = 1 << 19;
 
   troupe::strategy& strategy_;
   activity& activity_;
