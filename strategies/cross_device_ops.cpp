@@ -2,28 +2,21 @@
 // Adding the components of values, in packs or one by one.
 #include "strategies/cross_device_ops.hpp"
 
-#include "actors/failure.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/change.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
+#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstring>
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 namespace troupe {
 
 namespace {
-
-template <class... Arguments>
-[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
-                         Arguments&&... arguments) {
-  throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
-}
 
 std::string lower(std::string_view text) {
   std::string result{text};

@@ -5,12 +5,11 @@
 #include "actors/optimizer_settings.hpp"
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
-#include "strategies/gradient_values.hpp"
+#include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <fmt/format.h>
 #include <map>
 #include <mutex>
 #include <set>
@@ -18,12 +17,6 @@
 namespace troupe {
 
 namespace {
-
-template <class... Arguments>
-[[noreturn]] void refuse(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  throw failure{
-    {errc::invalid_argument, fmt::format(format, std::forward<Arguments>(arguments)...)}};
-}
 
 /// A gradient on its way to the owner of its variable.
 struct addressed_push {
@@ -153,9 +146,10 @@ optimizer::optimizer(update_plan plan, optimizer_options options)
   : state_(std::make_shared<shared_state>()) {
   value_or_throw(validate(plan));
   if (options.accumulation_steps == 0)
-    refuse("accumulation_steps is 0; an update needs at least 1 batch");
+    refuse(errc::invalid_argument, "accumulation_steps is 0; an update needs at least 1 batch");
   if (!(options.clip_global_norm >= 0))
-    refuse("clip_global_norm is {}; a norm is not negative", options.clip_global_norm);
+    refuse(errc::invalid_argument, "clip_global_norm is {}; a norm is not negative",
+           options.clip_global_norm);
   state_->plan = std::move(plan);
   state_->options = options;
 }
@@ -169,7 +163,8 @@ optimizer::apply_gradients(replica_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_gradients", context);
   if (gradients_and_variables.empty())
-    refuse("No gradients provided for any variable: apply_gradients got no gradient");
+    refuse(errc::invalid_argument,
+           "No gradients provided for any variable: apply_gradients got no gradient");
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto complete = state->add(replica, std::move(gradients_and_variables));

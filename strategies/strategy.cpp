@@ -3,13 +3,13 @@
 #include "strategies/strategy.hpp"
 
 #include "actors/ask.hpp"
-#include "actors/failure.hpp"
 #include "actors/replica.hpp"
 #include "actors/tensor_payload.hpp"
 #include "actors/variable_owner.hpp"
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/refuse.hpp"
 #include "strategies/replica_group.hpp"
 #include "strategies/strategy_extended.hpp"
 
@@ -20,12 +20,6 @@
 namespace troupe {
 
 namespace {
-
-template <class... Arguments>
-[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
-                         Arguments&&... arguments) {
-  throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
-}
 
 void check_new_variable(std::span<const variable> existing, const std::string& name,
                         const tensor& initial) {

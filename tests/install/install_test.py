@@ -84,7 +84,7 @@ class Install(unittest.TestCase):
 
     def test_cmake_finds_it(self):
         built = self.folder / "by_cmake"
-        run("cmake", "-S", self.trainer, "-B", built, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "-G", "Ninja", "-S", self.trainer, "-B", built, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run("cmake", "--build", built)
         self.assert_trains(built / "trainer")
 

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a call of a user is refused.
+#pragma once
+
+#include "actors/failure.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+/// Throws `failure` with one line that names the culprit and the mend.
+template <class... Arguments>
+[[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
+                         Arguments&&... arguments) {
+  throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
+}
+
+} // namespace troupe
