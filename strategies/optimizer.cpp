@@ -38,6 +38,7 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
   for (size_t i = 1; i < all.size(); ++i)
     if (!std::ranges::equal(*all[i], *all[0], {}, &addressed_push::target, &addressed_push::target))
       refuse(
+        errc::invalid_argument,
         "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
         "and '{}'); all replicas have to apply the same",
         i, all[i]->front().target.name(), all[0]->front().target.name());
