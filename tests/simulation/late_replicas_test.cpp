@@ -126,7 +126,7 @@ TEST_SUITE("simulation/late_replicas") {
     check_mean(estimate_of_series(run.step_seconds()), 5.14676);
   }
 
-  TEST_CASE("long runs keep to the theory" * doctest::skip()) {
+  TEST_CASE("long runs keep to the theory (minutes: by --no-skip)" * doctest::skip()) {
     check_case(latest_token, {100, 96, "exponential(1)", 3.2259770, 0, 20'000});
     check_case(latest_token, {54, 50, "exponential(1)", 2.6734759, 0, 20'000});
     check_case(latest_token, {100, 98, "two_point(0.01, 5)", 2.0242, .0014, 20'000});

@@ -85,7 +85,8 @@ TEST_SUITE("simulation/measured") {
     check_share(run.step_seconds(), 1, 1 - .9940795);
   }
 
-  TEST_CASE("what is very rare for one is common for 2,000" * doctest::skip()) {
+  TEST_CASE("what is very rare for one is common for 2,000 (minutes: by --no-skip)"
+            * doctest::skip()) {
     target_run run{
       .sync = {2000, 2000, sync_policy::cancel}, .compute = "two_point(1/10000, 5)", .steps = 300};
     check_share(run.step_seconds(), 1, 1 - .1812774);

@@ -158,7 +158,8 @@ TEST_SUITE("simulation/order_statistics") {
     }
   }
 
-  TEST_CASE("10,000 replicas keep to the theory as well" * doctest::skip()) {
+  TEST_CASE("10,000 replicas keep to the theory as well (minutes: by --no-skip)"
+            * doctest::skip()) {
     check_arrivals(10'000,
                    {"exponential(1)",
                     {{9000, 2.3021352},
@@ -169,7 +170,8 @@ TEST_SUITE("simulation/order_statistics") {
                    100);
   }
 
-  TEST_CASE("rare events keep to the theory in long runs" * doctest::skip()) {
+  TEST_CASE("rare events keep to the theory in long runs (minutes: by --no-skip)"
+            * doctest::skip()) {
     check_arrivals(100,
                    {"two_point(0.01, 5)",
                     {{100, 3.5358706},
