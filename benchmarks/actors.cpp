@@ -5,6 +5,7 @@
 // and what is compared is measured in turns in the same run.
 #include "actors/ask.hpp"
 #include "actors/token_queue.hpp"
+#include "benchmarks/resident_memory.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/training.hpp"
 
@@ -159,17 +160,6 @@ void measure_steps() {
 }
 
 // ---- memory ----
-
-double resident_megabytes_max() {
-  std::ifstream status{"/proc/self/status"};
-  for (std::string word; status >> word;)
-    if (word == "VmHWM:") {
-      double kibibytes = 0;
-      status >> kibibytes;
-      return kibibytes * 1024 / 1e6;
-    }
-  return 0;
-}
 
 void reset_resident_max() {
   std::ofstream{"/proc/self/clear_refs"} << 5;

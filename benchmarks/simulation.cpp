@@ -2,6 +2,7 @@
 // How fast jobs are simulated: the actors of a real job beside a bare heap of events, which knows
 // the protocol and nothing else, in the same run. Both have one thread; what counts is the time
 // that they had a processor, since others may use the machine too.
+#include "benchmarks/resident_memory.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/scenario.hpp"
 
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <numeric>
 #include <queue>
 #include <string>
@@ -138,17 +138,6 @@ private:
 };
 
 // ---- the table ----
-
-double resident_megabytes_max() {
-  std::ifstream status{"/proc/self/status"};
-  for (std::string word; status >> word;)
-    if (word == "VmHWM:") {
-      double kibibytes = 0;
-      status >> kibibytes;
-      return kibibytes * 1024 / 1e6;
-    }
-  return 0;
-}
 
 void print(uint32_t replicas, uint64_t steps, const char* engine, const measurement& best) {
   auto gradients = static_cast<double>(replicas) * static_cast<double>(steps);

@@ -201,13 +201,6 @@ std::vector<gradient> in_packs(std::span<const device_values* const> values, int
   return unpack(reduced, values);
 }
 
-int checked(int num_packs) {
-  if (num_packs < 0)
-    refuse(errc::invalid_argument, "num_packs is {}; it must not be negative, 0 means no packing",
-           num_packs);
-  return num_packs;
-}
-
 bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
   auto from = value.devices;
   auto wanted = to.devices();
@@ -374,48 +367,50 @@ std::vector<gradient> reduction_to_one_device::batch_all_reduce(
   return results;
 }
 
-all_reduce_ops::all_reduce_ops(int num_packs) : num_packs_(checked(num_packs)) {}
+packed_all_reduce::packed_all_reduce(int num_packs) : num_packs_(num_packs) {
+  if (num_packs < 0)
+    refuse(errc::invalid_argument, "num_packs is {}; it must not be negative, 0 means no packing",
+           num_packs);
+}
 
-std::vector<gradient> all_reduce_ops::batch_all_reduce(reduce_op op,
-                                                       std::span<const device_values* const> values,
-                                                       const communication_options& options) const {
-  auto divisor = divisor_of(op, values.front()->components.size());
-  auto reduce_pack
-    = [&](std::span<const tensor> pack, size_t) { return reduce_dense(pack, divisor); };
-  if (options.bytes_per_pack == 0) return in_packs(values, num_packs_, reduce_pack);
+std::vector<gradient>
+packed_all_reduce::batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                                    const communication_options& options) const {
+  auto reduce
+    = [&](std::span<const tensor> pack, size_t number) { return reduce_pack(op, pack, number); };
+  if (options.bytes_per_pack == 0) return in_packs(values, num_packs_, reduce);
   std::vector<size_t> bytes;
   for (const auto* value : values)
     bytes.push_back(std::get<tensor>(value->components.front()).bytes());
   std::vector<gradient> results;
   size_t begin = 0;
   for (auto count : pack_by_bytes(bytes, options.bytes_per_pack)) {
-    auto pack = in_packs(values.subspan(begin, count), 1, reduce_pack);
+    auto pack = in_packs(values.subspan(begin, count), 1, reduce);
     std::ranges::move(pack, std::back_inserter(results));
     begin += count;
   }
   return results;
 }
 
-hierarchical_copy_all_reduce::hierarchical_copy_all_reduce(int num_packs)
-  : num_packs_(checked(num_packs)) {}
+tensor all_reduce_ops::reduce_pack(reduce_op op, std::span<const tensor> components, size_t) const {
+  return reduce_arrays(op, components);
+}
 
-std::vector<gradient> hierarchical_copy_all_reduce::batch_all_reduce(
-  reduce_op op, std::span<const device_values* const> values, const communication_options&) const {
-  auto count = values.front()->components.size();
+// Pack number t has its roots at device t mod n and half the devices further.
+tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
+                                                 size_t number) const {
+  auto count = components.size();
   if (count % 2 != 0)
     refuse(errc::invalid_argument,
            "hierarchical_copy_all_reduce needs an even number of devices, not {}; choose "
            "all_reduce",
            count);
-  // Value number t has its roots at device t mod n and half the devices further.
-  auto reduce_pack = [&](std::span<const tensor> pack, size_t number) {
-    auto half = count / 2;
-    auto first = number % count < half ? pack.first(half) : pack.last(half);
-    auto second = number % count < half ? pack.last(half) : pack.first(half);
-    const tensor roots[] = {reduce_dense(first, 1), reduce_dense(second, 1)};
-    return reduce_dense(roots, divisor_of(op, count));
-  };
-  return in_packs(values, num_packs_, reduce_pack);
+  auto half = count / 2;
+  auto is_in_first_half = number % count < half;
+  auto near = is_in_first_half ? components.first(half) : components.last(half);
+  auto far = is_in_first_half ? components.last(half) : components.first(half);
+  const tensor roots[] = {reduce_dense(near, 1), reduce_dense(far, 1)};
+  return reduce_dense(roots, divisor_of(op, count));
 }
 
 std::shared_ptr<const cross_device_ops> make_cross_device_ops(std::string_view name) {

@@ -119,9 +119,9 @@ protected:
 /// One device adds all components, value by value; the others get the result from it.
 class reduction_to_one_device final : public cross_device_ops {
 public:
-  /// @param reduce_to_device Empty: the first destination.
-  explicit reduction_to_one_device(std::string reduce_to_device = {})
-    : device_(std::move(reduce_to_device)) {}
+  /// @param reduce_to_device Who adds; empty: the first destination. Of no matter where devices
+  /// share memory.
+  explicit reduction_to_one_device(const std::string& /*reduce_to_device*/ = {}) {}
 
   [[nodiscard]] std::string_view name() const override { return "reduction_to_one_device"; }
 
@@ -129,45 +129,52 @@ protected:
   [[nodiscard]] std::vector<gradient>
   batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
                    const communication_options& options) const override;
-
-private:
-  std::string device_;
 };
 
-/// All devices add, each some of the elements: values of a batch are laid behind each other and cut
-/// into packs. Sparse values, and those wanted elsewhere, go by way of one device.
-class all_reduce_ops final : public cross_device_ops {
-public:
-  /// @param num_packs Packs that a batch is cut into; 0: no packing, value by value.
+/// What reductions by all devices have in common: values of a batch are laid behind each other and
+/// cut into packs. Sparse values, and those wanted elsewhere, go by way of one device.
+class packed_all_reduce : public cross_device_ops {
+protected:
+  /// @param num_packs Packs that a batch is cut into; 0: no packing, value by value. A batch that
+  /// says `bytes_per_pack` is packed by that instead.
   /// Errors: throws `failure` with invalid_argument if negative.
-  explicit all_reduce_ops(int num_packs = 1);
+  explicit packed_all_reduce(int num_packs);
+
+  [[nodiscard]] std::vector<gradient>
+  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
+                   const communication_options& options) const final;
+
+  /// The sum or mean of the components of one pack. @param number Which pack of the batch it is.
+  [[nodiscard]] virtual tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                           size_t number) const = 0;
+
+private:
+  int num_packs_;
+};
+
+/// All devices add, each some of the elements.
+class all_reduce_ops final : public packed_all_reduce {
+public:
+  explicit all_reduce_ops(int num_packs = 1) : packed_all_reduce(num_packs) {}
 
   [[nodiscard]] std::string_view name() const override { return "all_reduce"; }
 
 protected:
-  [[nodiscard]] std::vector<gradient>
-  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
-                   const communication_options& options) const override;
-
-private:
-  int num_packs_;
+  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                   size_t number) const override;
 };
 
-/// As `all_reduce_ops`, in two levels: each half of the devices adds onto a root of its own, then
-/// the roots add. Needs an even number of devices.
-class hierarchical_copy_all_reduce final : public cross_device_ops {
+/// In two levels: each half of the devices adds onto a root of its own, then the roots add. Needs
+/// an even number of devices.
+class hierarchical_copy_all_reduce final : public packed_all_reduce {
 public:
-  explicit hierarchical_copy_all_reduce(int num_packs = 1);
+  explicit hierarchical_copy_all_reduce(int num_packs = 1) : packed_all_reduce(num_packs) {}
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical_copy_all_reduce"; }
 
 protected:
-  [[nodiscard]] std::vector<gradient>
-  batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
-                   const communication_options& options) const override;
-
-private:
-  int num_packs_;
+  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                   size_t number) const override;
 };
 
 /// The implementation of that name.

@@ -17,11 +17,11 @@ namespace {
 
 size_t bytes_of(const distributed_value<gradient>& value) {
   size_t bytes = 0;
-  for (const auto& component : value.local_results())
-    if (const auto* dense = std::get_if<tensor>(&component))
+  for (size_t i = 0; i < value.size(); ++i)
+    if (const auto* dense = std::get_if<tensor>(&value[i]))
       bytes += dense->bytes();
     else
-      bytes += std::get<indexed_slices>(component).values.bytes();
+      bytes += std::get<indexed_slices>(value[i]).values.bytes();
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 // Reading flags, scenario files and sweeps.
 #include "tools/sim_command_line.hpp"
 
+#include "tools/arguments.hpp"
 #include "tools/file_content.hpp"
 #include "tools/help.hpp"
 #include "tools/nearest_name.hpp"
@@ -127,17 +128,6 @@ void add_options(CLI::App& app, raw_arguments& raw) {
     app.add_option("--" + std::string{option.key}, raw.texts[option.key])->take_last();
 }
 
-std::string unexpected_argument(std::string argument) {
-  if (argument.empty() || argument[0] != '-')
-    return fmt::format("unexpected argument '{}': values follow their option, as in --steps 1000",
-                       argument);
-  argument = argument.substr(0, argument.find('='));
-  auto letters = std::string_view{argument};
-  letters.remove_prefix(std::min(argument.find_first_not_of('-'), argument.size()));
-  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
-                     nearest_name(letters, option_names()));
-}
-
 expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
   sim_command command;
   if (!raw.scenario.empty()) {
@@ -214,21 +204,15 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
   raw_arguments raw;
   CLI::App app;
   add_options(app, raw);
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::ArgumentMismatch& problem) {
-    const std::string what = problem.what();
-    return refuse(what.substr(0, what.find(':')) + " needs a value");
-  } catch (const CLI::ParseError& problem) {
-    return refuse(problem.what());
-  }
+  if (auto taken = take_apart(app, argument_count, arguments); !taken)
+    return tl::unexpected(taken.error());
   if (raw.help) {
     sim_command command;
     command.answer = sim_help();
     return command;
   }
   if (const auto extra = app.remaining(); !extra.empty())
-    return refuse(unexpected_argument(extra.front()));
+    return refuse(unexpected_argument(extra.front(), "--steps 1000", option_names()));
   return settled(app, raw);
 }
 

@@ -2,10 +2,10 @@
 // The table of options as flags, and the order in which sources of options count.
 #include "tools/train_command_line.hpp"
 
+#include "tools/arguments.hpp"
 #include "tools/config_dump.hpp"
 #include "tools/config_file.hpp"
 #include "tools/help.hpp"
-#include "tools/nearest_name.hpp"
 #include "tools/option_table.hpp"
 #include "tools/option_value.hpp"
 #include "tools/train_checks.hpp"
@@ -41,18 +41,11 @@ void add_options(CLI::App& app, raw_arguments& raw) {
   }
 }
 
-std::string unexpected_argument(std::string argument) {
-  if (argument.empty() || argument[0] != '-')
-    return fmt::format("unexpected argument '{}': values follow their option, as in --text FILE",
-                       argument);
-  argument = argument.substr(0, argument.find('='));
+std::vector<std::string_view> option_names() {
   std::vector<std::string_view> names{"help", "config", "dump-config"};
   for (const auto& option : train_option_table())
     names.push_back(option.key);
-  const auto letters
-    = std::string_view{argument}.substr(std::min(argument.find_first_not_of('-'), argument.size()));
-  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", argument,
-                     nearest_name(letters, names));
+  return names;
 }
 
 expected<void> take_arguments(const raw_arguments& raw, train_command& command) {
@@ -101,21 +94,16 @@ expected<train_command> parse_train_options(int argument_count, const char* cons
   raw_arguments raw;
   CLI::App app;
   add_options(app, raw);
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::ArgumentMismatch& problem) {
-    const std::string what = problem.what();
-    return fail(errc::invalid_argument, what.substr(0, what.find(':')) + " needs a value");
-  } catch (const CLI::ParseError& problem) {
-    return fail(errc::invalid_argument, problem.what());
-  }
+  if (auto taken = take_apart(app, argument_count, arguments); !taken)
+    return tl::unexpected(taken.error());
   if (raw.help) {
     train_command command;
     command.answer = train_help();
     return command;
   }
   if (const auto extra = app.remaining(); !extra.empty())
-    return fail(errc::invalid_argument, unexpected_argument(extra.front()));
+    return fail(errc::invalid_argument,
+                unexpected_argument(extra.front(), "--text FILE", option_names()));
   return settled(raw);
 }
 

@@ -2,6 +2,7 @@
 // Goal: where late replicas are cancelled, a step takes as long as the k-th of n independent draws.
 // Method: closed forms and quadratures, computed apart from this code, within four standard errors.
 // The long cases run with --no-skip.
+#include "tests/simulation/harmonic.hpp"
 #include "tests/simulation/target.hpp"
 
 #include <algorithm>
@@ -30,13 +31,6 @@ void check_arrivals(uint32_t replicas, const distribution_case& expected, uint64
     CAPTURE(k);
     check_mean(estimate_of(arrivals[k - 1]), mean);
   }
-}
-
-double harmonic(int n) {
-  double sum = 0;
-  for (int i = 1; i <= n; ++i)
-    sum += 1.0 / i;
-  return sum;
 }
 
 } // namespace

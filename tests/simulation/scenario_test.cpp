@@ -4,6 +4,7 @@
 #include "actors/failure.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"
+#include "tests/simulation/harmonic.hpp"
 
 #include <cmath>
 
@@ -11,6 +12,7 @@ using namespace std::chrono_literals;
 using troupe::scenario;
 using troupe::simulate;
 using troupe::sync_policy;
+using troupe::test::harmonic;
 
 namespace {
 
@@ -34,13 +36,6 @@ std::vector<uint32_t> first_replicas(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i)
     result.push_back(i);
   return result;
-}
-
-double harmonic(int n) {
-  double sum = 0;
-  for (int i = 1; i <= n; ++i)
-    sum += 1.0 / i;
-  return sum;
 }
 
 } // namespace

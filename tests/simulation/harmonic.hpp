@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// What closed forms of exponential order statistics are made of.
+#pragma once
+
+namespace troupe::test {
+
+/// 1 + 1/2 + ... + 1/n
+inline double harmonic(int n) {
+  double sum = 0;
+  for (int i = 1; i <= n; ++i)
+    sum += 1.0 / i;
+  return sum;
+}
+
+} // namespace troupe::test
