@@ -11,6 +11,23 @@
 
 namespace troupe {
 
+namespace {
+
+work_done perform(const world& world, uint64_t ticket,
+                  const std::function<void(std::stop_token)>& work, const std::stop_token& stop) {
+  work_done done{ticket, {}, {}};
+  auto began = world.now();
+  try {
+    work(stop);
+  } catch (...) {
+    done.thrown = std::current_exception();
+  }
+  done.elapsed = world.now() - began;
+  return done;
+}
+
+} // namespace
+
 void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter) {
   TROUPE_ASSERT(phase_ == phase::idle);
   phase_ = phase::working;
@@ -18,29 +35,38 @@ void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_h
   outcome_ = {};
   stop_ = std::stop_source{};
   if (is_cancelled()) stop_.request_stop();
+  ++computations_;
+  if (world_.computes_in_place()) return begin_in_place(work);
   auto run = [work = std::move(work), stop = stop_.get_token(), world = &world_,
-              self = caf::actor_cast<replica_actor>(self_), ticket = ++computations_] {
-    work_done done{ticket, {}, {}};
-    auto began = world->now();
-    try {
-      work(stop);
-    } catch (...) {
-      done.thrown = std::current_exception();
-    }
-    done.elapsed = world->now() - began;
-    caf::anon_send(self, std::move(done));
+              self = caf::actor_cast<replica_actor>(self_), ticket = computations_] {
+    caf::anon_send(self, perform(*world, ticket, work, stop));
   };
   world_.submit(std::move(run));
+}
+
+// Work that takes no time needs no message between it and the delay that follows. Without a delay
+// one is sent all the same: a coroutine must not go on inside of its own call.
+void activity::begin_in_place(const std::function<void(std::stop_token)>& work) {
+  auto done = perform(world_, computations_, work, stop_.get_token());
+  if (begin_delay(done)) return;
+  phase_ = phase::pacing;
+  due_ = world_.now();
+  self_->send(self_, delay_over{computations_});
 }
 
 void activity::on(const work_done& done) {
   TROUPE_ASSERT(phase_ == phase::working);
   TROUPE_ASSERT(done.ticket == computations_, done.ticket, computations_);
+  if (!begin_delay(done)) finish();
+}
+
+bool activity::begin_delay(const work_done& done) {
   outcome_ = {done.elapsed, done.thrown, false};
   auto delay = pace_ ? pace_(computations_ - 1, done.elapsed) : job_time{0};
-  if (is_cancelled() || done.thrown || delay <= job_time{0}) return finish();
+  if (is_cancelled() || done.thrown || delay <= job_time{0}) return false;
   outcome_.elapsed += delay;
   pace_for(delay);
+  return true;
 }
 
 void activity::pace_for(job_time delay) {

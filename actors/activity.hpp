@@ -268,6 +268,11 @@ private:
   enum class phase : uint8_t { idle, working, pacing };
 
   void begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter);
+  void begin_in_place(const std::function<void(std::stop_token)>& work);
+
+  /// @returns False if no delay follows the work.
+  bool begin_delay(const work_done& done);
+
   void pace_for(job_time delay);
   void finish();
 

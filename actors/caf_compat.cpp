@@ -4,6 +4,7 @@
 
 #include <caf/atom.hpp>
 #include <caf/exit_reason.hpp>
+#include <caf/logger.hpp>
 #include <caf/make_message.hpp>
 #include <caf/message.hpp>
 #include <caf/sec.hpp>
@@ -18,6 +19,10 @@ constexpr auto our_category = caf::atom("troupe");
 
 caf::error to_caf(const error& reason) {
   return {static_cast<uint8_t>(reason.code), our_category, caf::make_message(reason.message)};
+}
+
+void leave_unlogged() {
+  caf::logger::set_current_actor_system(nullptr);
 }
 
 error from_caf(const caf::error& reason) {

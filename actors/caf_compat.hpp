@@ -33,6 +33,10 @@ template <class T>
   return std::move(*value);
 }
 
+/// Keeps CAF from writing down, with a lock and a look into a table for every message, which actor
+/// the calling thread runs: its log has nothing to say that ours does not.
+void leave_unlogged();
+
 /// The way back. CAF's own errors become `unavailable` where a receiver is gone, else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The virtual world: CAF's testing scheduler on one thread, time that passes only when nothing else
-// is left to do.
+// The virtual world: one thread, and time that passes only when nothing else is left to do.
+#include "actors/caf_compat.hpp"
 #include "actors/observing/observed.hpp"
+#include "actors/virtual_coordinator.hpp"
 #include "actors/world.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
-#include <caf/scheduled_actor.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,24 +21,25 @@ namespace troupe {
 namespace {
 
 struct virtual_config : observed_system_config {
-  explicit virtual_config(observatory& observed) : observed_system_config(observed) {
-    set("scheduler.policy", caf::atom("testing"));
+  explicit virtual_config(observatory* observed) : observed_system_config(observed) {
+    load<virtual_coordinator>();
   }
 };
 
 class virtual_world final : public world::implementation {
 public:
   explicit virtual_world(const world_options& options)
-    : config_(observatory), system_(config_),
-      scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
-      began_(scheduler_.clock().now()) {
+    : config_(options.observed ? &observatory : nullptr), system_(config_),
+      coordinator_(static_cast<virtual_coordinator&>(system_.scheduler())) {
     seed = options.seed;
+    coordinator_.set_seed(seed);
+    leave_unlogged();
   }
 
   // Actors that the job left behind get the messages that end them.
   ~virtual_world() override {
-    while (scheduler_.has_job())
-      scheduler_.run_once();
+    while (coordinator_.run_one()) {
+    }
   }
 
   caf::actor_system& system() override { return system_; }
@@ -49,15 +47,17 @@ public:
   [[nodiscard]] job_time now() const override { return now_; }
 
   void set_clock(job_time time) override {
-    began_ -= time - now();
+    coordinator_.clock().set_elapsed(time);
     now_ = time;
   }
 
   void introduce(uint64_t actor, const std::string& name) override {
-    identities_[actor] = std::hash<std::string>{}(name);
+    coordinator_.introduce(actor, name);
   }
 
-  [[nodiscard]] uint64_t event_count() const override { return event_count_; }
+  [[nodiscard]] uint64_t event_count() const override { return coordinator_.event_count(); }
+
+  [[nodiscard]] bool computes_in_place() const override { return true; }
 
   void submit(std::function<void()> work) override { work(); }
 
@@ -79,13 +79,12 @@ public:
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (has_calls_)
         run_calls();
-      else if (!run_one_job() && !let_time_pass())
+      else if (!coordinator_.run_one() && !let_time_pass())
         return fail(errc::stalled,
                     "the virtual world has nothing left to do, and the job is not done");
       else if (now() - began > patience)
         return fail(errc::deadline_exceeded, "it is not done in time");
     }
-    give_back_jobs();
     return {};
   }
 
@@ -101,79 +100,16 @@ private:
       call();
   }
 
-  /// An actor with a message, and where the seed ranks it at this moment.
-  struct ranked_job {
-    uint64_t rank;
-    caf::resumable* actor;
-
-    bool operator<(const ranked_job& other) const {
-      return rank > other.rank;
-    } // the least is first
-  };
-
-  // All that is due at one moment becomes a job before the first of it runs. Messages between one
-  // pair of actors stay in order.
-  bool run_one_job() {
-    if (!ready_.empty() || scheduler_.jobs.size() > 1)
-      put_first_in_front();
-    else if (!scheduler_.has_job())
-      return false;
-    scheduler_.run_once();
-    ++event_count_;
-    return true;
-  }
-
-  // One message alone, as most are where times are drawn, needs no rank.
-  void put_first_in_front() {
-    for (auto* actor : std::exchange(scheduler_.jobs, {})) {
-      ready_.push_back({rank_of(actor), actor});
-      std::push_heap(ready_.begin(), ready_.end());
-    }
-    std::pop_heap(ready_.begin(), ready_.end());
-    scheduler_.jobs.push_front(ready_.back().actor);
-    ready_.pop_back();
-  }
-
-  // Whoever turns the scheduler between two calls of ours finds everything there.
-  void give_back_jobs() {
-    for (const auto& job : ready_)
-      scheduler_.jobs.push_back(job.actor);
-    ready_.clear();
-  }
-
-  [[nodiscard]] uint64_t rank_of(caf::resumable* actor) const {
-    const auto* known = dynamic_cast<caf::scheduled_actor*>(actor);
-    auto identity = known != nullptr ? known->id() : 0;
-    if (auto found = identities_.find(identity); found != identities_.end())
-      identity = found->second;
-    return mix(mix(seed ^ static_cast<uint64_t>(now().count())) ^ identity);
-  }
-
-  // Source: the finaliser of SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom
-  // number generators", 2014.
-  static uint64_t mix(uint64_t bits) {
-    bits += 0x9e3779b97f4a7c15;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    return bits ^ (bits >> 31);
-  }
-
   bool let_time_pass() {
-    if (!scheduler_.trigger_timeout()) return false;
-    ++event_count_;
-    scheduler_.advance_time(caf::timespan{0});
-    now_ = scheduler_.clock().now() - began_;
+    if (!coordinator_.let_time_pass()) return false;
+    now_ = coordinator_.clock().elapsed();
     return true;
   }
 
   virtual_config config_;
   caf::actor_system system_;
-  caf::scheduler::test_coordinator& scheduler_;
-  caf::actor_clock::time_point began_;
+  virtual_coordinator& coordinator_;
   std::atomic<job_time> now_{job_time{0}}; ///< Atomic: who looks on asks from other threads.
-  uint64_t event_count_ = 0;
-  std::vector<ranked_job> ready_;                     ///< A heap.
-  std::unordered_map<uint64_t, uint64_t> identities_; ///< Of actors that were introduced.
 
   std::mutex calls_mutex_;
   std::vector<std::function<void()>> calls_;

@@ -53,6 +53,10 @@ void world::submit(std::function<void()> work) {
   implementation_->submit(std::move(work));
 }
 
+bool world::computes_in_place() const {
+  return implementation_->computes_in_place();
+}
+
 void world::submit_io(std::function<void()> work) {
   implementation_->submit_io(std::move(work));
 }

@@ -25,6 +25,7 @@ namespace troupe {
 struct world_options {
   uint64_t seed = 0;    ///< Of every named random stream, and of the virtual world's interleaving.
   unsigned threads = 0; ///< Threads that compute; 0 = one per core. The virtual world has one.
+  bool observed = true; ///< Whether actors can be looked at; costs memory and time for each.
 };
 
 /// The same actors must train a model in real time and be simulated under a thousand faulty
@@ -34,7 +35,7 @@ struct world_options {
 /// | world        | scheduler               | clock   | order of events at equal times |
 /// |--------------|-------------------------|---------|--------------------------------|
 /// | threads      | CAF, policy `sharing`   | real    | as it happens                  |
-/// | virtual_time | CAF, policy `testing`   | virtual | drawn from the seed            |
+/// | virtual_time | one thread of our own   | virtual | drawn from the seed            |
 ///
 /// In the virtual world the seed ranks all actors anew at each moment, by their names, and the
 /// first in rank that has a message goes first: so the order does not depend on what was before,
@@ -75,6 +76,9 @@ public:
   /// messages are answered while gradients are computed; in the virtual world at once, in no time.
   /// Thread: any. @pre `work` throws nothing.
   void submit(std::function<void()> work);
+
+  /// Whether work is done when `submit` returns.
+  [[nodiscard]] bool computes_in_place() const;
 
   /// Likewise for work that waits for the disk more than it computes; one piece after the other.
   void submit_io(std::function<void()> work);
@@ -120,6 +124,8 @@ public:
   virtual void introduce(uint64_t, const std::string&) {}
 
   [[nodiscard]] virtual uint64_t event_count() const { return 0; }
+
+  [[nodiscard]] virtual bool computes_in_place() const { return false; }
 
   virtual void submit(std::function<void()> work) = 0;
   virtual void submit_io(std::function<void()> work) = 0;

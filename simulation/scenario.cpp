@@ -91,7 +91,7 @@ double scenario_report::drop_fraction() const {
 
 scenario_report simulate(const scenario& scenario) {
   sync_replicas_optimizer optimizer{rules::sgd{}, scenario.sync};
-  auto world = world::virtual_time({.seed = scenario.seed});
+  auto world = world::virtual_time({.seed = scenario.seed, .observed = false});
   parameter_server_strategy strategy{world, {.replicas = scenario.sync.total_num_replicas}};
   auto only = strategy.make_variable("only", zeros({1}));
   scenario_report report;

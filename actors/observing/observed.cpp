@@ -19,7 +19,7 @@ bool is_failure(const caf::error& reason) {
 
 self_observation::self_observation(const caf::actor_system& system, uint64_t actor) {
   const auto* config = dynamic_cast<const observed_system_config*>(&system.config());
-  if (config == nullptr) return;
+  if (config == nullptr || config->observed_by == nullptr) return;
   observatory_ = config->observed_by;
   seen_ = observatory_->watch(actor);
 }

@@ -17,9 +17,9 @@ namespace troupe {
 
 /// The configuration of an actor system whose actors are observed.
 struct observed_system_config : caf::actor_system_config {
-  explicit observed_system_config(observatory& observer) : observed_by(&observer) {}
+  explicit observed_system_config(observatory* observer) : observed_by(observer) {}
 
-  observatory* observed_by; ///< Outlives the system.
+  observatory* observed_by; ///< Outlives the system; null if nobody looks.
 };
 
 /// What one actor tells the observatory of its system; nothing, if its system has none.

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "actors/caf_compat.hpp"
+#include "actors/virtual_coordinator.hpp"
 #include "actors/world.hpp"
 #include "tests/doctest.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 
 #include <functional>
@@ -136,7 +136,7 @@ class deterministic_world {
 public:
   explicit deterministic_world(uint64_t seed = 0)
     : world(world::virtual_time({.seed = seed})),
-      scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(world.system().scheduler())) {}
+      scheduler_(dynamic_cast<virtual_coordinator&>(world.system().scheduler())) {}
 
   ~deterministic_world() { settle(); }
 
@@ -152,9 +152,9 @@ public:
   /// Lets everything happen that needs no time.
   void settle() {
     do
-      while (scheduler_.has_job())
-        scheduler_.run_once();
-    while (scheduler_.advance_time(caf::timespan{0}));
+      while (scheduler_.run_one()) {
+      }
+    while (scheduler_.let_moment_pass());
   }
 
   /// Lets everything happen until `time` from now, moment by moment.
@@ -176,7 +176,7 @@ public:
   troupe::world world;
 
 private:
-  caf::scheduler::test_coordinator& scheduler_;
+  virtual_coordinator& scheduler_;
 };
 
 } // namespace troupe::test

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who goes first, and when time goes on.
+#include "actors/virtual_coordinator.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/scheduled_actor.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+template <class Heap>
+auto pop(Heap& heap) {
+  std::pop_heap(heap.begin(), heap.end());
+  auto first = std::move(heap.back());
+  heap.pop_back();
+  return first;
+}
+
+template <class Heap, class Element>
+void push(Heap& heap, Element element) {
+  heap.push_back(std::move(element));
+  std::push_heap(heap.begin(), heap.end());
+}
+
+// Source: the finaliser of SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom number
+// generators", 2014.
+uint64_t mix(uint64_t bits) {
+  bits += 0x9e3779b97f4a7c15;
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+  return bits ^ (bits >> 31);
+}
+
+// What caf::aout writes to.
+caf::behavior print(caf::event_based_actor*) {
+  return {[](caf::add_atom, caf::actor_id, const std::string& text) { std::cout << text; },
+          [](caf::flush_atom, caf::actor_id) { std::cout << std::flush; }};
+}
+
+} // namespace
+
+// ---- the clock ----
+
+void virtual_clock::schedule_message(time_point due, caf::strong_actor_ptr receiver,
+                                     caf::mailbox_element_ptr content) {
+  push(messages_, delayed_message{due, count_++, std::move(receiver), std::move(content)});
+}
+
+void virtual_clock::cancel_all() {
+  messages_.clear();
+  test_actor_clock::cancel_all();
+}
+
+bool virtual_clock::go_on() {
+  if (messages_.empty() && schedule_.empty()) return false;
+  current_time = std::max(current_time, next());
+  while (!schedule_.empty() && schedule_.begin()->first <= current_time)
+    trigger_timeout();
+  while (!messages_.empty() && messages_.front().due <= current_time)
+    send_first();
+  return true;
+}
+
+virtual_clock::time_point virtual_clock::next() const {
+  auto first = time_point::max();
+  if (!messages_.empty()) first = messages_.front().due;
+  if (!schedule_.empty()) first = std::min(first, schedule_.begin()->first);
+  return first;
+}
+
+void virtual_clock::send_first() {
+  auto first = pop(messages_);
+  first.receiver->enqueue(std::move(first.content), nullptr);
+}
+
+// ---- the scheduler ----
+
+caf::actor_system::module* virtual_coordinator::make(caf::actor_system& system,
+                                                     caf::detail::type_list<> /*no parts*/) {
+  return new virtual_coordinator{
+    system}; // NOLINT(cppcoreguidelines-owning-memory): CAF's from here
+}
+
+void virtual_coordinator::introduce(caf::actor_id actor, const std::string& name) {
+  identities_[actor] = std::hash<std::string>{}(name);
+}
+
+void virtual_coordinator::start() {
+  utility_actors_[printer_id] = system().spawn<caf::hidden + caf::lazy_init>(print);
+}
+
+void virtual_coordinator::stop() {
+  clock_.cancel_all();
+  while (run_one()) {
+  }
+  utility_actors_[printer_id] = nullptr;
+}
+
+bool virtual_coordinator::run_one() {
+  auto* actor = first_in_rank();
+  if (actor == nullptr) return false;
+  ++event_count_;
+  if (actor->resume(&unit_, 1) == caf::resumable::resume_later)
+    arrived_.push_back(actor);
+  else
+    intrusive_ptr_release(actor);
+  return true;
+}
+
+bool virtual_coordinator::let_time_pass() {
+  if (!clock_.go_on()) return false;
+  ++event_count_;
+  return true;
+}
+
+// All that is due at one moment is ranked before the first of it goes. One alone, as most are where
+// times are drawn, needs no rank.
+caf::resumable* virtual_coordinator::first_in_rank() {
+  if (ready_.empty() && arrived_.size() == 1) return pop(arrived_);
+  for (auto* actor : arrived_)
+    push(ready_, ranked_actor{rank_of(actor), actor});
+  arrived_.clear();
+  return ready_.empty() ? nullptr : pop(ready_).actor;
+}
+
+uint64_t virtual_coordinator::rank_of(caf::resumable* actor) const {
+  if (actor->subtype() != caf::resumable::scheduled_actor) return 0;
+  auto identity = static_cast<caf::scheduled_actor*>(actor)->id();
+  if (auto known = identities_.find(identity); known != identities_.end()) identity = known->second;
+  return mix(mix(seed_ ^ static_cast<uint64_t>(clock_.elapsed().count())) ^ identity);
+}
+
+} // namespace troupe
