@@ -33,7 +33,6 @@ public:
       coordinator_(static_cast<virtual_coordinator&>(system_.scheduler())) {
     seed = options.seed;
     coordinator_.set_seed(seed);
-    leave_unlogged();
   }
 
   // Actors that the job left behind get the messages that end them.
@@ -75,6 +74,7 @@ public:
   }
 
   expected<void> run_until(std::future<void>& done, job_time patience) override {
+    leave_unlogged(); // whoever made an actor turned it on again
     auto began = now();
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (has_calls_)
