@@ -183,6 +183,10 @@ struct PushReply {
 
   accumulatorStep @1 :Step;
   # The step that the accumulator collected for when it judged.
+
+  nextStep @2 :Step;
+  # Where training is asynchronous: the first step that the replica may go on with.  0, the default = that
+  # is the token queue's to say.
 }
 
 struct TakeToken {
@@ -193,6 +197,10 @@ struct TakeToken {
 
   localStep @1 :Step;
   # The step that its last gradient was for.
+
+  notBefore @2 :Step;
+  # The largest `nextStep` that it was answered: a token for an earlier step does not do.  Asked for only
+  # where training is asynchronous.
 }
 
 struct Token {
@@ -242,7 +250,8 @@ struct Arrival {
   # When it came in, on the world's clock: nanoseconds since the job began.
 
   accumulatorStep @2 :Step;
-  # The step that the accumulator collected for at that moment.
+  # The step that it became part of, or, if it was dropped, that the accumulator collected for at that
+  # moment.
 }
 
 struct TakenGradient {

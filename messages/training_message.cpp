@@ -111,17 +111,20 @@ msg<wire::PushGradient> make_push_gradient(const origin& from, const gradient_pa
   return std::move(message).finish();
 }
 
-msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step) {
+msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step,
+                                     uint64_t next_step) {
   message_builder<wire::PushReply> message;
   message.body.setVerdict(static_cast<wire::Verdict>(result));
   message.body.setAccumulatorStep(accumulator_step);
+  message.body.setNextStep(next_step);
   return std::move(message).finish();
 }
 
-msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step) {
+msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step, uint64_t not_before) {
   message_builder<wire::TakeToken> message;
   message.body.setReplica(replica);
   message.body.setLocalStep(local_step);
+  message.body.setNotBefore(not_before);
   return std::move(message).finish();
 }
 

@@ -33,10 +33,12 @@ inline constexpr int32_t whole_variable = -1;
                                                          const gradient_payload& gradient);
 
 /// An accumulator tells a replica what became of its gradient.
-[[nodiscard]] msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step);
+[[nodiscard]] msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step,
+                                                   uint64_t next_step = 0);
 
 /// A replica asks the token queue for permission to go on.
-[[nodiscard]] msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step);
+[[nodiscard]] msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step,
+                                                   uint64_t not_before = 0);
 
 /// The token queue lets a replica go on.
 [[nodiscard]] msg<wire::Token> make_token(uint64_t step);

@@ -32,8 +32,8 @@ void add_replica_messages(std::vector<message_example>& examples) {
   add(examples, make_read_variable());
   add(examples, make_variable_snapshot(5, value));
   add(examples, make_push_gradient(example_origin(2), make_slices()));
-  add(examples, make_push_reply(verdict::stale, 8));
-  add(examples, make_take_token(2, 7));
+  add(examples, make_push_reply(verdict::stale, 8, 9));
+  add(examples, make_take_token(2, 7, 9));
   add(examples, make_token(8));
   add(examples, make_farewell(2, errc::user_code, "division by zero"));
 }

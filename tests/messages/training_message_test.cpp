@@ -129,12 +129,14 @@ TEST_SUITE("messages/training_message") {
   TEST_CASE("the messages between a replica, an accumulator and the queue keep their fields") {
     CHECK(send_and_receive(make_read_variable()).reader().getComponent() == whole_variable);
     CHECK(send_and_receive(make_read_variable(3)).reader().getComponent() == 3);
-    auto reply = send_and_receive(make_push_reply(verdict::stale, 8));
+    auto reply = send_and_receive(make_push_reply(verdict::stale, 8, 9));
     CHECK(reply.reader().getVerdict() == wire::Verdict::STALE);
     CHECK(reply.reader().getAccumulatorStep() == 8);
-    auto take = send_and_receive(make_take_token(2, 7));
+    CHECK(reply.reader().getNextStep() == 9);
+    auto take = send_and_receive(make_take_token(2, 7, 9));
     CHECK(take.reader().getReplica() == 2);
     CHECK(take.reader().getLocalStep() == 7);
+    CHECK(take.reader().getNotBefore() == 9);
     CHECK(send_and_receive(make_token(UINT64_MAX)).reader().getStep() == UINT64_MAX);
     CHECK(send_and_receive(make_join_job(6)).reader().getReplica() == 6);
     auto farewell = send_and_receive(make_farewell(4, errc::user_code, "it threw"));
