@@ -9,6 +9,7 @@
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -29,7 +30,7 @@ void serve(self_pointer self) {
     auto awaits = std::exchange(state.awaits, {});
     auto* asked = std::get_if<aggregate_promise>(&take.promise);
     auto [report, update, aggregate]
-      = state.close_step(asked != nullptr || !awaits.empty(), take.hold);
+      = state.close_step(asked != nullptr || !awaits.empty(), take.hold, take.required);
     for (auto& waiting : awaits)
       waiting.promise.deliver(aggregate);
     if (asked != nullptr) {
@@ -124,7 +125,8 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
   auto pushed = gradient.reader();
   arrival came{read_origin(pushed.getOrigin()), now, step};
   auto repeated = is_repeated(came.from);
-  if (came.from.local_step < step || repeated) {
+  auto is_stale = came.from.local_step < step && !config.asynchronous;
+  if (is_stale || repeated) {
     if (repeated) came.accumulator_step = step + 1; // only the next step could have used it
     stale_arrivals.push_back(came);
     return make_push_reply(verdict::stale, step);
@@ -132,6 +134,13 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
   if (auto fits = check(pushed.getGradient()); !fits) return tl::unexpected<error>(fits.error());
   accepted.push_back(gradient);
   accepted_arrivals.push_back(came);
+  return reply_to_accepted();
+}
+
+msg<wire::PushReply> accumulator_state::reply_to_accepted() {
+  if (config.asynchronous)
+    return make_push_reply(verdict::accepted, step,
+                           config.asynchronous->next_step(step, accepted.size()));
   if (accepted_reply.is_empty()) accepted_reply = make_push_reply(verdict::accepted, step);
   return accepted_reply;
 }
@@ -145,14 +154,28 @@ msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& upd
                         to_payload(aggregate(gradients, config.how, declared)));
 }
 
-accumulator_state::taken accumulator_state::close_step(bool aggregates, bool hold) {
+accumulator_state::closing accumulator_state::take_first(uint32_t required) {
+  auto count = static_cast<ptrdiff_t>(accepted.size());
+  if (config.asynchronous && required > 0) count = std::min<ptrdiff_t>(count, required);
+  closing first{
+    {std::make_move_iterator(accepted.begin()), std::make_move_iterator(accepted.begin() + count)},
+    {accepted_arrivals.begin(), accepted_arrivals.begin() + count}};
+  accepted.erase(accepted.begin(), accepted.begin() + count);
+  accepted_arrivals.erase(accepted_arrivals.begin(), accepted_arrivals.begin() + count);
+  for (auto& one : first.arrivals)
+    one.accumulator_step = step; // it may have come for an earlier one
+  return first;
+}
+
+accumulator_state::taken accumulator_state::close_step(bool aggregates, bool hold,
+                                                       uint32_t required) {
   TROUPE_ASSERT(!accepted.empty());
+  TROUPE_ASSERT(accepted.size() >= required, required);
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
-  taken result{make_taken_gradient(step, accepted_arrivals, stale_arrivals),
-               make_apply_update(step, divisor, accepted, hold)};
+  auto [gradients, arrivals] = take_first(required);
+  taken result{make_taken_gradient(step, arrivals, stale_arrivals),
+               make_apply_update(step, divisor, gradients, hold)};
   if (aggregates) result.aggregate = sum_up(result.update);
-  accepted.clear();
-  accepted_arrivals.clear();
   stale_arrivals.clear();
   accepted_reply = {};
   ++step;

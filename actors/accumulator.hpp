@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/accumulator_form.hpp"
+#include "actors/asynchronous_rule.hpp"
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
@@ -25,6 +26,8 @@ struct accumulator_config {
   std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
   reduction how = reduction::mean;
   bool one_gradient_per_replica = false; ///< A second one to the same step is dropped.
+  /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
+  std::optional<asynchronous_rule> asynchronous;
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
@@ -34,7 +37,8 @@ struct accumulator_config {
 /// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
 /// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
 /// the order in which they came, and one that must wait holds up those behind it; everything that
-/// came before a take is part of it, so that it may have more gradients than it asked for.
+/// came before a take is part of it, so that it may have more gradients than it asked for. Where
+/// training is asynchronous, what is more waits for the next take.
 /// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
 struct accumulator_state {
   static inline const char* name = "accumulator";
@@ -83,8 +87,9 @@ struct accumulator_state {
 
   /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
   /// @param hold Whether the owner is to hold the update.
-  /// @pre At least one gradient was accepted.
-  [[nodiscard]] taken close_step(bool aggregates, bool hold = false);
+  /// @param required What the take asked for; 0 = all there are.
+  /// @pre At least one gradient was accepted, and as many as are required.
+  [[nodiscard]] taken close_step(bool aggregates, bool hold = false, uint32_t required = 0);
 
   /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
   [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);
@@ -93,6 +98,14 @@ struct accumulator_state {
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 
 private:
+  /// What is part of the step that is closed, taken out.
+  struct closing {
+    std::vector<msg<wire::PushGradient>> gradients;
+    std::vector<arrival> arrivals;
+  };
+
+  [[nodiscard]] closing take_first(uint32_t required);
+  [[nodiscard]] msg<wire::PushReply> reply_to_accepted();
   [[nodiscard]] bool is_repeated(const origin& from) const;
   [[nodiscard]] expected<void> check(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;

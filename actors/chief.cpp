@@ -245,12 +245,20 @@ std::string describe(const lost_replica& lost) {
   return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
 }
 
+// Under ssp nobody is to wait for the clock of one that is gone.
+void tell_clocks(self_pointer self, uint32_t gone) {
+  const auto& config = self->state.config;
+  if (config.sync.policy == sync_policy::ssp)
+    self->send(config.tokens, make_farewell(gone, errc::none, ""));
+}
+
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   auto left = state.live.find(index);
   if (left == state.live.end()) return;
   state.index_of.erase(left->second.id());
   state.live.erase(left);
+  tell_clocks(self, index);
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
@@ -318,9 +326,18 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
 
 // ---- the beginning ----
 
+// Where training is asynchronous, gradients that come at one moment may be in another order at each
+// accumulator: all replicas' gradients together are that far apart, at most.
+uint32_t patience_of(const sync_options& sync) {
+  if (!is_asynchronous(sync.policy)) return 1;
+  return 1 + sync.total_num_replicas / sync.replicas_to_aggregate;
+}
+
 void begin(self_pointer self) {
   auto& state = self->state;
   if (state.config.resumes) return settle(self);
+  for (auto index : state.config.absent)
+    tell_clocks(self, index);
   if (auto count = state.config.sync.first_tokens(); count > 0)
     self->send(state.config.tokens, make_put_tokens(state.step, count));
   begin_step(self);
@@ -378,8 +395,9 @@ step_record chief_state::close_books(job_time now) {
 }
 
 bool chief_state::enough_live() const {
-  auto may_repeat
-    = config.sync.policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica;
+  auto policy = config.sync.policy;
+  auto may_repeat = policy == sync_policy::k_batch_async || policy == sync_policy::ssp
+                    || (policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica);
   return may_repeat ? !is_deserted() : left_count() >= config.sync.replicas_to_aggregate;
 }
 
@@ -398,8 +416,9 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.step = state.config.first_step;
-  state.expected = state.config.sync.total_num_replicas - state.config.absent;
-  state.ledger = step_ledger{state.config.accumulators.size()};
+  const auto& sync = state.config.sync;
+  state.expected = sync.total_num_replicas - static_cast<uint32_t>(state.config.absent.size());
+  state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   begin(self);
   watch_again(self);

@@ -21,7 +21,7 @@ namespace troupe {
 /// What a chief leads.
 struct chief_config {
   sync_options sync;
-  uint32_t absent = 0; ///< Of the replicas: those that will never come.
+  std::vector<uint32_t> absent; ///< Of the replicas: those that will never come.
   uint64_t first_step = 0;
   uint64_t steps = 1;                          ///< Updates to make.
   std::vector<accumulator_actor> accumulators; ///< One for each variable; the chief ends them.

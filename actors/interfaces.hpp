@@ -73,6 +73,8 @@ using token_queue_actor = caf::typed_actor<
   caf::replies_to<msg<wire::TakeToken>>::with<msg<wire::Token>>,
   // New tokens.
   caf::reacts_to<msg<wire::PutTokens>>,
+  // A replica has left: nobody waits for its clock.
+  caf::reacts_to<msg<wire::Farewell>>,
   // The job is over: everybody who waits, and everybody who asks from now on, is told so.
   caf::reacts_to<msg<wire::CloseTokens>>,
   // Who waits, and for what.

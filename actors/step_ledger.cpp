@@ -23,15 +23,17 @@ void step_ledger::add(const msg<wire::TakenGradient>& report) {
   TROUPE_ASSERT(missing_ > 0);
   --missing_;
   for (auto arrival : report.reader().getAccepted())
-    add(arrival);
+    add(arrival, false);
   for (auto arrival : report.reader().getStale())
-    add(arrival);
+    add(arrival, true);
 }
 
-void step_ledger::add(wire::Arrival::Reader arrival) {
+void step_ledger::add(wire::Arrival::Reader arrival, bool stale) {
   auto came = read_arrival(arrival);
-  auto& [value, parts, waits, closed] = entries_[{came.from.replica, came.from.iteration}];
-  ++parts;
+  auto& entry = entries_[{came.from.replica, came.from.iteration}];
+  auto& value = entry.value;
+  ++entry.parts;
+  entry.stale |= stale;
   auto lag = came.accumulator_step > came.from.local_step
                ? came.accumulator_step - came.from.local_step
                : 0;
@@ -48,15 +50,14 @@ void step_ledger::add(wire::Arrival::Reader arrival) {
 job_time step_ledger::last_arrival() const {
   job_time last{0};
   for (const auto& [id, entry] : entries_)
-    if (entry.value.lag == 0) last = std::max(last, entry.value.arrived);
+    if (!entry.stale) last = std::max(last, entry.value.arrived);
   return last;
 }
 
 void step_ledger::close(step_record& record) {
   for (auto& [id, entry] : entries_) {
-    entry.closed = entry.parts >= variables_ || std::exchange(entry.waits, true);
-    if (entry.closed)
-      (entry.value.lag == 0 ? record.accepted : record.stale).push_back(entry.value);
+    entry.closed = entry.parts >= variables_ || entry.waits++ >= patience_;
+    if (entry.closed) (entry.stale ? record.stale : record.accepted).push_back(entry.value);
   }
   std::erase_if(entries_, [](const auto& item) { return item.second.closed; });
   std::sort(record.accepted.begin(), record.accepted.end(), earlier);

@@ -18,8 +18,10 @@ namespace troupe {
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
-  explicit step_ledger(size_t variable_count)
-    : missing_(variable_count), variables_(variable_count) {}
+  /// @param patience Steps for which a gradient waits whose parts are not all judged yet. Where
+  /// training is asynchronous, two variables may take a gradient into different steps.
+  explicit step_ledger(size_t variable_count, uint32_t patience = 1)
+    : missing_(variable_count), variables_(variable_count), patience_(patience) {}
 
   /// An accumulator has closed the step.
   void add(const msg<wire::TakenGradient>& report);
@@ -31,8 +33,8 @@ public:
   [[nodiscard]] job_time last_arrival() const;
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
-  /// A gradient whose parts are not all judged yet waits for the next step's reports; what is still
-  /// missing then was left out.
+  /// A gradient whose parts are not all judged yet waits for the reports of the next step, or of so
+  /// many as there is patience for; what is still missing then was left out.
   void close(step_record& record);
 
 private:
@@ -41,14 +43,16 @@ private:
   struct entry {
     contribution value;
     size_t parts = 0;    ///< Variables that have reported it.
-    bool waits = false;  ///< Held over from the step before.
+    uint32_t waits = 0;  ///< Steps that it was held over.
+    bool stale = false;  ///< A part of it was.
     bool closed = false; ///< In the books.
   };
 
-  void add(wire::Arrival::Reader arrival);
+  void add(wire::Arrival::Reader arrival, bool stale);
 
   size_t missing_;
   size_t variables_;
+  uint32_t patience_;
   std::map<gradient_id, entry> entries_;
 };
 

@@ -8,11 +8,37 @@
 namespace troupe {
 
 expected<sync_policy> parse_sync_policy(std::string_view name) {
-  for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
+  for (auto policy : all_sync_policies)
     if (name == to_string(policy)) return policy;
-  return fail(errc::invalid_argument,
-              fmt::format("no policy '{}'; there are tensorflow, latest_token and cancel", name));
+  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are tensorflow, "
+                                                  "latest_token, cancel, k_async, k_batch_async "
+                                                  "and ssp",
+                                                  name));
 }
+
+namespace {
+
+// What goes with some policies only.
+expected<void> check_policy(const sync_options& options) {
+  if (options.slack > 0 && options.policy != sync_policy::ssp)
+    return fail(errc::invalid_argument,
+                fmt::format("slack is {}, but under {} no replica waits for a slower one's clock; "
+                            "leave it out, or choose the policy ssp",
+                            options.slack, to_string(options.policy)));
+  if (options.policy == sync_policy::ssp && options.replicas_to_aggregate != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("replicas_to_aggregate is {}, but under ssp every gradient is an "
+                            "update; set it to 1, or choose k_async or k_batch_async",
+                            options.replicas_to_aggregate));
+  if (is_asynchronous(options.policy) && options.one_gradient_per_replica)
+    return fail(errc::invalid_argument,
+                fmt::format("one_gradient_per_replica drops a replica's second gradient to a step, "
+                            "but under {} none is dropped; leave it out",
+                            to_string(options.policy)));
+  return {};
+}
+
+} // namespace
 
 expected<void> sync_options::validate() const {
   if (replicas_to_aggregate == 0)
@@ -29,7 +55,9 @@ expected<void> sync_options::validate() const {
     return fail(
       errc::invalid_argument,
       fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
-  if (replicas_to_aggregate <= total_num_replicas) return {};
+  if (auto goes = check_policy(*this); !goes) return goes;
+  if (replicas_to_aggregate <= total_num_replicas || policy == sync_policy::k_batch_async)
+    return {};
   if (one_gradient_per_replica)
     return fail(
       errc::invalid_argument,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// "N of n" by name: the three protocols of a synchronous step, and the token counts that follow
-// from them.
+// "N of n" by name: the protocols of a step, and the token counts that follow from them.
 #pragma once
 
 #include "messages/errc.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -14,26 +14,50 @@ namespace troupe {
 
 /// What becomes of the replicas that a step did not wait for.
 ///
-/// | policy       | a late replica                          | tokens of an update             |
-/// |--------------|-----------------------------------------|---------------------------------|
-/// | tensorflow   | finishes, is dropped, takes the oldest  | max(n, N), one FIFO, anonymous  |
-/// | latest_token | finishes, is dropped, takes the newest  | as many as replicas ask         |
-/// | cancel       | is told to stop, takes the newest       | as many as replicas ask         |
+/// | policy        | a late replica                         | tokens of an update             |
+/// |---------------|----------------------------------------|---------------------------------|
+/// | tensorflow    | finishes, is dropped, takes the oldest | max(n, N), one FIFO, anonymous  |
+/// | latest_token  | finishes, is dropped, takes the newest | as many as replicas ask         |
+/// | cancel        | is told to stop, takes the newest      | as many as replicas ask         |
+/// | k_async       | finishes, and counts for a later step  | for those whose gradient it has |
+/// | k_batch_async | likewise                               | nobody waits for one            |
+/// | ssp           | likewise                               | for who is not too far ahead    |
 ///
 /// `tensorflow` is exactly what SyncReplicasOptimizer does: leftover tokens grow stale in the
 /// queue, so a dead or slow replica can cost up to half the speed, and one round is wasted at the
 /// start; a fast replica may give several gradients to one step. Under the other two each replica
 /// gives at most one gradient to a step. Source:
 /// tensorflow/python/training/sync_replicas_optimizer.py.
-enum class sync_policy : uint8_t { tensorflow = 0, latest_token = 1, cancel = 2 };
+///
+/// The last three are asynchronous (`asynchronous_rule`): nothing is dropped, an update is made of
+/// the next N gradients however old they are, and each of them says by how many updates it is late.
+enum class sync_policy : uint8_t {
+  tensorflow = 0,
+  latest_token = 1,
+  cancel = 2,
+  k_async = 3,
+  k_batch_async = 4,
+  ssp = 5,
+};
+
+/// Every policy, in the order of its numbers.
+inline constexpr std::array all_sync_policies{sync_policy::tensorflow,    sync_policy::latest_token,
+                                              sync_policy::cancel,        sync_policy::k_async,
+                                              sync_policy::k_batch_async, sync_policy::ssp};
+
+/// Whether stale gradients count.
+[[nodiscard]] constexpr bool is_asynchronous(sync_policy policy) {
+  return policy >= sync_policy::k_async;
+}
 
 /// The policy's name, as flags and reports spell it.
 [[nodiscard]] constexpr std::string_view to_string(sync_policy policy) {
-  constexpr std::string_view names[] = {"tensorflow", "latest_token", "cancel"};
+  constexpr std::string_view names[]
+    = {"tensorflow", "latest_token", "cancel", "k_async", "k_batch_async", "ssp"};
   return names[static_cast<size_t>(policy)];
 }
 
-/// The policy of that name. Errors: invalid_argument, naming the three there are.
+/// The policy of that name. Errors: invalid_argument, naming those there are.
 [[nodiscard]] expected<sync_policy> parse_sync_policy(std::string_view name);
 
 /// How many replicas there are, how many gradients a step needs, and by which protocol.
@@ -50,9 +74,12 @@ struct sync_options {
   /// The mean gradients of all variables are scaled down together if the norm of all is larger;
   /// 0 = they are not. Costs another read of the gradients, and a message there and back.
   double clip_global_norm = 0;
+  /// Under `ssp`: how many gradients a replica may be ahead of the slowest; else 0.
+  uint64_t slack = 0;
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
-  /// Errors: invalid_argument if a count is 0, a norm is none, if fewer replicas than needed have
+  /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the
+  /// policy, if fewer replicas than needed have
   /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
   /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;

@@ -15,7 +15,8 @@ namespace troupe {
 
 /// A token is the permission to work on a step, and stamps the gradient that comes of it. Under
 /// `tensorflow` tokens are anonymous and wait in one FIFO; under the other policies there is always
-/// one for a replica that is behind, stamped with the newest step.
+/// one for a replica that is behind, stamped with the newest step. Where training is asynchronous,
+/// nobody is behind: a replica says which step it needs at least (`asynchronous_rule`).
 ///
 /// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
 /// in which they came.
@@ -28,8 +29,11 @@ public:
     : policy_(policy), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
 
   /// A replica that worked on `local_step` asks for a token.
+  /// @param not_before Where training is asynchronous: the step that it needs at least.
   /// @returns The token's step, or nothing: then the waiter is kept until `put`.
-  [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step) {
+  [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step,
+                                             uint64_t not_before = 0) {
+    if (is_asynchronous(policy_)) return take_asynchronous(std::move(waiter), not_before);
     if (policy_ != sync_policy::tensorflow && newest_ > local_step) return newest_;
     if (policy_ == sync_policy::tensorflow && !tokens_.empty()) {
       auto token = tokens_.front();
@@ -44,6 +48,7 @@ public:
   /// @returns The waiters that now have their token, first come first served; each one's is `step`.
   [[nodiscard]] std::vector<Waiter> put(uint64_t step, uint32_t count) {
     newest_ = step;
+    if (is_asynchronous(policy_)) return release_due();
     if (policy_ != sync_policy::tensorflow) return release(waiting_.size());
     auto served = release(std::min<size_t>(count, waiting_.size()));
     tokens_.insert(tokens_.end(), count - served.size(), step);
@@ -51,7 +56,10 @@ public:
   }
 
   /// No more tokens will come. @returns The waiters that leave empty-handed.
-  [[nodiscard]] std::vector<Waiter> close() { return release(waiting_.size()); }
+  [[nodiscard]] std::vector<Waiter> close() {
+    needs_.clear();
+    return release(waiting_.size());
+  }
 
   /// The steps of the tokens that nobody has taken, from the head on; none but under `tensorflow`.
   [[nodiscard]] const std::deque<uint64_t>& tokens() const { return tokens_; }
@@ -60,6 +68,29 @@ public:
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
 
 private:
+  std::optional<uint64_t> take_asynchronous(Waiter waiter, uint64_t not_before) {
+    if (newest_ >= not_before) return newest_;
+    waiting_.push_back(std::move(waiter));
+    needs_.push_back(not_before);
+    return std::nullopt;
+  }
+
+  // Of those who wait, the ones whose step has come.
+  std::vector<Waiter> release_due() {
+    std::vector<Waiter> released;
+    auto waiting = std::exchange(waiting_, {});
+    auto needs = std::exchange(needs_, {});
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (needs[i] <= newest_) {
+        released.push_back(std::move(waiting[i]));
+        continue;
+      }
+      waiting_.push_back(std::move(waiting[i]));
+      needs_.push_back(needs[i]);
+    }
+    return released;
+  }
+
   std::vector<Waiter> release(size_t count) {
     std::vector<Waiter> released;
     released.reserve(count);
@@ -74,6 +105,7 @@ private:
   uint64_t newest_;
   std::deque<uint64_t> tokens_;
   std::deque<Waiter> waiting_;
+  std::deque<uint64_t> needs_; ///< Where training is asynchronous, the step that each one needs.
 };
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
+#include "actors/slack_gate.hpp"
 #include "actors/token_ledger.hpp"
 
 #include <vector>
@@ -15,6 +16,8 @@ struct token_queue_config {
   sync_policy policy = sync_policy::tensorflow;
   uint64_t first_step = 0;      ///< The step that the job begins with.
   std::vector<uint64_t> tokens; ///< Steps of the tokens that a job left which goes on now.
+  uint32_t replicas = 0;        ///< Under `ssp`: how many clocks there are.
+  uint64_t slack = 0;           ///< Under `ssp`, as in `sync_options`.
 };
 
 /// Whom the queue owes a token, and the tokens it has.
@@ -25,9 +28,13 @@ struct token_queue_state {
   struct waiter {
     uint32_t replica = 0;
     caf::typed_response_promise<msg<wire::Token>> promise;
+    uint64_t local_step = 0;
+    uint64_t not_before = 0; ///< As in TakeToken.
   };
 
+  sync_policy policy = sync_policy::tensorflow;
   token_ledger<waiter> ledger{sync_policy::tensorflow};
+  slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
   msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
   uint64_t newest_step = 0;
   bool closed = false;

@@ -61,7 +61,10 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   for (const auto& variable : variables)
     static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
       world, variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
-  token_queue_config queue{.policy = options_.policy, .first_step = *global_step};
+  token_queue_config queue{.policy = options_.policy,
+                           .first_step = *global_step,
+                           .replicas = options_.total_num_replicas,
+                           .slack = options_.slack};
   if (tokens) { // those of this step are still to be put
     queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
     queue.tokens = *tokens;
@@ -71,6 +74,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   for (const auto& variable : variables) {
     accumulator_config config{variable.form(), variable.owner(), *global_step, &world};
     config.one_gradient_per_replica = options_.one_gradient_per_replica;
+    config.asynchronous = asynchronous_rule::of(options_);
     auto collects = world.system().spawn(accumulator, std::move(config));
     world.introduce(collects.id(), "accumulator " + variable.name());
     cast->accumulators.push_back(std::move(collects));

@@ -120,11 +120,13 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
   apply_outcome outcome;
+  uint64_t not_before = 0;
   for (auto& reply : replies) {
     auto judged = value_or_throw(std::move(reply));
+    not_before = std::max(not_before, judged.reader().getNextStep());
     ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
   }
-  auto waiting = take_token(context);
+  auto waiting = take_token(context, not_before);
   outcome.global_step = co_await waiting;
   if (!aggregates) co_return outcome;
   auto summing = context.activity_.settled(aggregates);
@@ -142,11 +144,13 @@ task<apply_outcome> sync_replicas_optimizer::apply_gradients(replica_context& co
   return apply_gradients(context, std::move(only));
 }
 
-task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context) const {
+task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
+                                                   uint64_t not_before) const {
   context.has_token_ = false;
   auto began = context.activity_.world().now();
   auto taking = context.activity_.request<msg<wire::Token>>(
-    context.place_.cast->tokens, make_take_token(context.place_.replica, context.local_step()));
+    context.place_.cast->tokens,
+    make_take_token(context.place_.replica, context.local_step(), not_before));
   auto token = value_or_throw(co_await taking);
   auto step = token.reader().getStep();
   context.activity_.set_local_step(step);

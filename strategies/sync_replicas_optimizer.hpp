@@ -101,8 +101,9 @@ public:
                                                     troupe::variable variable) const;
 
   /// Waits for the next token without giving a gradient: what becomes of a cancelled step.
+  /// @param not_before Where training is asynchronous: the step that is needed at least.
   /// Errors: throws `failure` with cancelled when the job is over.
-  [[nodiscard]] task<uint64_t> take_token(replica_context& context) const;
+  [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
 
   // ---- the chief's side ----
   //

@@ -174,7 +174,7 @@ private:
     auto config = optimizer_.get_chief_queue_runner();
     if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      config.absent += is_dead(index) ? 1 : 0;
+      if (is_dead(index)) config.absent.push_back(index);
     config.steps = plan.steps;
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;

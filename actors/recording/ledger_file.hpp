@@ -20,7 +20,7 @@ namespace troupe {
 /// |  2 | replica            | whose gradient                                                   |
 /// |  3 | verdict            | accepted, stale (dropped on arrival) or cancelled (told to stop) |
 /// |  4 | local_step         | global step that the gradient was computed for                   |
-/// |  5 | lag                | steps that it came too late; 0 if accepted                       |
+/// |  5 | lag                | steps that it came too late; accepted: 0, unless asynchronous    |
 /// |  6 | arrived_seconds    | when it came in, since the job began                             |
 /// |  7 | compute_seconds    | what the replica spent on it                                     |
 /// |  8 | token_wait_seconds | how long the replica had waited for the token that began it      |

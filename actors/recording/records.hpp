@@ -17,7 +17,9 @@ using job_time = std::chrono::nanoseconds;
 struct contribution {
   uint32_t replica = 0;
   uint64_t local_step = 0; ///< The global step that the gradient was computed for.
-  uint64_t lag = 0; ///< Accumulator's step - local_step: 0 = accepted, else stale by so many steps.
+  /// Updates since its token, not counting its own: by so many steps it is stale; where training is
+  /// asynchronous, accepted ones are late likewise.
+  uint64_t lag = 0;
   job_time arrived{0};   ///< When the last of its variables' gradients came in.
   job_time compute{0};   ///< What the replica spent on it, measured before the barrier.
   job_time waited{0};    ///< How long the replica had waited for the token that began it.

@@ -38,9 +38,13 @@ const shape extents{20};
 
 /// An accumulator for such a vector, between replicas, a chief and an owner.
 struct collection : deterministic_world {
-  explicit collection(uint64_t first_step = 0)
+  explicit collection(uint64_t first_step = 0, std::optional<asynchronous_rule> rule = {})
     : owner(spawn(straw_owner, seen)),
-      target(spawn(accumulator, accumulator_config{form, owner, first_step, &world})) {}
+      target(spawn(accumulator, accumulator_config{.variable = form,
+                                                   .owner = owner,
+                                                   .first_step = first_step,
+                                                   .world = &world,
+                                                   .asynchronous = rule})) {}
 
   ~collection() {
     caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
@@ -88,6 +92,10 @@ struct collection : deterministic_world {
 
 bool is_accepted(const push_answer& push) {
   return push.value().reader().getVerdict() == wire::Verdict::ACCEPTED;
+}
+
+uint64_t next_of(const push_answer& push) {
+  return push.value().reader().getNextStep();
 }
 
 uint64_t judged_at(const push_answer& push) {
@@ -365,5 +373,34 @@ TEST_SUITE("actors/accumulator") {
     CHECK(is_accepted(push));
     CHECK(judged_at(push) == 0);
     CHECK(take.has_come());
+  }
+
+  TEST_CASE("where training is asynchronous a stale gradient counts, and its age is known") {
+    collection step{6, asynchronous_rule{sync_policy::k_batch_async, 2}};
+    auto push = step.push(0, 2);
+    CHECK(is_accepted(push));
+    CHECK(next_of(push) == 6);
+    CHECK(next_of(step.push(1, 6)) == 7);
+    auto take = step.take(2);
+    CHECK(take.has_come());
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{0, 1});
+    CHECK(step.report().getAccepted()[0].getAccumulatorStep() == 6);
+    CHECK(step.report().getStale().size() == 0);
+  }
+
+  TEST_CASE("where training is asynchronous an update has as many gradients as it needs") {
+    collection step{0, asynchronous_rule{sync_policy::k_async, 2}};
+    for (uint32_t replica = 0; replica < 5; ++replica)
+      CHECK(next_of(step.push(replica, 0)) == replica / 2 + 1);
+    step.take(2);
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{0, 1});
+    step.take(2);
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{2, 3});
+    CHECK(step.report().getAccepted()[0].getAccumulatorStep() == 1);
+    auto last = step.take(2);
+    CHECK_FALSE(last.has_come());
+    CHECK(next_of(step.push(0, 1)) == 3);
+    CHECK(last.has_come());
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{4, 0});
   }
 }

@@ -434,7 +434,7 @@ TEST_SUITE("actors/chief") {
 
   TEST_CASE("a step that cannot end is noticed, with what there is and what it needs") {
     auto config = needing(3, 3);
-    config.absent = 1;
+    config.absent = {0};
     job job{config};
     job.join({0, 2});
     for (uint32_t who : {0U, 2U}) {
@@ -454,7 +454,7 @@ TEST_SUITE("actors/chief") {
 
   TEST_CASE("a step is not taken for stalled while somebody computes") {
     auto config = needing(3, 3);
-    config.absent = 1;
+    config.absent = {0};
     job job{config};
     job.join({0, 2});
     job.push(0, 0);

@@ -174,4 +174,29 @@ TEST_SUITE("actors/step_ledger") {
     CHECK(record.accepted.empty());
     CHECK(record.stale.empty());
   }
+
+  TEST_CASE("an accepted gradient may be late, where nothing is stale") {
+    step_ledger ledger{1};
+    ledger.add(report({at(1ns, 0, 2, 5), at(2ns, 1, 5, 5)}));
+    auto record = close(ledger);
+    REQUIRE(record.accepted.size() == 2);
+    CHECK(record.accepted[0].lag == 3);
+    CHECK(record.accepted[1].lag == 0);
+    CHECK(record.stale.empty());
+  }
+
+  TEST_CASE("with patience, a gradient whose parts are steps apart counts once") {
+    step_ledger ledger{2, 2};
+    ledger.add(report({at(1ns, 0, 0, 0)}));
+    ledger.add(report({at(1ns, 1, 0, 0)}));
+    CHECK(close(ledger).accepted.empty());
+    ledger.add(report({at(2ns, 1, 0, 1)}));
+    ledger.add(report({at(2ns, 2, 0, 1)}));
+    CHECK(replicas_of(close(ledger).accepted) == replica_list{1});
+    ledger.add(report({at(3ns, 2, 0, 2)}));
+    ledger.add(report({at(3ns, 0, 0, 2)}));
+    auto last = close(ledger);
+    CHECK(replicas_of(last.accepted) == replica_list{0, 2});
+    CHECK(last.accepted[0].lag == 2);
+  }
 }

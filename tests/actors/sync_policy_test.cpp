@@ -12,6 +12,8 @@ namespace {
 
 constexpr sync_policy all_policies[]
   = {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel};
+constexpr sync_policy asynchronous_policies[]
+  = {sync_policy::k_async, sync_policy::k_batch_async, sync_policy::ssp};
 
 /// The line of the refusal; empty if the options are accepted.
 std::string refusal(const sync_options& options) {
@@ -25,7 +27,7 @@ std::string refusal(const sync_options& options) {
 
 TEST_SUITE("actors/sync_policy") {
   TEST_CASE("a policy is found by the name that it prints") {
-    for (auto policy : all_policies) {
+    for (auto policy : all_sync_policies) {
       auto parsed = parse_sync_policy(to_string(policy));
       REQUIRE(parsed);
       CHECK(*parsed == policy);
@@ -40,7 +42,41 @@ TEST_SUITE("actors/sync_policy") {
       CHECK(parsed.error().code == errc::invalid_argument);
       CHECK(parsed.error().message
             == "no policy '" + std::string{name}
-                 + "'; there are tensorflow, latest_token and cancel");
+                 + "'; there are tensorflow, latest_token, cancel, k_async, k_batch_async and ssp");
+    }
+  }
+
+  TEST_CASE("stale gradients count under the asynchronous policies") {
+    for (auto policy : all_policies)
+      CHECK_FALSE(is_asynchronous(policy));
+    for (auto policy : asynchronous_policies)
+      CHECK(is_asynchronous(policy));
+  }
+
+  TEST_CASE("slack belongs to ssp, where every gradient is an update") {
+    sync_options options{1, 4, sync_policy::ssp};
+    options.slack = 3;
+    CHECK(refusal(options).empty());
+    options.policy = sync_policy::k_async;
+    CHECK(refusal(options)
+          == "slack is 3, but under k_async no replica waits for a slower one's clock; leave it "
+             "out, or choose the policy ssp");
+    CHECK(refusal({2, 4, sync_policy::ssp})
+          == "replicas_to_aggregate is 2, but under ssp every gradient is an update; set it to 1, "
+             "or choose k_async or k_batch_async");
+  }
+
+  TEST_CASE("more gradients than replicas make an update only if a replica may give several") {
+    CHECK(refusal({9, 4, sync_policy::k_batch_async}).empty());
+    CHECK(refusal({5, 4, sync_policy::k_async}).find("replicas_to_aggregate is 5 with 4 replicas")
+          == 0);
+  }
+
+  TEST_CASE("one gradient per replica is refused where none is dropped") {
+    for (auto policy : asynchronous_policies) {
+      sync_options options{1, 4, policy};
+      options.one_gradient_per_replica = true;
+      CHECK(refusal(options).find("one_gradient_per_replica drops a replica's second") == 0);
     }
   }
 

@@ -56,6 +56,28 @@ TEST_SUITE("actors/token_ledger") {
     CHECK(tokens.take(0, 8) == 1);
   }
 
+  TEST_CASE("where training is asynchronous a replica gets the newest step it needs") {
+    for (auto policy : {sync_policy::k_async, sync_policy::k_batch_async, sync_policy::ssp}) {
+      ledger tokens{policy, 5};
+      CHECK(tokens.take(1, 3, 4) == 5);
+      CHECK(tokens.take(2, 5, 5) == 5);
+      CHECK_FALSE(tokens.take(3, 5, 7));
+      CHECK_FALSE(tokens.take(4, 5, 6));
+      CHECK(waiting(tokens) == waiters{3, 4});
+      CHECK(tokens.put(6, 1) == waiters{4});
+      CHECK(waiting(tokens) == waiters{3});
+      CHECK(tokens.put(9, 1) == waiters{3});
+      CHECK(tokens.tokens().empty());
+    }
+  }
+
+  TEST_CASE("who waits where training is asynchronous leaves when no more tokens come") {
+    ledger tokens{sync_policy::k_async};
+    CHECK_FALSE(tokens.take(3, 0, 1));
+    CHECK(tokens.close() == waiters{3});
+    CHECK(tokens.put(1, 1).empty());
+  }
+
   TEST_CASE("no tokens are no tokens") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
       ledger tokens{policy};

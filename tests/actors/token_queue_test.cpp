@@ -17,16 +17,24 @@ struct barrier : deterministic_world {
   explicit barrier(sync_policy policy = sync_policy::tensorflow, uint64_t first_step = 0)
     : queue(spawn(token_queue, token_queue_config{policy, first_step})) {}
 
+  explicit barrier(const token_queue_config& config) : queue(spawn(token_queue, config)) {}
+
   ~barrier() { caf::anon_send_exit(queue, caf::exit_reason::user_shutdown); }
 
-  token_answer take(uint32_t replica, uint64_t local_step) {
-    auto result = replicas.ask<msg<wire::Token>>(queue, make_take_token(replica, local_step));
+  token_answer take(uint32_t replica, uint64_t local_step, uint64_t not_before = 0) {
+    auto result
+      = replicas.ask<msg<wire::Token>>(queue, make_take_token(replica, local_step, not_before));
     settle();
     return result;
   }
 
   void put(uint64_t step, uint32_t count) {
     chief.tell(queue, make_put_tokens(step, count));
+    settle();
+  }
+
+  void leave(uint32_t replica) {
+    chief.tell(queue, make_farewell(replica, errc::unavailable, ""));
     settle();
   }
 
@@ -181,5 +189,48 @@ TEST_SUITE("actors/token_queue") {
     caf::anon_send_exit(barrier.queue, caf::exit_reason::user_shutdown);
     barrier.settle();
     CHECK(barrier.take(0, 0).error().code == errc::unavailable);
+  }
+
+  TEST_CASE("under k_async a token is for the step that a replica needs, or a later one") {
+    barrier barrier{sync_policy::k_async, 4};
+    CHECK(step_of(barrier.take(0, 2, 3)) == 4);
+    auto late = barrier.take(1, 2, 6);
+    barrier.put(5, 9);
+    CHECK_FALSE(late.has_come());
+    barrier.put(6, 9);
+    CHECK(step_of(late) == 6);
+  }
+
+  TEST_CASE("under ssp a replica waits for the clock of the slowest, and for what that one gave") {
+    barrier barrier{{.policy = sync_policy::ssp, .replicas = 2}};
+    barrier.put(1, 9);
+    auto fast = barrier.take(0, 0, 1);
+    CHECK_FALSE(fast.has_come());
+    CHECK(waiting(barrier.status()) == std::vector<uint32_t>{0});
+    auto slow = barrier.take(1, 0, 2);
+    CHECK_FALSE(fast.has_come());
+    CHECK_FALSE(slow.has_come());
+    barrier.put(2, 9);
+    CHECK(step_of(fast) == 2);
+    CHECK(step_of(slow) == 2);
+  }
+
+  TEST_CASE("under ssp nobody waits for a replica that is gone") {
+    barrier barrier{{.policy = sync_policy::ssp, .replicas = 3}};
+    barrier.put(1, 9);
+    auto first = barrier.take(0, 0, 1);
+    auto second = barrier.take(1, 0, 1);
+    CHECK_FALSE(first.has_come());
+    barrier.leave(2);
+    CHECK(step_of(first) == 1);
+    CHECK(step_of(second) == 1);
+  }
+
+  TEST_CASE("who waits for a slower replica is told when the job is over") {
+    barrier barrier{{.policy = sync_policy::ssp, .replicas = 2}};
+    auto fast = barrier.take(0, 0, 0);
+    CHECK_FALSE(fast.has_come());
+    barrier.close();
+    CHECK(fast.error().code == errc::cancelled);
   }
 }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is too far ahead of the others: the decision of bounded staleness, without actors.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// Under `ssp` every replica has a clock: the gradients that it has given. It may begin its next
+/// one while its clock is at most `slack` ahead of the slowest of those who live. With a slack of 0
+/// all begin together; with a slack beyond the end of the job nobody ever waits. One that leaves
+/// holds up nobody.
+///
+/// `Waiter` is whatever the caller needs to answer a replica later. Cost: amortised constant, but
+/// for the logarithm of the number of different clocks.
+/// Source: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
+/// server", NIPS 2013, section 3.
+template <class Waiter>
+class slack_gate {
+public:
+  /// @param replicas All that there are, on their way or not, with clocks of 0.
+  explicit slack_gate(uint32_t replicas = 0, uint64_t slack = 0)
+    : slack_(slack), clocks_(replicas, 0), is_gone_(replicas, false) {
+    if (replicas > 0) live_at_[0] = replicas;
+  }
+
+  /// A replica has given a gradient and asks to go on. One that was gone and is back begins with
+  /// the clock of the slowest.
+  /// @returns Those who may go on now, in the order of asking: the waiter itself may be among them.
+  [[nodiscard]] std::vector<Waiter> arrive(uint32_t replica, Waiter waiter) {
+    if (replica >= clocks_.size()) return one(std::move(waiter)); // nobody to keep pace with
+    auto clock = clocks_[replica];
+    if (is_gone_[replica])
+      clock = std::max(clock, slowest());
+    else
+      drop(clock);
+    is_gone_[replica] = false;
+    clocks_[replica] = ++clock;
+    ++live_at_[clock];
+    waiting_.emplace_back(clock, std::move(waiter));
+    return admitted();
+  }
+
+  /// A replica has left, or will never come. @returns Those who may go on now.
+  [[nodiscard]] std::vector<Waiter> leave(uint32_t replica) {
+    if (replica >= clocks_.size() || is_gone_[replica]) return {};
+    is_gone_[replica] = true;
+    drop(clocks_[replica]);
+    return admitted();
+  }
+
+  /// Nobody is held up any more. @returns Those who were.
+  [[nodiscard]] std::vector<Waiter> open() {
+    std::vector<Waiter> all;
+    for (auto& [clock, waiter] : waiting_)
+      all.push_back(std::move(waiter));
+    waiting_.clear();
+    return all;
+  }
+
+  /// Who is held up, and at which clock, in the order of asking.
+  [[nodiscard]] const std::vector<std::pair<uint64_t, Waiter>>& waiting() const { return waiting_; }
+
+private:
+  static std::vector<Waiter> one(Waiter waiter) {
+    std::vector<Waiter> only;
+    only.push_back(std::move(waiter));
+    return only;
+  }
+
+  // The slowest clock of those who live.
+  [[nodiscard]] uint64_t slowest() const { return live_at_.empty() ? 0 : live_at_.begin()->first; }
+
+  void drop(uint64_t clock) {
+    auto found = live_at_.find(clock);
+    if (--found->second == 0) live_at_.erase(found);
+  }
+
+  // Everybody is looked at only if the slowest has moved on, else only who came last.
+  std::vector<Waiter> admitted() {
+    auto limit = slowest() + slack_;
+    std::vector<Waiter> result;
+    if (std::exchange(last_limit_, limit) == limit) {
+      if (waiting_.empty() || waiting_.back().first > limit) return {};
+      result.push_back(std::move(waiting_.back().second));
+      waiting_.pop_back();
+      return result;
+    }
+    auto held = std::stable_partition(waiting_.begin(), waiting_.end(),
+                                      [&](const auto& one) { return one.first > limit; });
+    for (auto at = held; at != waiting_.end(); ++at)
+      result.push_back(std::move(at->second));
+    waiting_.erase(held, waiting_.end());
+    return result;
+  }
+
+  uint64_t slack_;
+  uint64_t last_limit_ = 0;
+  std::vector<uint64_t> clocks_;
+  std::vector<bool> is_gone_;
+  std::map<uint64_t, uint32_t> live_at_; ///< How many replicas live at each clock.
+  std::vector<std::pair<uint64_t, Waiter>> waiting_;
+};
+
+} // namespace troupe

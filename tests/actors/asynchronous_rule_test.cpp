@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a replica of asynchronous training waits for its own update, and only where it has to.
+// Method: the step that each of a row of gradients goes on with.
+#include "actors/asynchronous_rule.hpp"
+#include "tests/doctest.hpp"
+
+#include <vector>
+
+using namespace troupe;
+
+namespace {
+
+/// The steps that the first `count` gradients for step 10 go on with.
+std::vector<uint64_t> next_steps(const asynchronous_rule& rule, uint64_t count) {
+  std::vector<uint64_t> steps;
+  for (uint64_t position = 1; position <= count; ++position)
+    steps.push_back(rule.next_step(10, position));
+  return steps;
+}
+
+} // namespace
+
+TEST_SUITE("actors/asynchronous_rule") {
+  TEST_CASE("under k_async everybody waits for the update that has their gradient") {
+    CHECK(next_steps({sync_policy::k_async, 3}, 7)
+          == std::vector<uint64_t>{11, 11, 11, 12, 12, 12, 13});
+  }
+
+  TEST_CASE("under k_batch_async only who completes an update waits for it") {
+    CHECK(next_steps({sync_policy::k_batch_async, 3}, 7)
+          == std::vector<uint64_t>{10, 10, 11, 11, 11, 12, 12});
+  }
+
+  TEST_CASE("an update of one gradient is waited for by who gave it") {
+    for (auto policy : {sync_policy::k_async, sync_policy::k_batch_async, sync_policy::ssp})
+      CHECK(next_steps({policy, 1}, 3) == std::vector<uint64_t>{11, 12, 13});
+  }
+
+  TEST_CASE("synchronous options have no such rule") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
+      CHECK_FALSE(asynchronous_rule::of({2, 3, policy}));
+    auto rule = asynchronous_rule::of({2, 3, sync_policy::k_async});
+    REQUIRE(rule);
+    CHECK(rule->policy == sync_policy::k_async);
+    CHECK(rule->gradients == 2);
+  }
+}
