@@ -25,7 +25,8 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
   scenario result{.sync = experiment.sync,
                   .steps = experiment.steps,
                   .compute = experiment.compute.times(seed),
-                  .seed = seed};
+                  .seed = seed,
+                  .local_sgd = experiment.local_sgd};
   result.dead_replicas.resize(experiment.dead);
   std::iota(result.dead_replicas.begin(), result.dead_replicas.end(), 0U);
   return result;

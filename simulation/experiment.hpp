@@ -20,7 +20,8 @@ struct experiment {
   uint64_t steps = 1000;
   uint64_t warm_up = 50; ///< Steps at the beginning of each run that step times leave out.
   uint32_t dead = 0;     ///< The first so many replicas never start.
-  uint64_t seed = 0;     ///< Of the first run; the others have the next ones.
+  local_sgd_options local_sgd;
+  uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
 };
 

@@ -16,11 +16,14 @@ double seconds(job_time time) {
   return std::chrono::duration<double>(time).count();
 }
 
-step_function compute_nothing(const sync_replicas_optimizer& optimizer, const variable& only) {
+step_function compute_nothing(const sync_replicas_optimizer& optimizer, const variable& only,
+                              uint32_t local_steps) {
   auto gradient = zeros(only.extents());
   return [=](replica_context& context) -> task<void> {
-    auto computing = context.compute([](std::stop_token) { return 0; });
-    co_await computing;
+    for (uint32_t i = 0; i < local_steps; ++i) {
+      auto computing = context.compute([](std::stop_token) { return 0; });
+      co_await computing;
+    }
     auto applying = optimizer.apply_gradients(context, gradient, only);
     co_await applying;
   };
@@ -38,7 +41,8 @@ public:
     report_.accepted += step.accepted.size();
     report_.stale += step.stale.size();
     report_.cancelled += step.cancelled.size();
-    report_.lags[0] += step.accepted.size();
+    for (const auto& gradient : step.accepted)
+      ++report_.lags[gradient.lag];
     for (const auto& gradient : step.stale)
       add_stale(gradient);
     // Whoever is cancelled has worked since the step began: a token takes no time to come.
@@ -62,6 +66,17 @@ private:
   bool cancels_;
   ledger_hash hash_;
 };
+
+using pace = std::function<job_time(uint32_t replica, uint64_t computation, job_time elapsed)>;
+
+// The first local step of a round begins with the averaging that ends the round before.
+pace pace_of(const scenario& scenario) {
+  return [compute = scenario.compute, local = scenario.local_sgd](uint32_t replica,
+                                                                  uint64_t computation, job_time) {
+    auto averages = computation >= local.local_steps && computation % local.local_steps == 0;
+    return compute(replica, computation) + (averages ? local.averaging_time : job_time{0});
+  };
+}
 
 // The chief finds a stall when nobody is left to compute and, for those who live, no token.
 std::optional<stall_report> stall_of(const scenario& scenario, const job_report& job) {
@@ -99,15 +114,14 @@ scenario_report simulate(const scenario& scenario) {
   options.steps = scenario.steps;
   options.deadline = job_time::max();
   options.dead_replicas = scenario.dead_replicas;
-  options.pace = [&](uint32_t replica, uint64_t iteration, job_time) {
-    return scenario.compute(replica, iteration);
-  };
+  options.pace = pace_of(scenario);
   step_book book{report, scenario.sync.policy};
   options.on_step = [&](const step_record& step) {
     book.add(step);
     if (scenario.on_step) scenario.on_step(step);
   };
-  report.job = train(strategy, optimizer, compute_nothing(optimizer, only), options);
+  report.job = train(strategy, optimizer,
+                     compute_nothing(optimizer, only, scenario.local_sgd.local_steps), options);
   report.events = world.event_count();
   report.stalled = stall_of(scenario, report.job);
   return report;

@@ -16,6 +16,14 @@
 
 namespace troupe {
 
+/// Local SGD: replicas train copies of their own for some steps, then all take their average.
+/// Source: Wang and Joshi, "Adaptive communication strategies to achieve the best error-runtime
+/// trade-off in local-update SGD", MLSys 2019.
+struct local_sgd_options {
+  uint32_t local_steps = 1;   ///< Gradients that a replica computes for one update; at least 1.
+  job_time averaging_time{0}; ///< What every average takes: it comes before the next local step.
+};
+
 /// What to simulate.
 struct scenario {
   sync_options sync;
@@ -23,6 +31,7 @@ struct scenario {
   computing_time compute = constant_time(std::chrono::seconds{1});
   std::vector<uint32_t> dead_replicas; ///< They never start.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
+  local_sgd_options local_sgd = {};
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
 };
 

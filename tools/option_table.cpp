@@ -13,9 +13,12 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> policy_names{to_string(sync_policy::tensorflow),
-                                                       to_string(sync_policy::latest_token),
-                                                       to_string(sync_policy::cancel)};
+constexpr auto policy_names = [] {
+  std::array<std::string_view, all_sync_policies.size()> names;
+  for (auto policy : all_sync_policies)
+    names[static_cast<size_t>(policy)] = to_string(policy);
+  return names;
+}();
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 
@@ -92,12 +95,17 @@ const std::array options{
                &member<&train_options::aggregate>, between(1, 100'000)},
   train_option{"policy", "", "Replicas", "NAME",
                "what becomes of late replicas: tensorflow (as SyncReplicasOptimizer does), "
-               "latest_token (the one for backups), cancel (late ones are told to stop)",
+               "latest_token (the one for backups), cancel (late ones are told to stop); or stale "
+               "gradients count: k_async (who gave one waits for its update), k_batch_async "
+               "(nobody waits), ssp (every gradient is an update, nobody runs away)",
                choice<&train_options::policy>(policy_names)},
   train_option{"initial-tokens", "", "Replicas", "COUNT",
                "tokens in the queue before the first update, for policy tensorflow",
                &member<&train_options::initial_tokens>, between(0, 100'000),
                "as many as aggregate"},
+  train_option{"slack", "", "Replicas", "COUNT",
+               "gradients that a replica may be ahead of the slowest, for policy ssp",
+               &member<&train_options::slack>, between(0, count_max), "0"},
   train_option{"slow", "", "Replicas", "REPLICA=FACTOR",
                "make a replica slower by that factor: 3=2.5 (may be given several times)",
                &member<&train_options::slow>, between(1, 1e6), "none"},

@@ -5,8 +5,8 @@
 #include "actors/recording/readable.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,11 +19,22 @@ constexpr uint64_t steps_max = 1'000'000'000;
 constexpr uint64_t runs_max = 1'000'000;
 constexpr uint64_t seed_max = uint64_t{1} << 63;
 
-constexpr std::string_view everybody_is_needed = "sync";
+/// What only the simulator knows by name: a policy, and what goes with it.
+struct shorthand {
+  std::string_view name;
+  sync_policy policy;
+  std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
+  bool is_fixed;                     ///< No other number of gradients makes sense.
+  std::string_view why;
+};
 
-// Names of policies that are known, but not simulated yet.
-constexpr std::array<std::string_view, 5> policies_to_come{"async", "k_async", "k_batch_async",
-                                                           "ssp", "local_sgd"};
+// Where everybody is needed, nobody is late for a step: the synchronous policies do not differ.
+constexpr shorthand shorthands[] = {
+  {"sync", sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
+  {"async", sync_policy::k_batch_async, 1, true, "every gradient is an update"},
+  {"ssp", sync_policy::ssp, 1, true, "every gradient is an update"},
+  {"local_sgd", sync_policy::latest_token, std::nullopt, false, ""},
+};
 
 constexpr sim_option table[] = {
   {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
@@ -31,12 +42,19 @@ constexpr sim_option table[] = {
    "all replicas"},
   {"policy", "NAME",
    "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
-   "cancel; sync: a step waits for all",
+   "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
+   "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
    &sim_options::policy},
   {"distinct", "on|off",
    "whether a replica's second gradient to the same step is dropped; only under tensorflow could "
    "it give one",
    &sim_options::distinct},
+  {"slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
+   &sim_options::slack, 0, steps_max, "0"},
+  {"local-steps", "N", "under local_sgd, gradients that a replica applies by itself",
+   &sim_options::local_steps, 1, steps_max, "1"},
+  {"averaging-time", "SECONDS", "under local_sgd, what taking the average takes",
+   &sim_options::averaging_time, 0, 0, "0"},
   {"initial-tokens", "N", "tokens at the start", &sim_options::initial_tokens, 0, replicas_max,
    "as many as gradients are needed under tensorflow"},
   {"dead", "N", "replicas that never start", &sim_options::dead, 0, replicas_max},
@@ -62,34 +80,76 @@ std::optional<uint64_t> number_of(std::string_view text) {
   return number;
 }
 
+// Of a number that need not be whole.
+std::optional<double> real_of(std::string_view text) {
+  double number = 0;
+  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return number >= 0 && number <= real_max ? std::optional{number} : std::nullopt;
+}
+
+const shorthand* find_shorthand(std::string_view policy) {
+  const auto* found = std::ranges::find(shorthands, policy, &shorthand::name);
+  return found == std::end(shorthands) ? nullptr : found;
+}
+
 expected<sync_policy> policy_of(const sim_options& options) {
-  // Where everybody is needed, nobody is late for a step: the policies do not differ.
-  if (options.policy == everybody_is_needed) return sync_policy::latest_token;
-  if (std::ranges::count(policies_to_come, options.policy) > 0)
-    return refuse(fmt::format("--policy {} is not simulated yet; there are tensorflow, "
-                              "latest_token, cancel and sync",
-                              options.policy));
+  if (const auto* known = find_shorthand(options.policy)) return known->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
-  return refuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel "
-                            "and sync",
+  return refuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
+                            "sync, async, k_async, k_batch_async, ssp and local_sgd",
                             options.policy));
+}
+
+expected<uint64_t> needed_of(const sim_options& options) {
+  const auto* known = find_shorthand(options.policy);
+  auto usual = known != nullptr && known->aggregate ? *known->aggregate : options.replicas;
+  auto needed = options.aggregate.value_or(usual);
+  if (known != nullptr && known->is_fixed && needed != usual)
+    return refuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
+                              "or choose another policy",
+                              needed, options.replicas, known->name, known->why));
+  return needed;
+}
+
+// What goes with one policy only.
+expected<void> check_policy(const sim_options& options) {
+  struct rule {
+    bool is_given;
+    std::string_view option;
+    std::string_view policy;
+  };
+
+  for (const auto& [is_given, option, policy] :
+       {rule{options.slack.has_value(), "slack", "ssp"},
+        rule{options.local_steps.has_value(), "local-steps", "local_sgd"},
+        rule{options.averaging_time.has_value(), "averaging-time", "local_sgd"}})
+    if (is_given && options.policy != policy)
+      return refuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
+                                option, options.policy, policy));
+  return {};
+}
+
+local_sgd_options local_sgd_of(const sim_options& options) {
+  std::chrono::duration<double> averaging{options.averaging_time.value_or(0)};
+  return {.local_steps = static_cast<uint32_t>(options.local_steps.value_or(1)),
+          .averaging_time = std::chrono::duration_cast<job_time>(averaging)};
 }
 
 expected<sync_options> sync_of(const sim_options& options) {
   auto policy = policy_of(options);
   if (!policy) return tl::unexpected<error>(policy.error());
+  if (auto goes = check_policy(options); !goes) return tl::unexpected<error>(goes.error());
   if (options.distinct != "on" && options.distinct != "off")
     return refuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
-  auto needed = options.aggregate.value_or(options.replicas);
-  if (options.policy == everybody_is_needed && needed != options.replicas)
-    return refuse(fmt::format("--aggregate is {} with {} replicas, but under sync a step waits for "
-                              "all; leave it out, or choose another policy",
-                              needed, options.replicas));
-  sync_options sync{.replicas_to_aggregate = static_cast<uint32_t>(needed),
+  auto needed = needed_of(options);
+  if (!needed) return tl::unexpected<error>(needed.error());
+  sync_options sync{.replicas_to_aggregate = static_cast<uint32_t>(*needed),
                     .total_num_replicas = static_cast<uint32_t>(options.replicas),
                     .policy = *policy,
-                    .one_gradient_per_replica = options.distinct == "on"};
+                    .one_gradient_per_replica = options.distinct == "on",
+                    .slack = options.slack.value_or(0)};
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
   return sync;
@@ -112,6 +172,12 @@ expected<void> assign(const sim_option& option, sim_options& options, const std:
     options.*(*words) = text;
     return {};
   }
+  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target)) {
+    options.*(*real) = real_of(text);
+    if (options.*(*real)) return {};
+    return refuse(
+      fmt::format("{} must be a number from 0 to {:g}, not '{}'", name, real_max, text));
+  }
   auto number = number_of(text);
   if (!number || *number < option.low || *number > option.high)
     return refuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
@@ -128,6 +194,8 @@ std::string value_text(const sim_option& option, const sim_options& options) {
     return options.*(*words);
   if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
     return fmt::format("{}", options.*(*count));
+  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target))
+    return options.*(*real) ? fmt::format("{}", *(options.*(*real))) : std::string{};
   auto optional = options.*std::get<std::optional<uint64_t> sim_options::*>(option.target);
   return optional ? fmt::format("{}", *optional) : std::string{};
 }
@@ -150,6 +218,7 @@ expected<experiment> experiment_of(const sim_options& options) {
                     .steps = options.steps,
                     .warm_up = warm_up,
                     .dead = static_cast<uint32_t>(options.dead),
+                    .local_sgd = local_sgd_of(options),
                     .seed = options.seed,
                     .runs = options.runs};
 }

@@ -20,6 +20,9 @@ struct sim_options {
   std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
   std::string policy = "tensorflow";
   std::string distinct = "off";
+  std::optional<uint64_t> slack;          ///< Under ssp; nothing: 0.
+  std::optional<uint64_t> local_steps;    ///< Under local_sgd; nothing: 1.
+  std::optional<double> averaging_time;   ///< Under local_sgd. Units: seconds.
   std::optional<uint64_t> initial_tokens; ///< Nothing: as the policy says.
   uint64_t dead = 0;
   std::string compute = "chen2016-like";
@@ -32,16 +35,19 @@ struct sim_options {
 /// One option. All of them can be swept over.
 struct sim_option {
   using member = std::variant<uint64_t sim_options::*, std::optional<uint64_t> sim_options::*,
-                              std::string sim_options::*>;
+                              std::optional<double> sim_options::*, std::string sim_options::*>;
 
   std::string_view key; ///< Its name in a file; with "--" before it, on the command line.
   std::string_view argument;
   std::string_view help;
   member target;
-  uint64_t low = 0; ///< Of a number.
+  uint64_t low = 0; ///< Of a whole number; others are from 0 to `real_max`.
   uint64_t high = 0;
   std::string_view when_empty = {}; ///< What holds when it has no value.
 };
+
+/// The largest value of an option that need not be a whole number.
+inline constexpr double real_max = 1e9;
 
 /// All options, in the order of `--help`.
 [[nodiscard]] std::span<const sim_option> sim_option_table();

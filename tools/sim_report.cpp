@@ -17,12 +17,19 @@ using json = nlohmann::ordered_json;
 
 // ---- for programs ----
 
+double seconds(job_time time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 json scenario_json(const sim_row& row) {
   const auto& sync = row.what.sync;
   json result{{"replicas", sync.total_num_replicas},
               {"aggregate", sync.replicas_to_aggregate},
               {"policy", row.options.policy},
               {"distinct", sync.one_gradient_per_replica},
+              {"slack", sync.slack},
+              {"local_steps", row.what.local_sgd.local_steps},
+              {"averaging_time", seconds(row.what.local_sgd.averaging_time)},
               {"initial_tokens", sync.first_tokens()},
               {"dead", row.what.dead},
               {"compute", row.what.compute.text()},

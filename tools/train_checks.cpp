@@ -14,9 +14,22 @@ namespace troupe {
 
 namespace {
 
+expected<void> check_slack(const train_options& options, const option_origins& origins) {
+  if (!options.slack || options.policy == sync_policy::ssp) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} has no meaning under policy {}: leave it out, or take --policy ssp",
+                          spelling(origins, "slack"), to_string(options.policy)));
+}
+
 expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
-  if (options.aggregate <= options.replicas) return {};
   const auto name = spelling(origins, "aggregate");
+  if (options.policy == sync_policy::ssp && options.aggregate != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("{} is {}, but under policy ssp every gradient is an update: take "
+                            "--aggregate 1, or another policy",
+                            name, options.aggregate));
+  if (options.aggregate <= options.replicas || options.policy == sync_policy::k_batch_async)
+    return {};
   if (options.policy != sync_policy::tensorflow) {
     return fail(
       errc::invalid_argument,
@@ -111,8 +124,8 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_aggregate, check_slow, check_optimizer,
-                     check_warm_up, check_hidden})
+  for (auto* rule : {check_initial_tokens, check_slack, check_aggregate, check_slow,
+                     check_optimizer, check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

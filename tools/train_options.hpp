@@ -80,6 +80,7 @@ struct train_options {
   uint64_t aggregate = train_defaults::aggregate; ///< Gradients that an update waits for.
   sync_policy policy = train_defaults::policy;
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
+  std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
 
   std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.

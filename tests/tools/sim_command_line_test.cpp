@@ -75,6 +75,30 @@ TEST_SUITE("tools/sim_command_line") {
           == 0);
   }
 
+  TEST_CASE("policies under which stale gradients count have options of their own") {
+    CHECK(meant({"--policy", "async"}).sync.policy == sync_policy::k_batch_async);
+    CHECK(meant({"--policy", "async"}).sync.replicas_to_aggregate == 1);
+    CHECK(meant({"--policy", "k_async", "--aggregate", "5"}).sync.replicas_to_aggregate == 5);
+    CHECK(meant({"--policy", "ssp", "--slack", "3"}).sync.slack == 3);
+    auto local = meant({"--policy", "local_sgd", "--local-steps", "8", "--averaging-time", "0.25"});
+    CHECK(local.sync.replicas_to_aggregate == 100);
+    CHECK(local.local_sgd.local_steps == 8);
+    CHECK(local.local_sgd.averaging_time == std::chrono::milliseconds{250});
+    CHECK(refusal({"--slack", "3"})
+          == "--slack has no meaning under tensorflow; leave it out, or take --policy ssp");
+    CHECK(refusal({"--policy", "async", "--aggregate", "2"})
+          == "--aggregate is 2 with 100 replicas, but under async every gradient is an update; "
+             "leave it out, or choose another policy");
+    CHECK(refusal({"--policy", "ssp", "--aggregate", "2"}).find("--aggregate is 2 with 100") == 0);
+    CHECK(
+      refusal({"--policy", "k_async", "--aggregate", "101"}).find("replicas_to_aggregate is 101")
+      == 0);
+    CHECK(refusal({"--local-steps", "3"}).find("--local-steps has no meaning under") == 0);
+    CHECK(refusal({"--averaging-time", "-1", "--policy", "local_sgd"})
+          == "--averaging-time must be a number from 0 to 1e+09, not '-1'");
+    CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
+  }
+
   TEST_CASE("a sweep is a row for each value") {
     auto rows = parsed({"--sweep", "aggregate=90:100:5"}).rows();
     REQUIRE(rows.size() == 3);
@@ -127,8 +151,8 @@ TEST_SUITE("tools/sim_command_line") {
           == "unknown option '--stesp'; the nearest known one is '--steps'");
     CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);
     CHECK(refusal({"--policy", "best"})
-          == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel and sync");
-    CHECK(refusal({"--policy", "ssp"}).find("--policy ssp is not simulated yet") == 0);
+          == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel, sync, async, "
+             "k_async, k_batch_async, ssp and local_sgd");
     CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
     CHECK(refusal({"--dead", "101"}) == "--dead is 101, but there are 100 replicas; lower it");
     CHECK(refusal({"--steps", "10", "--warm-up", "10"}).find("--warm-up leaves out 10 steps of 10")

@@ -85,7 +85,7 @@ class Sim(unittest.TestCase):
             self.assertEqual(row["accepted"] + row["cancelled"], 6 * 40)
 
     def test_refuses_nonsense_before_it_simulates(self):
-        for options in [["--replicas", "0"], ["--compute", "2 +"], ["--sweep", "aggregate=99:101"], ["--policy", "ssp"]]:
+        for options in [["--replicas", "0"], ["--compute", "2 +"], ["--sweep", "aggregate=99:101"], ["--policy", "sps"]]:
             if options[0] == "--sweep":
                 options += ["--policy", "cancel"]
             result = self.sim(*options)

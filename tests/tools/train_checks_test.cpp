@@ -47,6 +47,23 @@ TEST_SUITE("tools/train_checks") {
     CHECK(check(options, {}));
   }
 
+  TEST_CASE("refuses what does not go with an asynchronous policy") {
+    train_options options;
+    options.policy = sync_policy::ssp;
+    CHECK(message_of(options).find("--aggregate is 3, but under policy ssp every gradient is")
+          == 0);
+    options.aggregate = 1;
+    options.slack = 2;
+    CHECK(check(options, {}));
+    options.policy = sync_policy::k_async;
+    CHECK(message_of(options).find("--slack has no meaning under policy k_async") == 0);
+    options.slack.reset();
+    options.aggregate = 5;
+    CHECK(message_of(options).find("--aggregate 5 can never be reached by 4 replicas") == 0);
+    options.policy = sync_policy::k_batch_async;
+    CHECK(check(options, {}));
+  }
+
   TEST_CASE("refuses initial tokens where there is no queue") {
     train_options options;
     options.initial_tokens = 0;
