@@ -3,8 +3,10 @@
 #include "simulation/scenario.hpp"
 
 #include "simulation/ledger_hash.hpp"
+#include "simulation/network/simulated_network.hpp"
 #include "strategies/training.hpp"
 
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 
@@ -25,6 +27,22 @@ step_function compute_nothing(const sync_replicas_optimizer& optimizer, const va
       co_await computing;
     }
     auto applying = optimizer.apply_gradients(context, gradient, only);
+    co_await applying;
+  };
+}
+
+// Where messages take time, what a replica reads does so too.
+step_function read_and_compute_nothing(const sync_replicas_optimizer& optimizer,
+                                       const std::vector<variable>& variables) {
+  return [=](replica_context& context) -> task<void> {
+    auto reading = context.read(variables);
+    co_await reading;
+    auto computing = context.compute([](std::stop_token) { return 0; });
+    co_await computing;
+    std::vector<gradient_and_variable> gradients;
+    for (const auto& variable : variables)
+      gradients.push_back({zeros(variable.extents()), variable});
+    auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
 }
@@ -108,9 +126,16 @@ scenario_report simulate(const scenario& scenario) {
   sync_replicas_optimizer optimizer{rules::sgd{}, scenario.sync};
   auto world = world::virtual_time({.seed = scenario.seed, .observed = false});
   parameter_server_strategy strategy{world, {.replicas = scenario.sync.total_num_replicas}};
-  auto only = strategy.make_variable("only", zeros({1}));
+  std::vector<variable> variables{strategy.make_variable("only", zeros({1}))};
   scenario_report report;
   training_options options;
+  std::optional<simulated_network> network;
+  if (scenario.network) {
+    for (uint32_t i = 1; i < scenario.network->owners; ++i)
+      variables.push_back(strategy.make_variable(fmt::format("part {}", i), zeros({1})));
+    network.emplace(world, scenario.sync.total_num_replicas, *scenario.network);
+    options.placement = &*network;
+  }
   options.steps = scenario.steps;
   options.deadline = job_time::max();
   options.dead_replicas = scenario.dead_replicas;
@@ -120,8 +145,10 @@ scenario_report simulate(const scenario& scenario) {
     book.add(step);
     if (scenario.on_step) scenario.on_step(step);
   };
-  report.job = train(strategy, optimizer,
-                     compute_nothing(optimizer, only, scenario.local_sgd.local_steps), options);
+  auto step = network ? read_and_compute_nothing(optimizer, variables)
+                      : compute_nothing(optimizer, variables.front(), scenario.local_sgd.local_steps);
+  report.job = train(strategy, optimizer, step, options);
+  if (network) report.probes = network->counts();
   report.events = world.event_count();
   report.stalled = stall_of(scenario, report.job);
   return report;

@@ -6,6 +6,7 @@
 #include "actors/recording/records.hpp"
 #include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
+#include "simulation/network/network_options.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -32,6 +33,8 @@ struct scenario {
   std::vector<uint32_t> dead_replicas; ///< They never start.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
   local_sgd_options local_sgd = {};
+  /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
+  std::optional<network_options> network = {};
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
 };
 
@@ -55,6 +58,7 @@ struct scenario_report {
   job_time virtual_time{0};          ///< From the beginning to the end of the last step.
   uint64_t events = 0;               ///< As `world::event_count`.
   uint64_t log_hash = 0;             ///< Of everything that the ledger says, as `ledger_hash`.
+  std::map<std::string, uint64_t> probes; ///< How often what has happened between nodes.
   std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
 
@@ -65,8 +69,7 @@ struct scenario_report {
   [[nodiscard]] double drop_fraction() const;
 };
 
-/// Runs the scenario with the actors of a real job; only computing is replaced by waiting. Messages
-/// take no time.
+/// Runs the scenario with the actors of a real job; only computing is replaced by waiting.
 /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 

@@ -5,6 +5,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/training_cast.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -104,11 +105,15 @@ random_key replica_context::random(std::string_view purpose) const {
   return {activity_.world().seed(), purpose, place_.replica, iteration()};
 }
 
+const variable_owner_actor& replica_context::owner_of(const variable& source) const {
+  return place_.cast ? place_.cast->owner_of(source) : source.owner();
+}
+
 task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   requests.reserve(variables.size());
   for (const auto& variable : variables)
-    requests.emplace_back(variable.owner(), read_variable(variable, place_.replica));
+    requests.emplace_back(owner_of(variable), read_variable(variable, place_.replica));
   auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto snapshots = co_await reading;
   std::vector<tensor> values;
@@ -122,7 +127,7 @@ task<std::vector<tensor>> replica_context::read(std::vector<variable> variables)
 
 task<tensor> replica_context::read(variable source) {
   auto reading = activity_.request<msg<wire::VariableSnapshot>>(
-    source.owner(), read_variable(source, place_.replica));
+    owner_of(source), read_variable(source, place_.replica));
   auto value = value_of(co_await reading);
   co_return place_.meeting ? own_handle(value) : value;
 }

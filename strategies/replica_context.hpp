@@ -165,6 +165,9 @@ private:
 
   void settle(const work_outcome& outcome);
 
+  /// The actor to ask for a variable: in a job, as this replica knows it.
+  [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
+
   /// Tells the others that this replica is in a merge_call. It is woken with the arguments of all
   /// if it is replica 0, else with the result.
   void arrive(merge_site site, std::shared_ptr<void> arguments);

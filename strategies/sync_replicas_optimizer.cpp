@@ -51,6 +51,23 @@ expected<accumulator_actor> training_cast::accumulator_of(const variable& traine
               fmt::format("this job does not train variable '{}'", trained.name()));
 }
 
+const variable_owner_actor& training_cast::owner_of(const variable& trained) const {
+  for (size_t i = 0; i < owners.size(); ++i)
+    if (variables[i] == trained) return owners[i];
+  return trained.owner();
+}
+
+training_cast training_cast::seen_from(const std::string& viewer, placement& placement) const {
+  auto seen = *this;
+  seen.tokens = placement.seen_from(viewer, tokens);
+  for (auto& accumulator : seen.accumulators)
+    accumulator = placement.seen_from(viewer, accumulator);
+  seen.owners.clear();
+  for (const auto& variable : variables)
+    seen.owners.push_back(placement.seen_from(viewer, variable.owner()));
+  return seen;
+}
+
 sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
                                                  learning_rate_schedule schedule)
   : sync_replicas_optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}

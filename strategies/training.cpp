@@ -49,6 +49,15 @@ uint64_t updates_made(strategy& strategy, const std::vector<variable>& variables
   return updates;
 }
 
+// Says where those stand whom replicas talk to.
+void place(const training_cast& cast, placement& placement) {
+  placement.put("token queue", cast.tokens);
+  for (size_t i = 0; i < cast.variables.size(); ++i) {
+    placement.put("owner " + cast.variables[i].name(), cast.variables[i].owner());
+    placement.put("accumulator " + cast.variables[i].name(), cast.accumulators[i]);
+  }
+}
+
 // Makes and wires those whom replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
                                            const training_options& options) {
@@ -60,6 +69,7 @@ std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_opt
     auto updates = updates_made(strategy, variables);
     optimizer.build(strategy, std::move(variables), updates);
   }
+  if (options.placement != nullptr) place(*optimizer.cast(), *options.placement);
   return optimizer.cast();
 }
 
@@ -148,6 +158,7 @@ public:
     auto over = over_.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
+    if (options_.placement != nullptr) clear();
     if (!turned) report_.failure = turned.error();
     hooks_.end(report_);
     if (!report_.failure) report_.failure = hooks_.failure();
@@ -186,8 +197,15 @@ private:
         return hooks_.wants_snapshot(step, world_.now(), last);
       };
     config.world = &world_;
+    if (options_.placement != nullptr) {
+      auto cast = cast_->seen_from("chief", *options_.placement);
+      config.tokens = cast.tokens;
+      config.accumulators = cast.accumulators;
+      config.owners = cast.owners;
+    }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
+    if (options_.placement != nullptr) options_.placement->put("chief", chief_);
   }
 
   recorder_actor spawn_recorder() {
@@ -211,17 +229,26 @@ private:
   }
 
   void spawn_replica(uint32_t index, const session_function& body) {
+    auto name = fmt::format("replica {}", index);
+    auto* placement = options_.placement;
     replica_config config{.index = index, .chief = chief_, .world = &world_};
+    if (placement != nullptr) config.chief = placement->seen_from(name, chief_);
     if (options_.pace)
       config.pace = [pace = options_.pace, index](uint64_t iteration, job_time elapsed) {
         return pace(index, iteration, elapsed);
       };
-    config.body = [place = place_of(index), first_step = cast_->first_step, saved = saved_of(index),
-                   optimizer = optimizer_, body](activity& activity) {
+    auto place = place_of(index);
+    if (placement != nullptr)
+      place.cast = std::make_shared<training_cast>(cast_->seen_from(name, *placement));
+    config.body = [place = std::move(place), first_step = cast_->first_step,
+                   saved = saved_of(index), optimizer = optimizer_, body](activity& activity) {
       return live(activity, place, first_step, saved, optimizer, body);
     };
     auto lives = world_.system().spawn(replica, std::move(config));
-    world_.introduce(lives.id(), fmt::format("replica {}", index));
+    world_.introduce(lives.id(), name);
+    if (placement == nullptr) return;
+    placement->put(name, lives);
+    replicas_.push_back(lives);
   }
 
   void spawn_evaluator() {
@@ -252,6 +279,15 @@ private:
     caf::anon_send_exit(evaluation_tokens_, caf::exit_reason::user_shutdown);
   }
 
+  // What the chief told the others on its way out may not have reached them yet.
+  void clear() {
+    options_.placement->on_return({});
+    cast_->end();
+    caf::anon_send_exit(chief_, caf::exit_reason::kill);
+    for (const auto& replica : replicas_)
+      caf::anon_send_exit(replica, caf::exit_reason::kill);
+  }
+
   void ask_to_stop(const std::string& reason) {
     world_.call([chief = chief_, reason] { caf::anon_send(chief, make_stop_job(reason)); });
   }
@@ -278,6 +314,7 @@ private:
   hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
   chief_actor chief_;
+  std::vector<replica_actor> replicas_; ///< Where they stand on other nodes.
   token_queue_actor evaluation_tokens_;
   std::future<void> evaluator_ended_;
   std::promise<void> over_;

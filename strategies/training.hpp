@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/job_report.hpp"
+#include "actors/net/placement.hpp"
 #include "actors/recording/records.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/session_hook.hpp"
@@ -51,6 +52,9 @@ struct training_options {
 
   /// Replicas that never come: backups are tried out with them. Indices below the replica count.
   std::vector<uint32_t> dead_replicas;
+
+  /// Where the job's actors stand; null: all on one node. Outlives the call.
+  troupe::placement* placement = nullptr;
 
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node: the actors that it shows to others, and its proxies of theirs.
+#pragma once
+
+#include "actors/net/parcel.hpp"
+#include "actors/net/transport.hpp"
+#include "messages/errc.hpp"
+
+#include <caf/actor_control_block.hpp>
+#include <caf/mailbox_element.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace troupe {
+
+/// An actor may be anywhere, and handles must work as if it were here. A node keeps what that
+/// takes: for each actor of another node that somebody here has heard of a proxy, for each of its
+/// own actors who has heard of it, and which requests wait for an answer from whom, so that none
+/// waits for a node that is gone.
+///
+/// A node is an object, not a process: a simulation has thousands in one actor system.
+/// Thread: any.
+class node : public std::enable_shared_from_this<node> {
+public:
+  /// @param system Outlives the node's actors. @param carrier Outlives the node.
+  [[nodiscard]] static std::shared_ptr<node> make(caf::actor_system& system, transport& carrier,
+                                                  node_address address, std::string name);
+
+  node(const node&) = delete;
+  node& operator=(const node&) = delete;
+
+  [[nodiscard]] const node_address& address() const { return address_; }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// Shows an actor of this node to another node, which is told when the actor has ended.
+  /// @returns What the other node needs for `handle_of`; actor 0 for null.
+  [[nodiscard]] actor_address show(const caf::strong_actor_ptr& actor, const node_address& to);
+
+  /// The handle by which actors of this node know an actor: the actor itself if it is of this node,
+  /// else the one proxy of it. Null for actor 0, and for an actor of this node that has ended.
+  [[nodiscard]] caf::strong_actor_ptr handle_of(const actor_address& actor);
+
+  /// Hands a parcel that has come to its receiver; drops what was for another life of this node, or
+  /// is from a lost one.
+  void deliver(parcel what);
+
+  /// A peer is gone for good: ends its proxies, which tells monitors and links, and answers
+  /// requests that wait for it. Parcels of it that come later are dropped.
+  void lose(const node_address& peer, const error& reason);
+
+  /// What a proxy does with a message for the actor that it stands for.
+  void send(const actor_address& to, caf::mailbox_element& what);
+
+  /// Requests that wait for an answer from other nodes.
+  [[nodiscard]] size_t pending_requests() const;
+
+private:
+  /// A request that somebody here has made: who, and its number.
+  using request_key = std::pair<uint64_t, uint64_t>;
+
+  struct pending_request {
+    caf::strong_actor_ptr asker;
+    uint64_t id = 0; ///< As in `parcel`.
+    node_address asked;
+  };
+
+  /// An actor of this node that others have heard of.
+  struct shown_actor {
+    caf::strong_actor_ptr actor;
+    std::set<node_address> known_to;
+  };
+
+  node(caf::actor_system& system, transport& carrier, node_address address, std::string name)
+    : system_(system), transport_(carrier), address_(address), name_(std::move(name)) {}
+
+  [[nodiscard]] bool is_lost(const node_address& peer) const;
+  void refuse(const parcel& request);
+  void on_end(uint64_t actor, const caf::error& reason);
+  void end_proxy(const actor_address& of, caf::error reason);
+
+  caf::actor_system& system_;
+  transport& transport_;
+  node_address address_;
+  std::string name_;
+
+  mutable std::mutex mutex_; ///< Of what follows; never held while somebody else's code runs.
+  std::unordered_map<uint64_t, shown_actor> shown_;
+  std::map<actor_address, caf::strong_actor_ptr> proxies_;
+  std::map<request_key, pending_request> pending_;
+  std::map<node_index, uint32_t> lost_; ///< The last life of a node that is known to be over.
+};
+
+} // namespace troupe

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What travels between two nodes.
+#pragma once
+
+#include "actors/caf_compat.hpp"
+#include "actors/net/address.hpp"
+
+#include <caf/message.hpp>
+
+#include <cstdint>
+
+namespace troupe {
+
+/// A message in its envelope: what CAF hands from one mailbox to another, with addresses in place
+/// of pointers.
+struct parcel {
+  enum class content_kind : uint8_t {
+    message, ///< For the actor `to`.
+    down,    ///< The actor `from` is no more; `content` holds the `caf::error` that says why.
+  };
+
+  content_kind kind = content_kind::message;
+  actor_address to;
+  actor_address from; ///< Actor 0: the sender wants no answer.
+  uint64_t id = 0;    ///< Of CAF: whether it is a request, a response, urgent.
+  caf::message content;
+};
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::parcel)

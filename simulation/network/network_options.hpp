@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a simulated network is made of.
+#pragma once
+
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// A message about to travel.
+struct passage {
+  uint32_t end = 0;      ///< The replica at one of its ends; else the number of replicas.
+  const char* kind = ""; ///< Of the message: "PushGradient", "Token".
+  uint64_t count = 0;    ///< Messages that travelled at this end before.
+};
+
+/// Nodes, links and the cards that they are plugged into. A job has a node for each replica, some
+/// for the variables (an owner and its accumulator stand together), and one for the chief, the
+/// token queue and the recorder. Messages within a node take no time.
+struct network_options {
+  uint32_t owners = 1; ///< Nodes for variables.
+
+  /// How long a message is on its way, beside what its bytes take; empty: it takes no time.
+  std::function<job_time(const passage&)> latency;
+
+  /// Of each node's card in each direction, shared by what passes there; 0 = without limit.
+  double bytes_per_second = 0;
+
+  uint64_t model_bytes = 0;    ///< That a replica reads of all variables together.
+  uint64_t gradient_bytes = 0; ///< That it pushes for all variables together.
+
+  /// How long the node of a variable is busy with a gradient that has come, one after the other;
+  /// given the node's number and how many it was busy with before. Empty: not at all.
+  std::function<job_time(uint32_t owner, uint64_t count)> service;
+
+  /// After how long other nodes know that one has crashed.
+  job_time detection{0};
+
+  uint64_t seed = 0; ///< Draws which messages are lost, doubled or late, where faults say so.
+
+  /// True if anything takes time: else there is no need for a network.
+  [[nodiscard]] bool takes_time() const {
+    return latency || service || (bytes_per_second > 0 && model_bytes + gradient_bytes > 0);
+  }
+};
+
+} // namespace troupe

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way of a parcel from node to node.
+#include "simulation/network/simulated_network.hpp"
+
+#include "actors/observing/message_kind.hpp"
+#include "kernels/random.hpp"
+#include "messages/assert.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::string_view push_gradient = "PushGradient";
+constexpr std::string_view variable_snapshot = "VariableSnapshot";
+
+// What may be lost is what somebody asks for again: the questions of replicas, and their answers.
+constexpr std::array<std::string_view, 6> repeatable{
+  "ReadVariable", variable_snapshot, push_gradient, "PushReply", "TakeToken", "Token"};
+
+const char* kind_of(const parcel& what) {
+  if (what.kind == parcel::content_kind::down) return "down";
+  if (what.content.empty()) return "empty";
+  auto [number, type] = what.content.type(0);
+  const auto* kind = find_message_kind(number, type);
+  return kind == nullptr ? "unknown" : kind->name;
+}
+
+// The number at the end of a name; 0 if there is none.
+uint32_t trailing_number(std::string_view name) {
+  auto begin = name.find_last_not_of("0123456789");
+  auto digits = name.substr(begin == std::string_view::npos ? 0 : begin + 1);
+  uint32_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+uint64_t link_of(node_index from, node_index to) {
+  return uint64_t{from} << 32 | to;
+}
+
+} // namespace
+
+simulated_network::simulated_network(world& world, uint32_t replicas, network_options options)
+  : world_(world), options_(std::move(options)), replicas_(replicas),
+    places_(1 + options_.owners + replicas), origin_(world.system().clock().now() - world.now()),
+    alarm_(world.system(), [this] { ring(); }) {
+  TROUPE_ASSERT(options_.owners > 0);
+  if (options_.bytes_per_second > 0) cards_.emplace(options_.bytes_per_second);
+  for (node_index node = 0; node < node_count(); ++node)
+    places_[node].here = node::make(world.system(), *this, {node, 0}, name_of(node));
+}
+
+simulated_network::~simulated_network() = default;
+
+std::string simulated_network::name_of(node_index node) const {
+  if (node == chief_node()) return "chief";
+  if (!is_replica(node)) return fmt::format("ps {}", node - 1);
+  return fmt::format("replica {}", node - replica_node(0));
+}
+
+node_index simulated_network::node_of(const std::string& actor) const {
+  if (actor.starts_with("replica ")) return replica_node(trailing_number(actor));
+  if (actor.starts_with("owner ") || actor.starts_with("accumulator "))
+    return owner_node(trailing_number(actor) % options_.owners);
+  return chief_node();
+}
+
+// ---- time ----
+
+job_time simulated_network::now() const {
+  return alarm_.now() - origin_;
+}
+
+void simulated_network::at(job_time time, std::function<void()> action) {
+  events_.push_back({std::max(time, now()), event_count_++, std::move(action)});
+  std::push_heap(events_.begin(), events_.end());
+  plan_alarm();
+}
+
+void simulated_network::plan_alarm() {
+  if (events_.empty() || (alarm_set_for_ && *alarm_set_for_ <= events_.front().time)) return;
+  alarm_set_for_ = events_.front().time;
+  alarm_.set(origin_ + *alarm_set_for_);
+}
+
+void simulated_network::ring() {
+  auto time = now();
+  while (!events_.empty() && events_.front().time <= time) {
+    std::pop_heap(events_.begin(), events_.end());
+    auto action = std::move(events_.back().action);
+    events_.pop_back();
+    action();
+  }
+  if (alarm_set_for_ && *alarm_set_for_ <= time) alarm_set_for_.reset();
+  plan_alarm();
+}
+
+// ---- who stands where ----
+
+void simulated_network::place(const std::string& name, const caf::strong_actor_ptr& actor) {
+  origin_ = alarm_.now() - world_.now(); // a job that goes on has set the world's clock
+  auto node = node_of(name);
+  stands_at_[actor->id()] = node;
+  places_[node].actors.push_back(actor);
+}
+
+caf::strong_actor_ptr simulated_network::see(const std::string& viewer,
+                                             const caf::strong_actor_ptr& actor) {
+  auto known = stands_at_.find(actor->id());
+  TROUPE_ASSERT(known != stands_at_.end());
+  auto from = node_of(viewer);
+  auto at = known->second;
+  if (from == at || !is_up(from) || !is_up(at)) return actor;
+  places_[at].known_to.insert(from);
+  return places_[from].here->handle_of(
+    places_[at].here->show(actor, places_[from].here->address()));
+}
+
+bool simulated_network::is_alive(const node_address& address) const {
+  const auto& place = places_[address.node];
+  return place.here != nullptr && place.incarnation == address.incarnation;
+}
+
+// ---- the way of a parcel ----
+
+void simulated_network::send(const node_address& from, parcel what) {
+  if (!is_alive(from)) return;
+  places_[from.node].known_to.insert(what.to.at.node);
+  places_[what.to.at.node].known_to.insert(from.node);
+  const auto* kind = kind_of(what);
+  set_out({from, std::move(what), kind});
+}
+
+void simulated_network::set_out(journey goes) {
+  if (places_[goes.from.node].frozen > 0) return held_.push_back(std::move(goes));
+  goes.is_out = true;
+  if (const auto* luck = luck_of(goes)) return set_out_with_luck(std::move(goes), *luck);
+  leave(std::move(goes));
+}
+
+const bad_luck* simulated_network::luck_of(const journey& goes) const {
+  if (luck_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
+  auto found = luck_.find(std::string_view{goes.kind});
+  if (found == luck_.end()) found = luck_.find(std::string_view{});
+  return found == luck_.end() ? nullptr : &found->second;
+}
+
+void simulated_network::set_out_with_luck(journey goes, const bad_luck& luck) {
+  auto draw = passage_of(goes);
+  random_stream stream{random_key{options_.seed, "luck", draw.end, draw.count}};
+  if (stream.uniform() < luck.lost) return count(outcome::lost, goes.kind);
+  if (stream.uniform() < luck.duplicated) {
+    count(outcome::duplicated, goes.kind);
+    leave(goes);
+  }
+  if (stream.uniform() >= luck.reordered) return leave(std::move(goes));
+  count(outcome::reordered, goes.kind);
+  travel(std::move(goes), luck.late);
+}
+
+void simulated_network::leave(journey goes) {
+  auto bytes = cards_ ? bytes_of(goes) : 0;
+  if (bytes > 0) return transfer(std::move(goes), bytes);
+  travel(std::move(goes));
+}
+
+// One that is late on purpose keeps no order.
+void simulated_network::travel(journey goes, job_time extra) {
+  auto time = now() + extra;
+  if (options_.latency) {
+    auto latency = options_.latency(passage_of(goes));
+    time += std::chrono::duration_cast<job_time>(latency * factor_of(goes));
+  }
+  if (extra == job_time{0} && bytes_of(goes) == 0) {
+    auto& last = last_arrival_[link_of(goes.from.node, goes.what.to.at.node)];
+    time = last = std::max(last, time);
+  }
+  if (time <= now()) return arrive(std::move(goes));
+  at(time, [this, goes = std::move(goes)]() mutable { arrive(std::move(goes)); });
+}
+
+passage simulated_network::passage_of(const journey& goes) {
+  auto end = is_replica(goes.from.node) ? goes.from.node : goes.what.to.at.node;
+  auto replica = is_replica(end) ? end - replica_node(0) : replicas_;
+  return {replica, goes.kind, places_[end].messages++};
+}
+
+double simulated_network::factor_of(const journey& goes) const {
+  return std::max(places_[goes.from.node].factor, places_[goes.what.to.at.node].factor);
+}
+
+uint64_t simulated_network::bytes_of(const journey& goes) const {
+  if (goes.kind == push_gradient) return options_.gradient_bytes / options_.owners;
+  if (goes.kind == variable_snapshot) return options_.model_bytes / options_.owners;
+  return 0;
+}
+
+void simulated_network::transfer(journey goes, uint64_t bytes) {
+  auto number = cards_->begin(goes.from.node, goes.what.to.at.node, static_cast<double>(bytes),
+                              1 / factor_of(goes), now());
+  transfers_.emplace(number, std::move(goes));
+  plan_transfer_look(now());
+}
+
+// Not before everything that begins at the same moment has begun.
+void simulated_network::plan_transfer_look(job_time time) {
+  if (transfer_look_ && *transfer_look_ <= time) return;
+  transfer_look_ = time;
+  at(time, [this] { look_at_transfers(); });
+}
+
+void simulated_network::look_at_transfers() {
+  if (transfer_look_ && *transfer_look_ <= now()) transfer_look_.reset();
+  for (auto number : cards_->finish(now())) {
+    auto found = transfers_.find(number);
+    auto goes = std::move(found->second);
+    transfers_.erase(found);
+    travel(std::move(goes));
+  }
+  if (auto next = cards_->next_end(now())) plan_transfer_look(*next);
+}
+
+void simulated_network::arrive(journey comes) {
+  auto to = comes.what.to.at;
+  if (!is_alive(to)) return count(outcome::too_late, comes.kind);
+  if (is_blocked(comes.from.node, to.node)) {
+    count(outcome::held, comes.kind);
+    return held_.push_back(std::move(comes));
+  }
+  auto& place = places_[to.node];
+  if (!options_.service || comes.is_served || comes.kind != push_gradient)
+    return hand_over(std::move(comes));
+  comes.is_served = true;
+  place.busy_until
+    = std::max(place.busy_until, now()) + options_.service(to.node - 1, place.served++);
+  at(place.busy_until, [this, comes = std::move(comes)]() mutable { arrive(std::move(comes)); });
+}
+
+void simulated_network::hand_over(journey comes) {
+  count(outcome::delivered, comes.kind);
+  auto here = places_[comes.what.to.at.node].here;
+  if (on_delivery)
+    on_delivery({now(), comes.from.node, comes.what.to.at.node, comes.kind, &comes.what.content});
+  here->deliver(std::move(comes.what));
+}
+
+// ---- what may go wrong ----
+
+bool simulated_network::is_blocked(node_index from, node_index to) const {
+  if (places_[to].frozen > 0) return true;
+  return std::ranges::any_of(cuts_, [from, to](const auto& one) {
+    const auto& [number, cut] = one;
+    return (!cut.from || cut.from(from)) && (!cut.to || cut.to(to));
+  });
+}
+
+void simulated_network::release_held() {
+  for (auto& one : std::exchange(held_, {})) {
+    if (!is_alive(one.from))
+      count(outcome::lost, one.kind);
+    else if (one.is_out)
+      arrive(std::move(one)); // back here if it is still blocked
+    else
+      set_out(std::move(one));
+  }
+}
+
+void simulated_network::crash(node_index node) {
+  auto& place = places_[node];
+  if (!place.here) return;
+  auto gone = std::exchange(place.here, nullptr)->address();
+  for (auto& actor : std::exchange(place.actors, {})) {
+    stands_at_.erase(actor->id());
+    caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
+  }
+  if (cards_) {
+    for (auto number : cards_->give_up(node, now()))
+      transfers_.erase(number);
+    plan_transfer_look(now());
+  }
+  place.busy_until = now();
+  error reason{errc::unavailable, fmt::format("node '{}' is gone", name_of(node))};
+  auto told = std::exchange(place.known_to, {});
+  at(now() + options_.detection, [this, gone, reason = std::move(reason), told = std::move(told)] {
+    for (auto peer : told)
+      if (auto& here = places_[peer].here) here->lose(gone, reason);
+  });
+}
+
+void simulated_network::restart(node_index node) {
+  auto& place = places_[node];
+  if (place.here) return;
+  ++place.incarnation;
+  place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
+  if (is_replica(node) && come_back_) come_back_(node - replica_node(0));
+}
+
+void simulated_network::freeze(node_index node) {
+  ++places_[node].frozen;
+}
+
+void simulated_network::thaw(node_index node) {
+  TROUPE_ASSERT(places_[node].frozen > 0);
+  if (--places_[node].frozen == 0) release_held();
+}
+
+uint64_t simulated_network::sever(cut between) {
+  cuts_.emplace(cut_count_, std::move(between));
+  return cut_count_++;
+}
+
+void simulated_network::heal(uint64_t number) {
+  if (cuts_.erase(number) > 0) release_held();
+}
+
+void simulated_network::slow_down(node_index node, double factor) {
+  TROUPE_ASSERT(factor > 0);
+  places_[node].factor = factor;
+}
+
+void simulated_network::set_luck(const std::string& kind, bad_luck luck) {
+  luck_[kind] = luck;
+}
+
+std::map<std::string, uint64_t> simulated_network::counts() const {
+  static constexpr std::array names{"delivered", "lost", "duplicated",
+                                    "reordered", "held", "too late"};
+  std::map<std::string, uint64_t> result;
+  for (const auto& [what, number] : counts_)
+    result[fmt::format("{} {}", names[static_cast<size_t>(what.first)], what.second)] += number;
+  return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of a virtual world: what nodes say to each other takes time, and may go wrong.
+#pragma once
+
+#include "actors/net/node.hpp"
+#include "actors/net/placement.hpp"
+#include "actors/net/transport.hpp"
+#include "actors/world.hpp"
+#include "simulation/network/clock_alarm.hpp"
+#include "simulation/network/fair_share.hpp"
+#include "simulation/network/network_options.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A message that has come to a node, for those who look on.
+struct delivery {
+  job_time time{0};
+  node_index from = 0;
+  node_index to = 0;
+  const char* kind = "";
+  const caf::message* content = nullptr;
+};
+
+/// Kinds of messages that are treated badly, and how often: probabilities from 0 to 1.
+struct bad_luck {
+  double lost = 0;
+  double duplicated = 0;
+  double reordered = 0;
+  job_time late{std::chrono::milliseconds{1}}; ///< What one that is overtaken takes longer.
+};
+
+/// A cut between nodes: what crosses it waits until it is healed, as a connection sends again what
+/// was not acknowledged. Both predicates are asked; an empty one is true for everybody.
+struct cut {
+  std::function<bool(node_index)> from;
+  std::function<bool(node_index)> to;
+};
+
+/// A simulated network, and the nodes at it.
+///
+/// Messages between two nodes keep their order, but bulk ones (gradients, variables) and the others
+/// pass each other: a token never queues behind 100 MB. What happens at one moment happens in the
+/// order in which it was decided. Draws are those of the ends and their count of messages, so runs
+/// that differ in one option are compared on the same draws.
+///
+/// Thread: that of the virtual world. Must not outlive the world, and must outlive the job.
+class simulated_network final : public transport, public placement {
+public:
+  simulated_network(world& world, uint32_t replicas, network_options options);
+  ~simulated_network() override;
+
+  // ---- nodes ----
+
+  [[nodiscard]] node_index chief_node() const { return 0; }
+
+  [[nodiscard]] node_index owner_node(uint32_t owner) const { return 1 + owner; }
+
+  [[nodiscard]] node_index replica_node(uint32_t replica) const {
+    return 1 + options_.owners + replica;
+  }
+
+  [[nodiscard]] node_index node_count() const { return static_cast<node_index>(places_.size()); }
+
+  /// "replica 3", "ps 0", "chief".
+  [[nodiscard]] std::string name_of(node_index node) const;
+
+  /// The node where the actor of that name stands: variables are dealt out to their nodes by the
+  /// number at the end of their names.
+  [[nodiscard]] node_index node_of(const std::string& actor) const;
+
+  [[nodiscard]] bool is_up(node_index node) const { return places_[node].here != nullptr; }
+
+  // ---- what may go wrong ----
+
+  /// The node ends with all its actors. The others know it after the detection time.
+  void crash(node_index node);
+
+  /// It begins a new life, without actors; whoever asked for it by `on_return` is told.
+  void restart(node_index node);
+
+  /// Nothing enters or leaves the node any more, until it thaws: then everything does.
+  void freeze(node_index node);
+  void thaw(node_index node);
+
+  /// @returns The cut's number, for `heal`.
+  uint64_t sever(cut between);
+  void heal(uint64_t number);
+
+  /// What a message takes at this node's link is multiplied by this; 1 = as it was.
+  void slow_down(node_index node, double factor);
+
+  /// From now on; an empty kind means every kind without luck of its own.
+  void set_luck(const std::string& kind, bad_luck luck);
+
+  // ---- time ----
+
+  /// Does something at a time of the world, before actors do.
+  void at(job_time time, std::function<void()> action);
+
+  /// The world's time, also where the clock calls.
+  [[nodiscard]] job_time now() const;
+
+  // ---- whoever looks on ----
+
+  std::function<void(const delivery&)> on_delivery; ///< Before the receiver has it. May be empty.
+
+  /// How often what has happened: "delivered Token", "lost PushGradient", "held Token".
+  [[nodiscard]] std::map<std::string, uint64_t> counts() const;
+
+  // ---- as the bases say ----
+
+  void send(const node_address& from, parcel what) override;
+  void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
+  [[nodiscard]] caf::strong_actor_ptr see(const std::string& viewer,
+                                          const caf::strong_actor_ptr& actor) override;
+
+  void on_return(std::function<void(uint32_t replica)> come_back) override {
+    come_back_ = std::move(come_back);
+  }
+
+private:
+  /// A parcel on its way.
+  struct journey {
+    node_address from;
+    parcel what;
+    const char* kind = "";
+    bool is_out = false;    ///< It has left its node.
+    bool is_served = false; ///< The receiving node has been busy with it.
+  };
+
+  /// Where a node is, or was.
+  struct place_state {
+    std::shared_ptr<node> here; ///< Null while it is down.
+    uint32_t incarnation = 0;
+    uint32_t frozen = 0; ///< How often it was frozen and not thawed yet.
+    double factor = 1;
+    uint64_t messages = 0;
+    uint64_t served = 0;
+    job_time busy_until{0};
+    std::vector<caf::strong_actor_ptr> actors;
+    std::set<node_index> known_to; ///< Nodes that have something to lose when it is gone.
+  };
+
+  struct event {
+    job_time time{0};
+    uint64_t number = 0;
+    std::function<void()> action;
+
+    bool operator<(const event& other) const { // the earliest is the top of a heap
+      return time != other.time ? time > other.time : number > other.number;
+    }
+  };
+
+  enum class outcome : uint8_t { delivered, lost, duplicated, reordered, held, too_late };
+
+  void ring();
+  void look_at_transfers();
+  void plan_transfer_look(job_time time);
+  void plan_alarm();
+  void set_out(journey goes);
+  void set_out_with_luck(journey goes, const bad_luck& luck);
+  void leave(journey goes);
+  void travel(journey goes, job_time extra = job_time{0});
+  void transfer(journey goes, uint64_t bytes);
+  void arrive(journey comes);
+  void hand_over(journey comes);
+  void release_held();
+  [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
+  [[nodiscard]] bool is_alive(const node_address& address) const;
+  [[nodiscard]] passage passage_of(const journey& goes);
+  [[nodiscard]] double factor_of(const journey& goes) const;
+  [[nodiscard]] const bad_luck* luck_of(const journey& goes) const;
+  [[nodiscard]] uint64_t bytes_of(const journey& goes) const;
+
+  [[nodiscard]] bool is_replica(node_index node) const { return node > options_.owners; }
+
+  void count(outcome what, const char* kind) { ++counts_[{what, kind}]; }
+
+  world& world_;
+  network_options options_;
+  uint32_t replicas_;
+  std::vector<place_state> places_;
+  std::unordered_map<uint64_t, node_index> stands_at_; ///< By CAF id.
+  std::function<void(uint32_t)> come_back_;
+  caf::actor_clock::time_point origin_; ///< The clock's time at the world's time 0.
+
+  std::vector<event> events_; ///< A heap.
+  uint64_t event_count_ = 0;
+  std::optional<job_time> alarm_set_for_;
+  std::unordered_map<uint64_t, job_time> last_arrival_; ///< By link, of what is not bulk.
+  std::optional<fair_share> cards_;
+  std::unordered_map<uint64_t, journey> transfers_; ///< By their numbers in `cards_`.
+  std::optional<job_time> transfer_look_;           ///< When an event looks at them next.
+
+  std::map<uint64_t, cut> cuts_;
+  uint64_t cut_count_ = 0;
+  std::vector<journey> held_;
+  std::map<std::string, bad_luck, std::less<>> luck_;
+  std::map<std::pair<outcome, const char*>, uint64_t> counts_;
+  clock_alarm alarm_; ///< Last: nothing rings while the rest is taken apart.
+};
+
+} // namespace troupe

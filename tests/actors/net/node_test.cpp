@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: an actor of another node is an ordinary handle. Method: two or three nodes of one virtual
+// world, and a transport in a test's hand.
+#include "actors/net/node.hpp"
+#include "actors/net/remote_proxy.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <deque>
+#include <map>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// Carries what it is told to carry.
+struct postman final : transport {
+  void send(const node_address& from, parcel what) override {
+    bag.push_back({from, std::move(what)});
+  }
+
+  std::deque<std::pair<node_address, parcel>> bag;
+};
+
+/// An actor that answers the step of a token with one that is greater by 1.
+caf::behavior successor() {
+  return {[](const msg<wire::Token>& token) { return make_token(token.reader().getStep() + 1); }};
+}
+
+struct two_nodes : deterministic_world {
+  two_nodes() {
+    for (node_index i : {0U, 1U})
+      nodes.push_back(node::make(world.system(), post, {i, 0}, "node " + std::to_string(i)));
+  }
+
+  // Turns the world and the post until both have nothing to do.
+  void settle_all() {
+    settle();
+    while (!post.bag.empty()) {
+      auto [from, what] = std::move(post.bag.front());
+      post.bag.pop_front();
+      nodes[what.to.at.node]->deliver(std::move(what));
+      settle();
+    }
+  }
+
+  // An actor of node 1 as node 0 knows it.
+  caf::actor near(const caf::actor& far) {
+    auto address = nodes[1]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[0]->address());
+    return caf::actor_cast<caf::actor>(nodes[0]->handle_of(address));
+  }
+
+  postman post;
+  std::vector<std::shared_ptr<node>> nodes;
+  puppet asker{world};
+};
+
+} // namespace
+
+TEST_SUITE("actors/net/node") {
+  TEST_CASE_FIXTURE(two_nodes, "a message reaches the actor that a proxy stands for") {
+    puppet hearer{world};
+    asker.tell(near(hearer.as<caf::actor>()), make_token(7));
+    settle();
+    CHECK(hearer.heard_count() == 0);
+    settle_all();
+    REQUIRE(hearer.heard<wire::Token>().size() == 1);
+    CHECK(hearer.heard<wire::Token>()[0].reader().getStep() == 7);
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "a request is answered across nodes, and then nothing is pending") {
+    auto far = spawn(successor);
+    auto answered = asker.ask<msg<wire::Token>>(near(far), make_token(7));
+    settle();
+    CHECK_FALSE(answered.has_come());
+    CHECK(nodes[0]->pending_requests() == 1);
+    settle_all();
+    CHECK(answered.value().reader().getStep() == 8);
+    CHECK(nodes[0]->pending_requests() == 0);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "there is one proxy of an actor at a node, and none at its own") {
+    auto far = spawn(successor);
+    CHECK(near(far) == near(far));
+    CHECK(near(far) != far);
+    auto strong = caf::actor_cast<caf::strong_actor_ptr>(far);
+    auto address = nodes[1]->show(strong, nodes[0]->address());
+    CHECK(nodes[1]->handle_of(address) == strong);
+    // Who passes a proxy on passes the original on.
+    auto proxy = caf::actor_cast<caf::strong_actor_ptr>(near(far));
+    CHECK(nodes[0]->show(proxy, nodes[1]->address()) == address);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an exit message travels, and monitors are told of the end") {
+    auto far = spawn(successor);
+    auto handle = near(far);
+    caf::error told;
+    auto watcher = spawn([&told, handle](caf::event_based_actor* self) -> caf::behavior {
+      self->monitor(handle);
+      self->set_down_handler([&told](const caf::down_msg& down) { told = down.reason; });
+      return {[](const msg<wire::Token>&) {}};
+    });
+    settle_all();
+    CHECK_FALSE(told);
+    caf::anon_send_exit(handle, caf::exit_reason::user_shutdown);
+    settle_all();
+    CHECK(told == caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(watcher, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "a link to an actor that fails ends who is linked to it") {
+    auto far = spawn(successor);
+    auto linked = spawn([handle = near(far)](caf::event_based_actor* self) -> caf::behavior {
+      self->link_to(handle);
+      return {[](const msg<wire::Token>&) {}};
+    });
+    settle_all();
+    auto before = actors_alive();
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+    CHECK(actors_alive() == before - 2);
+    caf::anon_send_exit(linked, caf::exit_reason::kill);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "a request to an actor that has ended is refused") {
+    auto far = spawn(successor);
+    auto handle = near(far);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle(); // the news is still on its way
+    auto answered = asker.ask<msg<wire::Token>>(handle, make_token(7));
+    settle_all();
+    CHECK(answered.error().code == errc::unavailable);
+    auto later = asker.ask<msg<wire::Token>>(handle, make_token(7));
+    settle_all();
+    CHECK(later.error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "when a node is lost, requests and monitors learn which") {
+    puppet silent{world};
+    auto handle = near(silent.as<caf::actor>());
+    caf::error told;
+    auto watcher = spawn([&told, handle](caf::event_based_actor* self) -> caf::behavior {
+      self->monitor(handle);
+      self->set_down_handler([&told](const caf::down_msg& down) { told = down.reason; });
+      return {[](const msg<wire::Token>&) {}};
+    });
+    auto asked = asker.ask<msg<wire::Token>>(handle, make_token(7));
+    settle();
+    post.bag.clear();
+    nodes[0]->lose(nodes[1]->address(), {errc::unavailable, "node 'node 1' is gone"});
+    settle_all();
+    CHECK(from_caf(told).message == "node 'node 1' is gone");
+    CHECK(asked.error().message == "node 'node 1' is gone");
+    CHECK(nodes[0]->pending_requests() == 0);
+    caf::anon_send_exit(watcher, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "what was for a former life of a node, or is from one, is dropped") {
+    puppet hearer{world};
+    auto address = nodes[1]->show(hearer.as<caf::strong_actor_ptr>(), nodes[0]->address());
+    parcel late{.to = address, .content = caf::make_message(make_token(1))};
+    late.to.at.incarnation = 1;
+    nodes[1]->deliver(late);
+    late.to.at.incarnation = 0;
+    late.from.at = {0, 0};
+    nodes[1]->lose({0, 0}, {errc::unavailable, "gone"});
+    nodes[1]->deliver(late);
+    settle_all();
+    CHECK(hearer.heard_count() == 0);
+    late.from.at.incarnation = 1;
+    nodes[1]->deliver(late);
+    settle_all();
+    CHECK(hearer.heard_count() == 1);
+  }
+}
