@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/sim_command_line.hpp"
+#include "tools/sim_plots/sim_plots.hpp"
 #include "tools/sim_report.hpp"
 
 #include <algorithm>
@@ -32,9 +33,22 @@ expected<std::vector<sim_row>> prepare(const sim_command& command) {
   return rows;
 }
 
-void simulate(std::vector<sim_row>& rows) {
-  for (auto& row : rows) {
+// Collecting for plots takes time and memory, so only if they are asked for.
+void simulate_one(sim_row& row, bool with_profile, bool with_spans) {
+  if (!with_profile) {
     row.report = run(row.what);
+    return;
+  }
+  run_profile profile{row.what, with_spans};
+  auto what = row.what;
+  what.on_step = [&](const step_record& step) { profile.add(step); };
+  row.report = run(what);
+  row.profile = profile.figures();
+}
+
+void simulate(const sim_command& command, std::vector<sim_row>& rows) {
+  for (auto& row : rows) {
+    simulate_one(row, !command.plots.empty(), rows.size() == 1);
     if (&row != &rows.front())
       row.difference = step_time_difference(row.report, rows.front().report);
   }
@@ -42,6 +56,11 @@ void simulate(std::vector<sim_row>& rows) {
 
 expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {
   if (command.json != "-") fmt::print("{}", sim_table(command, rows));
+  if (!command.plots.empty()) {
+    auto told = write_sim_plots(command, rows);
+    if (!told) return tl::unexpected<error>(told.error());
+    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
+  }
   if (command.json.empty()) return {};
   auto text = sim_json(command, rows);
   if (command.json == "-") {
@@ -66,7 +85,7 @@ int sim_command_main(int argument_count, const char* const* arguments) {
   auto rows = prepare(*command);
   if (!rows) return refuse(rows.error());
   try {
-    simulate(*rows);
+    simulate(*command, *rows);
   } catch (const failure& failed) {
     return refuse(failed.reason());
   }

@@ -28,7 +28,7 @@ tl::unexpected<error> refuse(std::string line) {
 
 // All names that stand before a value.
 std::vector<std::string_view> option_names() {
-  std::vector<std::string_view> names{"sweep", "json", "scenario", "help"};
+  std::vector<std::string_view> names{"sweep", "json", "plots", "iterations", "scenario", "help"};
   for (const auto& option : sim_option_table())
     names.push_back(option.key);
   return names;
@@ -90,19 +90,28 @@ expected<void> take_sweep(const std::string& text, const std::string& name, sim_
   return {};
 }
 
+expected<void> take_iterations(const std::string& text, const std::string& name,
+                               sim_command& command) {
+  auto curve = iteration_curve::parse(text);
+  if (!curve) return refuse(fmt::format("{}: {}", name, curve.error().message));
+  command.iterations = std::move(*curve);
+  return {};
+}
+
 expected<void> take_entry(std::string_view key, const toml::node& value, const std::string& path,
                           sim_command& command) {
   auto place = fmt::format("{}:{}", path, value.source().begin.line);
   auto name = fmt::format("{}: {}", place, key);
   auto text = text_of(value);
   const auto* option = find_sim_option(key);
-  if (option == nullptr && key != "sweep" && key != "json")
+  if (option == nullptr && key != "sweep" && key != "json" && key != "plots" && key != "iterations")
     return refuse(fmt::format("{}: unknown key '{}'; the nearest known one is '{}'", place, key,
                               nearest_name(key, option_names())));
   if (!text) return refuse(fmt::format("{} must be a number or a text in quotes", name));
   if (key == "sweep") return take_sweep(*text, name, command);
+  if (key == "iterations") return take_iterations(*text, name, command);
   if (option != nullptr) return assign(*option, command.options, *text, name);
-  command.json = *text;
+  (key == "json" ? command.json : command.plots) = *text;
   return {};
 }
 
@@ -114,6 +123,8 @@ struct raw_arguments {
   std::string scenario;
   std::string sweep;
   std::string json;
+  std::string plots;
+  std::string iterations;
   bool help = false;
 };
 
@@ -124,6 +135,8 @@ void add_options(CLI::App& app, raw_arguments& raw) {
   app.add_option("--scenario", raw.scenario)->take_last();
   app.add_option("--sweep", raw.sweep)->take_last();
   app.add_option("--json", raw.json)->take_last();
+  app.add_option("--plots", raw.plots)->take_last();
+  app.add_option("--iterations", raw.iterations)->take_last();
   for (const auto& option : sim_option_table())
     app.add_option("--" + std::string{option.key}, raw.texts[option.key])->take_last();
 }
@@ -143,6 +156,11 @@ expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
       return tl::unexpected<error>(done.error());
   }
   if (!raw.json.empty()) command.json = raw.json;
+  if (!raw.plots.empty()) command.plots = raw.plots;
+  if (!raw.iterations.empty()) {
+    if (auto done = take_iterations(raw.iterations, "--iterations", command); !done)
+      return tl::unexpected<error>(done.error());
+  }
   if (!raw.sweep.empty()) {
     if (auto done = take_sweep(raw.sweep, "--sweep", command); !done)
       return tl::unexpected<error>(done.error());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "messages/errc.hpp"
+#include "simulation/reports/iteration_curve.hpp"
 #include "tools/sim_options.hpp"
 
 #include <string>
@@ -21,8 +22,10 @@ struct sim_sweep {
 struct sim_command {
   sim_options options;
   sim_sweep sweep;
-  std::string json;   ///< File for the report, "-" for standard output; empty: none.
-  std::string answer; ///< To be printed instead of a simulation, if not empty.
+  std::string json;           ///< File for the report, "-" for standard output; empty: none.
+  std::string plots;          ///< Folder for pictures and what they show; empty: none.
+  iteration_curve iterations; ///< Steps that the model needs, by the gradients of each.
+  std::string answer;         ///< To be printed instead of a simulation, if not empty.
 
   /// The options of each row, in order.
   [[nodiscard]] std::vector<sim_options> rows() const;
@@ -38,9 +41,8 @@ struct sim_command {
 /// Errors: invalid_argument.
 [[nodiscard]] expected<sim_sweep> parse_sweep(std::string_view text);
 
-/// Sets what a scenario, a TOML file, says. Keys are the options' names, `sweep` and `json` among
-/// them. @param path Begins every error message.
-/// Errors: invalid_argument.
+/// Sets what a scenario, a TOML file, says. Keys are the options' names, `sweep`, `json`, `plots`
+/// and `iterations` among them. @param path Begins every error message. Errors: invalid_argument.
 [[nodiscard]] expected<void> read_scenario(std::string_view toml, const std::string& path,
                                            sim_command& command);
 

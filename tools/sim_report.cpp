@@ -189,10 +189,6 @@ std::string footline(const std::vector<sim_row>& rows) {
     readable::count(static_cast<uint64_t>(static_cast<double>(events) / wall)), virtual_seconds);
 }
 
-std::string row_name(const sim_command& command, const sim_row& row) {
-  return command.sweep.option == nullptr ? "" : value_text(*command.sweep.option, row.options);
-}
-
 std::string remarks(const sim_command& command, const std::vector<sim_row>& rows) {
   std::string text;
   for (const auto& row : rows) {
@@ -207,6 +203,10 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
 }
 
 } // namespace
+
+std::string row_name(const sim_command& command, const sim_row& row) {
+  return command.sweep.option == nullptr ? "" : value_text(*command.sweep.option, row.options);
+}
 
 std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
   if (command.sweep.option == nullptr) return row_json(rows.front()).dump(2) + "\n";

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simulation/experiment.hpp"
+#include "simulation/reports/run_profile.hpp"
 #include "tools/sim_command_line.hpp"
 
 #include <optional>
@@ -17,7 +18,11 @@ struct sim_row {
   experiment what;
   experiment_report report;
   std::optional<interval_estimate> difference; ///< Of the step time, to the first row.
+  std::optional<profile_figures> profile;      ///< For plots.
 };
+
+/// What tells this row from the others; empty if there is but one.
+[[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
 
 /// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such.
 /// Times are in seconds; what does not exist is null.
