@@ -18,30 +18,26 @@ double seconds(job_time time) {
   return std::chrono::duration<double>(time).count();
 }
 
-step_function compute_nothing(const sync_replicas_optimizer& optimizer, const variable& only,
-                              uint32_t local_steps) {
-  auto gradient = zeros(only.extents());
-  return [=](replica_context& context) -> task<void> {
+// Where messages take time, what a replica reads does so too.
+step_function compute_nothing(const sync_replicas_optimizer& optimizer,
+                              const std::vector<variable>& variables, const scenario& scenario,
+                              update_delay& updates) {
+  auto gradient = zeros({1});
+  auto reads = scenario.network.has_value();
+  auto local_steps = scenario.local_sgd.local_steps;
+  return [=, &updates](replica_context& context) -> task<void> {
+    updates.begin(context.replica_id_in_sync_group(), context.local_step());
+    if (reads) {
+      auto reading = context.read(variables);
+      co_await reading;
+    }
     for (uint32_t i = 0; i < local_steps; ++i) {
       auto computing = context.compute([](std::stop_token) { return 0; });
       co_await computing;
     }
-    auto applying = optimizer.apply_gradients(context, gradient, only);
-    co_await applying;
-  };
-}
-
-// Where messages take time, what a replica reads does so too.
-step_function read_and_compute_nothing(const sync_replicas_optimizer& optimizer,
-                                       const std::vector<variable>& variables) {
-  return [=](replica_context& context) -> task<void> {
-    auto reading = context.read(variables);
-    co_await reading;
-    auto computing = context.compute([](std::stop_token) { return 0; });
-    co_await computing;
     std::vector<gradient_and_variable> gradients;
     for (const auto& variable : variables)
-      gradients.push_back({zeros(variable.extents()), variable});
+      gradients.push_back({gradient, variable});
     auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
@@ -85,12 +81,10 @@ private:
   ledger_hash hash_;
 };
 
-using pace = std::function<job_time(uint32_t replica, uint64_t computation, job_time elapsed)>;
-
 // The first local step of a round begins with the averaging that ends the round before.
-pace pace_of(const scenario& scenario) {
+computing_time pace_of(const scenario& scenario) {
   return [compute = scenario.compute, local = scenario.local_sgd](uint32_t replica,
-                                                                  uint64_t computation, job_time) {
+                                                                  uint64_t computation) {
     auto averages = computation >= local.local_steps && computation % local.local_steps == 0;
     return compute(replica, computation) + (averages ? local.averaging_time : job_time{0});
   };
@@ -139,14 +133,17 @@ scenario_report simulate(const scenario& scenario) {
   options.steps = scenario.steps;
   options.deadline = job_time::max();
   options.dead_replicas = scenario.dead_replicas;
-  options.pace = pace_of(scenario);
+  update_delay updates{scenario.update, scenario.sync.total_num_replicas};
+  options.pace = [&, delay = pace_of(scenario)](uint32_t replica, uint64_t computation, job_time) {
+    return updates.remaining(replica, world.now()) + delay(replica, computation);
+  };
   step_book book{report, scenario.sync.policy};
-  options.on_step = [&](const step_record& step) {
+  auto tell = [&](const step_record& step) {
     book.add(step);
     if (scenario.on_step) scenario.on_step(step);
   };
-  auto step = network ? read_and_compute_nothing(optimizer, variables)
-                      : compute_nothing(optimizer, variables.front(), scenario.local_sgd.local_steps);
+  options.on_step = [&](const step_record& step) { tell(scenario.update ? updates.add(step) : step); };
+  auto step = compute_nothing(optimizer, variables, scenario, updates);
   report.job = train(strategy, optimizer, step, options);
   if (network) report.probes = network->counts();
   report.events = world.event_count();

@@ -7,6 +7,7 @@
 #include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/network/network_options.hpp"
+#include "simulation/update_delay.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,7 @@ struct scenario {
   sync_options sync;
   uint64_t steps = 100;
   computing_time compute = constant_time(std::chrono::seconds{1});
+  update_time update = {};             ///< Empty: updates take no time.
   std::vector<uint32_t> dead_replicas; ///< They never start.
   uint64_t seed = 0;                   ///< Draws the order of events at equal times.
   local_sgd_options local_sgd = {};

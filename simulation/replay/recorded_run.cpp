@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the lines of a ledger to the times of replicas and steps.
+#include "simulation/replay/recorded_run.hpp"
+
+#include "actors/recording/ledger_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint32_t replicas_max = 1'000'000;
+constexpr double seconds_max = 9e9; // as nanoseconds, these fit
+
+enum class verdict_kind : uint8_t { accepted, stale, cancelled };
+
+/// A line of the ledger.
+struct entry {
+  uint64_t step = 0;
+  uint32_t replica = 0;
+  verdict_kind verdict = verdict_kind::accepted;
+  uint64_t local_step = 0;
+  job_time arrived{0};
+  job_time idle{0}; ///< From there to the end of the step; accepted ones only.
+};
+
+// Columns, in the order of `ledger_file::header`.
+constexpr size_t arrived_column = 5;
+constexpr size_t idle_column = 10;
+constexpr size_t column_count = 13;
+
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number{};
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::optional<job_time> time_of(std::string_view text) {
+  auto seconds = number_of<double>(text);
+  if (!seconds || !(std::abs(*seconds) < seconds_max)) return std::nullopt;
+  return job_time{std::llround(*seconds * 1e9)};
+}
+
+std::optional<verdict_kind> verdict_of(std::string_view text) {
+  if (text == "accepted") return verdict_kind::accepted;
+  if (text == "stale") return verdict_kind::stale;
+  if (text == "cancelled") return verdict_kind::cancelled;
+  return std::nullopt;
+}
+
+// Nothing if a field is not what it must be.
+std::optional<entry> entry_of(std::string_view line) {
+  std::array<std::string_view, column_count> fields;
+  for (auto& field : fields) {
+    auto comma = line.find(',');
+    field = line.substr(0, comma);
+    line.remove_prefix(std::min(field.size() + 1, line.size()));
+  }
+  auto step = number_of<uint64_t>(fields[0]);
+  auto replica = number_of<uint32_t>(fields[1]);
+  auto verdict = verdict_of(fields[2]);
+  auto local_step = number_of<uint64_t>(fields[3]);
+  auto arrived = time_of(fields[arrived_column]);
+  if (!step || *step == 0 || !replica || *replica >= replicas_max || !verdict || !local_step
+      || *local_step >= *step || !arrived || !line.empty())
+    return std::nullopt;
+  entry result{*step, *replica, *verdict, *local_step, *arrived, {}};
+  if (*verdict != verdict_kind::accepted) return result;
+  auto idle = time_of(fields[idle_column]);
+  if (!idle || *idle < job_time{0}) return std::nullopt;
+  result.idle = *idle;
+  return result;
+}
+
+expected<std::vector<entry>> entries_of(std::string_view text, const std::string& name) {
+  auto header = ledger_file::header;
+  if (!text.starts_with(header))
+    return fail(errc::malformed, fmt::format("{}:1: not the ledger of a run: its first line is "
+                                             "not the one that troupe train writes",
+                                             name));
+  text.remove_prefix(header.size());
+  std::vector<entry> entries;
+  for (size_t number = 2; text.find('\n') != std::string_view::npos; ++number) {
+    auto line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() + 1);
+    auto read = entry_of(line);
+    if (!read || (!entries.empty() && read->step < entries.back().step))
+      return fail(errc::malformed, fmt::format("{}:{}: not a line of a ledger", name, number));
+    entries.push_back(*read);
+  }
+  return entries;
+}
+
+// A ledger tells when a step ended by how long the replicas that it took had waited for that.
+expected<void> add_steps(const std::vector<entry>& entries, const std::string& name,
+                         recorded_run& run) {
+  if (entries.empty())
+    return fail(errc::failed_precondition, fmt::format("{}: the run has made no step", name));
+  run.first_step = entries.front().step - 1;
+  run.step_ends = {job_time{0}};
+  for (const auto& one : entries) {
+    if (one.verdict != verdict_kind::accepted) continue;
+    auto index = one.step - run.first_step;
+    if (index > run.step_ends.size())
+      return fail(errc::malformed, fmt::format("{}: step {} is missing", name,
+                                               run.first_step + run.step_ends.size()));
+    if (index == run.step_ends.size()) {
+      run.step_ends.push_back(one.arrived + one.idle);
+      run.updates.push_back(one.idle);
+    }
+    run.updates.back() = std::min(run.updates.back(), one.idle); // of the last that came
+  }
+  if (run.updates.empty())
+    return fail(errc::failed_precondition, fmt::format("{}: no gradient was accepted", name));
+  // When a resumed job began, nobody tells: its first step took as long as the next.
+  if (run.first_step > 0 && run.step_ends.size() > 2)
+    run.step_ends[0] = 2 * run.step_ends[1] - run.step_ends[2];
+  return {};
+}
+
+// The end of the update that gave the token of `local_step`.
+job_time token_time(const recorded_run& run, uint64_t local_step) {
+  if (local_step <= run.first_step) return run.step_ends.front();
+  return run.step_ends[std::min<size_t>(local_step - run.first_step, run.step_ends.size() - 1)];
+}
+
+// A gradient that was done when its replica was told to stop has two lines.
+std::vector<entry> without_repeated(std::vector<entry> entries) {
+  std::set<std::tuple<uint32_t, uint64_t>> arrived;
+  for (const auto& one : entries)
+    if (one.verdict == verdict_kind::stale) arrived.insert({one.replica, one.local_step});
+  std::erase_if(entries, [&](const entry& one) {
+    return one.verdict == verdict_kind::cancelled
+           && arrived.contains({one.replica, one.local_step});
+  });
+  return entries;
+}
+
+void add_times(std::vector<entry> entries, recorded_run& run) {
+  std::ranges::stable_sort(entries, {}, &entry::arrived);
+  std::vector<job_time> before;
+  for (const auto& one : entries) {
+    if (one.replica >= run.times.size()) {
+      run.times.resize(one.replica + 1);
+      before.resize(one.replica + 1, run.step_ends.front());
+    }
+    auto began = std::max(before[one.replica], token_time(run, one.local_step));
+    before[one.replica] = one.arrived;
+    run.times[one.replica].push_back(
+      {std::max(one.arrived - began, job_time{0}), one.verdict == verdict_kind::cancelled});
+  }
+  for (auto arrived : before)
+    run.unfinished.push_back(std::max(run.step_ends.back() - arrived, job_time{0}));
+}
+
+} // namespace
+
+void recorded_run::set_replica_count(uint32_t count) {
+  times.resize(std::max<size_t>(times.size(), count));
+  unfinished.resize(times.size());
+}
+
+std::vector<double> recorded_run::step_seconds() const {
+  std::vector<double> seconds;
+  for (size_t i = 1; i < step_ends.size(); ++i)
+    seconds.push_back(std::chrono::duration<double>(step_ends[i] - step_ends[i - 1]).count());
+  return seconds;
+}
+
+uint64_t recorded_run::time_count() const {
+  uint64_t count = 0;
+  for (const auto& of_replica : times)
+    count += of_replica.size();
+  return count;
+}
+
+uint64_t recorded_run::at_least_count() const {
+  uint64_t count = 0;
+  for (const auto& of_replica : times)
+    count += static_cast<uint64_t>(std::ranges::count(of_replica, true, &recorded_time::at_least));
+  return count;
+}
+
+expected<recorded_run> read_ledger(std::string_view text, const std::string& name) {
+  auto entries = entries_of(text, name);
+  if (!entries) return tl::unexpected<error>(entries.error());
+  recorded_run run;
+  if (auto done = add_steps(*entries, name, run); !done) return tl::unexpected<error>(done.error());
+  add_times(without_repeated(std::move(*entries)), run);
+  return run;
+}
+
+} // namespace troupe

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of a recorded run as those of a simulated one.
+#include "simulation/replay/replay.hpp"
+
+#include "actors/failure.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using replica_times = std::vector<job_time>;
+
+double mean_of(const std::vector<recorded_time>& times) {
+  double sum = 0;
+  for (const auto& one : times)
+    sum += static_cast<double>(one.time.count());
+  return sum / static_cast<double>(times.size());
+}
+
+// What gradients took that nobody stopped, in ascending order.
+replica_times whole_times(std::span<const std::vector<recorded_time>> replicas) {
+  replica_times whole;
+  for (const auto& times : replicas)
+    for (const auto& one : times)
+      if (!one.at_least) whole.push_back(one.time);
+  std::ranges::sort(whole);
+  return whole;
+}
+
+// One of those that took longer; which one, its place in the run says, so that it is the same
+// again.
+job_time longer_time(const replica_times& own, const replica_times& all, job_time least,
+                     size_t place) {
+  for (const auto* times : {&own, &all}) {
+    auto first = std::ranges::upper_bound(*times, least);
+    auto count = static_cast<size_t>(times->end() - first);
+    if (count > 0) return first[static_cast<ptrdiff_t>(place * 7919 % count)];
+  }
+  return least;
+}
+
+/// What a replica's gradients take in a replay, one after the other, and then again from the first.
+struct replayed_replica {
+  replica_times times;
+  std::optional<job_time> next; ///< Between the last and the first: it was at it at the end.
+
+  [[nodiscard]] job_time at(uint64_t iteration) const {
+    if (iteration == times.size() && next) return *next;
+    return times[iteration % times.size()];
+  }
+};
+
+std::vector<replayed_replica> complete_times(const recorded_run& run) {
+  auto all = whole_times(run.times);
+  std::vector<replayed_replica> result;
+  for (size_t replica = 0; replica < run.times.size(); ++replica) {
+    const auto& times = run.times[replica];
+    auto own = whole_times({&times, 1});
+    auto& completed = result.emplace_back();
+    for (size_t i = 0; i < times.size(); ++i)
+      completed.times.push_back(times[i].at_least ? longer_time(own, all, times[i].time, i)
+                                                  : times[i].time);
+    completed.next = longer_time(own, all, run.unfinished[replica], times.size());
+  }
+  return result;
+}
+
+// The same times, begun elsewhere.
+replica_times rotated(replica_times times, size_t by) {
+  auto middle = times.begin() + static_cast<ptrdiff_t>(by % times.size());
+  std::rotate(times.begin(), middle, times.end());
+  return times;
+}
+
+std::vector<uint32_t> changed_replicas(const recorded_run& run, const replay_options& options) {
+  auto changed = options.repaired;
+  for (auto replica : options.repaired)
+    if (replica >= options.sync.total_num_replicas)
+      throw failure{{errc::invalid_argument,
+                     fmt::format("replica {} cannot be repaired: there are {}, counted from 0",
+                                 replica, options.sync.total_num_replicas)}};
+  for (auto i = static_cast<uint32_t>(run.times.size()); i < options.sync.total_num_replicas; ++i)
+    changed.push_back(i);
+  return changed;
+}
+
+} // namespace
+
+uint32_t typical_replica(const recorded_run& run, std::span<const uint32_t> excluded) {
+  std::vector<uint32_t> others;
+  for (uint32_t i = 0; i < run.times.size(); ++i)
+    if (!run.times[i].empty() && std::ranges::count(excluded, i) == 0) others.push_back(i);
+  TROUPE_ASSERT(!others.empty());
+  auto middle = others.begin() + static_cast<ptrdiff_t>((others.size() - 1) / 2);
+  std::ranges::nth_element(others, middle, {}, [&](uint32_t i) { return mean_of(run.times[i]); });
+  return *middle;
+}
+
+scenario replay_of(const recorded_run& run, const replay_options& options) {
+  auto times = complete_times(run);
+  auto changed = changed_replicas(run, options);
+  if (!changed.empty()) {
+    auto unchanged = std::ranges::count_if(run.times, [&](const auto& of_replica) {
+      auto index = static_cast<uint32_t>(&of_replica - run.times.data());
+      return !of_replica.empty() && std::ranges::count(changed, index) == 0;
+    });
+    if (unchanged == 0)
+      throw failure{{errc::invalid_argument, "no replica is left that is not to be repaired, so "
+                                             "none says what a typical one takes"}};
+    auto typical = times[typical_replica(run, changed)].times;
+    times.resize(std::max<size_t>(times.size(), options.sync.total_num_replicas));
+    for (size_t i = 0; i < changed.size(); ++i)
+      times[changed[i]] = {rotated(typical, (i + 1) * typical.size() / (changed.size() + 1)), {}};
+  }
+  scenario result{.sync = options.sync, .steps = run.step_count(), .seed = options.seed};
+  for (uint32_t i = 0; i < options.sync.total_num_replicas; ++i)
+    if (times[i].times.empty()) result.dead_replicas.push_back(i);
+  result.compute = [times = std::move(times)](uint32_t replica, uint64_t iteration) {
+    return times[replica].at(iteration);
+  };
+  result.update
+    = [updates = run.updates](uint64_t step) { return updates[(step - 1) % updates.size()]; };
+  return result;
+}
+
+replay_error error_of(std::span<const double> recorded, std::span<const double> replayed) {
+  auto count = std::min(recorded.size(), replayed.size());
+  TROUPE_ASSERT(count > 0);
+  recorded = recorded.first(count);
+  replayed = replayed.first(count);
+  std::vector<double> errors;
+  for (size_t i = 0; i < count; ++i)
+    errors.push_back(std::abs(replayed[i] / recorded[i] - 1));
+  sorted_values sorted{std::move(errors)};
+  return {estimate_of(replayed).mean / estimate_of(recorded).mean - 1, sorted.quantile(0.5),
+          sorted.quantile(0.9)};
+}
+
+} // namespace troupe
