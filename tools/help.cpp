@@ -33,6 +33,7 @@ constexpr std::string_view sim_introduction
     "stragglers cost, and what do backups save?\n"
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
+    "       troupe sim replay RUN_DIR [OPTIONS]   a run of troupe train, with a change\n"
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n"
     "\n";
@@ -147,6 +148,23 @@ std::string sim_help() {
   text += entry("--scenario FILE", "TOML file with options");
   text += entry("--help", "this text");
   return text + distributions_text() + "\n" + exit_codes_text();
+}
+
+std::string replay_help() {
+  std::string text
+    = "Replays a run of troupe train in virtual time, from its ledger: once as it was, to\n"
+      "see how well that works, and once with a change, to see what it would make.\n"
+      "\n"
+      "Usage: troupe sim replay RUN_DIR [OPTIONS]\n"
+      "\n";
+  text += entry("--replicas N", "how many replicas; those that are added take as long as a typical "
+                                "one [as it was]");
+  text += entry("--aggregate N", "gradients that a step needs [as it was]");
+  text += entry("--policy NAME", "tensorflow, latest_token or cancel [as it was]");
+  text += entry("--repair N,N,...", "replicas that take as long as a typical one [none]");
+  text += entry("--json FILE", "write the report to a file; to standard output for -");
+  text += entry("--help", "this text");
+  return text + "\n" + exit_codes_text();
 }
 
 std::string wrapped(std::string_view text, size_t indent, size_t width) {

@@ -22,6 +22,9 @@ namespace troupe {
 /// `troupe sim --help`: all options with their defaults, and what computing times are made of.
 [[nodiscard]] std::string sim_help();
 
+/// `troupe sim replay --help`.
+[[nodiscard]] std::string replay_help();
+
 /// A text in lines of at most `width` letters, broken at blanks, all but the first after `indent`
 /// blanks. A word longer than a line stands on its own.
 [[nodiscard]] std::string wrapped(std::string_view text, size_t indent, size_t width);

@@ -6,12 +6,14 @@
 #include "tools/exit_codes.hpp"
 #include "tools/sim_command_line.hpp"
 #include "tools/sim_plots/sim_plots.hpp"
+#include "tools/sim_replay.hpp"
 #include "tools/sim_report.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
+#include <string_view>
 
 namespace troupe {
 
@@ -76,6 +78,8 @@ expected<void> write(const sim_command& command, const std::vector<sim_row>& row
 } // namespace
 
 int sim_command_main(int argument_count, const char* const* arguments) {
+  auto word = std::string_view{argument_count > 1 ? arguments[1] : ""};
+  if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
   auto command = parse_sim_options(argument_count, arguments);
   if (!command) return refuse(command.error());
   if (!command->answer.empty()) {

@@ -84,6 +84,48 @@ class Sim(unittest.TestCase):
             self.assertEqual(row["stale"], 0)
             self.assertEqual(row["accepted"] + row["cancelled"], 6 * 40)
 
+    def train(self, folder, *options):
+        result = subprocess.run([TROUPE, "train", "--run-dir", folder, "--checkpoint-every", "0", "--evaluate-every", "0",
+                                 "--batch", "8", *options], cwd=self.folder, text=True, capture_output=True, timeout=100)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def replay(self, folder, *options):
+        result = self.sim("replay", folder, "--json", "-", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_a_run_in_virtual_time_is_replayed_exactly_and_repaired(self):
+        self.train("run", "--world", "virtual", "--steps", "40", "--aggregate", "4", "--slow", "2=3", "--policy", "latest_token")
+        report = self.replay("run", "--repair", "2")
+        self.assertEqual(report["error"], {"mean_step": 0, "step_p50": 0, "step_p90": 0})
+        self.assertAlmostEqual(report["recorded"]["mean"], 0.3)
+        self.assertAlmostEqual(report["changed"]["mean"], 0.1)
+        self.assertAlmostEqual(self.replay("run", "--aggregate", "3")["changed"]["mean"], 0.1)
+        stalled = self.sim("replay", "run", "--replicas", "2", "--aggregate", "3")
+        self.assertEqual(stalled.returncode, 2)
+
+    def test_a_run_on_real_threads_is_replayed_step_by_step(self):
+        # How well is printed, not asserted: a wall clock on a busy machine proves nothing.
+        slow = [word for i, factor in enumerate([12, 10, 30, 11]) for word in ("--slow", f"{i}={factor}")]
+        for policy in ["tensorflow", "latest_token", "cancel"]:
+            self.train(policy, "--steps", "60", "--aggregate", "3", "--policy", policy, *slow)
+            report = self.replay(policy)
+            self.assertEqual(report["unchanged"]["steps"], 60)
+            print(f"fidelity of a replayed run, {policy}: mean {report['error']['mean_step']:+.2%}, "
+                  f"single steps {report['error']['step_p50']:.2%} in the median, {report['error']['step_p90']:.2%} at p90")
+
+    def test_a_folder_that_is_no_run_cannot_be_replayed(self):
+        result = self.sim("replay", "nowhere")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("troupe sim replay: not the folder of a run of troupe train", result.stderr)
+
+    def test_plots_come_with_their_numbers(self):
+        result = self.sim("--replicas", "4", "--steps", "40", "--sweep", "aggregate=2:4", "--plots", "plots")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("not drawn: timeline: shows one run", result.stdout)
+        for name in ["step-time", "arrivals", "backups", "convergence", "work"]:
+            self.assertTrue((self.folder / "plots" / f"{name}.csv").exists(), name)
+
     def test_refuses_nonsense_before_it_simulates(self):
         for options in [["--replicas", "0"], ["--compute", "2 +"], ["--sweep", "aggregate=99:101"], ["--policy", "sps"]]:
             if options[0] == "--sweep":

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// `troupe sim replay RUN_DIR`: what would that run have taken with one thing changed?
+#pragma once
+
+#include "messages/errc.hpp"
+#include "simulation/replay/replay.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What was asked.
+struct replay_command {
+  std::string run_dir;
+  std::optional<uint64_t> replicas; ///< Nothing, here and below: as the run was.
+  std::optional<uint64_t> aggregate;
+  std::optional<sync_policy> policy;
+  std::vector<uint32_t> repaired;
+  std::string json;   ///< File for the report, "-" for standard output; empty: none.
+  std::string answer; ///< To be printed instead, if not empty.
+
+  /// Whether anything is to differ from the run.
+  [[nodiscard]] bool has_change() const {
+    return replicas || aggregate || policy || !repaired.empty();
+  }
+};
+
+/// Reads the command line. @param arguments `arguments[0]` is "replay".
+/// Errors: invalid_argument, in a line that names the culprit.
+[[nodiscard]] expected<replay_command> parse_replay_options(int argument_count,
+                                                            const char* const* arguments);
+
+/// A run of `troupe train` as its folder tells of it.
+struct run_folder {
+  recorded_run run;
+  sync_options sync;
+  uint64_t seed = 0;
+};
+
+/// Reads config.toml and ledger.csv. Errors: not_found, invalid_argument; as `read_ledger`.
+[[nodiscard]] expected<run_folder> read_run_folder(const std::string& path);
+
+/// Steps of one replay.
+struct replayed_steps {
+  std::vector<double> seconds;
+  double drop_fraction = 0;
+  double wasted_replica_seconds = 0;
+  std::optional<stall_report> stalled;
+};
+
+/// What came of it.
+struct replay_report {
+  sync_options recorded_sync;
+  sync_options changed_sync;
+  std::vector<double> recorded; ///< Seconds of each step.
+  replayed_steps unchanged;
+  replay_error error;
+  std::optional<replayed_steps> changed;
+  /// Of the changed replay to the unchanged one, in shares of the latter's mean step time; nothing
+  /// if there are too few steps.
+  std::optional<interval_estimate> difference;
+};
+
+/// Replays the run as it was, and with the change if there is one.
+/// Errors: throws `failure`, as `replay_of` and `sync_options::validate`.
+[[nodiscard]] replay_report replay(const run_folder& folder, const replay_command& command);
+
+/// In words, and as one JSON object.
+[[nodiscard]] std::string replay_text(const replay_command& command, const run_folder& folder,
+                                      const replay_report& report);
+[[nodiscard]] std::string replay_json(const replay_command& command, const replay_report& report);
+
+/// Runs the command; `arguments[0]` is "replay". @returns The exit code of the process.
+int replay_command_main(int argument_count, const char* const* arguments);
+
+} // namespace troupe
