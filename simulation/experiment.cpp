@@ -26,7 +26,8 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .steps = experiment.steps,
                   .compute = experiment.compute.times(seed),
                   .seed = seed,
-                  .local_sgd = experiment.local_sgd};
+                  .local_sgd = experiment.local_sgd,
+                  .on_step = experiment.on_step};
   result.dead_replicas.resize(experiment.dead);
   std::iota(result.dead_replicas.begin(), result.dead_replicas.end(), 0U);
   return result;

@@ -7,6 +7,7 @@
 #include "simulation/statistics.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -23,6 +24,7 @@ struct experiment {
   local_sgd_options local_sgd;
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
+  std::function<void(const step_record&)> on_step = {}; ///< Told of every step of every run.
 };
 
 /// Times of steps, in seconds, of all runs and without their warm-up.

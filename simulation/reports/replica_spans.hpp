@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every replica did when, for some steps of a run: timelines and heat maps are drawn of it.
+#pragma once
+
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// What a replica was at.
+enum class replica_state_kind : uint8_t {
+  accepted,  ///< Computing a gradient that counted.
+  stale,     ///< Computing one that came too late.
+  cancelled, ///< Computing until it was told to stop.
+  waiting,   ///< Waiting for a token.
+  absent,    ///< Down, or at something that no gradient tells of.
+};
+
+/// The kind's name, as legends and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(replica_state_kind kind) {
+  constexpr std::string_view names[]
+    = {"computing", "dropped work", "cancelled work", "waiting for a token", "not there"};
+  return names[static_cast<size_t>(kind)];
+}
+
+/// One stretch of a replica's time.
+struct replica_span {
+  uint32_t replica = 0;
+  replica_state_kind what = replica_state_kind::accepted;
+  job_time start{0};
+  job_time end{0};
+  uint64_t step = 0; ///< That it worked for, counted from 1.
+};
+
+/// Steps that are looked at.
+struct step_window {
+  uint64_t first = 1; ///< Counted from 1.
+  uint64_t count = 1;
+};
+
+/// Collects a window of the steps of one run. Memory: what the window holds, not the run.
+class replica_spans {
+public:
+  replica_spans(uint32_t replicas, step_window window) : replicas_(replicas), window_(window) {}
+
+  /// Takes in one step of the run, in order. A gradient begun in the window counts if it comes
+  /// within `patience` steps after it.
+  void add(const step_record& step);
+
+  static constexpr uint64_t patience = 100; ///< Steps.
+
+  /// When each step of the window ended; the first entry is when the first one began. Empty if the
+  /// run did not come so far.
+  [[nodiscard]] const std::vector<job_time>& bounds() const { return bounds_; }
+
+  /// The number of the first step of the window.
+  [[nodiscard]] uint64_t first_step() const { return window_.first; }
+
+  [[nodiscard]] uint32_t replica_count() const { return replicas_; }
+
+  /// As they were, in no order; some reach beyond the window, and what was dropped at the moment at
+  /// which it was cancelled is there twice.
+  [[nodiscard]] const std::vector<replica_span>& all() const { return spans_; }
+
+  /// All spans, by replica and then in order, cut at the window's ends and without gaps: what
+  /// nothing is known of is `absent`.
+  [[nodiscard]] std::vector<replica_span> spans() const;
+
+private:
+  void add(const contribution& gradient, replica_state_kind what);
+  void keep(replica_span span);
+  [[nodiscard]] replica_state_kind gap(job_time start, job_time end) const;
+
+  uint32_t replicas_;
+  step_window window_;
+  std::vector<job_time> bounds_;
+  std::vector<replica_span> spans_;
+};
+
+/// How many times as long as usual each replica took for a gradient: for every step of the window
+/// it was at that gradient.
+struct slow_down_map {
+  uint64_t first_step = 0;
+  uint32_t replicas_per_row = 1; ///< Of more than `rows_max` replicas several share a row, ...
+  double usual_seconds = 0;      ///< The median over all gradients that count or came too late.
+  /// `[row][step]`: ... which shows the slowest of them; NaN where no replica of the row computed.
+  std::vector<std::vector<float>> rows;
+
+  static constexpr uint32_t rows_max = 250;
+};
+
+/// The map of a window. What was cancelled took at least so long.
+[[nodiscard]] slow_down_map slow_down_of(const replica_spans& spans);
+
+} // namespace troupe

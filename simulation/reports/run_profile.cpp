@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passing each step on to whoever makes figures of it.
+#include "simulation/reports/run_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr size_t even_points = 200;
+constexpr size_t points_for_each_decade = 20; // of the share that takes longer
+
+step_window window_of(const experiment& what) {
+  auto replicas = uint64_t{what.sync.total_num_replicas};
+  auto count
+    = std::clamp<uint64_t>(run_profile::cells_max / replicas, 1, run_profile::window_steps_max);
+  return {what.warm_up + 1, std::min(count, what.steps - what.warm_up)};
+}
+
+} // namespace
+
+std::vector<share_of_steps> distribution_of(std::vector<double> seconds) {
+  auto count = static_cast<double>(seconds.size());
+  std::vector<share_of_steps> points;
+  if (seconds.empty()) return points;
+  sorted_values sorted{std::move(seconds)};
+  if (sorted.values().size() <= 2 * even_points) {
+    for (double value : sorted.values())
+      points.push_back({static_cast<double>(points.size() + 1) / count, value});
+    return points;
+  }
+  for (size_t i = 0; i < even_points; ++i) {
+    auto share = static_cast<double>(i) / even_points;
+    points.push_back({share, sorted.quantile(share)});
+  }
+  auto longer = 1.0 / even_points * 0.9;
+  for (; longer > 1 / count; longer *= std::pow(10, -1.0 / points_for_each_decade))
+    points.push_back({1 - longer, sorted.quantile(1 - longer)});
+  points.push_back({1, sorted.quantile(1)});
+  return points;
+}
+
+run_profile::run_profile(const experiment& what, bool with_spans)
+  : warm_up_(what.warm_up), work_(what.sync.total_num_replicas, what.sync.policy) {
+  if (with_spans) spans_.emplace(what.sync.total_num_replicas, window_of(what));
+}
+
+void run_profile::add(const step_record& step) {
+  if (step.step <= last_step_) is_first_run_ = false;
+  last_step_ = step.step;
+  if (spans_ && is_first_run_) spans_->add(step);
+  if (step.step <= warm_up_) return;
+  step_seconds_.push_back(std::chrono::duration<double>(step.ended - step.began).count());
+  arrivals_.add(step);
+  work_.add(step);
+}
+
+profile_figures run_profile::figures() {
+  profile_figures figures{.arrivals = arrivals_.figures(),
+                          .work = work_.totals(),
+                          .replicas = work_.replicas(),
+                          .spans = std::move(spans_)};
+  sorted_values sorted{step_seconds_};
+  figures.step_p10 = sorted.quantile(0.1);
+  figures.step_p50 = sorted.quantile(0.5);
+  figures.step_p90 = sorted.quantile(0.9);
+  figures.step_times = distribution_of(std::move(step_seconds_));
+  return figures;
+}
+
+} // namespace troupe

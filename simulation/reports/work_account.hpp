@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the time of all replicas went, and what a gradient that counts cost.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "actors/sync_policy.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+/// Of one replica.
+struct replica_work {
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t cancelled = 0;
+  double useful_seconds = 0; ///< Computed for gradients that counted.
+  double wasted_seconds = 0; ///< Computed for others.
+};
+
+/// Of all replicas. The seconds are replica-seconds; all but the first two add up to the first.
+struct work_totals {
+  double replica_seconds = 0; ///< All replicas, dead or alive, times the time that passed.
+  uint64_t accepted = 0;
+  uint64_t stale = 0;
+  uint64_t cancelled = 0;
+  double useful_seconds = 0;
+  double stale_seconds = 0;     ///< Computed for gradients that came too late.
+  double cancelled_seconds = 0; ///< Computed until the replica was told to stop.
+  double down_seconds = 0;      ///< Of replicas that were not there.
+  double waiting_seconds = 0;   ///< The rest: tokens, messages, gradients that the run cut off.
+
+  /// What a gradient that counted cost all replicas together; infinity if none did.
+  [[nodiscard]] double replica_seconds_per_accepted() const;
+};
+
+/// Adds up step records. Memory: per replica.
+class work_account {
+public:
+  /// @param policy Under `cancel` the records do not say how long a cancelled replica computed: it
+  /// is since the step began, because a token takes no time to come.
+  work_account(uint32_t replicas, sync_policy policy)
+    : cancels_(policy == sync_policy::cancel), replicas_(replicas) {}
+
+  /// Counts one more step.
+  void add(const step_record& step);
+
+  [[nodiscard]] const std::vector<replica_work>& replicas() const { return replicas_; }
+
+  [[nodiscard]] work_totals totals() const;
+
+private:
+  void add_stale(const contribution& gradient);
+
+  bool cancels_;
+  std::vector<replica_work> replicas_;
+  work_totals totals_;
+};
+
+} // namespace troupe
