@@ -142,7 +142,8 @@ scenario_report simulate(const scenario& scenario) {
     book.add(step);
     if (scenario.on_step) scenario.on_step(step);
   };
-  options.on_step = [&](const step_record& step) { tell(scenario.update ? updates.add(step) : step); };
+  options.on_step
+    = [&](const step_record& step) { tell(scenario.update ? updates.add(step) : step); };
   auto step = compute_nothing(optimizer, variables, scenario, updates);
   report.job = train(strategy, optimizer, step, options);
   if (network) report.probes = network->counts();
