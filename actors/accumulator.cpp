@@ -120,10 +120,28 @@ expected<void> accumulator_state::check(wire::Gradient::Reader gradient) const {
   return check_gradient(*config.form, gradient, &first);
 }
 
+// A gradient older than the last one is one that was overtaken by its repetition.
+std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin& from) const {
+  auto last = remembered.find(from.replica);
+  if (last == remembered.end() || last->second.iteration < from.iteration) return std::nullopt;
+  if (last->second.iteration == from.iteration) return last->second.reply;
+  return make_push_reply(verdict::stale, step);
+}
+
 expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradient>& gradient,
                                                        job_time now) {
+  auto from = read_origin(gradient.reader().getOrigin());
+  if (!config.remembers) return judge(gradient, from, now);
+  if (auto said = said_before(from)) return *said;
+  auto reply = judge(gradient, from, now);
+  if (reply) remembered.insert_or_assign(from.replica, judged_gradient{from.iteration, *reply});
+  return reply;
+}
+
+expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGradient>& gradient,
+                                                        const origin& from, job_time now) {
   auto pushed = gradient.reader();
-  arrival came{read_origin(pushed.getOrigin()), now, step};
+  arrival came{from, now, step};
   auto repeated = is_repeated(came.from);
   auto is_stale = came.from.local_step < step && !config.asynchronous;
   if (is_stale || repeated) {

@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <optional>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct accumulator_config {
   bool one_gradient_per_replica = false; ///< A second one to the same step is dropped.
   /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
   std::optional<asynchronous_rule> asynchronous;
+  /// Whether a gradient that comes again, by its replica and iteration, is answered as before and
+  /// counts no more: for links that double messages, and replicas that ask again.
+  bool remembers = false;
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
@@ -65,6 +69,14 @@ struct accumulator_state {
   std::vector<msg<wire::PushGradient>> accepted;
   std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
   std::vector<arrival> stale_arrivals;    ///< Since the last take.
+
+  /// The last gradient of a replica, and what was said of it.
+  struct judged_gradient {
+    uint64_t iteration = 0;
+    msg<wire::PushReply> reply;
+  };
+
+  std::unordered_map<uint32_t, judged_gradient> remembered; ///< By replica.
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
@@ -107,6 +119,9 @@ private:
   [[nodiscard]] closing take_first(uint32_t required);
   [[nodiscard]] msg<wire::PushReply> reply_to_accepted();
   [[nodiscard]] bool is_repeated(const origin& from) const;
+  [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
+  [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
+                                                     const origin& from, job_time now);
   [[nodiscard]] expected<void> check(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
 };

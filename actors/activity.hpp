@@ -7,6 +7,7 @@
 #include "actors/world.hpp"
 #include "messages/payload.hpp"
 
+#include <caf/sec.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <coroutine>
@@ -49,6 +50,11 @@ public:
 
   [[nodiscard]] troupe::world& world() { return world_; }
 
+  /// Requests that have no answer after this time are made again, word for word, as often as it
+  /// takes; 0, as at the beginning = never, since a reliable link loses nothing but with an actor.
+  /// Whoever answers must take one that comes twice for one.
+  void set_patience(job_time patience) { patience_ = patience; }
+
   /// Sends `message` and waits for a `Reply`.
   /// Deadline: the chief's watch, which knows who is missing; a timer for each request would cost
   /// more than the request. An actor that is gone answers at once.
@@ -68,14 +74,16 @@ public:
   };
 
   /// Sends every message to its receiver at once; `settled` waits for the replies.
+  /// @param patience As `set_patience`.
   template <class Reply, class Handle, class Message>
-  [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages) {
+  [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages,
+                                    job_time patience = job_time{0}) {
     auto pending = std::make_shared<pending_replies<Reply>>();
     pending->missing = messages.size();
     pending->host = this;
     pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
     for (size_t i = 0; i < messages.size(); ++i)
-      ask<Reply>(self_, messages[i].first, std::move(messages[i].second),
+      ask<Reply>(self_, messages[i].first, std::move(messages[i].second), patience,
                  [pending, i](expected<Reply> arrived) {
                    pending->replies[i] = std::move(arrived);
                    if (--pending->missing == 0 && pending->waiter)
@@ -94,7 +102,7 @@ public:
   /// @returns The replies in the order of the messages.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
-    return settled(begin_requests<Reply>(std::move(messages)));
+    return settled(begin_requests<Reply>(std::move(messages), patience_));
   }
 
   /// The actor that hosts the coroutine: who a `wake` is to be sent to.
@@ -178,11 +186,26 @@ public:
 private:
   /// Sends `message` and has `settle` told the reply or the error.
   template <class Reply, class Handle, class Message, class Settle>
-  static void ask(replica_actor::pointer self, const Handle& to, Message message, Settle settle) {
+  static void ask(replica_actor::pointer self, const Handle& to, Message message, job_time patience,
+                  Settle settle) {
+    if (patience > job_time{0})
+      return ask_until_answered<Reply>(self, to, std::move(message), patience, std::move(settle));
     self
       ->request(to, caf::infinite, std::move(message)) // the chief's watch keeps the deadline
       .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
             [settle](const caf::error& reason) {
+              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
+            });
+  }
+
+  template <class Reply, class Handle, class Message, class Settle>
+  static void ask_until_answered(replica_actor::pointer self, const Handle& to, Message message,
+                                 job_time patience, Settle settle) {
+    self->request(to, patience, message)
+      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
+            [self, to, message, patience, settle](const caf::error& reason) {
+              if (reason == caf::sec::request_timeout)
+                return ask_until_answered<Reply>(self, to, message, patience, settle);
               settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
             });
   }
@@ -197,10 +220,11 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      ask<Reply>(owner.self_, to, std::move(message), [this, waiter](expected<Reply> arrived) {
-        reply = std::move(arrived);
-        owner.resume(waiter);
-      });
+      ask<Reply>(owner.self_, to, std::move(message), owner.patience_,
+                 [this, waiter](expected<Reply> arrived) {
+                   reply = std::move(arrived);
+                   owner.resume(waiter);
+                 });
     }
 
     expected<Reply> await_resume() { return std::move(reply); }
@@ -281,6 +305,7 @@ private:
   replica_actor::pointer self_;
   troupe::world& world_;
   pace_function pace_;
+  job_time patience_{0};
 
   phase phase_ = phase::idle;
   uint64_t local_step_ = 0;

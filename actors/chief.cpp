@@ -5,6 +5,8 @@
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
 
+#include <caf/atom.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -20,6 +22,7 @@ using self_pointer = observed_pointer<chief_actor, chief_state>;
 using phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
+constexpr auto exit_category = caf::atom("exit");
 
 void finish(self_pointer self, std::optional<error> failure);
 
@@ -200,7 +203,8 @@ void on_join(self_pointer self, uint32_t index) {
   self->monitor(replica);
   if (auto before = state.live.find(index); before != state.live.end())
     state.index_of.erase(before->second.id());
-  else if (state.expected > 0)
+  else if (state.awaited.erase(index) > 0
+           || (state.given_up.erase(index) == 0 && state.expected > 0))
     --state.expected;
   state.live.insert_or_assign(index, replica);
   state.index_of[replica.id()] = index;
@@ -211,8 +215,11 @@ void on_leave(self_pointer self, uint32_t index, error reason);
 
 void on_down(self_pointer self, const caf::down_msg& down) {
   auto found = self->state.index_of.find(down.source.id());
-  if (found != self->state.index_of.end())
-    on_leave(self, found->second, {errc::unavailable, "is gone without a farewell"});
+  if (found == self->state.index_of.end()) return;
+  auto told = from_caf(down.reason);
+  auto is_lost_node = told.code == errc::unavailable && down.reason.category() != exit_category;
+  on_leave(self, found->second,
+           {errc::unavailable, is_lost_node ? told.message : "is gone without a farewell"});
 }
 
 // ---- the end of a job ----
@@ -252,6 +259,16 @@ void tell_clocks(self_pointer self, uint32_t gone) {
     self->send(config.tokens, make_farewell(gone, errc::none, ""));
 }
 
+void finish_for_want_of_replicas(self_pointer self, const lost_replica& lost) {
+  auto& state = self->state;
+  finish(self, error{lost.reason.code,
+                     fmt::format("step {} needs {} gradients, but {} of {} replicas are left; "
+                                 "lost {}",
+                                 state.step + 1, state.config.sync.replicas_to_aggregate,
+                                 state.left_count(), state.config.sync.total_num_replicas,
+                                 describe(lost))});
+}
+
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   auto left = state.live.find(index);
@@ -262,16 +279,15 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
+  auto may_return = reason.code == errc::unavailable && state.config.rejoin_patience > job_time{0};
+  if (may_return) {
+    state.awaited[index] = state.config.world->now();
+    ++state.expected;
+  }
   state.report.lost.push_back({index, std::move(reason)});
   const auto& lost = state.report.lost.back();
   if (state.config.on_trouble) state.config.on_trouble("lost " + describe(lost));
-  if (!state.enough_live())
-    return finish(self, error{lost.reason.code,
-                              fmt::format("step {} needs {} gradients, but {} of {} replicas are "
-                                          "left; lost {}",
-                                          state.step + 1, state.config.sync.replicas_to_aggregate,
-                                          state.left_count(), state.config.sync.total_num_replicas,
-                                          describe(lost))});
+  if (!state.enough_live()) return finish_for_want_of_replicas(self, lost);
   if (state.config.on_warning)
     state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
                                         describe(lost), state.left_count(),
@@ -284,6 +300,28 @@ void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
   state.report.stopped = stop.reader().getReason();
   if (!state.config.wants_snapshot) return finish(self, std::nullopt);
   if (!state.stop_asked) state.stop_asked = state.config.world->now();
+}
+
+// Those who were awaited long enough are awaited no more.
+void give_up_awaited(self_pointer self) {
+  auto& state = self->state;
+  auto patience = state.config.rejoin_patience;
+  for (auto it = state.awaited.begin(); it != state.awaited.end();) {
+    auto [index, since] = *it;
+    if (state.config.world->now() - since <= patience) {
+      ++it;
+      continue;
+    }
+    it = state.awaited.erase(it);
+    --state.expected;
+    state.given_up.insert(index);
+    if (!state.enough_live())
+      return finish_for_want_of_replicas(
+        self, {index,
+               {errc::unavailable, fmt::format("was awaited for {:.1f} s after its node "
+                                               "was gone",
+                                               seconds(patience))}});
+  }
 }
 
 // ---- the watch: every wait has an end, and says who is missing ----
@@ -307,10 +345,27 @@ error stall(const chief_state& state) {
                 state.config.sync.total_num_replicas)};
 }
 
+// A report may still be on its way from another node. What an accumulator answers comes after what
+// it has reported: so when all have answered and the step is still open, no report will come.
+void confirm_stall(self_pointer self) {
+  auto& state = self->state;
+  auto missing = std::make_shared<size_t>(state.config.accumulators.size());
+  for (const auto& accumulator : state.config.accumulators)
+    self
+      ->request(accumulator, caf::infinite, // the watch keeps the deadline
+                make_read_accumulator())
+      .then(
+        [self, missing, step = state.step](const msg<wire::AccumulatorStatus>&) {
+          auto is_open = self->state.now_in == phase::collecting && self->state.step == step;
+          if (--*missing == 0 && is_open) finish(self, stall(self->state));
+        },
+        [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+}
+
 void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
   if (state.now_in != phase::collecting) return;
-  if (is_stalled(state, status.reader())) return finish(self, stall(state));
+  if (is_stalled(state, status.reader())) return confirm_stall(self);
   auto late = state.config.world->now() - state.step_began;
   if (late <= state.config.deadline / 6) return;
   auto waiting = status.reader().getWaiting();
@@ -355,6 +410,7 @@ void watch(self_pointer self) {
   if (is_training(state) && state.stop_asked
       && now - *state.stop_asked > state.config.stop_patience)
     finish(self, std::nullopt);
+  if (is_training(state)) give_up_awaited(self);
   if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
     finish(self, error{errc::deadline_exceeded,
                        fmt::format("{} of those asked for a checkpoint of step {} did not answer",

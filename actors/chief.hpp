@@ -45,6 +45,8 @@ struct chief_config {
   job_time stop_patience = std::chrono::seconds{5};
   /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
   bool resumes = false;
+  /// How long a replica whose node is gone is expected back; 0 = not at all.
+  job_time rejoin_patience{0};
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
@@ -77,12 +79,14 @@ struct chief_state {
   std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
   std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those who live, by their CAF ids.
   uint32_t expected = 0;                           ///< Still on their way.
-  bool suspects_stall = false;                     ///< The last look found everybody waiting.
-  bool warned = false;                             ///< Of the current step's lateness.
-  job_snapshot snapshot;                           ///< The one that is being taken.
-  size_t snapshot_missing = 0;                     ///< Answers that it still waits for.
-  job_time phase_began{0};                         ///< Of `saving` and `ending`.
-  std::optional<job_time> stop_asked;              ///< Since when the job is to end with its step.
+  std::map<uint32_t, job_time> awaited; ///< Of these: those that were there, and since when.
+  std::set<uint32_t> given_up;          ///< Of those that were there: who was awaited in vain.
+  bool suspects_stall = false;          ///< The last look found everybody waiting.
+  bool warned = false;                  ///< Of the current step's lateness.
+  job_snapshot snapshot;                ///< The one that is being taken.
+  size_t snapshot_missing = 0;          ///< Answers that it still waits for.
+  job_time phase_began{0};              ///< Of `saving` and `ending`.
+  std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
   job_report report;
 
   /// The first step that the job will not make.

@@ -58,6 +58,7 @@ replica_actor::behavior_type replica(self_pointer self, replica_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.activity.emplace(self, *state.config.world, state.config.pace);
+  state.activity->set_patience(state.config.patience);
   self->send(self, begin_activity{});
   return {
     [self](begin_activity) { begin(self); },

@@ -17,6 +17,7 @@ struct replica_config {
   chief_actor chief;              ///< Told when the replica joins and leaves; null: nobody is.
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
+  job_time patience{0};           ///< As `activity::set_patience`.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the
   /// chief as the reason.
   std::function<task<void>(activity&)> body;

@@ -4,6 +4,7 @@
 
 #include "actors/sync_policy.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -53,6 +54,25 @@ public:
     auto served = release(std::min<size_t>(count, waiting_.size()));
     tokens_.insert(tokens_.end(), count - served.size(), step);
     return served;
+  }
+
+  /// The waiter of which `is_it` is true; null if there is none.
+  template <class Predicate>
+  [[nodiscard]] Waiter* find_waiter(Predicate is_it) {
+    auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+    return found == waiting_.end() ? nullptr : &*found;
+  }
+
+  /// Those of whom `is_gone` is true wait no longer, and get no token.
+  template <class Predicate>
+  void forget(Predicate is_gone) {
+    auto waiting = std::exchange(waiting_, {});
+    auto needs = std::exchange(needs_, {});
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (is_gone(waiting[i])) continue;
+      if (i < needs.size()) needs_.push_back(needs[i]);
+      waiting_.push_back(std::move(waiting[i]));
+    }
   }
 
   /// No more tokens will come. @returns The waiters that leave empty-handed.

@@ -7,6 +7,12 @@
 #include "actors/slack_gate.hpp"
 #include "actors/token_ledger.hpp"
 
+#include <caf/actor_addr.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -18,6 +24,10 @@ struct token_queue_config {
   std::vector<uint64_t> tokens; ///< Steps of the tokens that a job left which goes on now.
   uint32_t replicas = 0;        ///< Under `ssp`: how many clocks there are.
   uint64_t slack = 0;           ///< Under `ssp`, as in `sync_options`.
+  /// Whether a question that comes again gets the answer that it had, as TakeToken says.
+  bool remembers = false;
+  /// Whether replicas may be gone while they wait: they are watched, and get no token then.
+  bool watches = false;
 };
 
 /// Whom the queue owes a token, and the tokens it has.
@@ -27,14 +37,23 @@ struct token_queue_state {
   /// A replica that waits for a token.
   struct waiter {
     uint32_t replica = 0;
+    caf::actor_addr who;
     caf::typed_response_promise<msg<wire::Token>> promise;
     uint64_t local_step = 0;
     uint64_t not_before = 0; ///< As in TakeToken.
   };
 
-  sync_policy policy = sync_policy::tensorflow;
+  /// A replica's last question, and what it was told, if it was.
+  struct question {
+    uint64_t request = 0;
+    std::optional<uint64_t> step;
+  };
+
+  token_queue_config config;
   token_ledger<waiter> ledger{sync_policy::tensorflow};
   slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
+  std::unordered_map<uint32_t, question> questions; ///< By replica.
+  std::set<caf::actor_addr> watched;
   msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
   uint64_t newest_step = 0;
   bool closed = false;

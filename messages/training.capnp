@@ -41,7 +41,8 @@
 #
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
-# cannot be served is answered by an error of `Errc` instead.  Nothing is promised about the order of
+# cannot be served is answered by an error of `Errc` instead.  Where links lose or double messages, a replica
+# asks again, and PushGradient, TakeToken and ReadVariable may come more often than once: the first counts.  Nothing is promised about the order of
 # messages from different senders: every gradient names the step it was computed for, and the
 # accumulator decides by that alone.
 
@@ -94,7 +95,8 @@ struct Origin {
   # The step that the gradient was computed for: the replica's token, 0 before its first.
 
   iteration @3 :UInt64;
-  # How many gradients this replica had computed before this one.
+  # How many gradients this replica had computed before this one.  A replica that comes back after its node
+  # was gone counts on from 2^32 for each such return: no gradient of it has a number of its former life.
 
   computeNanoseconds @4 :Nanoseconds;
   # What computing the gradient took, the barrier not included.
@@ -201,6 +203,11 @@ struct TakeToken {
   notBefore @2 :Step;
   # The largest `nextStep` that it was answered: a token for an earlier step does not do.  Asked for only
   # where training is asynchronous.
+
+  request @3 :UInt64;
+  # Which of the replica's questions this is: they count up.  One that is asked again, because its answer may
+  # have been lost, gets the same answer and no second token, if the queue was told to remember; 0, the
+  # default = a question like any other.
 }
 
 struct Token {

@@ -120,11 +120,13 @@ msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step,
   return std::move(message).finish();
 }
 
-msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step, uint64_t not_before) {
+msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step, uint64_t not_before,
+                                     uint64_t request) {
   message_builder<wire::TakeToken> message;
   message.body.setReplica(replica);
   message.body.setLocalStep(local_step);
   message.body.setNotBefore(not_before);
+  message.body.setRequest(request);
   return std::move(message).finish();
 }
 

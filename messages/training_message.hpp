@@ -36,9 +36,9 @@ inline constexpr int32_t whole_variable = -1;
 [[nodiscard]] msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step,
                                                    uint64_t next_step = 0);
 
-/// A replica asks the token queue for permission to go on.
+/// A replica asks the token queue for permission to go on. The last two are as in the schema.
 [[nodiscard]] msg<wire::TakeToken> make_take_token(uint32_t replica, uint64_t local_step,
-                                                   uint64_t not_before = 0);
+                                                   uint64_t not_before = 0, uint64_t request = 0);
 
 /// The token queue lets a replica go on.
 [[nodiscard]] msg<wire::Token> make_token(uint64_t step);

@@ -187,6 +187,7 @@ private:
   job_time waited_{0};       ///< For the token that began this step.
   bool has_token_ = true;    ///< False between the end of a step and the token for the next.
   uint64_t tokens_taken_ = 0;
+  uint64_t questions_ = 0; ///< For tokens, asked so far.
 };
 
 template <class Work>

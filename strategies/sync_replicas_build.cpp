@@ -48,7 +48,8 @@ void training_cast::end() const {
 
 void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> variables,
                                     std::optional<uint64_t> global_step,
-                                    const std::optional<std::vector<uint64_t>>& tokens) {
+                                    const std::optional<std::vector<uint64_t>>& tokens,
+                                    job_links links) {
   if (variables.empty())
     throw failure{
       {errc::invalid_argument, "Must supply at least one variable: the job has none to train"}};
@@ -64,7 +65,9 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   token_queue_config queue{.policy = options_.policy,
                            .first_step = *global_step,
                            .replicas = options_.total_num_replicas,
-                           .slack = options_.slack};
+                           .slack = options_.slack,
+                           .remembers = links.repeat,
+                           .watches = links.may_end};
   if (tokens) { // those of this step are still to be put
     queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
     queue.tokens = *tokens;
@@ -73,8 +76,12 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   world.introduce(cast->tokens.id(), "token queue");
   for (const auto& variable : variables) {
     accumulator_config config{variable.form(), variable.owner(), *global_step, &world};
-    config.one_gradient_per_replica = options_.one_gradient_per_replica;
+    config.one_gradient_per_replica
+      = options_.one_gradient_per_replica
+        || (links.may_return && options_.policy != sync_policy::tensorflow
+            && !is_asynchronous(options_.policy));
     config.asynchronous = asynchronous_rule::of(options_);
+    config.remembers = links.repeat;
     auto collects = world.system().spawn(accumulator, std::move(config));
     world.introduce(collects.id(), "accumulator " + variable.name());
     cast->accumulators.push_back(std::move(collects));

@@ -44,6 +44,13 @@ struct average_choice {
   std::vector<variable> variables_to_average;
 };
 
+/// What the links between a job's nodes do, and what its accumulators and token queue do about it.
+struct job_links {
+  bool repeat = false;     ///< A message may come twice: the second one is answered like the first.
+  bool may_end = false;    ///< A replica's node may be gone: it waits for no token any more.
+  bool may_return = false; ///< And back: what its former life gave to a step counts, and no more.
+};
+
 /// A step that waits for all replicas is as slow as the slowest. This optimizer waits for
 /// `replicas_to_aggregate` gradients of each variable, averages them, applies the update, and lets
 /// every replica go on with a token; the other replicas are backups, whose late gradients are
@@ -115,11 +122,12 @@ public:
   /// @param variables What the job trains; those of which gradients are given.
   /// @param global_step Updates made so far.
   /// @param tokens If the job goes on from a checkpoint: the steps of those that it left in its
-  /// queue. Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
+  /// queue. @param links What messages and replicas may go through.
+  /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
   /// "Global step is required to check staleness"); as owners answer UseOptimizer.
   void build(strategy& strategy, std::vector<variable> variables,
              std::optional<uint64_t> global_step,
-             const std::optional<std::vector<uint64_t>>& tokens = {});
+             const std::optional<std::vector<uint64_t>>& tokens = {}, job_links links = {});
 
   /// The chief, ready to be spawned but for its recorder and the number of steps.
   /// Errors: throws `failure` with failed_precondition before `build`.

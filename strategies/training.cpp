@@ -14,8 +14,10 @@
 #include "strategies/training_session.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <fmt/format.h>
 #include <future>
+#include <map>
 
 namespace troupe {
 
@@ -58,16 +60,23 @@ void place(const training_cast& cast, placement& placement) {
   }
 }
 
+job_links links_of(const training_options& options) {
+  return {.repeat = options.ask_again_after > job_time{0},
+          .may_end = options.placement != nullptr,
+          .may_return = options.rejoin_patience > job_time{0}};
+}
+
 // Makes and wires those whom replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
                                            const training_options& options) {
   auto variables = trained_variables(strategy, options);
   if (options.resume) {
     restore(strategy, optimizer, variables, *options.resume);
-    optimizer.build(strategy, std::move(variables), options.resume->step, options.resume->tokens);
+    optimizer.build(strategy, std::move(variables), options.resume->step, options.resume->tokens,
+                    links_of(options));
   } else {
     auto updates = updates_made(strategy, variables);
-    optimizer.build(strategy, std::move(variables), updates);
+    optimizer.build(strategy, std::move(variables), updates, {}, links_of(options));
   }
   if (options.placement != nullptr) place(*optimizer.cast(), *options.placement);
   return optimizer.cast();
@@ -75,18 +84,27 @@ std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_opt
 
 // ---- the lives of replicas ----
 
-task<void> live(activity& activity, replica_context::place place, uint64_t first_step,
-                std::optional<replica_progress> saved, sync_replicas_optimizer optimizer,
-                session_function body) {
-  activity.set_local_step(first_step);
+// How a replica begins.
+struct beginning {
+  uint64_t first_step = 0;
+  std::optional<replica_progress> saved; ///< What it was at when the job was saved.
+  uint64_t life = 0;                     ///< How often its node was gone before.
+};
+
+task<void> live(activity& activity, replica_context::place place, beginning from,
+                sync_replicas_optimizer optimizer, session_function body) {
+  activity.set_local_step(from.first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
   auto* owner = place.owner;
   replica_context context{activity, std::move(place)};
   stack.push({context_kind::replica, owner, &context});
   training_session session{context, optimizer};
-  if (saved) {
-    auto resuming = session.resume(std::move(*saved));
+  if (from.life > 0) {
+    auto rejoining = session.rejoin(from.life);
+    co_await rejoining;
+  } else if (from.saved) {
+    auto resuming = session.resume(std::move(*from.saved));
     co_await resuming;
   }
   auto living = body(session);
@@ -137,6 +155,21 @@ task<void> evaluate_until_closed(activity& activity, replica_context::place plac
   ended->set_value();
 }
 
+/// How a job ends, once.
+struct job_ending {
+  std::promise<void> over;
+  job_report report;
+
+  void conclude(const job_report& with) {
+    if (is_over.exchange(true)) return;
+    report = with;
+    over.set_value();
+  }
+
+private:
+  std::atomic<bool> is_over = false;
+};
+
 /// One job on its stage, from the first actor to the report.
 class stage {
 public:
@@ -155,14 +188,20 @@ public:
       if (!is_dead(index)) spawn_replica(index, body);
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
-    auto over = over_.get_future();
+    if (options_.placement != nullptr)
+      options_.placement->on_return([this, &body](uint32_t index) {
+        ++lives_[index];
+        spawn_replica(index, body);
+      });
+    auto over = ending_->over.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
     if (options_.placement != nullptr) clear();
-    if (!turned) report_.failure = turned.error();
-    hooks_.end(report_);
-    if (!report_.failure) report_.failure = hooks_.failure();
-    return report_;
+    auto& report = ending_->report;
+    if (!turned) report.failure = turned.error();
+    hooks_.end(report);
+    if (!report.failure) report.failure = hooks_.failure();
+    return report;
   }
 
 private:
@@ -189,6 +228,7 @@ private:
     config.steps = plan.steps;
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
+    config.rejoin_patience = options_.rejoin_patience;
     config.on_warning = options_.on_warning;
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.resumes = options_.resume.has_value();
@@ -205,20 +245,26 @@ private:
     }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
+    watch_chief();
     if (options_.placement != nullptr) options_.placement->put("chief", chief_);
+  }
+
+  // A job whose chief is gone has nobody left to end it.
+  void watch_chief() {
+    auto* chief = caf::actor_cast<caf::abstract_actor*>(chief_);
+    chief->attach_functor([ending = ending_](const caf::error& reason) {
+      if (reason) ending->conclude({.failure = error{errc::unavailable, "the chief is gone"}});
+    });
   }
 
   recorder_actor spawn_recorder() {
     recorder_config records;
     records.on_step = [this](const step_record& record) { on_step(record); };
     records.on_snapshot = [this](const job_snapshot& taken) { hooks_.after_snapshot(taken); };
-    records.on_end = [this](const job_report& report) {
-      report_ = report;
-      over_.set_value();
-    };
-    auto recording = world_.system().spawn(recorder, std::move(records));
-    world_.introduce(recording.id(), "recorder");
-    return recording;
+    records.on_end = [ending = ending_](const job_report& report) { ending->conclude(report); };
+    recorder_ = world_.system().spawn(recorder, std::move(records));
+    world_.introduce(recorder_.id(), "recorder");
+    return recorder_;
   }
 
   void on_step(const step_record& record) {
@@ -232,6 +278,7 @@ private:
     auto name = fmt::format("replica {}", index);
     auto* placement = options_.placement;
     replica_config config{.index = index, .chief = chief_, .world = &world_};
+    config.patience = options_.ask_again_after;
     if (placement != nullptr) config.chief = placement->seen_from(name, chief_);
     if (options_.pace)
       config.pace = [pace = options_.pace, index](uint64_t iteration, job_time elapsed) {
@@ -240,10 +287,9 @@ private:
     auto place = place_of(index);
     if (placement != nullptr)
       place.cast = std::make_shared<training_cast>(cast_->seen_from(name, *placement));
-    config.body = [place = std::move(place), first_step = cast_->first_step,
-                   saved = saved_of(index), optimizer = optimizer_, body](activity& activity) {
-      return live(activity, place, first_step, saved, optimizer, body);
-    };
+    beginning from{cast_->first_step, saved_of(index), lives_[index]};
+    config.body = [place = std::move(place), from = std::move(from), optimizer = optimizer_, body](
+                    activity& activity) { return live(activity, place, from, optimizer, body); };
     auto lives = world_.system().spawn(replica, std::move(config));
     world_.introduce(lives.id(), name);
     if (placement == nullptr) return;
@@ -284,6 +330,7 @@ private:
     options_.placement->on_return({});
     cast_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
+    caf::anon_send_exit(recorder_, caf::exit_reason::kill);
     for (const auto& replica : replicas_)
       caf::anon_send_exit(replica, caf::exit_reason::kill);
   }
@@ -314,11 +361,12 @@ private:
   hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
   chief_actor chief_;
+  recorder_actor recorder_;
   std::vector<replica_actor> replicas_; ///< Where they stand on other nodes.
   token_queue_actor evaluation_tokens_;
   std::future<void> evaluator_ended_;
-  std::promise<void> over_;
-  job_report report_;
+  std::shared_ptr<job_ending> ending_ = std::make_shared<job_ending>();
+  std::map<uint32_t, uint64_t> lives_; ///< How often a replica's node has come back.
 };
 
 } // namespace

@@ -56,6 +56,15 @@ struct training_options {
   /// Where the job's actors stand; null: all on one node. Outlives the call.
   troupe::placement* placement = nullptr;
 
+  /// For links that lose or double messages: what a replica asks (to read, to push, for a token) is
+  /// asked again if no answer has come after this time, and counts once however often it comes.
+  /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
+  job_time ask_again_after{0};
+
+  /// How long a replica whose node is gone is expected back before the job goes on, or ends,
+  /// without it; 0 = not at all.
+  job_time rejoin_patience{0};
+
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 

@@ -2,6 +2,9 @@
 // One step of one replica, with what the step function does not see.
 #include "strategies/training_session.hpp"
 
+#include "messages/training_message.hpp"
+#include "strategies/training_cast.hpp"
+
 namespace troupe {
 
 task<void> training_session::run(const step_function& step) {
@@ -38,6 +41,17 @@ task<void> training_session::resume(replica_progress saved) {
   auto taking = take_token();
   co_await taking;
   begin_iteration();
+}
+
+task<void> training_session::rejoin(uint64_t life) {
+  constexpr int iteration_bits = 32;
+  auto& cast = *context_.place_.cast;
+  auto reading = context_.activity_.request<msg<wire::VariableSnapshot>>(
+    cast.owner_of(cast.variables.front()), make_read_variable());
+  auto snapshot = value_or_throw(co_await reading);
+  context_.questions_ = life << iteration_bits;
+  context_.activity_.restore(
+    {.local_step = snapshot.reader().getVersion(), .iteration = life << iteration_bits});
 }
 
 task<void> training_session::take_token() {

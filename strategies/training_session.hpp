@@ -44,6 +44,11 @@ public:
   /// stale, and takes the next token.
   [[nodiscard]] task<void> resume(replica_progress saved);
 
+  /// Joins a job that goes on, in place of a replica that was lost with its node: begins with the
+  /// step that the variables are at, and with numbers that its former lives had not.
+  /// @param life How often the replica was lost.
+  [[nodiscard]] task<void> rejoin(uint64_t life);
+
 private:
   [[nodiscard]] task<void> take_token();
   void begin_iteration();

@@ -133,7 +133,8 @@ TEST_SUITE("messages/training_message") {
     CHECK(reply.reader().getVerdict() == wire::Verdict::STALE);
     CHECK(reply.reader().getAccumulatorStep() == 8);
     CHECK(reply.reader().getNextStep() == 9);
-    auto take = send_and_receive(make_take_token(2, 7, 9));
+    auto take = send_and_receive(make_take_token(2, 7, 9, 11));
+    CHECK(take.reader().getRequest() == 11);
     CHECK(take.reader().getReplica() == 2);
     CHECK(take.reader().getLocalStep() == 7);
     CHECK(take.reader().getNotBefore() == 9);
