@@ -2,6 +2,7 @@
 // The way of a parcel from node to node.
 #include "simulation/network/simulated_network.hpp"
 
+#include "actors/interfaces.hpp"
 #include "actors/observing/message_kind.hpp"
 #include "kernels/random.hpp"
 #include "messages/assert.hpp"
@@ -19,12 +20,12 @@ namespace troupe {
 
 namespace {
 
-constexpr std::string_view push_gradient = "PushGradient";
-constexpr std::string_view variable_snapshot = "VariableSnapshot";
+constexpr std::string_view gradient_kind = "PushGradient";
+constexpr std::string_view snapshot_kind = "VariableSnapshot";
 
 // What may be lost is what somebody asks for again: the questions of replicas, and their answers.
-constexpr std::array<std::string_view, 6> repeatable{
-  "ReadVariable", variable_snapshot, push_gradient, "PushReply", "TakeToken", "Token"};
+constexpr std::array<std::string_view, 6> repeatable{"ReadVariable", snapshot_kind, gradient_kind,
+                                                     "PushReply",    "TakeToken",   "Token"};
 
 const char* kind_of(const parcel& what) {
   if (what.kind == parcel::content_kind::down) return "down";
@@ -41,6 +42,13 @@ uint32_t trailing_number(std::string_view name) {
   uint32_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
+}
+
+// Which gradient it is, if it is one: whose, and which of the replica's.
+std::optional<std::pair<uint32_t, uint64_t>> gradient_of(const parcel& what) {
+  if (!what.content.match_elements<msg<wire::PushGradient>>()) return std::nullopt;
+  auto origin = what.content.get_as<msg<wire::PushGradient>>(0).reader().getOrigin();
+  return std::pair{origin.getReplica(), origin.getIteration()};
 }
 
 uint64_t link_of(node_index from, node_index to) {
@@ -157,7 +165,7 @@ const bad_luck* simulated_network::luck_of(const journey& goes) const {
 void simulated_network::set_out_with_luck(journey goes, const bad_luck& luck) {
   auto draw = passage_of(goes);
   random_stream stream{random_key{options_.seed, "luck", draw.end, draw.count}};
-  if (stream.uniform() < luck.lost) return count(outcome::lost, goes.kind);
+  if (stream.uniform() < luck.lost) return lose(goes, outcome::lost);
   if (stream.uniform() < luck.duplicated) {
     count(outcome::duplicated, goes.kind);
     leave(goes);
@@ -199,8 +207,8 @@ double simulated_network::factor_of(const journey& goes) const {
 }
 
 uint64_t simulated_network::bytes_of(const journey& goes) const {
-  if (goes.kind == push_gradient) return options_.gradient_bytes / options_.owners;
-  if (goes.kind == variable_snapshot) return options_.model_bytes / options_.owners;
+  if (goes.kind == gradient_kind) return options_.gradient_bytes / options_.owners;
+  if (goes.kind == snapshot_kind) return options_.model_bytes / options_.owners;
   return 0;
 }
 
@@ -231,13 +239,13 @@ void simulated_network::look_at_transfers() {
 
 void simulated_network::arrive(journey comes) {
   auto to = comes.what.to.at;
-  if (!is_alive(to)) return count(outcome::too_late, comes.kind);
+  if (!is_alive(to)) return lose(comes, outcome::too_late);
   if (is_blocked(comes.from.node, to.node)) {
     count(outcome::held, comes.kind);
     return held_.push_back(std::move(comes));
   }
   auto& place = places_[to.node];
-  if (!options_.service || comes.is_served || comes.kind != push_gradient)
+  if (!options_.service || comes.is_served || comes.kind != gradient_kind)
     return hand_over(std::move(comes));
   comes.is_served = true;
   place.busy_until
@@ -245,8 +253,15 @@ void simulated_network::arrive(journey comes) {
   at(place.busy_until, [this, comes = std::move(comes)]() mutable { arrive(std::move(comes)); });
 }
 
+void simulated_network::lose(const journey& gone, outcome how) {
+  count(how, gone.kind);
+  if (auto gradient = gradient_of(gone.what)) lost_gradients_.insert(*gradient);
+}
+
 void simulated_network::hand_over(journey comes) {
   count(outcome::delivered, comes.kind);
+  if (!lost_gradients_.empty())
+    if (auto gradient = gradient_of(comes.what)) lost_gradients_.erase(*gradient);
   auto here = places_[comes.what.to.at.node].here;
   if (on_delivery)
     on_delivery({now(), comes.from.node, comes.what.to.at.node, comes.kind, &comes.what.content});
@@ -266,7 +281,7 @@ bool simulated_network::is_blocked(node_index from, node_index to) const {
 void simulated_network::release_held() {
   for (auto& one : std::exchange(held_, {})) {
     if (!is_alive(one.from))
-      count(outcome::lost, one.kind);
+      lose(one, outcome::lost);
     else if (one.is_out)
       arrive(std::move(one)); // back here if it is still blocked
     else
@@ -283,8 +298,10 @@ void simulated_network::crash(node_index node) {
     caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
   }
   if (cards_) {
-    for (auto number : cards_->give_up(node, now()))
+    for (auto number : cards_->give_up(node, now())) {
+      lose(transfers_.at(number), outcome::lost);
       transfers_.erase(number);
+    }
     plan_transfer_look(now());
   }
   place.busy_until = now();
@@ -294,6 +311,20 @@ void simulated_network::crash(node_index node) {
     for (auto peer : told)
       if (auto& here = places_[peer].here) here->lose(gone, reason);
   });
+}
+
+void simulated_network::reset() {
+  for (node_index node = 0; node < node_count(); ++node) {
+    auto& place = places_[node];
+    if (!place.here && is_replica(node)) continue;
+    ++place.incarnation;
+    place.actors.clear();
+    place.known_to.clear();
+    place.busy_until = now();
+    place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
+  }
+  stands_at_.clear();
+  release_held(); // nobody lives any more who sent any of it
 }
 
 void simulated_network::restart(node_index node) {

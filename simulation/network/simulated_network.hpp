@@ -86,6 +86,10 @@ public:
   /// The node ends with all its actors. The others know it after the detection time.
   void crash(node_index node);
 
+  /// Every node begins a new life without actors, but for replicas' nodes that are down: whatever
+  /// was on its way is gone.
+  void reset();
+
   /// It begins a new life, without actors; whoever asked for it by `on_return` is told.
   void restart(node_index node);
 
@@ -117,6 +121,9 @@ public:
 
   /// How often what has happened: "delivered Token", "lost PushGradient", "held Token".
   [[nodiscard]] std::map<std::string, uint64_t> counts() const;
+
+  /// Gradients that were sent, and whose last trace is lost: no repetition of them has arrived.
+  [[nodiscard]] uint64_t lost_gradients() const { return lost_gradients_.size(); }
 
   // ---- as the bases say ----
 
@@ -187,6 +194,8 @@ private:
 
   void count(outcome what, const char* kind) { ++counts_[{what, kind}]; }
 
+  void lose(const journey& gone, outcome how);
+
   world& world_;
   network_options options_;
   uint32_t replicas_;
@@ -208,6 +217,7 @@ private:
   std::vector<journey> held_;
   std::map<std::string, bad_luck, std::less<>> luck_;
   std::map<std::pair<outcome, const char*>, uint64_t> counts_;
+  std::set<std::pair<uint32_t, uint64_t>> lost_gradients_; ///< By replica and iteration.
   clock_alarm alarm_; ///< Last: nothing rings while the rest is taken apart.
 };
 

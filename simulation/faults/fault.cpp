@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which plans make sense.
+#include "simulation/faults/fault.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> names{"crash", "crash_with_token", "freeze",  "partition",
+                                                "slow",  "messages",         "corrupt", "swizzle"};
+
+constexpr int unlikely = 20; // times the mean: exceeded by one exponential draw of 5e8
+
+std::optional<uint32_t> number_after(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  uint32_t number = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+bool exists(std::string_view node, uint32_t replicas, uint32_t owners) {
+  if (node == "chief") return true;
+  if (auto replica = number_after(node, "replica ")) return *replica < replicas;
+  if (auto owner = number_after(node, "ps ")) return *owner < owners;
+  return false;
+}
+
+bool is_replica(const std::string& node) {
+  return node.starts_with("replica ");
+}
+
+bool is_crash(const fault& one) {
+  return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token;
+}
+
+bool is_probability(double value) {
+  return value >= 0 && value <= 1;
+}
+
+std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
+  for (const auto* side : {&one.who, &one.other})
+    for (const auto& node : *side)
+      if (!exists(node, replicas, owners))
+        return fmt::format("there is no node '{}'; there are 'replica 0' to 'replica {}', 'ps 0' "
+                           "to 'ps {}' and 'chief'",
+                           node, replicas - 1, owners - 1);
+  auto replicas_only = one.kind == fault_kind::crash_with_token || one.kind == fault_kind::corrupt;
+  if (replicas_only && !std::ranges::all_of(one.who, is_replica))
+    return "it is about replicas only";
+  if (one.at < job_time{0} || one.lasts < job_time{0}) return "its times must not be below 0";
+  if (!(one.factor > 0)) return "its factor must be above 0";
+  if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
+    return "a swizzle needs the time that it lasts";
+  if (!is_probability(one.luck.lost) || !is_probability(one.luck.duplicated)
+      || !is_probability(one.luck.reordered))
+    return "probabilities go from 0 to 1";
+  return {};
+}
+
+} // namespace
+
+std::string_view to_string(fault_kind kind) {
+  return names[static_cast<size_t>(kind)];
+}
+
+expected<fault_kind> parse_fault_kind(std::string_view name) {
+  auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    return fail(errc::invalid_argument,
+                fmt::format("no fault '{}'; there are {}", name, fmt::join(names, ", ")));
+  return static_cast<fault_kind>(found - names.begin());
+}
+
+expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
+  for (size_t i = 0; i < faults.size(); ++i)
+    if (auto problem = problem_of(faults[i], replicas, owners); !problem.empty())
+      return fail(errc::invalid_argument,
+                  fmt::format("fault {} ({}): {}", i + 1, to_string(faults[i].kind), problem));
+  for (auto mean : {rates.crash_mean, rates.return_mean, rates.freeze_mean, rates.thaw_mean,
+                    rates.wave_mean, rates.swizzle_mean, rates.swizzle_lasts})
+    if (mean < job_time{0}) return fail(errc::invalid_argument, "no mean time may be below 0");
+  if (rates.wave_size > replicas)
+    return fail(errc::invalid_argument, fmt::format("a wave of {} is of more than the {} replicas",
+                                                    rates.wave_size, replicas));
+  return {};
+}
+
+bool fault_plan::loses_messages() const {
+  return std::ranges::any_of(faults, [](const fault& one) {
+    return one.kind == fault_kind::messages && one.luck.lost + one.luck.duplicated > 0;
+  });
+}
+
+job_time fault_plan::longest_absence() const {
+  job_time longest = rates.return_mean * unlikely;
+  for (const auto& one : faults)
+    if (is_crash(one)) longest = std::max(longest, one.lasts);
+  return longest;
+}
+
+bool fault_plan::restarts_job() const {
+  return std::ranges::any_of(faults, [](const fault& one) {
+    return one.kind == fault_kind::crash && !std::ranges::all_of(one.who, is_replica);
+  });
+}
+
+} // namespace troupe

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What may go wrong in a simulation, and when.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+#include "simulation/network/simulated_network.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// | kind             | what happens to those it is about                                        |
+/// |------------------|--------------------------------------------------------------------------|
+/// | crash            | the node ends; after `lasts` it is back: a replica rejoins, and the loss |
+/// |                  | of the chief's or an owner's node restarts the job from its last snapshot |
+/// | crash_with_token | likewise, but not before the replica has got its next token              |
+/// | freeze           | the node does nothing, and neither hears nor says anything               |
+/// | partition        | messages wait that cross from `who` to `other`, and back unless `one_way` |
+/// | slow             | whatever the node hears and says takes `factor` times as long            |
+/// | messages         | messages of the kind `message` are lost, doubled or late                 |
+/// | corrupt          | the replica's next gradient is not what it should be, as `how` says      |
+/// | swizzle          | a random half of `who` is cut off one by one, and let back in another order
+/// |
+enum class fault_kind : uint8_t {
+  crash,
+  crash_with_token,
+  freeze,
+  partition,
+  slow,
+  messages,
+  corrupt,
+  swizzle,
+};
+
+/// The name that files and flags use. Errors: of the second, invalid_argument, naming all.
+[[nodiscard]] std::string_view to_string(fault_kind kind);
+[[nodiscard]] expected<fault_kind> parse_fault_kind(std::string_view name);
+
+/// What is wrong with a gradient.
+enum class corruption : uint8_t { none, not_a_number, wrong_shape };
+
+/// One thing that goes wrong.
+struct fault {
+  fault_kind kind = fault_kind::crash;
+  job_time at{0};                 ///< On the world's clock.
+  job_time lasts{0};              ///< 0 = for good; of a swizzle: until all are back.
+  std::vector<std::string> who;   ///< Nodes: "replica 3", "ps 0", "chief"; empty = all replicas.
+  std::vector<std::string> other; ///< Of a partition: the other side; empty = everybody else.
+  bool one_way = false;
+  double factor = 10;  ///< Of `slow`; above 0.
+  std::string message; ///< Of `messages`: "PushGradient", "Token"; empty = all kinds.
+  bad_luck luck = {};  ///< Likewise.
+  corruption how = corruption::not_a_number;
+};
+
+/// What goes wrong by chance: a process for each replica, drawn from the seed. A mean of 0 = never.
+struct fault_rates {
+  job_time crash_mean{0};   ///< Between a replica's start and its crash (MTBF); exponential.
+  job_time return_mean{0};  ///< Until it is back (MTTR), likewise; 0 = never.
+  uint32_t down_max = 0;    ///< A replica does not crash while so many are down; 0 = it may.
+  job_time freeze_mean{0};  ///< Between freezes of a replica, likewise.
+  job_time thaw_mean{0};    ///< How long one lasts.
+  job_time wave_mean{0};    ///< Between waves in which several replicas crash at once.
+  uint32_t wave_size = 1;   ///< How many; they are back like others.
+  job_time swizzle_mean{0}; ///< Between swizzles of all replicas.
+  job_time swizzle_lasts{std::chrono::seconds{10}};
+
+  [[nodiscard]] bool is_empty() const {
+    return crash_mean + freeze_mean + wave_mean + swizzle_mean == job_time{0};
+  }
+};
+
+/// All that goes wrong in a run.
+struct fault_plan {
+  std::vector<fault> faults;
+  fault_rates rates;
+
+  [[nodiscard]] bool is_empty() const { return faults.empty() && rates.is_empty(); }
+
+  /// Errors: invalid_argument, naming the fault and what is wrong with it: nodes that there are
+  /// not, times below 0, factors that are none, probabilities above 1.
+  [[nodiscard]] expected<void> validate(uint32_t replicas, uint32_t owners) const;
+
+  /// True if messages may be lost or doubled: then replicas have to ask again.
+  [[nodiscard]] bool loses_messages() const;
+
+  /// The longest time that a replica is down which comes back; 0 if none does. Of drawn times, one
+  /// that one in 10^8 exceeds.
+  [[nodiscard]] job_time longest_absence() const;
+
+  /// True if the chief's or an owner's node crashes.
+  [[nodiscard]] bool restarts_job() const;
+};
+
+} // namespace troupe

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// One fault after the other.
+#include "simulation/faults/fault_driver.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <set>
+#include <string_view>
+
+namespace troupe {
+
+fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t replicas,
+                           uint64_t seed)
+  : network_(network), plan_(std::move(plan)), replicas_(replicas), seed_(seed), freezes_(replicas),
+    freezes_drawn_(replicas, job_time{0}) {
+  for (const auto& one : plan_.faults)
+    plan_fault(one);
+  for (uint32_t replica = 0; replica < replicas_; ++replica) {
+    if (plan_.rates.crash_mean > job_time{0}) draw_crash(replica);
+    draw_freezes(replica, job_time{1});
+  }
+  if (plan_.rates.wave_mean > job_time{0}) draw_wave();
+  if (plan_.rates.swizzle_mean > job_time{0}) draw_swizzle();
+}
+
+// ---- what is planned ----
+
+void fault_driver::plan_fault(const fault& one) {
+  if (one.kind != fault_kind::freeze) return network_.at(one.at, [this, one] { begin(one); });
+  auto end = one.lasts > job_time{0} ? one.at + one.lasts : job_time::max();
+  for (auto node : nodes_of(one.who))
+    freeze_between(network_.name_of(node), node, {one.at, end});
+}
+
+void fault_driver::begin(const fault& one) {
+  auto who = nodes_of(one.who);
+  switch (one.kind) {
+  case fault_kind::crash:
+    for (auto node : who)
+      crash(node, one.lasts, "crash");
+    return;
+  case fault_kind::crash_with_token:
+    for (auto node : who)
+      armed_[node] = one.lasts;
+    return;
+  case fault_kind::freeze:
+    return; // was planned with its end
+  case fault_kind::partition:
+    return cut_off(one);
+  case fault_kind::slow:
+    return slow_down(one);
+  case fault_kind::messages:
+    return set_luck(one);
+  case fault_kind::corrupt:
+    for (auto node : who)
+      corrupt_[node - network_.replica_node(0)] = one.how;
+    return;
+  case fault_kind::swizzle:
+    return swizzle(who, one.lasts);
+  }
+}
+
+void fault_driver::crash(node_index node, job_time lasts, const char* why) {
+  if (!network_.is_up(node)) return;
+  tell(why, network_.name_of(node));
+  auto is_replica = node >= network_.replica_node(0);
+  network_.crash(node);
+  if (!is_replica) {
+    job_restarts_ = network_.now() + lasts;
+  } else if (lasts > job_time{0}) {
+    network_.at(network_.now() + lasts, [this, node] { come_back(node); });
+  }
+}
+
+void fault_driver::come_back(node_index node) {
+  tell("restart", network_.name_of(node));
+  network_.restart(node);
+}
+
+void fault_driver::on_delivery(const delivery& what) {
+  if (armed_.empty() || std::string_view{what.kind} != "Token") return;
+  auto found = armed_.find(what.to);
+  if (found == armed_.end()) return;
+  auto [node, lasts] = *found;
+  armed_.erase(found);
+  network_.at(network_.now(),
+              [this, node = node, lasts = lasts] { crash(node, lasts, "crash_with_token"); });
+}
+
+void fault_driver::freeze_between(const std::string& name, node_index node, window when) {
+  if (node >= network_.replica_node(0)) {
+    auto& windows = freezes_[node - network_.replica_node(0)];
+    windows.insert(std::ranges::upper_bound(windows, when.begin, {}, &window::begin), when);
+  }
+  network_.at(when.begin, [this, node, name] {
+    tell("freeze", name);
+    network_.freeze(node);
+  });
+  if (when.end == job_time::max()) return;
+  network_.at(when.end, [this, node, name] {
+    tell("thaw", name);
+    network_.thaw(node);
+  });
+}
+
+// Work stops while its node is frozen, and goes on when it has thawed.
+job_time fault_driver::with_freezes(uint32_t replica, job_time time) {
+  auto begin = network_.now();
+  auto end = begin + time;
+  draw_freezes(replica, end);
+  for (const auto& one : freezes_[replica]) {
+    if (one.end <= begin || one.begin >= end) continue;
+    if (one.end == job_time::max()) return job_time::max() / 4; // it never ends
+    end += one.end - std::max(one.begin, begin);
+    draw_freezes(replica, end);
+  }
+  return end - begin;
+}
+
+void fault_driver::cut_off(const fault& one) {
+  auto set_of = [this](const std::vector<std::string>& names) {
+    auto nodes = nodes_of(names);
+    return std::set<node_index>{nodes.begin(), nodes.end()};
+  };
+  auto who = set_of(one.who);
+  auto other = one.other.empty() ? std::set<node_index>{} : set_of(one.other);
+  std::function<bool(node_index)> here = [who](node_index node) { return who.contains(node); };
+  std::function<bool(node_index)> there = [who, other](node_index node) {
+    return other.empty() ? !who.contains(node) : other.contains(node);
+  };
+  tell("partition");
+  std::vector<uint64_t> cuts{network_.sever({here, there})};
+  if (!one.one_way) cuts.push_back(network_.sever({there, here}));
+  if (one.lasts == job_time{0}) return;
+  network_.at(network_.now() + one.lasts, [this, cuts] {
+    tell("heal");
+    for (auto number : cuts)
+      network_.heal(number);
+  });
+}
+
+void fault_driver::slow_down(const fault& one) {
+  auto who = nodes_of(one.who);
+  tell("slow");
+  for (auto node : who)
+    network_.slow_down(node, one.factor);
+  if (one.lasts == job_time{0}) return;
+  network_.at(network_.now() + one.lasts, [this, who] {
+    tell("fast");
+    for (auto node : who)
+      network_.slow_down(node, 1);
+  });
+}
+
+void fault_driver::set_luck(const fault& one) {
+  tell("messages");
+  network_.set_luck(one.message, one.luck);
+  if (one.lasts > job_time{0})
+    network_.at(network_.now() + one.lasts,
+                [this, kind = one.message] { network_.set_luck(kind, {}); });
+}
+
+// Whoever is cut off later may be back earlier: orders that no single fault would bring about.
+// Source: FoundationDB's swizzled clogging.
+void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
+  auto draws = stream("swizzle", 0);
+  std::vector<node_index> chosen;
+  for (auto node : who)
+    if (draws.uniform() < 0.5) chosen.push_back(node);
+  for (auto node : chosen) {
+    auto half = static_cast<double>(lasts.count()) / 2;
+    job_time begin{static_cast<int64_t>(half * draws.uniform())};
+    job_time end{static_cast<int64_t>(half + half * draws.uniform())};
+    network_.at(network_.now() + begin, [this, node, time = end - begin] {
+      tell("clog", network_.name_of(node));
+      auto is_it = [node](node_index one) { return one == node; };
+      auto out = network_.sever({is_it, {}});
+      auto in = network_.sever({{}, is_it});
+      network_.at(network_.now() + time, [this, node, out, in] {
+        tell("unclog", network_.name_of(node));
+        network_.heal(out);
+        network_.heal(in);
+      });
+    });
+  }
+}
+
+// ---- what is drawn ----
+
+random_stream fault_driver::stream(const char* purpose, uint32_t index) {
+  return random_stream{random_key{seed_, purpose, index, draws_[{purpose, index}]++}};
+}
+
+job_time fault_driver::exponential(const char* purpose, uint32_t index, job_time mean) {
+  return job_time{
+    static_cast<int64_t>(static_cast<double>(mean.count()) * stream(purpose, index).exponential())};
+}
+
+job_time fault_driver::draw_return(uint32_t replica) {
+  auto mean = plan_.rates.return_mean;
+  if (mean == job_time{0}) return mean;
+  return std::max(job_time{1}, exponential("return", replica, mean));
+}
+
+void fault_driver::draw_crash(uint32_t replica) {
+  auto time = network_.now() + exponential("crash", replica, plan_.rates.crash_mean);
+  network_.at(time, [this, replica] {
+    auto absence = draw_return(replica);
+    auto is_allowed = plan_.rates.down_max == 0 || down_count() < plan_.rates.down_max;
+    if (is_allowed) crash(network_.replica_node(replica), absence, "crash");
+    if (!is_allowed || absence > job_time{0})
+      network_.at(network_.now() + absence, [this, replica] { draw_crash(replica); });
+  });
+}
+
+void fault_driver::draw_wave() {
+  network_.at(network_.now() + exponential("wave", 0, plan_.rates.wave_mean), [this] {
+    auto draws = stream("wave members", 0);
+    std::vector<uint32_t> replicas(replicas_);
+    std::iota(replicas.begin(), replicas.end(), 0U);
+    for (uint32_t i = 0; i < plan_.rates.wave_size; ++i) {
+      auto rest = static_cast<double>(replicas_ - i);
+      std::swap(replicas[i], replicas[i + static_cast<uint32_t>(rest * draws.uniform())]);
+      crash(network_.replica_node(replicas[i]), draw_return(replicas[i]), "crash");
+    }
+    draw_wave();
+  });
+}
+
+void fault_driver::draw_swizzle() {
+  network_.at(network_.now() + exponential("swizzles", 0, plan_.rates.swizzle_mean), [this] {
+    swizzle(nodes_of({}), plan_.rates.swizzle_lasts);
+    draw_swizzle();
+  });
+}
+
+void fault_driver::draw_freezes(uint32_t replica, job_time until) {
+  const auto& rates = plan_.rates;
+  if (rates.freeze_mean == job_time{0}) return;
+  auto& drawn = freezes_drawn_[replica];
+  auto node = network_.replica_node(replica);
+  while (drawn <= until) {
+    window next{drawn + exponential("freeze", replica, rates.freeze_mean), job_time{0}};
+    next.end = drawn = next.begin + exponential("thaw", replica, rates.thaw_mean) + job_time{1};
+    freeze_between(network_.name_of(node), node, next);
+    network_.at(next.end, [this, replica, end = next.end] { draw_freezes(replica, end); });
+  }
+}
+
+// ---- what others want to know ----
+
+corruption fault_driver::next_corruption(uint32_t replica) {
+  auto found = corrupt_.find(replica);
+  if (found == corrupt_.end()) return corruption::none;
+  auto how = found->second;
+  corrupt_.erase(found);
+  tell("corrupt", fmt::format("replica {}", replica));
+  return how;
+}
+
+std::optional<job_time> fault_driver::restart_time() {
+  return std::exchange(job_restarts_, std::nullopt);
+}
+
+std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& who) const {
+  std::vector<node_index> nodes;
+  for (node_index node = 0; node < network_.node_count(); ++node) {
+    auto is_chosen = who.empty() ? node >= network_.replica_node(0)
+                                 : std::ranges::count(who, network_.name_of(node)) > 0;
+    if (is_chosen) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+uint32_t fault_driver::down_count() const {
+  uint32_t down = 0;
+  for (uint32_t replica = 0; replica < replicas_; ++replica)
+    down += network_.is_up(network_.replica_node(replica)) ? 0 : 1;
+  return down;
+}
+
+void fault_driver::tell(const char* what, const std::string& whom) {
+  ++counts_[fmt::format("fault {}", what)];
+  if (on_fault)
+    on_fault({network_.now(), whom.empty() ? std::string{what} : fmt::format("{} {}", what, whom)});
+}
+
+} // namespace troupe

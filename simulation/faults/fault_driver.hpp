@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lets happen what a plan says.
+#pragma once
+
+#include "kernels/random.hpp"
+#include "simulation/faults/fault.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A fault that has just begun, or ended, for those who look on.
+struct fault_event {
+  job_time time{0};
+  std::string what; ///< "crash replica 3", "restart replica 3", "partition", "heal".
+};
+
+/// Lets a plan happen in a network: what is planned at its time, and what is drawn as it comes. The
+/// draws are those of a replica and its count of faults, so that they are the same whatever else
+/// differs between two runs.
+/// Thread: that of the virtual world. The network outlives it, and rings no more after it.
+class fault_driver {
+public:
+  /// @param plan Valid. @param seed Names the draws.
+  fault_driver(simulated_network& network, fault_plan plan, uint32_t replicas, uint64_t seed);
+
+  /// When a computation ends that would, if nobody froze, begin now and take `time`.
+  [[nodiscard]] job_time with_freezes(uint32_t replica, job_time time);
+
+  /// What is wrong with the gradient that a replica makes now; asking forgets it.
+  [[nodiscard]] corruption next_corruption(uint32_t replica);
+
+  /// To be told of every message that arrives: some faults wait for one.
+  void on_delivery(const delivery& what);
+
+  /// When the job can begin again, if the chief's or an owner's node is gone; forgets it.
+  [[nodiscard]] std::optional<job_time> restart_time();
+
+  std::function<void(const fault_event&)> on_fault; ///< May be empty.
+
+  /// How often what has happened: "fault crash", "fault thaw".
+  [[nodiscard]] const std::map<std::string, uint64_t>& counts() const { return counts_; }
+
+private:
+  /// When a replica is frozen.
+  struct window {
+    job_time begin{0};
+    job_time end{0};
+  };
+
+  void plan_fault(const fault& one);
+  void begin(const fault& one);
+  void crash(node_index node, job_time lasts, const char* why);
+  void come_back(node_index node);
+  void freeze_between(const std::string& name, node_index node, window when);
+  void cut_off(const fault& one);
+  void slow_down(const fault& one);
+  void set_luck(const fault& one);
+  void swizzle(const std::vector<node_index>& who, job_time lasts);
+
+  void draw_crash(uint32_t replica);
+  void draw_wave();
+  void draw_swizzle();
+  void draw_freezes(uint32_t replica, job_time until);
+  [[nodiscard]] job_time draw_return(uint32_t replica);
+  [[nodiscard]] job_time exponential(const char* purpose, uint32_t index, job_time mean);
+  [[nodiscard]] random_stream stream(const char* purpose, uint32_t index);
+
+  [[nodiscard]] std::vector<node_index> nodes_of(const std::vector<std::string>& who) const;
+  [[nodiscard]] uint32_t down_count() const;
+  void tell(const char* what, const std::string& whom = {});
+
+  simulated_network& network_;
+  fault_plan plan_;
+  uint32_t replicas_;
+  uint64_t seed_;
+  std::map<std::pair<std::string, uint32_t>, uint64_t> draws_; ///< By purpose and index.
+  std::vector<std::vector<window>> freezes_;                   ///< By replica, in order.
+  std::vector<job_time> freezes_drawn_;                        ///< Until when; by replica.
+  std::map<node_index, job_time> armed_; ///< Crash with their next token, and how long for.
+  std::map<uint32_t, corruption> corrupt_;
+  std::optional<job_time> job_restarts_;
+  std::map<std::string, uint64_t> counts_;
+};
+
+} // namespace troupe
