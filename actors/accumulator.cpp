@@ -29,8 +29,7 @@ void serve(self_pointer self) {
     state.takes.pop_front();
     auto awaits = std::exchange(state.awaits, {});
     auto* asked = std::get_if<aggregate_promise>(&take.promise);
-    auto [report, update, aggregate]
-      = state.close_step(asked != nullptr || !awaits.empty(), take.hold, take.required);
+    auto [report, update, aggregate] = state.close_step(asked != nullptr || !awaits.empty(), take);
     for (auto& waiting : awaits)
       waiting.promise.deliver(aggregate);
     if (asked != nullptr) {
@@ -51,7 +50,8 @@ caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGr
 
 // The answer to a take comes from here or from the owner, as `Reply` says.
 template <class Reply>
-caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = false) {
+caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = false,
+                             bool measure = false) {
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
   if (std::is_same_v<Reply, wire::UpdateApplied> && !self->state.config.owner)
@@ -59,7 +59,7 @@ caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = f
                                               "ask it for an aggregate"});
   auto asker = self->current_sender(); // the promise takes the sender out of the message
   auto promise = self->make_response_promise<msg<Reply>>();
-  self->state.takes.push_back({required, hold, asker, promise});
+  self->state.takes.push_back({required, hold, measure, asker, promise});
   serve(self);
   return promise;
 }
@@ -80,9 +80,12 @@ void answer_cancelled(Takes takes, Awaits awaits) {
     waiting.promise.deliver(to_caf(take_cancelled));
 }
 
-void cancel(self_pointer self) {
+void cancel(self_pointer self, wire::CancelTakes::Reader said) {
   const auto& asker = self->current_sender();
-  answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
+  if (said.getAtMost() > 0)
+    self->state.lower_takes(asker, said.getStep(), said.getAtMost());
+  else
+    answer_cancelled(self->state.forget_takes(asker), self->state.forget_awaits(asker));
   serve(self); // one that waited behind it may have enough
 }
 
@@ -185,19 +188,25 @@ accumulator_state::closing accumulator_state::take_first(uint32_t required) {
   return first;
 }
 
-accumulator_state::taken accumulator_state::close_step(bool aggregates, bool hold,
-                                                       uint32_t required) {
+accumulator_state::taken accumulator_state::close_step(bool aggregates, const pending_take& take) {
   TROUPE_ASSERT(!accepted.empty());
-  TROUPE_ASSERT(accepted.size() >= required, required);
+  TROUPE_ASSERT(accepted.size() >= take.required, take.required);
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
-  auto [gradients, arrivals] = take_first(required);
+  auto [gradients, arrivals] = take_first(take.required);
   taken result{make_taken_gradient(step, arrivals, stale_arrivals),
-               make_apply_update(step, divisor, gradients, hold)};
+               make_apply_update(step, divisor, gradients, take.hold, take.measure)};
   if (aggregates) result.aggregate = sum_up(result.update);
   stale_arrivals.clear();
   accepted_reply = {};
   ++step;
   return result;
+}
+
+void accumulator_state::lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step,
+                                    uint32_t at_most) {
+  if (of_step != step) return; // closed, with as many as it needed
+  for (auto& take : takes)
+    if (take.asker == asker) take.required = std::min(take.required, at_most);
 }
 
 std::vector<accumulator_state::pending_take>
@@ -222,8 +231,9 @@ accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_conf
   return {
     [self](const msg<wire::PushGradient>& gradient) { return push(self, gradient); },
     [self](const msg<wire::TakeGradient>& request) {
-      return take<wire::UpdateApplied>(self, request.reader().getRequired(),
-                                       request.reader().getHold());
+      auto asked = request.reader();
+      return take<wire::UpdateApplied>(self, asked.getRequired(), asked.getHold(),
+                                       asked.getMeasure());
     },
     [self](const msg<wire::TakeAggregate>& request) {
       return take<wire::Aggregate>(self, request.reader().getRequired());
@@ -231,7 +241,7 @@ accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_conf
     [self](const msg<wire::AwaitAggregate>& request) {
       return await_aggregate(self, request.reader().getStep());
     },
-    [self](const msg<wire::CancelTakes>&) { cancel(self); },
+    [self](const msg<wire::CancelTakes>& said) { cancel(self, said.reader()); },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },
     [self](const msg<wire::SetStep>& set) {
       self->state.step = set.reader().getStep();

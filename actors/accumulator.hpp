@@ -53,7 +53,8 @@ struct accumulator_state {
   /// Whoever asked for the gradients of a step, and how many there must be.
   struct pending_take {
     uint32_t required = 0;
-    bool hold = false; ///< As in TakeGradient.
+    bool hold = false;    ///< As in TakeGradient.
+    bool measure = false; ///< Likewise.
     caf::strong_actor_ptr asker;
     std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
   };
@@ -98,10 +99,12 @@ struct accumulator_state {
   };
 
   /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
-  /// @param hold Whether the owner is to hold the update.
-  /// @param required What the take asked for; 0 = all there are.
+  /// @param take What asked for it.
   /// @pre At least one gradient was accepted, and as many as are required.
-  [[nodiscard]] taken close_step(bool aggregates, bool hold = false, uint32_t required = 0);
+  [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);
+
+  /// The takes of `asker` for `step` are content with so many gradients.
+  void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
 
   /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
   [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);

@@ -53,15 +53,25 @@ void go_on(self_pointer self);
 void take_snapshot(self_pointer self);
 void settle(self_pointer self);
 
+// Whether owners are to say what the gradients are like.
+bool measures(const sync_options& sync) {
+  return sync.dynamic && sync.dynamic->gain == gain_model::measured;
+}
+
+void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader said) {
+  state.norms[index] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
+}
+
 void begin_step(self_pointer self) {
   auto& state = self->state;
   state.now_in = phase::collecting;
   state.applied.clear();
-  state.squared_norms.clear();
+  state.norms.clear();
+  state.needed = state.choose_needed();
   state.step_began = state.config.world->now();
   state.suspects_stall = state.warned = false;
   auto holds = state.config.sync.clip_global_norm > 0;
-  auto take = make_take_gradient(state.config.sync.replicas_to_aggregate, holds);
+  auto take = make_take_gradient(state.needed, holds, measures(state.config.sync));
   for (size_t i = 0; i < state.config.accumulators.size(); ++i)
     self
       ->request(state.config.accumulators[i], caf::infinite, take) // the watch keeps the deadline
@@ -75,13 +85,10 @@ void begin_step(self_pointer self) {
 // All mean gradients have to be known before the first is applied.
 void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
-  state.squared_norms[index] = held.reader().getSquaredNorm();
-  if (state.squared_norms.size() < state.config.owners.size()) return;
-  double sum = 0; // in the order of variables
-  for (const auto& [variable, squared] : state.squared_norms)
-    sum += squared;
-  auto release
-    = make_release_update(clip_factor(std::sqrt(sum), state.config.sync.clip_global_norm));
+  keep_norms(state, index, held.reader());
+  if (state.norms.size() < state.config.owners.size()) return;
+  auto norm = std::sqrt(state.all_norms().squared_mean);
+  auto release = make_release_update(clip_factor(norm, state.config.sync.clip_global_norm));
   for (size_t i = 0; i < state.config.owners.size(); ++i)
     self
       ->request(state.config.owners[i], caf::infinite, release) // the owner answers, or is gone
@@ -92,6 +99,7 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
   auto done = applied.reader();
+  if (measures(state.config.sync) && !state.norms.contains(index)) keep_norms(state, index, done);
   state.applied.push_back({state.config.variables[index], job_time{done.getAppliedNanoseconds()},
                            job_time{done.getTookNanoseconds()}});
   end_step_if_complete(self);
@@ -113,6 +121,7 @@ void end_step_if_complete(self_pointer self) {
   if (state.now_in != phase::applying || state.applied.size() < state.config.accumulators.size())
     return;
   auto record = state.close_books(state.config.world->now());
+  if (state.choice) state.choice->add(record, state.all_norms());
   ++state.step;
   self->send(state.config.recorder, std::move(record));
   settle(self);
@@ -264,9 +273,17 @@ void finish_for_want_of_replicas(self_pointer self, const lost_replica& lost) {
   finish(self, error{lost.reason.code,
                      fmt::format("step {} needs {} gradients, but {} of {} replicas are left; "
                                  "lost {}",
-                                 state.step + 1, state.config.sync.replicas_to_aggregate,
-                                 state.left_count(), state.config.sync.total_num_replicas,
-                                 describe(lost))});
+                                 state.step + 1, state.needed, state.left_count(),
+                                 state.config.sync.total_num_replicas, describe(lost))});
+}
+
+// A number that was chosen before a replica was lost may be more than are left.
+void need_no_more_than(self_pointer self, uint32_t count) {
+  auto& state = self->state;
+  if (state.now_in != phase::collecting || state.needed <= count) return;
+  state.needed = count;
+  for (const auto& accumulator : state.config.accumulators)
+    self->send(accumulator, make_cancel_takes(count, state.step));
 }
 
 void on_leave(self_pointer self, uint32_t index, error reason) {
@@ -292,6 +309,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
     state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
                                         describe(lost), state.left_count(),
                                         state.config.sync.total_num_replicas));
+  if (state.choice) need_no_more_than(self, static_cast<uint32_t>(state.left_count()));
 }
 
 void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
@@ -337,12 +355,11 @@ bool is_stalled(chief_state& state, wire::QueueStatus::Reader status) {
 }
 
 error stall(const chief_state& state) {
-  return {
-    errc::stalled,
-    fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
-                "them wait for a token, and no token is left",
-                state.step + 1, state.config.sync.replicas_to_aggregate, state.live.size(),
-                state.config.sync.total_num_replicas)};
+  return {errc::stalled,
+          fmt::format(
+            "step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
+            "them wait for a token, and no token is left",
+            state.step + 1, state.needed, state.live.size(), state.config.sync.total_num_replicas)};
 }
 
 // A report may still be on its way from another node. What an accumulator answers comes after what
@@ -437,7 +454,7 @@ step_record chief_state::close_books(job_time now) {
                      .began = step_began,
                      .ended = now,
                      .apply = now - ledger.last_arrival(),
-                     .needed = config.sync.replicas_to_aggregate,
+                     .needed = needed,
                      .live = static_cast<uint32_t>(live.size()),
                      .updates = applied};
   ledger.close(record);
@@ -454,7 +471,28 @@ bool chief_state::enough_live() const {
   auto policy = config.sync.policy;
   auto may_repeat = policy == sync_policy::k_batch_async || policy == sync_policy::ssp
                     || (policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica);
-  return may_repeat ? !is_deserted() : left_count() >= config.sync.replicas_to_aggregate;
+  if (may_repeat || config.sync.dynamic) return !is_deserted();
+  return left_count() >= config.sync.replicas_to_aggregate;
+}
+
+gradient_norms chief_state::all_norms() const {
+  gradient_norms sum;
+  for (const auto& [variable, of_variable] : norms) {
+    sum.squared_mean += of_variable.squared_mean;
+    sum.mean_squared += of_variable.mean_squared;
+  }
+  return sum;
+}
+
+uint32_t chief_state::choose_needed() const {
+  auto usual = config.sync.replicas_to_aggregate;
+  if (!choice) return usual;
+  if (step == config.first_step || live.empty())
+    return std::min(usual, static_cast<uint32_t>(std::max<size_t>(left_count(), 1)));
+  std::vector<uint32_t> replicas;
+  for (const auto& [index, replica] : live)
+    replicas.push_back(index);
+  return choice->choose(replicas, config.world->now());
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
@@ -475,6 +513,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   const auto& sync = state.config.sync;
   state.expected = sync.total_num_replicas - static_cast<uint32_t>(state.config.absent.size());
   state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
+  if (sync.dynamic) state.choice.emplace(*sync.dynamic);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   begin(self);
   watch_again(self);

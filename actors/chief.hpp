@@ -2,6 +2,7 @@
 // The chief: closes steps, hands out tokens, knows who is alive, and ends the job.
 #pragma once
 
+#include "actors/backup_choice.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/step_ledger.hpp"
@@ -73,7 +74,9 @@ struct chief_state {
   phase now_in = phase::collecting;
   uint64_t step = 0;                      ///< The global step: updates that are done.
   std::vector<variable_update> applied;   ///< What owners have done of the current update.
-  std::map<size_t, double> squared_norms; ///< Of mean gradients that owners hold, by variable.
+  std::map<size_t, gradient_norms> norms; ///< Of what owners hold or have measured, by variable.
+  std::optional<backup_choice> choice;    ///< If the number of backups is dynamic.
+  uint32_t needed = 0;                    ///< Gradients that the current step waits for.
   job_time step_began{0};
   step_ledger ledger{0};
   std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
@@ -97,6 +100,12 @@ struct chief_state {
 
   /// Closes the books of the current step. @pre The ledger is complete.
   [[nodiscard]] step_record close_books(job_time now);
+
+  /// The sum of what owners have measured, in the order of variables.
+  [[nodiscard]] gradient_norms all_norms() const;
+
+  /// How many gradients the next step waits for.
+  [[nodiscard]] uint32_t choose_needed() const;
 
   /// Replicas that are there or on their way.
   [[nodiscard]] size_t left_count() const { return live.size() + expected; }

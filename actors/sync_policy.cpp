@@ -30,11 +30,36 @@ expected<void> check_policy(const sync_options& options) {
                 fmt::format("replicas_to_aggregate is {}, but under ssp every gradient is an "
                             "update; set it to 1, or choose k_async or k_batch_async",
                             options.replicas_to_aggregate));
+  if (options.dynamic && options.policy != sync_policy::latest_token
+      && options.policy != sync_policy::cancel)
+    return fail(errc::invalid_argument,
+                fmt::format("the number of backups cannot be chosen for each step under {}; choose "
+                            "the policy latest_token or cancel",
+                            to_string(options.policy)));
   if (is_asynchronous(options.policy) && options.one_gradient_per_replica)
     return fail(errc::invalid_argument,
                 fmt::format("one_gradient_per_replica drops a replica's second gradient to a step, "
                             "but under {} none is dropped; leave it out",
                             to_string(options.policy)));
+  return {};
+}
+
+expected<void> check_dynamic(const sync_options& options) {
+  if (!options.dynamic) return {};
+  const auto& [gain, power, curvature, window, memory] = *options.dynamic;
+  if (!(power > 0 && std::isfinite(power)))
+    return fail(errc::invalid_argument,
+                fmt::format("the power of a gain is {}; give a number above 0", power));
+  if (!(curvature > 0 && curvature < 2))
+    return fail(errc::invalid_argument,
+                fmt::format("curvature is {}; give a number above 0 and below 2, or no update "
+                            "could help",
+                            curvature));
+  if (window == 0 || memory < window)
+    return fail(errc::invalid_argument,
+                fmt::format("means are made of {} steps, of which {} are remembered; give at least "
+                            "1, and remember as many",
+                            window, memory));
   return {};
 }
 
@@ -56,6 +81,7 @@ expected<void> sync_options::validate() const {
       errc::invalid_argument,
       fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
   if (auto goes = check_policy(*this); !goes) return goes;
+  if (auto goes = check_dynamic(*this); !goes) return goes;
   if (replicas_to_aggregate <= total_num_replicas || policy == sync_policy::k_batch_async)
     return {};
   if (one_gradient_per_replica)

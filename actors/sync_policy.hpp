@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -60,6 +61,21 @@ inline constexpr std::array all_sync_policies{sync_policy::tensorflow,    sync_p
 /// The policy of that name. Errors: invalid_argument, naming those there are.
 [[nodiscard]] expected<sync_policy> parse_sync_policy(std::string_view name);
 
+/// What one more gradient in an update is thought to be worth.
+enum class gain_model : uint8_t {
+  measured, ///< By how much the loss should fall, from the norms of gradients and their spread.
+  power,    ///< k to some power: where nothing is learnt, or the power is known.
+};
+
+/// How a number of backups is chosen anew for every step (`backup_choice`).
+struct dynamic_backups {
+  gain_model gain = gain_model::measured;
+  double power = 1;      ///< Of `gain_model::power`: 1 = every gradient counts as much; above 0.
+  double curvature = 1;  ///< Learning rate times the Lipschitz constant of the gradient; below 2.
+  uint32_t window = 20;  ///< Steps that means are made of; at least 1.
+  uint32_t memory = 100; ///< Steps after which a time that was not seen again is forgotten.
+};
+
 /// How many replicas there are, how many gradients a step needs, and by which protocol.
 struct sync_options {
   uint32_t replicas_to_aggregate = 1;                  ///< N: gradients per variable and update.
@@ -76,6 +92,9 @@ struct sync_options {
   double clip_global_norm = 0;
   /// Under `ssp`: how many gradients a replica may be ahead of the slowest; else 0.
   uint64_t slack = 0;
+  /// If given, the chief chooses how many gradients each step after the first waits for; the first
+  /// waits for `replicas_to_aggregate`, or all there are. Under `latest_token` and `cancel`.
+  std::optional<dynamic_backups> dynamic;
   std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
 
   /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the

@@ -110,13 +110,21 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   gradient_mean mean{*gradients, update.reader().getDivisor()};
   auto began = config.world->now();
   applied_update done{.step = update.reader().getStep()};
-  if (update.reader().getHold()) {
-    held = update;
+  if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
+  if (update.reader().getHold() || update.reader().getMeasure())
     done.squared_norm = squared_norm(copies.first(), mean);
-  } else {
+  if (update.reader().getHold())
+    held = update;
+  else
     apply(mean);
-  }
   return make_applied(done, began);
+}
+
+double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
+  double sum = 0;
+  for (const auto& one : gradients)
+    sum += squared_norm(copies.first(), {{&one, 1}});
+  return sum / static_cast<double>(gradients.size());
 }
 
 expected<msg<wire::UpdateApplied>> variable_owner_state::release(double scale) {

@@ -10,6 +10,7 @@
 #include "messages/payload.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 
 namespace troupe {
@@ -67,6 +68,7 @@ struct variable_owner_state {
 
 private:
   void apply(const gradient_mean& mean);
+  [[nodiscard]] double mean_squared_norm(std::span<const gradient> gradients) const;
   [[nodiscard]] msg<wire::UpdateApplied> make_applied(applied_update done, job_time began) const;
 };
 

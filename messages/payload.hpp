@@ -83,7 +83,10 @@ struct applied_update {
   uint64_t step = 0;                   ///< The accumulator's.
   std::chrono::nanoseconds applied{0}; ///< When it was done, since the job began.
   std::chrono::nanoseconds took{0};    ///< What the pass took.
-  double squared_norm = std::numeric_limits<double>::quiet_NaN(); ///< Of an update that is held.
+  /// Of the mean gradient, if the update is held or measured.
+  double squared_norm = std::numeric_limits<double>::quiet_NaN();
+  /// The mean of each gradient's, if they are measured.
+  double mean_squared_norm = std::numeric_limits<double>::quiet_NaN();
 };
 
 /// An array by name; the fields are those of `wire::NamedTensor`.

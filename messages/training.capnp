@@ -246,6 +246,9 @@ struct TakeGradient {
 
   hold @1 :Bool;
   # As in `ApplyUpdate`.
+
+  measure @2 :Bool;
+  # As in `ApplyUpdate`.
 }
 
 struct Arrival {
@@ -291,6 +294,9 @@ struct ApplyUpdate {
   hold @3 :Bool;
   # Asks the owner to measure the mean gradient only, and to wait for ReleaseUpdate: a clip by the norm of
   # all variables has to know them all before the first is applied.
+
+  measure @4 :Bool;
+  # Asks for `UpdateApplied.squaredNorm` and `meanSquaredNorm`, held or not.
 }
 
 struct ReleaseUpdate {
@@ -316,7 +322,11 @@ struct UpdateApplied {
   # What the pass over memory took.
 
   squaredNorm @4 :Float64 = nan;
-  # If the update is held, and so not part of `version` yet: the sum of the squares of the mean gradient.
+  # If the update is held, and so not part of `version` yet, or was to be measured: the sum of the squares
+  # of the mean gradient.
+
+  meanSquaredNorm @5 :Float64 = nan;
+  # If it was to be measured: the mean of such sums of the gradients, each by itself.
 }
 
 struct Setting {
@@ -401,6 +411,12 @@ struct Aggregate {
 struct CancelTakes {
   # The sender waits no longer: what it has asked for by TakeGradient, TakeAggregate and AwaitAggregate is
   # answered by the error `cancelled`.
+
+  atMost @0 :UInt32;
+  # Not 0: the sender waits on, but its takes for `step` are content with so many gradients.
+
+  step @1 :Step;
+  # The step that the takes are for; if it is over, nothing happens.
 }
 
 struct ReadAccumulator {

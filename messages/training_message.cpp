@@ -150,10 +150,11 @@ msg<wire::Farewell> make_farewell(uint32_t replica, errc code, std::string_view 
   return std::move(message).finish();
 }
 
-msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold) {
+msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold, bool measure) {
   message_builder<wire::TakeGradient> message;
   message.body.setRequired(required);
   message.body.setHold(hold);
+  message.body.setMeasure(measure);
   return std::move(message).finish();
 }
 
@@ -167,10 +168,11 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
 }
 
 msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
-                                         std::span<const msg<wire::PushGradient>> pushes,
-                                         bool hold) {
+                                         std::span<const msg<wire::PushGradient>> pushes, bool hold,
+                                         bool measure) {
   message_builder<wire::ApplyUpdate> message;
   message.body.setHold(hold);
+  message.body.setMeasure(measure);
   message.body.setStep(step);
   message.body.setDivisor(divisor);
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
@@ -194,6 +196,7 @@ msg<wire::UpdateApplied> make_update_applied(const applied_update& done) {
   message.body.setAppliedNanoseconds(done.applied.count());
   message.body.setTookNanoseconds(to_count(done.took));
   message.body.setSquaredNorm(done.squared_norm);
+  message.body.setMeanSquaredNorm(done.mean_squared_norm);
   return std::move(message).finish();
 }
 
@@ -241,8 +244,11 @@ msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
   return std::move(message).finish();
 }
 
-msg<wire::CancelTakes> make_cancel_takes() {
-  return message_builder<wire::CancelTakes>().finish();
+msg<wire::CancelTakes> make_cancel_takes(uint32_t at_most, uint64_t step) {
+  message_builder<wire::CancelTakes> message;
+  message.body.setAtMost(at_most);
+  message.body.setStep(step);
+  return std::move(message).finish();
 }
 
 msg<wire::ReadAccumulator> make_read_accumulator() {

@@ -52,7 +52,9 @@ inline constexpr int32_t whole_variable = -1;
 
 /// The chief asks an accumulator to close a step.
 /// @param hold Whether the owner is only to measure the mean gradient, and to wait.
-[[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold = false);
+/// @param measure Whether the owner is to measure the gradients, too.
+[[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold = false,
+                                                         bool measure = false);
 
 /// An accumulator tells the chief whose gradients have been applied and whose dropped.
 [[nodiscard]] msg<wire::TakenGradient> make_taken_gradient(uint64_t step,
@@ -62,9 +64,10 @@ inline constexpr int32_t whole_variable = -1;
 /// An accumulator asks the owner to apply gradients. The message refers to the gradients where the
 /// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
 /// @param divisor What the sum is divided by; 0 = the number of gradients.
+/// @param measure Whether the owner is to measure the gradients, too.
 [[nodiscard]] msg<wire::ApplyUpdate>
 make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes,
-                  bool hold = false);
+                  bool hold = false, bool measure = false);
 
 /// The chief has an owner apply the update that it holds, its mean multiplied with `scale`.
 [[nodiscard]] msg<wire::ReleaseUpdate> make_release_update(double scale);
@@ -93,7 +96,8 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
                                                   const gradient_payload& gradient);
 
 /// Whoever asked an accumulator waits no longer.
-[[nodiscard]] msg<wire::CancelTakes> make_cancel_takes();
+/// @param at_most Not 0: it is content with so many gradients for `step`.
+[[nodiscard]] msg<wire::CancelTakes> make_cancel_takes(uint32_t at_most = 0, uint64_t step = 0);
 
 /// Somebody wants to know what an accumulator holds.
 [[nodiscard]] msg<wire::ReadAccumulator> make_read_accumulator();

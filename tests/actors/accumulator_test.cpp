@@ -403,4 +403,22 @@ TEST_SUITE("actors/accumulator") {
     CHECK(last.has_come());
     CHECK(replicas_of(step.report().getAccepted()) == replica_list{4, 0});
   }
+
+  TEST_CASE("a take may be content with fewer gradients, as long as its step is not over") {
+    collection step;
+    step.push(0, 0);
+    auto take = step.take(3);
+    step.chief.tell(step.target, make_cancel_takes(1, 7));
+    step.settle();
+    CHECK_FALSE(take.has_come()); // of another step
+    step.replicas.tell(step.target, make_cancel_takes(1, 0));
+    step.settle();
+    CHECK_FALSE(take.has_come()); // not theirs
+    step.chief.tell(step.target, make_cancel_takes(2, 0));
+    step.settle();
+    CHECK_FALSE(take.has_come());
+    step.chief.tell(step.target, make_cancel_takes(1, 0));
+    step.settle();
+    CHECK(take.has_come());
+  }
 }

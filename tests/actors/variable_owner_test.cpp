@@ -278,6 +278,21 @@ TEST_SUITE("actors/variable_owner") {
     CHECK(floats(held.read()) == std::vector<float>{6});
   }
 
+  TEST_CASE("gradients are measured if that is asked for, held or not") {
+    for (bool hold : {false, true}) {
+      ownership held{zeros({2})};
+      held.use(rules::sgd{.learning_rate = 1});
+      std::vector pushes{make_push_gradient({.replica = 0}, to_payload(make_tensor({2}, {3, 0}))),
+                         make_push_gradient({.replica = 1}, to_payload(make_tensor({2}, {1, 2})))};
+      auto done
+        = held.ask<wire::UpdateApplied>(make_apply_update(0, 0, pushes, hold, true)).value();
+      CHECK(done.reader().getSquaredNorm() == 5);
+      CHECK(done.reader().getMeanSquaredNorm() == 7);
+      CHECK(done.reader().getVersion() == (hold ? 0 : 1));
+      CHECK(floats(held.read()) == (hold ? std::vector<float>{0, 0} : std::vector<float>{-2, -1}));
+    }
+  }
+
   TEST_CASE("a row's mean is over the gradients that hold it, and other rows rest") {
     ownership held{zeros({4, 1})};
     held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});

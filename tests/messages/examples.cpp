@@ -49,7 +49,7 @@ void add_chief_messages(std::vector<message_example>& examples) {
   add(examples, make_take_gradient(3));
   add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
   add(examples, make_apply_update(7, 2, pushes));
-  add(examples, make_update_applied({6, 7, nanoseconds(9'000'000), nanoseconds(4'000)}));
+  add(examples, make_update_applied({6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25, 0.5}));
   add(examples, make_set_step(100));
   add(examples, make_cancel_step(8));
   add(examples, make_put_tokens(8, 4));
@@ -69,7 +69,7 @@ void add_accumulator_messages(std::vector<message_example>& examples) {
   add(examples, make_take_aggregate(3));
   add(examples, make_await_aggregate(7));
   add(examples, make_aggregate(7, 2, make_slices()));
-  add(examples, make_cancel_takes());
+  add(examples, make_cancel_takes(3, 7));
   add(examples, make_read_accumulator());
   add(examples, make_accumulator_status(7, 2, 1));
 }

@@ -147,6 +147,16 @@ TEST_SUITE("messages/training_message") {
   }
 
   TEST_CASE("the messages of the chief keep their fields") {
+    auto take = send_and_receive(make_take_gradient(3, false, true));
+    CHECK_FALSE(take.reader().getHold());
+    CHECK(take.reader().getMeasure());
+    auto measured
+      = send_and_receive(make_update_applied({.squared_norm = 3, .mean_squared_norm = 5}));
+    CHECK(measured.reader().getSquaredNorm() == 3);
+    CHECK(measured.reader().getMeanSquaredNorm() == 5);
+    auto fewer = send_and_receive(make_cancel_takes(3, 7));
+    CHECK(fewer.reader().getAtMost() == 3);
+    CHECK(fewer.reader().getStep() == 7);
     CHECK(send_and_receive(make_take_gradient(3)).reader().getRequired() == 3);
     auto applied = send_and_receive(make_update_applied({6, 5, nanoseconds(9), nanoseconds(4)}));
     CHECK(applied.reader().getVersion() == 6);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long steps would have taken, had they waited for another number of gradients.
+#pragma once
+
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// A step that waits for k gradients shows when the first k came, not when the next one would have.
+/// Under `latest_token` the others come later, and say it then; under `cancel` they never come.
+/// This keeps the arrivals of the last steps, completes them as late gradients come in, and
+/// estimates the mean time to the k-th gradient, T(k), from the newest steps that have seen it.
+/// What none of them has seen is taken for as early as it can have been, so that whoever wants the
+/// best k tries it.
+///
+/// Source: after Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine
+/// learning", Computer Networks 188 (2021), section 4.2, where T(k) comes of a regression.
+class arrival_history {
+public:
+  /// @param window Steps that a mean is made of. @param memory Steps that are remembered.
+  explicit arrival_history(uint32_t window = 20, uint32_t memory = 100)
+    : window_(window), memory_(memory) {}
+
+  /// A step is over.
+  void add(const step_record& step);
+
+  /// T(1), ..., T(number of `replicas`), never falling. Units: seconds. Cost: as many sorts of
+  /// arrivals as there are steps in memory that have changed.
+  /// @param replicas Those who are there, ascending: others are left out.
+  /// @param now On the clock of the records: whoever has not come yet is at least so late.
+  [[nodiscard]] std::vector<double> expected_times(const std::vector<uint32_t>& replicas,
+                                                   job_time now) const;
+
+  [[nodiscard]] bool is_empty() const { return rows_.empty(); }
+
+private:
+  /// When a replica's gradient came, since its step began.
+  struct came {
+    std::optional<double> seconds;  ///< Nothing: not yet, or never.
+    bool is_estimate = false;       ///< It was busy with an older gradient when the step began.
+    std::optional<double> at_least; ///< It was told to stop then.
+  };
+
+  struct row {
+    uint64_t local_step = 0; ///< What gradients for this step are stamped with.
+    job_time began{0};
+    std::vector<came> arrivals; ///< By replica; those beyond the end have not come.
+  };
+
+  void add_late(const contribution& gradient);
+
+  uint32_t window_;
+  uint32_t memory_;
+  std::deque<row> rows_; ///< The newest last.
+};
+
+} // namespace troupe
