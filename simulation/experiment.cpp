@@ -21,6 +21,17 @@ double ratio(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
 
+// Of what was counted.
+double mean_of(const std::map<uint64_t, uint64_t>& counts) {
+  double sum = 0;
+  double total = 0;
+  for (auto [value, count] : counts) {
+    sum += static_cast<double>(value) * static_cast<double>(count);
+    total += static_cast<double>(count);
+  }
+  return ratio(sum, total);
+}
+
 scenario scenario_of(const experiment& experiment, uint64_t seed) {
   scenario result{.sync = experiment.sync,
                   .steps = experiment.steps,
@@ -40,6 +51,8 @@ void add(experiment_report& report, const scenario_report& run) {
   report.cancelled += run.cancelled;
   for (auto [lag, count] : run.lags)
     report.lags[lag] += count;
+  for (auto [needed, count] : run.needed)
+    report.needed[needed] += count;
   report.wasted_replica_seconds += seconds(run.wasted);
   report.virtual_seconds += seconds(run.virtual_time);
   report.events += run.events;
@@ -74,13 +87,11 @@ double experiment_report::drop_fraction() const {
 }
 
 double experiment_report::mean_lag() const {
-  double sum = 0;
-  double total = 0;
-  for (auto [lag, count] : lags) {
-    sum += static_cast<double>(lag) * static_cast<double>(count);
-    total += static_cast<double>(count);
-  }
-  return ratio(sum, total);
+  return mean_of(lags);
+}
+
+double experiment_report::mean_needed() const {
+  return mean_of(needed);
 }
 
 double experiment_report::updates_per_second() const {

@@ -42,7 +42,8 @@ struct experiment_report {
   step_time_figures step_time; ///< NaN if no step came after the warm-up.
   std::vector<double> batches; ///< Mean step times of the batches of each run, for comparisons.
   std::map<uint64_t, uint64_t> lags; ///< As in `scenario_report`, as what follows.
-  uint64_t steps = 0;                ///< That were made.
+  std::map<uint64_t, uint64_t> needed;
+  uint64_t steps = 0; ///< That were made.
   uint64_t accepted = 0;
   uint64_t stale = 0;
   uint64_t cancelled = 0;
@@ -59,6 +60,9 @@ struct experiment_report {
 
   /// Mean steps that an accepted or stale gradient was late; 0 if there were none.
   [[nodiscard]] double mean_lag() const;
+
+  /// Mean gradients that a step waited for; 0 if there was none.
+  [[nodiscard]] double mean_needed() const;
 
   /// In virtual time, as what follows.
   [[nodiscard]] double updates_per_second() const;

@@ -54,6 +54,7 @@ public:
     report_.step_times.push_back(step.ended - step.began);
     report_.accepted += step.accepted.size();
     report_.stale += step.stale.size();
+    ++report_.needed[step.needed];
     report_.cancelled += step.cancelled.size();
     for (const auto& gradient : step.accepted)
       ++report_.lags[gradient.lag];

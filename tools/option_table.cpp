@@ -19,6 +19,7 @@ constexpr auto policy_names = [] {
     names[static_cast<size_t>(policy)] = to_string(policy);
   return names;
 }();
+constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 
@@ -99,6 +100,11 @@ const std::array options{
                "gradients count: k_async (who gave one waits for its update), k_batch_async "
                "(nobody waits), ssp (every gradient is an update, nobody runs away)",
                choice<&train_options::policy>(policy_names)},
+  train_option{"backups", "", "Replicas", "NAME",
+               "fixed: replicas beyond --aggregate; dynamic: every step after the first waits for "
+               "as many gradients as seem to help most for their time, under policy latest_token "
+               "or cancel",
+               choice<&train_options::backups>(backup_names)},
   train_option{"initial-tokens", "", "Replicas", "COUNT",
                "tokens in the queue before the first update, for policy tensorflow",
                &member<&train_options::initial_tokens>, between(0, 100'000),

@@ -19,6 +19,8 @@ constexpr uint64_t steps_max = 1'000'000'000;
 constexpr uint64_t runs_max = 1'000'000;
 constexpr uint64_t seed_max = uint64_t{1} << 63;
 
+constexpr std::string_view dynamic_word = "dynamic";
+
 /// What only the simulator knows by name: a policy, and what goes with it.
 struct shorthand {
   std::string_view name;
@@ -38,8 +40,13 @@ constexpr shorthand shorthands[] = {
 
 constexpr sim_option table[] = {
   {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
-  {"aggregate", "N", "gradients that a step needs", &sim_options::aggregate, 1, replicas_max,
-   "all replicas"},
+  {"aggregate", "N|dynamic",
+   "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
+   "latest_token or cancel",
+   &sim_options::aggregate, 1, replicas_max, "all replicas", dynamic_word},
+  {"gain-power", "POWER",
+   "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
+   &sim_options::gain_power, 0, 0, "1"},
   {"policy", "NAME",
    "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
    "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
@@ -106,6 +113,15 @@ expected<uint64_t> needed_of(const sim_options& options) {
   const auto* known = find_shorthand(options.policy);
   auto usual = known != nullptr && known->aggregate ? *known->aggregate : options.replicas;
   auto needed = options.aggregate.value_or(usual);
+  auto is_dynamic = needed == dynamic_aggregate;
+  if (options.gain_power && !is_dynamic)
+    return refuse("--gain-power has no meaning where a step needs a fixed number of gradients; "
+                  "leave it out, or take --aggregate dynamic");
+  if (is_dynamic && known != nullptr)
+    return refuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
+                              "latest_token or cancel",
+                              known->name));
+  if (is_dynamic) return options.replicas;
   if (known != nullptr && known->is_fixed && needed != usual)
     return refuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
                               "or choose another policy",
@@ -150,6 +166,9 @@ expected<sync_options> sync_of(const sim_options& options) {
                     .policy = *policy,
                     .one_gradient_per_replica = options.distinct == "on",
                     .slack = options.slack.value_or(0)};
+  if (options.aggregate == dynamic_aggregate)
+    sync.dynamic
+      = dynamic_backups{.gain = gain_model::power, .power = options.gain_power.value_or(1)};
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
   return sync;
@@ -179,7 +198,9 @@ expected<void> assign(const sim_option& option, sim_options& options, const std:
       fmt::format("{} must be a number from 0 to {:g}, not '{}'", name, real_max, text));
   }
   auto number = number_of(text);
-  if (!number || *number < option.low || *number > option.high)
+  auto is_word = !option.zero_word.empty() && text == option.zero_word;
+  if (is_word) number = 0;
+  if (!number || (*number < option.low && !is_word) || *number > option.high)
     return refuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
                               readable::count(option.low), readable::count(option.high), text));
   if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
@@ -197,7 +218,9 @@ std::string value_text(const sim_option& option, const sim_options& options) {
   if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target))
     return options.*(*real) ? fmt::format("{}", *(options.*(*real))) : std::string{};
   auto optional = options.*std::get<std::optional<uint64_t> sim_options::*>(option.target);
-  return optional ? fmt::format("{}", *optional) : std::string{};
+  if (!optional) return {};
+  if (*optional == 0 && !option.zero_word.empty()) return std::string{option.zero_word};
+  return fmt::format("{}", *optional);
 }
 
 expected<experiment> experiment_of(const sim_options& options) {

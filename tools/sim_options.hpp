@@ -14,10 +14,15 @@
 
 namespace troupe {
 
+/// The number of gradients that stands for "dynamic": chosen anew for every step.
+inline constexpr uint64_t dynamic_aggregate = 0;
+
 /// What to simulate, as the user says it.
 struct sim_options {
   uint64_t replicas = 100;
-  std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
+  std::optional<uint64_t>
+    aggregate; ///< Nothing: all replicas; `dynamic_aggregate`: as it seems best.
+  std::optional<double> gain_power; ///< With `dynamic_aggregate`; nothing: 1.
   std::string policy = "tensorflow";
   std::string distinct = "off";
   std::optional<uint64_t> slack;          ///< Under ssp; nothing: 0.
@@ -44,6 +49,7 @@ struct sim_option {
   uint64_t low = 0; ///< Of a whole number; others are from 0 to `real_max`.
   uint64_t high = 0;
   std::string_view when_empty = {}; ///< What holds when it has no value.
+  std::string_view zero_word = {};  ///< A word that is taken for 0, which else is out of range.
 };
 
 /// The largest value of an option that need not be a whole number.

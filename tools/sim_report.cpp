@@ -25,6 +25,7 @@ json scenario_json(const sim_row& row) {
   const auto& sync = row.what.sync;
   json result{{"replicas", sync.total_num_replicas},
               {"aggregate", sync.replicas_to_aggregate},
+              {"dynamic", sync.dynamic.has_value()},
               {"policy", row.options.policy},
               {"distinct", sync.one_gradient_per_replica},
               {"slack", sync.slack},
@@ -87,6 +88,7 @@ json row_json(const sim_row& row) {
     {"lost", report.lost},
     {"drop_fraction", report.drop_fraction()},
     {"staleness", {{"mean", report.mean_lag()}, {"histogram", histogram_json(report.lags)}}},
+    {"needed", {{"mean", report.mean_needed()}, {"histogram", histogram_json(report.needed)}}},
     {"wasted_replica_seconds", report.wasted_replica_seconds},
     {"virtual_seconds", report.virtual_seconds},
     {"wall_seconds", report.wall_seconds},
@@ -194,6 +196,9 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
   for (const auto& row : rows) {
     auto name = row_name(command, row);
     auto prefix = name.empty() ? "" : fmt::format("{} {}: ", command.sweep.option->key, name);
+    if (row.what.sync.dynamic)
+      text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
+                          row.report.mean_needed());
     if (row.report.stalled)
       text += fmt::format("{}stalled: {}\n", prefix, row.report.stalled->reason);
     if (auto mean = row.what.compute.mean(); mean && std::isinf(*mean))

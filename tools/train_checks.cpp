@@ -14,6 +14,16 @@ namespace troupe {
 
 namespace {
 
+expected<void> check_backups(const train_options& options, const option_origins& origins) {
+  if (options.backups == backup_kind::fixed || options.policy == sync_policy::latest_token
+      || options.policy == sync_policy::cancel)
+    return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
+                          "cancel",
+                          spelling(origins, "backups"), to_string(options.policy)));
+}
+
 expected<void> check_slack(const train_options& options, const option_origins& origins) {
   if (!options.slack || options.policy == sync_policy::ssp) return {};
   return fail(errc::invalid_argument,
@@ -124,7 +134,7 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_slack, check_aggregate, check_slow,
+  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow,
                      check_optimizer, check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};

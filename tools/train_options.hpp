@@ -51,6 +51,9 @@ inline constexpr std::pair<std::string_view, double> learning_rates[] = {
 /// or so in half a wave.
 enum class decay_kind : uint8_t { none, linear, cosine };
 
+/// Whether a step needs as many gradients as every other, or as many as seem best.
+enum class backup_kind : uint8_t { fixed, dynamic };
+
 /// Which of the worlds the job runs in: real threads and a real clock, or one thread and virtual
 /// time.
 enum class world_kind : uint8_t { threads, virtual_time };
@@ -79,6 +82,7 @@ struct train_options {
   uint64_t replicas = train_defaults::replicas;
   uint64_t aggregate = train_defaults::aggregate; ///< Gradients that an update waits for.
   sync_policy policy = train_defaults::policy;
+  backup_kind backups = backup_kind::fixed;
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;

@@ -99,6 +99,28 @@ TEST_SUITE("tools/sim_command_line") {
     CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
   }
 
+  TEST_CASE("the number of gradients may be left to the chief") {
+    auto what = meant({"--aggregate", "dynamic", "--policy", "cancel", "--gain-power", "0.7"});
+    REQUIRE(what.sync.dynamic);
+    CHECK(what.sync.dynamic->gain == gain_model::power);
+    CHECK(what.sync.dynamic->power == 0.7);
+    CHECK(what.sync.replicas_to_aggregate == 100);
+    auto rows = parsed({"--sweep", "aggregate=dynamic,95"}).rows();
+    REQUIRE(rows.size() == 2);
+    CHECK(value_text(*find_sim_option("aggregate"), rows[0]) == "dynamic");
+    CHECK(value_text(*find_sim_option("aggregate"), rows[1]) == "95");
+    CHECK(refusal({"--aggregate", "0"}).find("--aggregate must be a whole number from 1") == 0);
+    CHECK(refusal({"--gain-power", "2"}).find("--gain-power has no meaning where a step needs")
+          == 0);
+    CHECK(refusal({"--aggregate", "dynamic"})
+          == "the number of backups cannot be chosen for each step under tensorflow; choose the "
+             "policy latest_token or cancel");
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "ssp"})
+          == "--aggregate dynamic has no meaning under ssp; take --policy latest_token or cancel");
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "cancel", "--gain-power", "0"})
+          == "the power of a gain is 0; give a number above 0");
+  }
+
   TEST_CASE("a sweep is a row for each value") {
     auto rows = parsed({"--sweep", "aggregate=90:100:5"}).rows();
     REQUIRE(rows.size() == 3);

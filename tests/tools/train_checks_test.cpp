@@ -64,6 +64,14 @@ TEST_SUITE("tools/train_checks") {
     CHECK(check(options, {}));
   }
 
+  TEST_CASE("refuses to choose backups where late replicas are not dropped at once") {
+    train_options options;
+    options.backups = backup_kind::dynamic;
+    CHECK(message_of(options).find("--backups dynamic does not go with policy tensorflow") == 0);
+    options.policy = sync_policy::latest_token;
+    CHECK(check(options, {}));
+  }
+
   TEST_CASE("refuses initial tokens where there is no queue") {
     train_options options;
     options.initial_tokens = 0;

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: where it changes who is slow, a number of backups that is chosen for every step is better
+// than any that is fixed. Method: simulations of the same draws; gradients that counted a second.
+#include "tests/simulation/target.hpp"
+
+#include <algorithm>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr uint32_t replicas = 20;
+
+sync_options fixed(uint32_t needed, sync_policy policy) {
+  return {needed, replicas, policy};
+}
+
+sync_options dynamic(sync_policy policy, double power = 1) {
+  auto options = fixed(replicas, policy);
+  options.dynamic = dynamic_backups{.gain = gain_model::power, .power = power};
+  return options;
+}
+
+/// Gradients that counted, for each virtual second.
+double gradients_per_second(const sync_options& sync, const computing_time& compute,
+                            uint64_t steps) {
+  auto report = simulate({.sync = sync, .steps = steps, .compute = compute, .seed = 1});
+  REQUIRE_FALSE(report.job.failure);
+  return static_cast<double>(report.accepted)
+         / std::chrono::duration<double>(report.virtual_time).count();
+}
+
+void check_beats_all_fixed(sync_policy policy, const computing_time& compute, uint64_t steps) {
+  auto chosen = gradients_per_second(dynamic(policy), compute, steps);
+  for (uint32_t needed = 1; needed <= replicas; ++needed) {
+    CAPTURE(needed);
+    CHECK(chosen > 1.02 * gradients_per_second(fixed(needed, policy), compute, steps));
+  }
+}
+
+computing_time times(const char* expression) {
+  return distribution::parse(expression).value().times(1);
+}
+
+} // namespace
+
+TEST_SUITE("simulation/dynamic_backups") {
+  TEST_CASE("where replicas are slow for a while, choosing beats every fixed number of backups") {
+    for (auto policy : {sync_policy::cancel, sync_policy::latest_token})
+      check_beats_all_fixed(policy, times("lognormal(1, 0.05) * on_off(0.003, 0.01, 5)"), 1000);
+  }
+
+  TEST_CASE("where a third is slow in the middle of a run, choosing beats every fixed number") {
+    auto noise = times("lognormal(1, 0.05)");
+    auto compute = [noise](uint32_t replica, uint64_t iteration) {
+      auto is_slow = replica < 7 && iteration >= 150 && iteration < 250;
+      return noise(replica, iteration) * (is_slow ? 8 : 1);
+    };
+    for (auto policy : {sync_policy::cancel, sync_policy::latest_token})
+      check_beats_all_fixed(policy, compute, 1200);
+  }
+
+  TEST_CASE("where nothing changes, choosing is nearly as good as the best fixed number") {
+    for (auto policy : {sync_policy::cancel, sync_policy::latest_token})
+      for (const auto* expression :
+           {"lognormal(1, 0.05)", "lognormal(1, 0.05) slow={1,2,3}*4", "0.5 + exponential(0.5)"}) {
+        CAPTURE(expression);
+        CAPTURE(to_string(policy));
+        double best = 0;
+        for (uint32_t needed = 1; needed <= replicas; ++needed)
+          best
+            = std::max(best, gradients_per_second(fixed(needed, policy), times(expression), 500));
+        CHECK(gradients_per_second(dynamic(policy), times(expression), 500) > 0.85 * best);
+      }
+  }
+
+  TEST_CASE("the less a further gradient is worth, the fewer are waited for") {
+    double before = replicas + 1;
+    for (double power : {2.0, 1.0, 0.5, 0.1}) {
+      auto report = simulate({.sync = dynamic(sync_policy::cancel, power),
+                              .steps = 300,
+                              .compute = times("0.2 + exponential(1)"),
+                              .seed = 1});
+      double needed = 0;
+      for (auto [count, steps] : report.needed)
+        needed += static_cast<double>(count * steps) / 300;
+      CHECK(needed < before);
+      before = needed;
+    }
+  }
+}
