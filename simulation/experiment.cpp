@@ -39,6 +39,7 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .seed = seed,
                   .local_sgd = experiment.local_sgd,
                   .on_step = experiment.on_step};
+  if (experiment.learning) result.learning = experiment.learning(seed);
   result.dead_replicas.resize(experiment.dead);
   std::iota(result.dead_replicas.begin(), result.dead_replicas.end(), 0U);
   return result;
@@ -57,6 +58,19 @@ void add(experiment_report& report, const scenario_report& run) {
   report.virtual_seconds += seconds(run.virtual_time);
   report.events += run.events;
   if (!report.stalled) report.stalled = run.stalled;
+}
+
+// Means over runs; those that a run does not have become NaN.
+void add_learnt(experiment_report& report, const experiment& experiment,
+                const scenario_report& run) {
+  if (run.losses.empty()) return;
+  if (!report.learnt) report.learnt = learning_figures{.curve = run.losses};
+  auto share = 1.0 / static_cast<double>(experiment.runs);
+  const auto& last = run.losses.back();
+  report.learnt->loss += share * last.loss;
+  report.learnt->slow_loss += share * last.slow_loss;
+  report.learnt->fast_loss += share * last.fast_loss;
+  report.learnt->seconds_to_target += share * seconds_to(experiment.target_loss, run.losses);
 }
 
 // What is left of a run when it has warmed up.
@@ -114,6 +128,7 @@ experiment_report run(const experiment& experiment) {
   for (uint64_t i = 0; i < experiment.runs; ++i) {
     auto of_run = simulate(scenario_of(experiment, experiment.seed + i));
     add(report, of_run);
+    add_learnt(report, experiment, of_run);
     hash.add(of_run.log_hash);
     auto warm = warm_steps(of_run, experiment.warm_up);
     auto batches = batch_means(warm);

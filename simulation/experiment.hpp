@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -22,6 +23,9 @@ struct experiment {
   uint64_t warm_up = 50; ///< Steps at the beginning of each run that step times leave out.
   uint32_t dead = 0;     ///< The first so many replicas never start.
   local_sgd_options local_sgd;
+  /// What is learnt in the run of a seed; empty: nothing.
+  std::function<learning_options(uint64_t seed)> learning;
+  double target_loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN: none.
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step of every run.
@@ -35,6 +39,16 @@ struct step_time_figures {
   double p90 = 0;
   double p99 = 0;
   double max = 0;
+};
+
+/// What was learnt: means over all runs. NaN where there is nothing: no target, or a run that never
+/// came to it; nobody slow.
+struct learning_figures {
+  double loss = 0; ///< At the end.
+  double slow_loss = 0;
+  double fast_loss = 0;
+  double seconds_to_target = 0;
+  std::vector<loss_point> curve; ///< Of the first run.
 };
 
 /// What came of an experiment, over all runs.
@@ -52,7 +66,8 @@ struct experiment_report {
   double virtual_seconds = 0;
   double wall_seconds = 0;
   uint64_t events = 0;
-  uint64_t log_hash = 0;               ///< Of all runs, in order.
+  uint64_t log_hash = 0; ///< Of all runs, in order.
+  std::optional<learning_figures> learnt;
   std::optional<stall_report> stalled; ///< Of the first run that did.
 
   /// Stale and cancelled over all gradients; 0 if there were none.
@@ -76,7 +91,7 @@ struct experiment_report {
 
 /// Runs it. Two experiments with one seed are of the same draws: every replica's n-th gradient
 /// takes as long in both. Errors: throws `failure` with invalid_argument, as
-/// `sync_options::validate`.
+/// `sync_options::validate`, and as its task does.
 [[nodiscard]] experiment_report run(const experiment& experiment);
 
 /// How much longer a step takes than in `baseline`, which is of the same draws: run by run, batch

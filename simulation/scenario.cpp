@@ -2,6 +2,7 @@
 // Simulating a job: the production cast, a variable of one element, and a virtual clock.
 #include "simulation/scenario.hpp"
 
+#include "simulation/learning_job.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/network/simulated_network.hpp"
 #include "strategies/training.hpp"
@@ -41,6 +42,22 @@ step_function compute_nothing(const sync_replicas_optimizer& optimizer,
     auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
+}
+
+std::vector<variable> make_variables(strategy& strategy,
+                                     const std::optional<learning_options>& learning) {
+  if (!learning) return {strategy.make_variable("only", zeros({1}))};
+  std::vector<variable> variables;
+  for (const auto& [name, value] : learning->task->variables)
+    variables.push_back(strategy.make_variable(name, value));
+  return variables;
+}
+
+std::vector<tensor> read_all(strategy& strategy, const std::vector<variable>& variables) {
+  std::vector<tensor> values;
+  for (const auto& variable : variables)
+    values.push_back(strategy.read(variable));
+  return values;
 }
 
 /// Keeps of each step what reports are made of.
@@ -118,15 +135,19 @@ double scenario_report::drop_fraction() const {
 }
 
 scenario_report simulate(const scenario& scenario) {
-  sync_replicas_optimizer optimizer{rules::sgd{}, scenario.sync};
+  const auto& learning = scenario.learning;
+  auto local_steps = scenario.local_sgd.local_steps;
+  auto plan = learning ? owners_plan(*learning, local_steps) : update_plan{.rule = rules::sgd{}};
+  sync_replicas_optimizer optimizer{plan, scenario.sync};
   auto world = world::virtual_time({.seed = scenario.seed, .observed = false});
-  parameter_server_strategy strategy{world, {.replicas = scenario.sync.total_num_replicas}};
-  std::vector<variable> variables{strategy.make_variable("only", zeros({1}))};
+  auto replicas = scenario.sync.total_num_replicas;
+  parameter_server_strategy strategy{world, {.replicas = replicas}};
+  auto variables = make_variables(strategy, learning);
   scenario_report report;
   training_options options;
   std::optional<simulated_network> network;
   if (scenario.network) {
-    for (uint32_t i = 1; i < scenario.network->owners; ++i)
+    for (uint32_t i = 1; !learning && i < scenario.network->owners; ++i)
       variables.push_back(strategy.make_variable(fmt::format("part {}", i), zeros({1})));
     network.emplace(world, scenario.sync.total_num_replicas, *scenario.network);
     options.placement = &*network;
@@ -145,8 +166,18 @@ scenario_report simulate(const scenario& scenario) {
   };
   options.on_step
     = [&](const step_record& step) { tell(scenario.update ? updates.add(step) : step); };
-  auto step = compute_nothing(optimizer, variables, scenario, updates);
-  report.job = train(strategy, optimizer, step, options);
+  if (learning) {
+    loss_watch watch{*learning, replicas, slow_replicas(scenario.compute, replicas)};
+    watch.look(0, 0, read_all(strategy, variables));
+    options.evaluation = watch.during(world);
+    auto step = learn(optimizer, variables, *learning, local_steps);
+    report.job = train(strategy, optimizer, step, options);
+    watch.look(report.job.step, seconds(report.virtual_time), read_all(strategy, variables));
+    report.losses = watch.curve();
+  } else {
+    auto step = compute_nothing(optimizer, variables, scenario, updates);
+    report.job = train(strategy, optimizer, step, options);
+  }
   if (network) report.probes = network->counts();
   report.events = world.event_count();
   report.stalled = stall_of(scenario, report.job);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training job without arithmetic, in virtual time: what would N of n cost?
+// A training job in virtual time, without arithmetic unless it is asked for: what would N of n
+// cost?
 #pragma once
 
 #include "actors/job_report.hpp"
@@ -8,6 +9,7 @@
 #include "simulation/computing_time.hpp"
 #include "simulation/network/network_options.hpp"
 #include "simulation/update_delay.hpp"
+#include "simulation/learning.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -37,6 +39,7 @@ struct scenario {
   local_sgd_options local_sgd = {};
   /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
+  std::optional<learning_options> learning = {};        ///< Nothing: gradients hold nothing.
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
 };
 
@@ -62,6 +65,7 @@ struct scenario_report {
   uint64_t events = 0;                 ///< As `world::event_count`.
   uint64_t log_hash = 0;               ///< Of everything that the ledger says, as `ledger_hash`.
   std::map<std::string, uint64_t> probes; ///< How often what has happened between nodes.
+  std::vector<loss_point> losses;      ///< If something is learnt: from before the first step on.
   std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
 
@@ -72,8 +76,9 @@ struct scenario_report {
   [[nodiscard]] double drop_fraction() const;
 };
 
-/// Runs the scenario with the actors of a real job; only computing is replaced by waiting.
-/// Errors: throws `failure` with invalid_argument, as `sync_options::validate`.
+/// Runs the scenario with the actors of a real job; only computing is replaced by waiting, or takes
+/// as long as the scenario says.
+/// Errors: throws `failure` with invalid_argument, as `sync_options::validate` and `owners_plan`.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe

@@ -27,7 +27,9 @@ int refuse(const error& reason, exit_code code = exit_code::usage) {
 // A sweep must not fail in its last row after minutes.
 expected<std::vector<sim_row>> prepare(const sim_command& command) {
   std::vector<sim_row> rows;
-  for (auto& options : command.rows()) {
+  auto all = command.rows();
+  if (auto used = check_uses(all); !used) return tl::unexpected<error>(used.error());
+  for (auto& options : all) {
     auto what = experiment_of(options);
     if (!what) return tl::unexpected<error>(what.error());
     rows.push_back({.options = std::move(options), .what = std::move(*what)});

@@ -3,12 +3,13 @@
 #include "tools/sim_options.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "tools/sim_learning.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <limits>
 
 namespace troupe {
 
@@ -16,10 +17,12 @@ namespace {
 
 constexpr uint64_t replicas_max = 1'000'000;
 constexpr uint64_t steps_max = 1'000'000'000;
+constexpr uint64_t batch_max = 1'000'000;
 constexpr uint64_t runs_max = 1'000'000;
 constexpr uint64_t seed_max = uint64_t{1} << 63;
 
 constexpr std::string_view dynamic_word = "dynamic";
+constexpr std::string_view local_sgd_name = "local_sgd";
 
 /// What only the simulator knows by name: a policy, and what goes with it.
 struct shorthand {
@@ -35,7 +38,7 @@ constexpr shorthand shorthands[] = {
   {"sync", sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
   {"async", sync_policy::k_batch_async, 1, true, "every gradient is an update"},
   {"ssp", sync_policy::ssp, 1, true, "every gradient is an update"},
-  {"local_sgd", sync_policy::latest_token, std::nullopt, false, ""},
+  {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
 };
 
 constexpr sim_option table[] = {
@@ -69,6 +72,28 @@ constexpr sim_option table[] = {
    "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
    "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
    &sim_options::compute},
+  {"train", "NAME",
+   "learn something in virtual time: logistic (a regression on data that are drawn) or language "
+   "(the model of troupe train, made small)",
+   &sim_options::train, 0, 0, "nothing is learnt"},
+  {"optimizer", "NAME", "with --train, what an update does; those of troupe train",
+   &sim_options::optimizer, 0, 0, "sgd"},
+  {"learning-rate", "RATE", "with --train, how far an update goes", &sim_options::learning_rate, 0,
+   0, "one that suits most runs"},
+  {"batch", "N", "with --train, examples in each gradient", &sim_options::batch, 1, batch_max,
+   "32"},
+  {"data", "same|own", "with --train, whether all replicas' data are alike, or each has its own",
+   &sim_options::data, 0, 0, "same"},
+  {"text", "FILE", "with --train language, what to learn", &sim_options::text, 0, 0,
+   "that of troupe train"},
+  {"evaluate-every", "N", "with --train, steps from one look at the loss to the next",
+   &sim_options::evaluate_every, 1, steps_max, "a fiftieth of all"},
+  {"target-loss", "LOSS", "with --train, the loss to which the time is measured",
+   &sim_options::target_loss},
+  {"curvature", "C",
+   "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
+   "gradient, below 2",
+   &sim_options::curvature, 0, 0, "1"},
   {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
   {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
    steps_max, "a twentieth"},
@@ -114,9 +139,6 @@ expected<uint64_t> needed_of(const sim_options& options) {
   auto usual = known != nullptr && known->aggregate ? *known->aggregate : options.replicas;
   auto needed = options.aggregate.value_or(usual);
   auto is_dynamic = needed == dynamic_aggregate;
-  if (options.gain_power && !is_dynamic)
-    return refuse("--gain-power has no meaning where a step needs a fixed number of gradients; "
-                  "leave it out, or take --aggregate dynamic");
   if (is_dynamic && known != nullptr)
     return refuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
                               "latest_token or cancel",
@@ -129,34 +151,24 @@ expected<uint64_t> needed_of(const sim_options& options) {
   return needed;
 }
 
-// What goes with one policy only.
-expected<void> check_policy(const sim_options& options) {
-  struct rule {
-    bool is_given;
-    std::string_view option;
-    std::string_view policy;
-  };
-
-  for (const auto& [is_given, option, policy] :
-       {rule{options.slack.has_value(), "slack", "ssp"},
-        rule{options.local_steps.has_value(), "local-steps", "local_sgd"},
-        rule{options.averaging_time.has_value(), "averaging-time", "local_sgd"}})
-    if (is_given && options.policy != policy)
-      return refuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
-                                option, options.policy, policy));
-  return {};
-}
-
 local_sgd_options local_sgd_of(const sim_options& options) {
+  if (options.policy != local_sgd_name) return {};
   std::chrono::duration<double> averaging{options.averaging_time.value_or(0)};
   return {.local_steps = static_cast<uint32_t>(options.local_steps.value_or(1)),
           .averaging_time = std::chrono::duration_cast<job_time>(averaging)};
 }
 
+// Gains are measured where there is something to measure, unless the user knows better.
+dynamic_backups dynamic_of(const sim_options& options) {
+  auto is_measured = !options.train.empty() && !options.gain_power;
+  return {.gain = is_measured ? gain_model::measured : gain_model::power,
+          .power = options.gain_power.value_or(1),
+          .curvature = options.curvature.value_or(1)};
+}
+
 expected<sync_options> sync_of(const sim_options& options) {
   auto policy = policy_of(options);
   if (!policy) return tl::unexpected<error>(policy.error());
-  if (auto goes = check_policy(options); !goes) return tl::unexpected<error>(goes.error());
   if (options.distinct != "on" && options.distinct != "off")
     return refuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
   auto needed = needed_of(options);
@@ -165,10 +177,8 @@ expected<sync_options> sync_of(const sim_options& options) {
                     .total_num_replicas = static_cast<uint32_t>(options.replicas),
                     .policy = *policy,
                     .one_gradient_per_replica = options.distinct == "on",
-                    .slack = options.slack.value_or(0)};
-  if (options.aggregate == dynamic_aggregate)
-    sync.dynamic
-      = dynamic_backups{.gain = gain_model::power, .power = options.gain_power.value_or(1)};
+                    .slack = *policy == sync_policy::ssp ? options.slack.value_or(0) : 0};
+  if (options.aggregate == dynamic_aggregate) sync.dynamic = dynamic_of(options);
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
   return sync;
@@ -223,6 +233,32 @@ std::string value_text(const sim_option& option, const sim_options& options) {
   return fmt::format("{}", *optional);
 }
 
+expected<void> check_uses(std::span<const sim_options> rows) {
+  const auto& first = rows.front();
+  auto no_row = [&](auto uses) { return std::ranges::none_of(rows, uses); };
+  auto without_policy = [&](std::string_view policy) {
+    return no_row([&](const sim_options& row) { return row.policy == policy; });
+  };
+  auto is_fixed = no_row([](const sim_options& row) { return row.aggregate == dynamic_aggregate; });
+  auto of_policy = [&](std::string_view option, std::string_view policy) {
+    return refuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
+                              option, first.policy, policy));
+  };
+  auto of_dynamic = [&](std::string_view option) {
+    return refuse(fmt::format("--{} has no meaning where a step needs a fixed number of gradients; "
+                              "leave it out, or take --aggregate dynamic",
+                              option));
+  };
+  if (first.slack && without_policy("ssp")) return of_policy("slack", "ssp");
+  if (first.local_steps && without_policy(local_sgd_name))
+    return of_policy("local-steps", local_sgd_name);
+  if (first.averaging_time && without_policy(local_sgd_name))
+    return of_policy("averaging-time", local_sgd_name);
+  if (first.gain_power && is_fixed) return of_dynamic("gain-power");
+  if (first.curvature && is_fixed) return of_dynamic("curvature");
+  return {};
+}
+
 expected<experiment> experiment_of(const sim_options& options) {
   auto sync = sync_of(options);
   if (!sync) return tl::unexpected<error>(sync.error());
@@ -236,12 +272,17 @@ expected<experiment> experiment_of(const sim_options& options) {
   auto compute = distribution::parse(options.compute);
   if (!compute)
     return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  auto learning = learning_of(options);
+  if (!learning) return tl::unexpected<error>(learning.error());
   return experiment{.sync = *sync,
                     .compute = *compute,
                     .steps = options.steps,
                     .warm_up = warm_up,
                     .dead = static_cast<uint32_t>(options.dead),
                     .local_sgd = local_sgd_of(options),
+                    .learning = std::move(*learning),
+                    .target_loss
+                    = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
                     .seed = options.seed,
                     .runs = options.runs};
 }

@@ -31,6 +31,15 @@ struct sim_options {
   std::optional<uint64_t> initial_tokens; ///< Nothing: as the policy says.
   uint64_t dead = 0;
   std::string compute = "chen2016-like";
+  std::string train;                      ///< Empty: nothing is learnt, and what follows is empty.
+  std::string optimizer;                  ///< Empty: sgd.
+  std::optional<double> learning_rate;    ///< Nothing: one that suits most runs.
+  std::optional<uint64_t> batch;          ///< Examples in a gradient; nothing: 32.
+  std::string data;                       ///< "own" or "same"; empty: the latter.
+  std::string text;                       ///< For --train language; empty: that of `troupe train`.
+  std::optional<uint64_t> evaluate_every; ///< Steps; nothing: a fiftieth of all.
+  std::optional<double> target_loss;
+  std::optional<double> curvature; ///< As in `dynamic_backups`.
   uint64_t steps = 1000;
   std::optional<uint64_t> warm_up; ///< Nothing: the first twentieth of the steps.
   uint64_t seed = 0;
@@ -69,6 +78,11 @@ inline constexpr double real_max = 1e9;
 
 /// The option's value as the user would spell it; empty if it has none.
 [[nodiscard]] std::string value_text(const sim_option& option, const sim_options& options);
+
+/// Refuses options for which no row of a report has a use: a sweep over policies may have some that
+/// only one of them knows. @param rows At least one.
+/// Errors: invalid_argument, naming the option and how to mend it.
+[[nodiscard]] expected<void> check_uses(std::span<const sim_options> rows);
 
 /// What the options mean together.
 /// Errors: invalid_argument, naming the option and how to mend it.

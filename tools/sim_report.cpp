@@ -66,6 +66,27 @@ json histogram_json(const std::map<uint64_t, uint64_t>& lags) {
   return result;
 }
 
+// What is not a number does not exist.
+json existing(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+json learning_json(const learning_figures& learnt, const experiment& what) {
+  json curve = json::array();
+  for (const auto& point : learnt.curve)
+    curve.push_back({{"step", point.step},
+                     {"seconds", point.seconds},
+                     {"loss", existing(point.loss)},
+                     {"slow_loss", existing(point.slow_loss)},
+                     {"fast_loss", existing(point.fast_loss)}});
+  return {{"loss", existing(learnt.loss)},
+          {"slow_loss", existing(learnt.slow_loss)},
+          {"fast_loss", existing(learnt.fast_loss)},
+          {"target_loss", existing(what.target_loss)},
+          {"seconds_to_target", existing(learnt.seconds_to_target)},
+          {"curve", std::move(curve)}};
+}
+
 json row_json(const sim_row& row) {
   const auto& report = row.report;
   const auto& time = report.step_time;
@@ -95,8 +116,10 @@ json row_json(const sim_row& row) {
     {"events", report.events},
     {"events_per_second", report.events_per_second()},
     {"log_hash", fmt::format("{:016x}", report.log_hash)},
+    {"learning", nullptr},
     {"stalled", nullptr},
     {"difference", nullptr}};
+  if (report.learnt) result["learning"] = learning_json(*report.learnt, row.what);
   if (report.stalled) result["stalled"] = stall_json(*report.stalled);
   if (row.difference) result["difference"] = difference_json(*row.difference);
   return result;
@@ -167,6 +190,14 @@ std::vector<std::string> cells_of(const sim_row& row) {
           number(wasted_percent(row))};
 }
 
+// Only where something is learnt.
+void add_learnt(const sim_row& row, std::vector<std::string>& cells) {
+  if (!row.report.learnt) return;
+  const auto& learnt = *row.report.learnt;
+  for (double value : {learnt.loss, learnt.slow_loss, learnt.fast_loss, learnt.seconds_to_target})
+    cells.push_back(number(value));
+}
+
 std::string headline(const sim_command& command, const sim_row& first) {
   auto line = std::string{"simulated"};
   for (const auto& option : sim_option_table()) {
@@ -229,6 +260,9 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
   table lines;
   std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",         "p99",
                                    "max",    "drop %", "updates/s", "gradients/s", "wasted %"};
+  if (rows.front().report.learnt)
+    for (const auto* name : {"loss", "of slow", "of fast", "s to target"})
+      heading.emplace_back(name);
   if (swept) {
     heading.insert(heading.begin(), std::string{command.sweep.option->key});
     heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));
@@ -236,6 +270,7 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
   lines.add(std::move(heading));
   for (const auto& row : rows) {
     auto cells = cells_of(row);
+    add_learnt(row, cells);
     if (swept) {
       cells.insert(cells.begin(), row_name(command, row));
       cells.push_back(difference_text(row));

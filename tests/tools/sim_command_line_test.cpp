@@ -28,6 +28,7 @@ sim_command parsed(const std::vector<std::string>& arguments) {
 std::string refusal(const std::vector<std::string>& arguments) {
   auto command = parse(arguments);
   if (!command) return command.error().message;
+  if (auto used = check_uses(command->rows()); !used) return used.error().message;
   for (const auto& row : command->rows())
     if (auto what = experiment_of(row); !what) return what.error().message;
   return "accepted";
@@ -97,6 +98,56 @@ TEST_SUITE("tools/sim_command_line") {
     CHECK(refusal({"--averaging-time", "-1", "--policy", "local_sgd"})
           == "--averaging-time must be a number from 0 to 1e+09, not '-1'");
     CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
+  }
+
+  TEST_CASE("a sweep may have options that only some of its rows know") {
+    CHECK(refusal({"--sweep", "policy=cancel,ssp", "--slack", "3"}) == "accepted");
+    CHECK(refusal({"--sweep", "policy=sync,local_sgd", "--local-steps", "3"}) == "accepted");
+    CHECK(refusal({"--sweep", "aggregate=50,dynamic", "--policy", "cancel", "--gain-power", "2"})
+          == "accepted");
+    auto rows = parsed({"--sweep", "policy=cancel,ssp", "--slack", "3"}).rows();
+    CHECK(experiment_of(rows[0])->sync.slack == 0);
+    CHECK(experiment_of(rows[1])->sync.slack == 3);
+  }
+
+  TEST_CASE("what is to be learnt has options of its own") {
+    auto what
+      = meant({"--train", "logistic", "--target-loss", "0.5", "--steps", "200", "--replicas", "4",
+               "--data", "own", "--learning-rate", "0.25", "--seed", "3"});
+    REQUIRE(what.learning);
+    CHECK(what.target_loss == 0.5);
+    auto learning = what.learning(3);
+    CHECK(learning.evaluate_every == 4);
+    CHECK(std::get<rules::sgd>(learning.plan.rule).learning_rate == 0.25);
+    REQUIRE(learning.task->variables.size() == 1);
+    CHECK(learning.task->variables[0].second.extents() == shape{24});
+    CHECK_FALSE(meant({}).learning);
+    CHECK(
+      refusal({"--learning-rate", "1"})
+      == "--learning-rate has no meaning where nothing is learnt; leave it out, or take --train "
+         "logistic or language");
+    CHECK(refusal({"--train", "chess"})
+          == "--train: nothing called 'chess' can be learnt; there are logistic and language");
+    CHECK(refusal({"--train", "logistic", "--data", "mine"})
+          == "--data must be same or own, not 'mine'");
+    CHECK(refusal({"--train", "logistic", "--optimizer", "adma"}).find("--optimizer: no optimizer")
+          == 0);
+    CHECK(refusal({"--train", "logistic", "--text", "a.txt"}).find("--text has no meaning under")
+          == 0);
+    CHECK(refusal({"--train", "language", "--text", "no/such"}).find("--text: ") == 0);
+    CHECK(refusal({"--train", "logistic", "--policy", "local_sgd", "--local-steps", "2",
+                   "--optimizer", "adam"})
+            .find("--optimizer adam makes no local steps")
+          == 0);
+    CHECK(refusal({"--train", "logistic", "--curvature", "0.5"}).find("--curvature has no meaning")
+          == 0);
+  }
+
+  TEST_CASE("where something is learnt, gains are measured") {
+    auto what = meant({"--train", "logistic", "--aggregate", "dynamic", "--policy", "cancel",
+                       "--curvature", "0.25"});
+    CHECK(what.sync.dynamic->gain == gain_model::measured);
+    CHECK(what.sync.dynamic->curvature == 0.25);
   }
 
   TEST_CASE("the number of gradients may be left to the chief") {

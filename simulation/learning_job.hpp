@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A simulated job that learns: what its replicas do, and who looks at the loss.
+#pragma once
+
+#include "simulation/learning.hpp"
+#include "strategies/training.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace troupe {
+
+/// What owners do in such a job: the plan, or the average of what replicas have learnt by
+/// themselves.
+/// Errors: throws `failure` with invalid_argument if replicas are to make local steps by another
+/// rule than `rules::sgd`.
+[[nodiscard]] update_plan owners_plan(const learning_options& learning, uint32_t local_steps);
+
+/// What a replica does: reads, computes a batch, gives the gradient; or, of several local steps,
+/// gives how far they have led.
+[[nodiscard]] step_function learn(const sync_replicas_optimizer& optimizer,
+                                  std::vector<variable> variables, const learning_options& learning,
+                                  uint32_t local_steps);
+
+/// Looks at the loss while a job runs. It takes no virtual time, and changes no step.
+class loss_watch {
+public:
+  loss_watch(const learning_options& learning, uint32_t replicas, std::vector<uint32_t> slow)
+    : learning_(learning), replicas_(replicas), slow_(std::move(slow)) {}
+
+  /// For the job's options. @param world Tells the time; outlives the job, as the watch does.
+  [[nodiscard]] evaluation during(const world& world);
+
+  /// Adds a point: before the job, and after it if its last step is not there yet.
+  void look(uint64_t step, double seconds, std::span<const tensor> values);
+
+  [[nodiscard]] const std::vector<loss_point>& curve() const { return curve_; }
+
+private:
+  const learning_options& learning_;
+  uint32_t replicas_;
+  std::vector<uint32_t> slow_;
+  loss_point latest_;
+  std::vector<loss_point> curve_;
+};
+
+} // namespace troupe
