@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searching for the number of backups.
+#include "simulation/reports/advice.hpp"
+
+#include "actors/failure.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// Tries numbers of backups under one policy, each once.
+class backup_search {
+public:
+  backup_search(const advice_question& question, sync_policy policy, const experiment_runner& run)
+    : question_(question), policy_(policy), run_(run) {}
+
+  // All that were tried, by backups; those that stalled have an infinite cost.
+  std::map<uint32_t, advice_candidate> search() {
+    auto most = question_.buys ? question_.base.sync.replicas_to_aggregate
+                               : question_.base.sync.total_num_replicas - 1;
+    // Fewer than the dead ones cannot be: under most policies a step would never end. All scales
+    // are looked at, because backups that are too few for all slow replicas help nothing.
+    auto least = question_.base.dead;
+    for (uint32_t more = 0; least + more <= most; more = std::max(more + 1, 2 * more))
+      try_out(least + more);
+    while (auto next = between_neighbours())
+      try_out(*next);
+    return std::move(tried_);
+  }
+
+private:
+  void try_out(uint32_t backups) {
+    auto what = question_.base;
+    auto& sync = what.sync;
+    sync.policy = policy_;
+    if (question_.buys)
+      sync.total_num_replicas = sync.replicas_to_aggregate + backups;
+    else
+      sync.replicas_to_aggregate = sync.total_num_replicas - backups;
+    advice_candidate candidate{policy_, backups, sync.replicas_to_aggregate,
+                               sync.total_num_replicas};
+    auto steps = question_.iterations.steps(candidate.needed);
+    if (!steps)
+      throw failure{{errc::out_of_range,
+                     fmt::format("the curve of iterations does not say how many steps it takes "
+                                 "with {} gradients a step",
+                                 candidate.needed)}};
+    candidate.report = run_(what);
+    auto stalled = candidate.report.stalled || candidate.report.batches.empty();
+    candidate.time = stalled ? std::numeric_limits<double>::infinity()
+                             : *steps * candidate.report.step_time.mean;
+    candidate.cost = candidate.time * candidate.replicas;
+    tried_.emplace(backups, std::move(candidate));
+  }
+
+  // A number halfway from the best to the farther one of its neighbours; nothing if both are next
+  // to it.
+  [[nodiscard]] std::optional<uint32_t> between_neighbours() const {
+    auto cost = [](const auto& item) { return item.second.cost; };
+    auto best = std::ranges::min_element(tried_, {}, cost);
+    if (best == tried_.end() || std::isinf(best->second.cost)) return std::nullopt;
+    auto below = best == tried_.begin() ? best->first : std::prev(best)->first;
+    auto above = std::next(best) == tried_.end() ? best->first : std::next(best)->first;
+    auto to_below = best->first - below;
+    auto to_above = above - best->first;
+    if (std::max(to_below, to_above) < 2) return std::nullopt;
+    return to_above >= to_below ? best->first + to_above / 2 : best->first - to_below / 2;
+  }
+
+  const advice_question& question_;
+  sync_policy policy_;
+  const experiment_runner& run_;
+  std::map<uint32_t, advice_candidate> tried_;
+};
+
+// The one that has as few backups as work; of several policies, the first.
+size_t find_baseline(const std::vector<advice_candidate>& tried) {
+  auto found = std::ranges::min_element(tried, {}, &advice_candidate::backups);
+  return static_cast<size_t>(found - tried.begin());
+}
+
+// Batch means of the cost, where the mean of the baseline is 1.
+std::vector<double> batch_costs(const advice_candidate& candidate, double cost_of_baseline) {
+  auto costs = candidate.report.batches;
+  auto factor = candidate.cost / candidate.report.step_time.mean / cost_of_baseline;
+  for (double& cost : costs)
+    cost *= factor;
+  return costs;
+}
+
+void compare(advice& found) {
+  const auto baseline = found.tried[found.baseline];
+  auto those = batch_costs(baseline, baseline.cost);
+  for (auto& one : found.tried) {
+    auto these = batch_costs(one, baseline.cost);
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    one.difference = these.size() == those.size()
+                       ? paired_difference(these, those)
+                       : interval_estimate{unknown, unknown, unknown, unknown, 0};
+    one.time /= baseline.time;
+    one.cost /= baseline.cost;
+  }
+}
+
+} // namespace
+
+bool advice::is_worth_it() const {
+  return tried[best].backups > tried[baseline].backups && tried[best].difference.high < 0;
+}
+
+std::optional<size_t> advice::best_with_more() const {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < tried.size(); ++i)
+    if (tried[i].backups > tried[baseline].backups
+        && (!found || tried[i].cost < tried[*found].cost))
+      found = i;
+  return found;
+}
+
+std::pair<uint32_t, uint32_t> advice::nearly_best() const {
+  constexpr double nearly = 1.01;
+  auto range = std::pair{tried[best].backups, tried[best].backups};
+  for (const auto& one : tried) {
+    if (one.policy != tried[best].policy || one.cost > nearly * tried[best].cost) continue;
+    range.first = std::min(range.first, one.backups);
+    range.second = std::max(range.second, one.backups);
+  }
+  return range;
+}
+
+std::optional<advice> advise(const advice_question& question, const experiment_runner& run) {
+  advice found;
+  for (auto policy : question.policies) {
+    std::optional<size_t> best;
+    for (auto& [backups, candidate] : backup_search{question, policy, run}.search()) {
+      if (std::isinf(candidate.cost)) continue;
+      found.tried.push_back(std::move(candidate));
+      if (!best || found.tried.back().cost < found.tried[*best].cost) best = found.tried.size() - 1;
+    }
+    if (best) found.best_of_policy.push_back(*best);
+  }
+  if (found.tried.empty()) return std::nullopt;
+  auto cost = [&](size_t index) { return found.tried[index].cost; };
+  found.best = *std::ranges::min_element(found.best_of_policy, {}, cost);
+  found.baseline = find_baseline(found.tried);
+  compare(found);
+  return found;
+}
+
+} // namespace troupe

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many backups, and under which policy: the simulations that answer it.
+#pragma once
+
+#include "simulation/experiment.hpp"
+#include "simulation/reports/iteration_curve.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// What is asked.
+struct advice_question {
+  experiment base;                   ///< How replicas compute, and how long to look.
+  std::vector<sync_policy> policies; ///< To choose from; at least one.
+  iteration_curve iterations;        ///< Steps to the goal.
+  /// Whether backups are bought: N stays as in `base`, and replicas are added. Else the replicas
+  /// stay as in `base`, and some of them become backups.
+  bool buys = false;
+};
+
+/// One number of backups under one policy.
+struct advice_candidate {
+  sync_policy policy = sync_policy::tensorflow;
+  uint32_t backups = 0;
+  uint32_t needed = 0;   ///< N.
+  uint32_t replicas = 0; ///< n.
+  experiment_report report;
+  double time = 0; ///< To the goal; that of the baseline is 1.
+  double cost = 0; ///< Replica-seconds to the goal; those of the baseline are 1.
+  /// Of the cost, to that of the baseline; batch by batch, of the same draws.
+  interval_estimate difference;
+};
+
+/// What was found.
+struct advice {
+  std::vector<advice_candidate> tried; ///< That made all their steps; by policy, then backups.
+  size_t baseline = 0;                 ///< Of `tried`: as many backups as replicas are dead.
+  size_t best = 0;                     ///< Of `tried`: the lowest cost.
+  std::vector<size_t> best_of_policy;  ///< Of `tried`, in the order of the question.
+
+  /// Whether the best is better than the baseline with more certainty than chance gives.
+  [[nodiscard]] bool is_worth_it() const;
+
+  /// Of `tried`, the lowest cost with more backups than the baseline has.
+  [[nodiscard]] std::optional<size_t> best_with_more() const;
+
+  /// The fewest and the most backups of the best policy that cost at most 1 % more than the best.
+  [[nodiscard]] std::pair<uint32_t, uint32_t> nearly_best() const;
+};
+
+/// Runs an experiment; called with one candidate after the other.
+using experiment_runner = std::function<experiment_report(const experiment&)>;
+
+/// Looks for the number of backups with the lowest cost, under each policy: first 0, 1, 2, 4, ...
+/// more than replicas are dead, then between the neighbours of the best. All
+/// candidates are of the same draws. Without buying, the lowest cost is also the shortest time.
+/// @returns Nothing if no candidate makes its steps. Errors: throws `failure` with out_of_range, if
+/// the curve does not say how many steps some candidate needs.
+[[nodiscard]] std::optional<advice> advise(const advice_question& question,
+                                           const experiment_runner& run);
+
+} // namespace troupe

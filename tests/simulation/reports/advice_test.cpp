@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the search finds the number of backups with the lowest cost, and says when there is none to
+// gain. Method: made-up costs with a known lowest one; simulations whose answer is known.
+#include "actors/failure.hpp"
+#include "simulation/reports/advice.hpp"
+#include "tests/doctest.hpp"
+
+#include <set>
+
+using namespace troupe;
+
+namespace {
+
+experiment base_of(const char* compute, uint32_t replicas, uint64_t steps = 400) {
+  auto times = distribution::parse(compute);
+  REQUIRE(times);
+  return {.sync = {replicas, replicas, sync_policy::latest_token},
+          .compute = *times,
+          .steps = steps,
+          .warm_up = 20};
+}
+
+advice_question question_of(experiment base, std::vector<sync_policy> policies) {
+  return {.base = std::move(base), .policies = std::move(policies)};
+}
+
+// A step takes so long, in every batch.
+experiment_report took(double seconds) {
+  experiment_report report;
+  report.step_time.mean = seconds;
+  report.batches.assign(20, seconds);
+  return report;
+}
+
+} // namespace
+
+TEST_SUITE("simulation/reports/advice") {
+  TEST_CASE("finds the lowest cost wherever it is, and tries nothing twice") {
+    for (uint32_t lowest : {0U, 1U, 3U, 5U, 7U, 13U, 29U, 60U}) {
+      auto question = question_of(base_of("1", 100), {sync_policy::cancel});
+      std::set<uint32_t> seen;
+      auto found = advise(question, [&](const experiment& what) {
+        auto needed = what.sync.replicas_to_aggregate;
+        CHECK(seen.insert(needed).second);
+        auto distance = std::abs(double(100 - needed) - lowest);
+        return took(needed * (10 + distance)); // the curve 1/N divides by N
+      });
+      REQUIRE(found);
+      CHECK(found->tried[found->best].backups == lowest);
+      CHECK(found->is_worth_it() == (lowest > 0));
+      CHECK(found->tried[found->baseline].backups == 0);
+      CHECK(found->tried[found->best].time == doctest::Approx(10.0 / (10 + lowest)));
+      CHECK(seen.size() < 25);
+    }
+  }
+
+  TEST_CASE("bought backups cost their time") {
+    auto question = question_of(base_of("1", 50), {sync_policy::cancel});
+    question.buys = true;
+    auto halves_with_four = [](const experiment& what) {
+      CHECK(what.sync.replicas_to_aggregate == 50);
+      return took(what.sync.total_num_replicas < 54 ? 2 : 1);
+    };
+    auto found = advise(question, halves_with_four);
+    REQUIRE(found);
+    const auto& best = found->tried[found->best];
+    CHECK(best.backups == 4);
+    CHECK(best.time == 0.5);
+    CHECK(best.cost == doctest::Approx(0.54));
+    // A gain of 1 % does not pay for a replica more.
+    found = advise(question, [](const experiment& what) {
+      return took(what.sync.total_num_replicas == 50 ? 1 : 0.99);
+    });
+    REQUIRE(found);
+    CHECK_FALSE(found->is_worth_it());
+    CHECK(found->best_with_more());
+  }
+
+  TEST_CASE("slow replicas are what backups are for: as many as there are") {
+    auto question = question_of(base_of("1 slow={3, 5, 7}*2.4", 20),
+                                {sync_policy::latest_token, sync_policy::cancel});
+    auto found = advise(question, run);
+    REQUIRE(found);
+    CHECK(found->tried[found->best].backups == 3);
+    CHECK(found->best_of_policy.size() == 2);
+    CHECK(found->nearly_best() == std::pair{3U, 3U});
+    CHECK(found->tried[found->best].time == doctest::Approx(20 / 17.0 / 2.4));
+  }
+
+  TEST_CASE("where replicas hardly differ, nobody buys") {
+    auto question = question_of(base_of("uniform(0.999, 1.001)", 10), {sync_policy::cancel});
+    auto found = advise(question, run);
+    REQUIRE(found);
+    CHECK_FALSE(found->is_worth_it());
+    CHECK(found->tried[found->best].backups == 0);
+    CHECK(found->tried[*found->best_with_more()].difference.low > 0);
+  }
+
+  TEST_CASE("dead replicas are backups that one has to have") {
+    auto base = base_of("constant(1)", 10);
+    base.dead = 3;
+    auto found = advise(question_of(base, {sync_policy::cancel}), run);
+    REQUIRE(found);
+    CHECK(found->tried[found->baseline].backups == 3);
+    base.dead = 10;
+    CHECK_FALSE(advise(question_of(base, {sync_policy::cancel}), run));
+  }
+
+  TEST_CASE("a curve that ends is no basis for advice") {
+    auto question = question_of(base_of("1", 100), {sync_policy::cancel});
+    question.iterations = *iteration_curve::parse("99: 100, 100: 98");
+    CHECK_THROWS_WITH_AS(
+      static_cast<void>(advise(question, [](const experiment&) { return took(1); })),
+      "the curve of iterations does not say how many steps it takes with 98 gradients a step",
+      failure);
+  }
+}
