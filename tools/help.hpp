@@ -22,6 +22,9 @@ namespace troupe {
 /// `troupe sim --help`: all options with their defaults, and what computing times are made of.
 [[nodiscard]] std::string sim_help();
 
+/// `troupe sim advise --help`.
+[[nodiscard]] std::string advise_help();
+
 /// `troupe sim replay --help`.
 [[nodiscard]] std::string replay_help();
 

@@ -4,6 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/sim_advise.hpp"
 #include "tools/sim_command_line.hpp"
 #include "tools/sim_plots/sim_plots.hpp"
 #include "tools/sim_replay.hpp"
@@ -81,6 +82,7 @@ expected<void> write(const sim_command& command, const std::vector<sim_row>& row
 
 int sim_command_main(int argument_count, const char* const* arguments) {
   auto word = std::string_view{argument_count > 1 ? arguments[1] : ""};
+  if (word == "advise") return advise_command_main(argument_count - 1, arguments + 1);
   if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
   auto command = parse_sim_options(argument_count, arguments);
   if (!command) return refuse(command.error());

@@ -110,7 +110,10 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
   if (!text) return refuse(fmt::format("{} must be a number or a text in quotes", name));
   if (key == "sweep") return take_sweep(*text, name, command);
   if (key == "iterations") return take_iterations(*text, name, command);
-  if (option != nullptr) return assign(*option, command.options, *text, name);
+  if (option != nullptr) {
+    command.given.emplace_back(key);
+    return assign(*option, command.options, *text, name);
+  }
   (key == "json" ? command.json : command.plots) = *text;
   return {};
 }
@@ -152,6 +155,7 @@ expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
   for (const auto& option : sim_option_table()) {
     auto flag = "--" + std::string{option.key};
     if (app.get_option(flag)->count() == 0) continue;
+    command.given.emplace_back(option.key);
     if (auto done = assign(option, command.options, raw.texts.at(option.key), flag); !done)
       return tl::unexpected<error>(done.error());
   }

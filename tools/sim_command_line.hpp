@@ -22,10 +22,11 @@ struct sim_sweep {
 struct sim_command {
   sim_options options;
   sim_sweep sweep;
-  std::string json;           ///< File for the report, "-" for standard output; empty: none.
-  std::string plots;          ///< Folder for pictures and what they show; empty: none.
-  iteration_curve iterations; ///< Steps that the model needs, by the gradients of each.
-  std::string answer;         ///< To be printed instead of a simulation, if not empty.
+  std::string json;               ///< File for the report, "-" for standard output; empty: none.
+  std::string plots;              ///< Folder for pictures and what they show; empty: none.
+  iteration_curve iterations;     ///< Steps that the model needs, by the gradients of each.
+  std::vector<std::string> given; ///< Names of the options that the user gave a value.
+  std::string answer;             ///< To be printed instead of a simulation, if not empty.
 
   /// The options of each row, in order.
   [[nodiscard]] std::vector<sim_options> rows() const;

@@ -25,7 +25,7 @@ using sim_rows = std::vector<sim_row>;
 /// What became of gradients and of the replicas' time.
 [[nodiscard]] sim_plot work_plot(const sim_command& command, const sim_rows& rows);
 
-/// By how many steps gradients came too late.
+/// By how many updates gradients were late.
 [[nodiscard]] sim_plot staleness_plot(const sim_command& command, const sim_rows& rows);
 
 /// What each replica gave.

@@ -162,15 +162,15 @@ sim_plot staleness_plot(const sim_command& command, const sim_rows& rows) {
   uint64_t highest = 0;
   for (const auto& row : rows)
     if (!row.report.lags.empty()) highest = std::max(highest, row.report.lags.rbegin()->first);
-  if (highest == 0) return {.name = "staleness", .why_not = "no gradient came too late"};
+  if (highest == 0) return {.name = "staleness", .why_not = "no gradient was late"};
   auto shown = std::min(highest, lags_shown_max);
   auto drawn = shown_rows(rows.size());
   auto script = plot_beginning({.name = "staleness",
-                                .title = "By how many steps gradients came too late",
+                                .title = "By how many updates gradients were late",
                                 .caption = caption_of(command, rows.front())});
   script += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
-set xlabel "steps too late{0}"
+set xlabel "updates late{0}"
 set ylabel "share of gradients, %" offset 1.2,0
 set logscale y
 set format y "%g"
