@@ -88,10 +88,12 @@ std::string savings(const advice_report& report) {
     auto other = report.found.best_with_more();
     if (!other) return "because    no more could be tried\n";
     const auto& one = report.found.tried[*other];
-    auto sure = one.difference.low > 0 || one.difference.high < 0;
-    return fmt::format("because    the best of the others, {}, would make it {}{}\n",
-                       candidate_text(one), change(one.difference),
-                       sure ? "" : ", which may be chance");
+    const auto& [mean, error, low, high, count] = one.difference;
+    auto sure = low > 0 || high < 0;
+    return fmt::format("because    the best of the others, {}, changes {} by {:+.1f} % [{:+.1f} to "
+                       "{:+.1f} %]{}\n",
+                       candidate_text(one), effort(report.question).substr(3), 100 * mean,
+                       100 * low, 100 * high, sure ? "" : ", which may be chance");
   }
   auto text
     = fmt::format("saves      {} {} [{:.1f} to {:.1f} %], against {}\n",

@@ -103,12 +103,13 @@ slow_down_map slow_down_of(const replica_spans& spans) {
   map.usual_seconds = sorted_values{std::move(lengths)}.quantile(0.5);
   for (const auto& span : spans.all()) {
     if (!is_computing(span.what)) continue;
-    auto slow_down = static_cast<float>(seconds(span.end - span.start) / map.usual_seconds);
+    auto times = static_cast<float>(seconds(span.end - span.start) / map.usual_seconds);
     auto first
       = std::max<ptrdiff_t>(std::ranges::upper_bound(bounds, span.start) - bounds.begin() - 1, 0);
     auto& row = map.rows[span.replica / map.replicas_per_row];
     for (auto i = static_cast<size_t>(first); i + 1 < bounds.size() && bounds[i] < span.end; ++i)
-      row[i] = std::isnan(row[i]) ? slow_down : std::max(row[i], slow_down);
+      if (std::isnan(row[i]) || times > std::abs(row[i]))
+        row[i] = span.what == kind::cancelled ? -times : times;
   }
   return map;
 }

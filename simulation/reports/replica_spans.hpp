@@ -86,13 +86,14 @@ struct slow_down_map {
   uint64_t first_step = 0;
   uint32_t replicas_per_row = 1; ///< Of more than `rows_max` replicas several share a row, ...
   double usual_seconds = 0;      ///< The median over all gradients that count or came too late.
-  /// `[row][step]`: ... which shows the slowest of them; NaN where no replica of the row computed.
+  /// `[row][step]`: ... which shows the slowest of them. NaN where no replica of the row computed;
+  /// below 0 where the slowest was told to stop after so long.
   std::vector<std::vector<float>> rows;
 
-  static constexpr uint32_t rows_max = 250;
+  static constexpr uint32_t rows_max = 100;
 };
 
-/// The map of a window. What was cancelled took at least so long.
+/// The map of a window.
 [[nodiscard]] slow_down_map slow_down_of(const replica_spans& spans);
 
 } // namespace troupe

@@ -49,7 +49,7 @@ public:
 
   /// Steps of the window are so many that it has at most so many gradients, ...
   static constexpr uint64_t cells_max = 200'000;
-  static constexpr uint64_t window_steps_max = 150; ///< ... and at most so many.
+  static constexpr uint64_t window_steps_max = 120; ///< ... and at most so many.
 
 private:
   uint64_t warm_up_;

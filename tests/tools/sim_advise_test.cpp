@@ -70,7 +70,7 @@ TEST_SUITE("tools/sim_advise") {
     auto text = answer({"--replicas", "8", "--compute", "uniform(0.999, 1.001)", "--steps", "100"});
     CHECK(says(text, "advice     none: wait for all 8 replicas"));
     CHECK(says(text, "because    the best of the others, "));
-    CHECK(says(text, "with 1 backup, would make it "));
+    CHECK(says(text, "with 1 backup, changes the time to the goal by +"));
     text = answer({"--aggregate", "8", "--compute", "uniform(0.999, 1.001)", "--steps", "100"});
     CHECK(says(text, "advice     buy none: take 8 replicas, and wait for all"));
     text = answer({"--replicas", "8", "--dead", "2", "--compute", "uniform(0.999, 1.001)",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <numeric>
 #include <set>
 
 namespace troupe {
@@ -22,13 +23,25 @@ constexpr std::string_view one_row_only = "shows one run: leave out --sweep";
 
 // ---- contributions ----
 
+constexpr size_t single_replicas_max = 200; // that can be told apart in a picture
+
+// The line of each replica: by its number, or, if they are many, from the one that gave least on.
+std::vector<size_t> contribution_order(const std::vector<replica_work>& replicas) {
+  std::vector<size_t> order(replicas.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (order.size() > single_replicas_max)
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return replicas[i].accepted; });
+  return order;
+}
+
 std::string contributions_table(const std::vector<replica_work>& replicas) {
-  std::string text = "replica,accepted,stale,cancelled,useful_seconds,wasted_seconds\n";
-  for (size_t i = 0; i < replicas.size(); ++i) {
+  std::string text = "line,replica,accepted,stale,cancelled,useful_seconds,wasted_seconds\n";
+  size_t line = 0;
+  for (auto i : contribution_order(replicas)) {
     const auto& one = replicas[i];
-    text += csv::line({std::to_string(i), std::to_string(one.accepted), std::to_string(one.stale),
-                       std::to_string(one.cancelled), field(one.useful_seconds),
-                       field(one.wasted_seconds)});
+    text += csv::line({std::to_string(line++), std::to_string(i), std::to_string(one.accepted),
+                       std::to_string(one.stale), std::to_string(one.cancelled),
+                       field(one.useful_seconds), field(one.wasted_seconds)});
   }
   return text;
 }
@@ -149,6 +162,24 @@ std::string timeline_boxes(const std::vector<replica_span>& spans, const chosen_
   return plots + "\n";
 }
 
+// A line for every stretch of steps in which a row shows the same: 0 where there was no
+// gradient, less where it was told to stop.
+std::string slow_down_table(const slow_down_map& map) {
+  std::string text = "replica,first_step,last_step,slow_down\n";
+  for (size_t y = 0; y < map.rows.size(); ++y) {
+    auto row = map.rows[y];
+    std::ranges::replace_if(
+      row, [](float value) { return std::isnan(value); }, 0);
+    for (size_t begin = 0, end = 0; begin < row.size(); begin = end) {
+      while (end < row.size() && row[end] == row[begin])
+        ++end;
+      text += fmt::format("{},{},{},{:.4g}\n", y * map.replicas_per_row, map.first_step + begin,
+                          map.first_step + end - 1, row[begin]);
+    }
+  }
+  return text;
+}
+
 } // namespace
 
 sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
@@ -156,26 +187,30 @@ sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
   const auto& replicas = rows[0].profile->replicas;
   if (rows[0].profile->work.accepted == 0)
     return {.name = "contributions", .why_not = "no gradient counted after the warm-up"};
-  auto script = plot_beginning({.name = "contributions",
-                                .title = "What each replica gave",
-                                .caption = caption_of(command, rows[0])});
-  // Many bars become one area, or the file would grow with them.
-  auto style = replicas.size() <= 60 ? "boxes" : "fillsteps";
-  auto shift = replicas.size() <= 60 ? "1" : "($1 - 0.5)";
-  script += fmt::format(R"gnuplot(
+  auto many = replicas.size() > single_replicas_max;
+  auto script
+    = plot_beginning({.name = "contributions",
+                      .title = many ? "What replicas gave, from the one that gave least on"
+                                    : "What each replica gave",
+                      .caption = caption_of(command, rows[0])});
+  script
+    += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
 set bmargin at screen 0.2
-set xlabel "replica"
+set xlabel "{0}"
 set ylabel "gradients" offset 0.7,0
-set xrange [-0.7:{0}.7]
+set xrange [-0.7:{1}.7]
 set yrange [0:*]
-set boxwidth 0.75
+set boxwidth {2}
 set key at screen 0.52, screen 0.05 center horizontal Left reverse samplen 1 width 1 maxrows 1
-plot "contributions.csv" skip 1 using {1}:($2 + $3 + $4) with {2} lc rgb "#f3c669" title "cancelled", \
-     "" skip 1 using {1}:($2 + $3) with {2} lc rgb "#e0810b" title "stale", \
-     "" skip 1 using {1}:2 with {2} lc rgb "#0b5394" title "accepted"
+every_so_many = {3}
+plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with boxes lc rgb "#f3c669" title "cancelled", \
+     "" skip 1 every every_so_many using 1:($3 + $4) with boxes lc rgb "#e0810b" title "stale", \
+     "" skip 1 every every_so_many using 1:3 with boxes lc rgb "#0b5394" title "accepted"
 )gnuplot",
-                        replicas.size() - 1, shift, style);
+                   many ? "replicas, in this order" : "replica", replicas.size() - 1,
+                   many ? 1.02 * static_cast<double>(replicas.size() / single_replicas_max) : 0.75,
+                   many ? replicas.size() / single_replicas_max : 1);
   return {"contributions", contributions_table(replicas), script};
 }
 
@@ -224,15 +259,14 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
   auto map = slow_down_of(*rows[0].profile->spans);
   if (map.rows.empty()) return {.name = "slow-down", .why_not = "no step came after the warm-up"};
   std::vector<double> values;
-  std::string text = "replica,step,slow_down\n";
-  for (size_t y = 0; y < map.rows.size(); ++y)
-    for (size_t x = 0; x < map.rows[y].size(); ++x) {
-      auto value = static_cast<double>(map.rows[y][x]);
-      if (!std::isnan(value)) values.push_back(value);
-      text += fmt::format("{},{},{}\n", y * map.replicas_per_row, map.first_step + x,
-                          std::isnan(value) ? "NaN" : fmt::format("{:.4g}", value));
+  bool has_cancelled = false;
+  for (const auto& row : map.rows)
+    for (float value : row) {
+      if (value > 0) values.push_back(value);
+      has_cancelled = has_cancelled || value < 0;
     }
-  auto top = std::clamp(sorted_values{values}.quantile(0.998), 1.5, 6.0);
+  if (values.empty()) values = {1};
+  auto top = std::clamp(sorted_values{std::move(values)}.quantile(0.998), 1.5, 6.0);
   auto title = map.replicas_per_row == 1
                  ? std::string{"How many times as long as usual a replica took"}
                  : fmt::format("How many times as long as usual the slowest of {} replicas took",
@@ -244,7 +278,7 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
     R"gnuplot(
 set rmargin at screen 0.88
 unset grid
-set xlabel "step; usual: {0:.3g} {1}; grey: no gradient"
+set xlabel "step; usual: {0:.3g} {1}; grey: no gradient{10}"
 set ylabel "replica" offset 1.2,0
 set xrange [{2}:{3}]
 set yrange [{4}:{5}]
@@ -252,15 +286,20 @@ set cbrange [0.5:{6:.3g}]
 set palette defined (0.5 "#5b8fc7", 0.9 "#f4f6f8", 1.1 "#f4f6f8", {7:.3g} "#f6b94c", {8:.3g} "#d1410c", {6:.3g} "#5a0a05")
 set cbtics scale 0
 set label "times" at screen 0.90, screen 0.885 left textcolor rgb "#444444"
-set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 fc rgb "#bdbdbd" fs noborder behind
+set object 1 rectangle from graph 0, graph 0 to graph 1, graph 1 fc rgb "#f4f6f8" fs noborder behind
 unset key
-plot "slow-down.csv" skip 1 using 2:($1 + {9}):3 with image
+# What is as usual is the background: thousands of boxes less.
+unusual(value) = value > 1.1 || (value > 0 && value < 0.9)
+plot "slow-down.csv" skip 1 using ($4 == 0 ? $2 : NaN):1:($2 - 0.5):($3 + 0.5):($1 - 0.5):($1 + {9} - 0.5) with boxxyerror lc rgb "#bdbdbd", \
+     "" skip 1 using ($4 < 0 ? $2 : NaN):1:($2 - 0.5):($3 + 0.5):($1 - 0.5):($1 + {9} - 0.5) with boxxyerror lc rgb "#8e6bb0", \
+     "" skip 1 using (unusual($4) ? $2 : NaN):1:($2 - 0.5):($3 + 0.5):($1 - 0.5):($1 + {9} - 0.5):4 with boxxyerror lc palette
 )gnuplot",
     unit.per_second * map.usual_seconds, unit.name, static_cast<double>(map.first_step) - 0.5,
     static_cast<double>(map.first_step + map.rows[0].size()) - 0.5,
     static_cast<double>(map.rows.size() * map.replicas_per_row) - 0.5, -0.5, top,
-    1 + (top - 1) * 0.3, 1 + (top - 1) * 0.65, (map.replicas_per_row - 1) / 2.0);
-  return {"slow-down", text, script};
+    1 + (top - 1) * 0.3, 1 + (top - 1) * 0.65, map.replicas_per_row,
+    has_cancelled ? "; violet: told to stop" : "");
+  return {"slow-down", slow_down_table(map), script};
 }
 
 } // namespace troupe

@@ -6,7 +6,6 @@
 #include "actors/recording/step_timeline.hpp"
 #include "actors/recording/timeline_file.hpp"
 #include "tools/child_process.hpp"
-#include "tools/file_content.hpp"
 #include "tools/sim_plots/plot_list.hpp"
 
 #include <fmt/format.h>
@@ -74,18 +73,6 @@ expected<written_plots> write_all(const fs::path& folder, const std::vector<sim_
   return written;
 }
 
-// Viewers would blur the few pixels of a heat map; gnuplot has no word for it.
-void sharpen(const fs::path& picture) {
-  constexpr uint64_t bytes_max = uint64_t{1} << 26;
-  constexpr std::string_view image = "<image ";
-  auto text = file_content(picture.string(), bytes_max);
-  auto at = text ? text->find(image) : std::string::npos;
-  if (at == std::string::npos) return;
-  text->insert(at + image.size(),
-               "style='image-rendering:optimizeSpeed;image-rendering:pixelated' ");
-  static_cast<void>(write_text(picture, *text)); // if it fails, the picture is blurred
-}
-
 // A picture that fails must not take the others with it.
 std::string draw(const fs::path& folder, const std::vector<std::string>& names) {
   std::string drawn;
@@ -93,7 +80,6 @@ std::string draw(const fs::path& folder, const std::vector<std::string>& names) 
   for (const auto& name : names) {
     auto done = run({{"gnuplot", name + ".gp"}, folder, gnuplot_patience});
     if (done) {
-      sharpen(folder / (name + ".svg"));
       drawn += fmt::format(" {}.svg", name);
       continue;
     }

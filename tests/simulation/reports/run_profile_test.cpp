@@ -134,13 +134,20 @@ TEST_SUITE("simulation/reports/run_profile") {
       CHECK(map.rows[0][step] == 2.5f);
   }
 
+  TEST_CASE("what was told to stop is told apart") {
+    auto figures = profile_of("1 slow={0}*2.5", {2, 3, sync_policy::cancel}, 10);
+    auto map = slow_down_of(*figures.spans);
+    CHECK(map.rows[0][5] == -1);
+    CHECK(map.rows[1][5] == 1);
+  }
+
   TEST_CASE("many replicas share rows, which show the slowest") {
     auto figures = profile_of("1 slow={301}*3", {600, 600, sync_policy::cancel}, 3);
     auto map = slow_down_of(*figures.spans);
-    CHECK(map.replicas_per_row == 3);
-    REQUIRE(map.rows.size() == 200);
-    CHECK(map.rows[100][1] == 3);
-    CHECK(map.rows[99][1] == 1);
+    CHECK(map.replicas_per_row == 6);
+    REQUIRE(map.rows.size() == 100);
+    CHECK(map.rows[50][1] == 3);
+    CHECK(map.rows[49][1] == 1);
     CHECK(slow_down_of(replica_spans{4, {1, 5}}).rows.empty());
   }
 
