@@ -99,8 +99,8 @@ std::string savings(const advice_report& report) {
     = fmt::format("saves      {} {} [{:.1f} to {:.1f} %], against {}\n",
                   percent(best.difference.mean), effort(report.question),
                   -100 * best.difference.high, -100 * best.difference.low, reference(report));
-  text += fmt::format("           a step takes {:#.4g} s instead of {:#.4g} s, in the longest of "
-                      "100 {:#.4g} s instead of {:#.4g} s\n",
+  text += fmt::format("           a step takes {:#.4g} s instead of {:#.4g} s; 1 of 100 takes "
+                      "more than {:#.4g} s instead of {:#.4g} s\n",
                       best.report.step_time.mean, least.report.step_time.mean,
                       best.report.step_time.p99, least.report.step_time.p99);
   if (report.question.buys)
@@ -158,8 +158,8 @@ std::string other_options(const sim_command& command) {
 
 std::string assumptions(const sim_command& command, const advice_report& report) {
   return fmt::format(
-           "assumes    the goal takes {} steps, N being the gradients of a step; computing "
-           "takes {} s\n"
+           "assumes    steps to the goal go as {}, N being the gradients of each; computing "
+           "times are {}\n"
            "           {} candidates of {} steps each, all of the same draws; intervals "
            "hold the truth in 95 of 100 cases\n",
            command.iterations.text(), command.options.compute, report.found.tried.size(),

@@ -62,7 +62,7 @@ TEST_SUITE("tools/sim_advise") {
     CHECK(says(text, "a step takes 1.000 s instead of 2.400 s"));
     CHECK(says(text, "3 replicas give less than half"));
     CHECK(says(text, "computing has to end early"));
-    CHECK(says(text, "the goal takes 1/N steps"));
+    CHECK(says(text, "steps to the goal go as 1/N"));
     CHECK(says(text, "with --steps 100"));
   }
 

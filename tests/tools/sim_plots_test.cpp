@@ -62,7 +62,7 @@ TEST_SUITE("tools/sim_plots") {
     CHECK(line_count(backups.csv) == 5);
     CHECK(backups.csv.find("\n0,8,8,") != std::string::npos);
     CHECK(backups.csv.find("\n3,5,8,") != std::string::npos);
-    CHECK(backups.script.find("n = 8,  policy latest_token,  computing exponential(1) s")
+    CHECK(backups.script.find("n = 8,  policy latest_token,  computing exponential(1),  seed 0")
           != std::string::npos);
   }
 

@@ -86,7 +86,7 @@ std::string caption_of(const sim_command& command, const sim_row& row) {
   if (!is_swept("aggregate") && !follows)
     parts.push_back(fmt::format("N = {}", sync.replicas_to_aggregate));
   if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
-  if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute) + " s");
+  if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute));
   if (row.what.dead > 0 && !is_swept("dead"))
     parts.push_back(fmt::format("{} dead", row.what.dead));
   parts.push_back(fmt::format("seed {}", row.what.seed));

@@ -42,7 +42,7 @@ constexpr size_t lines_max = 8;
 /// The colour of the i-th of `count` lines, "#rrggbb": from dark blue over green to orange.
 [[nodiscard]] std::string line_colour(size_t index, size_t count);
 
-/// "100 replicas, 96 gradients a step, latest_token, computing chen2016-like"; what the sweep
+/// "n = 100,  N = 96,  policy latest_token,  computing chen2016-like,  seed 0"; what the sweep
 /// changes is left out.
 [[nodiscard]] std::string caption_of(const sim_command& command, const sim_row& row);
 
