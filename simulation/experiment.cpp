@@ -3,6 +3,7 @@
 #include "simulation/experiment.hpp"
 
 #include "simulation/ledger_hash.hpp"
+#include "simulation/on_threads.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -93,6 +94,15 @@ step_time_figures figures_of(std::vector<double> times, std::span<const double> 
           sorted.quantile(1)};
 }
 
+std::vector<scenario_report> simulate_all(const experiment& experiment) {
+  std::vector<scenario_report> reports(experiment.runs);
+  auto threads = experiment.on_step ? 1 : experiment.threads;
+  for_each_on_threads(reports.size(), threads, [&](size_t i) {
+    reports[i] = simulate(scenario_of(experiment, experiment.seed + i));
+  });
+  return reports;
+}
+
 } // namespace
 
 double experiment_report::drop_fraction() const {
@@ -125,8 +135,7 @@ experiment_report run(const experiment& experiment) {
   ledger_hash hash;
   std::vector<double> times;
   auto began = std::chrono::steady_clock::now();
-  for (uint64_t i = 0; i < experiment.runs; ++i) {
-    auto of_run = simulate(scenario_of(experiment, experiment.seed + i));
+  for (const auto& of_run : simulate_all(experiment)) {
     add(report, of_run);
     add_learnt(report, experiment, of_run);
     hash.add(of_run.log_hash);

@@ -28,7 +28,9 @@ struct experiment {
   double target_loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN: none.
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
-  std::function<void(const step_record&)> on_step = {}; ///< Told of every step of every run.
+  unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
+  /// Told of every step of every run; with it, one run is made after the other.
+  std::function<void(const step_record&)> on_step = {};
 };
 
 /// Times of steps, in seconds, of all runs and without their warm-up.

@@ -7,9 +7,9 @@
 #include "actors/recording/records.hpp"
 #include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
+#include "simulation/learning.hpp"
 #include "simulation/network/network_options.hpp"
 #include "simulation/update_delay.hpp"
-#include "simulation/learning.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -59,13 +59,13 @@ struct scenario_report {
   uint64_t stale = 0;
   uint64_t cancelled = 0;
   std::map<uint64_t, uint64_t> lags; ///< Accepted and stale gradients, by the steps they were late.
-  std::map<uint64_t, uint64_t> needed; ///< Steps, by how many gradients they waited for.
-  job_time wasted{0};                  ///< Computed for gradients that did not count.
-  job_time virtual_time{0};            ///< From the beginning to the end of the last step.
-  uint64_t events = 0;                 ///< As `world::event_count`.
-  uint64_t log_hash = 0;               ///< Of everything that the ledger says, as `ledger_hash`.
+  std::map<uint64_t, uint64_t> needed;    ///< Steps, by how many gradients they waited for.
+  job_time wasted{0};                     ///< Computed for gradients that did not count.
+  job_time virtual_time{0};               ///< From the beginning to the end of the last step.
+  uint64_t events = 0;                    ///< As `world::event_count`.
+  uint64_t log_hash = 0;                  ///< Of everything that the ledger says, as `ledger_hash`.
   std::map<std::string, uint64_t> probes; ///< How often what has happened between nodes.
-  std::vector<loss_point> losses;      ///< If something is learnt: from before the first step on.
+  std::vector<loss_point> losses; ///< If something is learnt: from before the first step on.
   std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
 

@@ -3,6 +3,7 @@
 #include "tools/sim.hpp"
 
 #include "actors/failure.hpp"
+#include "simulation/on_threads.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/sim_advise.hpp"
 #include "tools/sim_command_line.hpp"
@@ -52,11 +53,14 @@ void simulate_one(sim_row& row, bool with_profile, bool with_spans) {
 }
 
 void simulate(const sim_command& command, std::vector<sim_row>& rows) {
-  for (auto& row : rows) {
-    simulate_one(row, !command.plots.empty(), rows.size() == 1);
-    if (&row != &rows.front())
-      row.difference = step_time_difference(row.report, rows.front().report);
-  }
+  // Either rows or the runs of a row go side by side.
+  const auto& first = rows.front();
+  auto threads = first.what.runs > 1 ? 1 : first.what.threads;
+  for_each_on_threads(rows.size(), threads, [&](size_t i) {
+    simulate_one(rows[i], !command.plots.empty(), rows.size() == 1);
+  });
+  for (auto& row : rows)
+    if (&row != &first) row.difference = step_time_difference(row.report, first.report);
 }
 
 expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <limits>
+#include <thread>
 
 namespace troupe {
 
@@ -19,6 +20,7 @@ constexpr uint64_t replicas_max = 1'000'000;
 constexpr uint64_t steps_max = 1'000'000'000;
 constexpr uint64_t batch_max = 1'000'000;
 constexpr uint64_t runs_max = 1'000'000;
+constexpr uint64_t threads_max = 1024;
 constexpr uint64_t seed_max = uint64_t{1} << 63;
 
 constexpr std::string_view dynamic_word = "dynamic";
@@ -99,7 +101,14 @@ constexpr sim_option table[] = {
    steps_max, "a twentieth"},
   {"seed", "N", "of all draws", &sim_options::seed, 0, seed_max},
   {"runs", "N", "runs, each with the next seed", &sim_options::runs, 1, runs_max},
+  {"threads", "N", "rows or runs at a time; results do not depend on it", &sim_options::threads, 1,
+   threads_max, "all cores"},
 };
+
+unsigned threads_of(const sim_options& options) {
+  if (options.threads) return static_cast<unsigned>(*options.threads);
+  return std::max(1U, std::thread::hardware_concurrency());
+}
 
 tl::unexpected<error> refuse(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
@@ -284,7 +293,8 @@ expected<experiment> experiment_of(const sim_options& options) {
                     .target_loss
                     = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
                     .seed = options.seed,
-                    .runs = options.runs};
+                    .runs = options.runs,
+                    .threads = threads_of(options)};
 }
 
 } // namespace troupe

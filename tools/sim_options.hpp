@@ -44,6 +44,7 @@ struct sim_options {
   std::optional<uint64_t> warm_up; ///< Nothing: the first twentieth of the steps.
   uint64_t seed = 0;
   uint64_t runs = 1;
+  std::optional<uint64_t> threads; ///< Nothing: as many as there are cores.
 };
 
 /// One option. All of them can be swept over.
