@@ -95,7 +95,7 @@ constexpr sim_option table[] = {
   {"curvature", "C",
    "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
    "gradient, below 2",
-   &sim_options::curvature, 0, 0, "1"},
+   &sim_options::curvature, 0, 0, "0.1"},
   {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
   {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
    steps_max, "a twentieth"},
@@ -172,7 +172,7 @@ dynamic_backups dynamic_of(const sim_options& options) {
   auto is_measured = !options.train.empty() && !options.gain_power;
   return {.gain = is_measured ? gain_model::measured : gain_model::power,
           .power = options.gain_power.value_or(1),
-          .curvature = options.curvature.value_or(1)};
+          .curvature = options.curvature.value_or(dynamic_backups{}.curvature)};
 }
 
 expected<sync_options> sync_of(const sim_options& options) {

@@ -102,10 +102,10 @@ TEST_SUITE("actors/backup_choice") {
 
   TEST_CASE("noisy gradients are waited for, clear ones are not") {
     auto step = step_of(1, {1s, 2s, 3s, 4s});
-    backup_choice clear{{}};
+    backup_choice clear{{.curvature = 1}};
     clear.add(step, {.squared_mean = 1, .mean_squared = 1});
     CHECK(clear.choose({0, 1, 2, 3}, 104s) == 1);
-    backup_choice noisy{{}};
+    backup_choice noisy{{.curvature = 1}};
     noisy.add(step, {.squared_mean = 1, .mean_squared = 2.5});
     CHECK(noisy.choose({0, 1, 2, 3}, 104s) == 4);
   }

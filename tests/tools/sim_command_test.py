@@ -55,6 +55,31 @@ class Sim(unittest.TestCase):
         self.assertEqual(first["events"], again["events"])
         self.assertNotEqual(first["log_hash"], other["log_hash"])
 
+    def test_asynchronous_gradients_have_an_age(self):
+        plain = ["--replicas", "8", "--compute", "exponential(1)", "--steps", "2000", "--policy"]
+        report = self.report(*plain, "async")
+        self.assertAlmostEqual(report["staleness"]["mean"], 7, delta=0.05)
+        self.assertEqual(report["accepted"], 2000)
+        self.assertEqual(report["stale"], 0)
+        self.assertEqual(self.report(*plain, "ssp", "--slack", "0")["scenario"]["slack"], 0)
+        self.assertEqual(self.report(*plain, "k_async", "--aggregate", "8")["staleness"]["mean"], 0)
+
+    def test_the_number_of_backups_may_be_dynamic(self):
+        report = self.report("--replicas", "10", "--compute", "lognormal(1, 0.05) slow={4}*9", "--steps", "200",
+                             "--policy", "cancel", "--aggregate", "dynamic")
+        self.assertTrue(report["scenario"]["dynamic"])
+        self.assertAlmostEqual(report["needed"]["mean"], 9, delta=0.5)
+
+    def test_what_is_learnt_is_reported_with_its_curve(self):
+        plain = ["--train", "logistic", "--replicas", "4", "--steps", "100", "--target-loss", "0.6", "--policy", "cancel"]
+        learnt = self.report(*plain, "--compute", "lognormal(1, 0.1) slow={1}*3", "--data", "own")["learning"]
+        self.assertEqual(len(learnt["curve"]), 51)
+        self.assertEqual(learnt["curve"][-1]["loss"], learnt["loss"])
+        self.assertLess(learnt["seconds_to_target"], learnt["curve"][-1]["seconds"])
+        self.assertIsNotNone(learnt["slow_loss"])
+        self.assertIsNone(self.report(*plain, "--compute", "constant(1)")["learning"]["slow_loss"])
+        self.assertIn("s to target", self.sim(*plain).stdout)
+
     def test_a_stall_has_a_code_and_a_reason(self):
         plain = ["--replicas", "100", "--aggregate", "96", "--policy", "cancel", "--dead", "5"]
         stalled = self.report(*plain, code=5)["stalled"]
