@@ -7,6 +7,7 @@
 #include "actors/recording/records.hpp"
 #include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
+#include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"
 #include "simulation/network/network_options.hpp"
 #include "simulation/update_delay.hpp"
@@ -39,8 +40,16 @@ struct scenario {
   local_sgd_options local_sgd = {};
   /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
-  std::optional<learning_options> learning = {};        ///< Nothing: gradients hold nothing.
+  std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
+  fault_plan faults = {}; ///< Needs a network; makes one that takes no time if there is none.
+  /// As in `training_options`; with a plan that loses messages 0 means: let it happen.
+  job_time ask_again_after{0};
+  uint64_t snapshot_every = 100;                        ///< Steps, if the plan restarts the job.
+  job_time deadline = job_time::max();                  ///< A step that takes longer ends the job.
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
+  /// Told of every message that reaches another node, before its receiver is.
+  std::function<void(const delivery&)> on_delivery = {};
+  std::function<void(const fault_event&)> on_fault = {}; ///< Told of every fault, at its time.
 };
 
 /// Why a run could not make its next step.
@@ -59,12 +68,15 @@ struct scenario_report {
   uint64_t stale = 0;
   uint64_t cancelled = 0;
   std::map<uint64_t, uint64_t> lags; ///< Accepted and stale gradients, by the steps they were late.
-  std::map<uint64_t, uint64_t> needed;    ///< Steps, by how many gradients they waited for.
-  job_time wasted{0};                     ///< Computed for gradients that did not count.
-  job_time virtual_time{0};               ///< From the beginning to the end of the last step.
-  uint64_t events = 0;                    ///< As `world::event_count`.
-  uint64_t log_hash = 0;                  ///< Of everything that the ledger says, as `ledger_hash`.
-  std::map<std::string, uint64_t> probes; ///< How often what has happened between nodes.
+  std::map<uint64_t, uint64_t> needed; ///< Steps, by how many gradients they waited for.
+  job_time wasted{0};                  ///< Computed for gradients that did not count.
+  job_time virtual_time{0};            ///< From the beginning to the end of the last step.
+  uint64_t events = 0;                 ///< As `world::event_count`.
+  uint64_t log_hash = 0;               ///< Of everything that the ledger says, as `ledger_hash`.
+  uint64_t lost = 0;                   ///< Gradients that never arrived.
+  uint64_t restarts = 0;               ///< Of the job, from its last snapshot.
+  /// How often what has happened between nodes: "delivered Token", "fault crash", and so on.
+  std::map<std::string, uint64_t> probes;
   std::vector<loss_point> losses; ///< If something is learnt: from before the first step on.
   std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
@@ -77,8 +89,10 @@ struct scenario_report {
 };
 
 /// Runs the scenario with the actors of a real job; only computing is replaced by waiting, or takes
-/// as long as the scenario says.
-/// Errors: throws `failure` with invalid_argument, as `sync_options::validate` and `owners_plan`.
+/// as long as the scenario says. A job that is restarted makes the steps after its snapshot again,
+/// and they count again.
+/// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan` and
+/// `fault_plan::validate`.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe

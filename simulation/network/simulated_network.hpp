@@ -70,6 +70,8 @@ public:
     return 1 + options_.owners + replica;
   }
 
+  [[nodiscard]] uint32_t owner_count() const { return options_.owners; }
+
   [[nodiscard]] node_index node_count() const { return static_cast<node_index>(places_.size()); }
 
   /// "replica 3", "ps 0", "chief".

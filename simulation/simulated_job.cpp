@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// The production cast in a virtual world, its network and its faults.
+#include "simulation/simulated_job.hpp"
+
+#include "actors/failure.hpp"
+
+#include <chrono>
+#include <fmt/format.h>
+#include <future>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
+  last_ = taken;
+  last_->tokens.clear();
+  last_->replicas.clear();
+}
+
+simulated_job::simulated_job(const scenario& what, scenario_report& report)
+  : what_(what), report_(report), book_(report, what.sync.policy),
+    world_(world::virtual_time({.seed = what.seed, .observed = false})),
+    updates_(what.update, what.sync.total_num_replicas),
+    computations_(what.sync.total_num_replicas, 0), learning_(what.learning),
+    snapshots_(std::make_shared<snapshot_keeper>(what.snapshot_every)) {
+  auto replicas = what.sync.total_num_replicas;
+  if (learning_) {
+    auto task = std::make_shared<learning_task>(*learning_->task);
+    task->differentiate = [this](std::span<const tensor> values, uint32_t replica, uint64_t batch) {
+      auto computed = what_.learning->task->differentiate(values, replica, batch);
+      spoil(replica, computed.gradients);
+      return computed;
+    };
+    learning_->task = std::move(task);
+    watch_.emplace(*learning_, replicas, slow_replicas(what.compute, replicas));
+  }
+  auto network = what.network;
+  if (!network && !what.faults.is_empty()) network.emplace();
+  if (!network) return;
+  value_or_throw(what.faults.validate(replicas, network->owners));
+  network->seed = what.seed;
+  network_.emplace(world_, replicas, *network);
+  network_->on_delivery = what.on_delivery;
+  if (what.faults.is_empty()) return;
+  faults_.emplace(*network_, what.faults, replicas, what.seed);
+  faults_->on_fault = what.on_fault;
+  network_->on_delivery = [this](const delivery& came) {
+    faults_->on_delivery(came);
+    if (what_.on_delivery) what_.on_delivery(came);
+  };
+}
+
+void simulated_job::run() {
+  while (true) {
+    report_.job = attempt();
+    auto restart = faults_ ? faults_->restart_time() : std::nullopt;
+    if (!report_.job.failure || !restart) break;
+    ++report_.restarts;
+    wait_until(*restart);
+    network_->reset();
+  }
+  if (network_) report_.probes = network_->counts();
+  if (network_) report_.lost = network_->lost_gradients();
+  if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
+  if (watch_) report_.losses = watch_->curve();
+  report_.events = world_.event_count();
+}
+
+job_report simulated_job::attempt() {
+  auto local_steps = what_.local_sgd.local_steps;
+  auto plan = learning_ ? owners_plan(*learning_, local_steps) : update_plan{.rule = rules::sgd{}};
+  sync_replicas_optimizer optimizer{plan, what_.sync};
+  parameter_server_strategy strategy{world_, {.replicas = what_.sync.total_num_replicas}};
+  make_variables(strategy);
+  look_at_loss(strategy, 0);
+  auto report = train(strategy, optimizer, step_of(optimizer), options());
+  look_at_loss(strategy, report.step);
+  variables_.clear();
+  return report;
+}
+
+void simulated_job::make_variables(strategy& strategy) {
+  if (learning_) {
+    for (const auto& [name, value] : learning_->task->variables)
+      variables_.push_back(strategy.make_variable(name, value));
+    return;
+  }
+  variables_.push_back(strategy.make_variable("only", zeros({1})));
+  for (uint32_t i = 1; network_ && i < network_->owner_count(); ++i)
+    variables_.push_back(strategy.make_variable(fmt::format("part {}", i), zeros({1})));
+}
+
+void simulated_job::look_at_loss(strategy& strategy, uint64_t step) {
+  if (!watch_ || !are_owners_up()) return;
+  std::vector<tensor> values;
+  for (const auto& variable : variables_)
+    values.push_back(strategy.read(variable));
+  auto now = std::chrono::duration<double>(step == 0 ? job_time{0} : report_.virtual_time);
+  watch_->look(step, now.count(), values);
+}
+
+training_options simulated_job::options() {
+  training_options options;
+  options.steps = what_.steps;
+  options.deadline = what_.deadline;
+  options.dead_replicas = what_.dead_replicas;
+  options.pace = [this](uint32_t replica, uint64_t, job_time) { return pace(replica); };
+  options.on_step = [this](const step_record& made) {
+    auto step = what_.update ? updates_.add(made) : made;
+    book_.add(step);
+    if (what_.on_step) what_.on_step(step);
+  };
+  if (watch_) options.evaluation = watch_->during(world_);
+  if (!network_) return options;
+  options.placement = &*network_;
+  options.ask_again_after = what_.ask_again_after;
+  if (auto absence = what_.faults.longest_absence(); absence > job_time{0})
+    options.rejoin_patience = absence + std::chrono::seconds{1};
+  for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)
+    if (!network_->is_up(network_->replica_node(replica))) options.dead_replicas.push_back(replica);
+  if (!what_.faults.restarts_job()) return options;
+  options.hooks.push_back(snapshots_);
+  options.resume = snapshots_->last();
+  if (options.resume) options.steps -= options.resume->step;
+  return options;
+}
+
+step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
+  auto step = learning_ ? learn(optimizer, variables_, *learning_, what_.local_sgd.local_steps)
+                        : compute_nothing(optimizer);
+  if (!what_.update) return step;
+  return [this, step](replica_context& context) {
+    updates_.begin(context.replica_id_in_sync_group(), context.local_step());
+    return step(context);
+  };
+}
+
+// Where messages take time, what a replica reads does so too.
+step_function simulated_job::compute_nothing(const sync_replicas_optimizer& optimizer) {
+  auto nothing = zeros({1});
+  return [=, this, reads = network_.has_value(), variables = variables_,
+          local_steps = what_.local_sgd.local_steps](replica_context& context) -> task<void> {
+    if (reads) {
+      auto reading = context.read(variables);
+      co_await reading;
+    }
+    for (uint32_t i = 0; i < local_steps; ++i) {
+      auto computing = context.compute([](std::stop_token) { return 0; });
+      co_await computing;
+    }
+    std::vector<gradient> gradients(variables.size(), nothing);
+    spoil(context.replica_id_in_sync_group(), gradients);
+    std::vector<gradient_and_variable> given;
+    for (size_t i = 0; i < variables.size(); ++i)
+      given.push_back({std::move(gradients[i]), variables[i]});
+    auto applying = optimizer.apply_gradients(context, std::move(given));
+    co_await applying;
+  };
+}
+
+void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
+  auto how = faults_ ? faults_->next_corruption(replica) : corruption::none;
+  if (how == corruption::none) return;
+  for (auto& one : gradients) {
+    if (how == corruption::wrong_shape || !std::holds_alternative<tensor>(one)) {
+      one = zeros({2, 3, 5, 7});
+      continue;
+    }
+    auto spoilt = zeros(std::get<tensor>(one).extents());
+    for (auto& value : spoilt.mutable_values<float>())
+      value = std::numeric_limits<float>::quiet_NaN();
+    one = std::move(spoilt);
+  }
+}
+
+// The first local step of a round begins with the averaging that ends the round before. A replica
+// that comes back goes on with the next of its draws.
+job_time simulated_job::pace(uint32_t replica) {
+  auto computation = computations_[replica]++;
+  const auto& local = what_.local_sgd;
+  auto time = what_.compute(replica, computation);
+  if (computation >= local.local_steps && computation % local.local_steps == 0)
+    time += local.averaging_time;
+  if (faults_) time = faults_->with_freezes(replica, time);
+  return updates_.remaining(replica, world_.now()) + time;
+}
+
+bool simulated_job::are_owners_up() const {
+  for (uint32_t owner = 0; network_ && owner < network_->owner_count(); ++owner)
+    if (!network_->is_up(network_->owner_node(owner))) return false;
+  return true;
+}
+
+void simulated_job::wait_until(job_time time) {
+  std::promise<void> reached;
+  auto due = reached.get_future();
+  network_->at(time, [&reached] { reached.set_value(); });
+  static_cast<void>(world_.run_until(due));
+}
+
+} // namespace troupe

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job of a scenario on its stage.
+#pragma once
+
+#include "simulation/faults/fault_driver.hpp"
+#include "simulation/learning_job.hpp"
+#include "simulation/network/simulated_network.hpp"
+#include "simulation/scenario.hpp"
+#include "simulation/step_book.hpp"
+#include "simulation/update_delay.hpp"
+#include "strategies/training.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Keeps what is left of a job when its processes are gone: the variables, but no token and no
+/// replica.
+class snapshot_keeper final : public session_hook {
+public:
+  /// @param every Steps between two snapshots.
+  explicit snapshot_keeper(uint64_t every) : every_(every) {}
+
+  void begin(session_plan& plan) override { plan.takes_snapshots = true; }
+
+  bool wants_snapshot(uint64_t step, job_time /*now*/, bool last) override {
+    return !last && step % every_ == 0;
+  }
+
+  void after_snapshot(const job_snapshot& taken) override;
+
+  [[nodiscard]] const std::optional<job_snapshot>& last() const { return last_; }
+
+private:
+  uint64_t every_;
+  std::optional<job_snapshot> last_;
+};
+
+/// One run of a scenario: a job of the production cast, or several, if it is restarted.
+class simulated_job {
+public:
+  /// Both outlive it. Errors: as of `simulate`.
+  simulated_job(const scenario& what, scenario_report& report);
+
+  void run();
+
+private:
+  job_report attempt();
+  void make_variables(strategy& strategy);
+  void look_at_loss(strategy& strategy, uint64_t step);
+  training_options options();
+  [[nodiscard]] step_function step_of(const sync_replicas_optimizer& optimizer);
+  [[nodiscard]] step_function compute_nothing(const sync_replicas_optimizer& optimizer);
+  void spoil(uint32_t replica, std::vector<gradient>& gradients);
+  [[nodiscard]] job_time pace(uint32_t replica);
+  [[nodiscard]] bool are_owners_up() const;
+  void wait_until(job_time time);
+
+  const scenario& what_;
+  scenario_report& report_;
+  step_book book_;
+  world world_;
+  update_delay updates_;
+  std::vector<uint64_t> computations_; ///< Begun so far, by replica.
+  std::optional<simulated_network> network_;
+  std::optional<fault_driver> faults_;
+  std::optional<learning_options> learning_; ///< With what faults do to gradients.
+  std::optional<loss_watch> watch_;
+  std::vector<variable> variables_; ///< Of the current attempt.
+  std::shared_ptr<snapshot_keeper> snapshots_;
+};
+
+} // namespace troupe

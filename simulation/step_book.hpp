@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reports are made of, kept step by step.
+#pragma once
+
+#include "simulation/ledger_hash.hpp"
+#include "simulation/scenario.hpp"
+
+namespace troupe {
+
+/// Adds each step of a run to its report, which outlives the book.
+class step_book {
+public:
+  step_book(scenario_report& report, sync_policy policy)
+    : report_(report), cancels_(policy == sync_policy::cancel) {}
+
+  void add(const step_record& step) {
+    hash_.add(step);
+    report_.step_times.push_back(step.ended - step.began);
+    report_.accepted += step.accepted.size();
+    report_.stale += step.stale.size();
+    ++report_.needed[step.needed];
+    report_.cancelled += step.cancelled.size();
+    for (const auto& gradient : step.accepted)
+      ++report_.lags[gradient.lag];
+    for (const auto& gradient : step.stale)
+      add_stale(gradient);
+    // Whoever is cancelled has worked since the step began: a token takes no time to come.
+    report_.wasted += (step.ended - step.began) * static_cast<int64_t>(step.cancelled.size());
+    report_.virtual_time = step.ended;
+    report_.log_hash = hash_.value();
+  }
+
+private:
+  // Where replicas are cancelled, one that was done at the same moment as the last that was needed
+  // is told to stop and has its gradient dropped: that is one gradient, and it is in the books.
+  void add_stale(const contribution& gradient) {
+    ++report_.lags[gradient.lag];
+    if (cancels_)
+      --report_.cancelled;
+    else
+      report_.wasted += gradient.compute;
+  }
+
+  scenario_report& report_;
+  bool cancels_;
+  ledger_hash hash_;
+};
+
+} // namespace troupe
