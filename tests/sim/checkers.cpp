@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each promise, and how it is told that it was broken.
+#include "tests/sim/checkers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <vector>
+
+namespace troupe::test {
+
+namespace {
+
+bool was_counted(const evidence& course, size_t variable, const made_gradient& one) {
+  return ballot_model::share(course.values[variable], one.replica, one.number) != 0;
+}
+
+bool is_equal(const tensor& a, const tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+uint64_t steps_made(const evidence& course) {
+  return course.steps.empty() ? 0 : course.steps.back().step;
+}
+
+// A job that was restarted has made some steps twice; the last time is what counts.
+std::map<uint64_t, const step_record*> last_records(const evidence& course) {
+  std::map<uint64_t, const step_record*> last;
+  for (const auto& step : course.steps)
+    last[step.step] = &step;
+  return last;
+}
+
+// ---- gradients ----
+
+std::string counted_at_most_once(const evidence& course) {
+  // A step counts as many gradients as it needs, or more; so none has a larger share than this.
+  auto share_max = 1.0F / static_cast<float>(course.what.sync.replicas_to_aggregate);
+  for (size_t variable = 0; variable < course.values.size(); ++variable)
+    for (const auto& one : course.made) {
+      auto share = ballot_model::share(course.values[variable], one.replica, one.number);
+      if (share < 0 || share > share_max * 1.0001F)
+        return fmt::format("gradient {} of replica {} has a share of {} in variable {}, at most {} "
+                           "is one time",
+                           one.number, one.replica, share, variable, share_max);
+    }
+  return {};
+}
+
+// The variable after one step, as a plain loop makes it.
+tensor updated(const tensor& before, const std::vector<const made_gradient*>& counted,
+               size_t variable) {
+  auto after = zeros(before.extents());
+  auto into = after.mutable_values<float>();
+  auto from = before.values<float>();
+  rules::sgd::for_elements<float> rule{rules::sgd{.learning_rate = ballot_model::learning_rate}};
+  std::array<float, 0> no_slots{};
+  for (size_t i = 0; i < into.size(); ++i) {
+    auto sum = counted[0]->values[variable].values<float>()[i];
+    for (size_t k = 1; k < counted.size(); ++k)
+      sum += counted[k]->values[variable].values<float>()[i];
+    into[i] = rule(from[i], sum / static_cast<float>(counted.size()), no_slots);
+  }
+  return after;
+}
+
+// Those that were made of the variable as it was then, and count in it.
+std::vector<const made_gradient*> counted_of(const evidence& course, size_t variable,
+                                             const tensor& now) {
+  std::vector<const made_gradient*> counted;
+  for (const auto& one : course.made)
+    if (was_counted(course, variable, one) && is_equal(one.read[variable], now))
+      counted.push_back(&one);
+  std::ranges::sort(counted, {}, [](const auto* one) {
+    return std::pair{one->replica, one->number};
+  });
+  return counted;
+}
+
+std::string serial_course_of(const evidence& course, size_t variable) {
+  auto now = course.model.first_value();
+  for (uint64_t step = 1; step <= steps_made(course); ++step) {
+    auto counted = counted_of(course, variable, now);
+    if (counted.empty())
+      return fmt::format("no gradient that counts in variable {} was made for step {}", variable,
+                         step);
+    now = updated(now, counted, variable);
+  }
+  return is_equal(now, course.values[variable])
+           ? std::string{}
+           : fmt::format("variable {} is not what its gradients make of it one after the other",
+                         variable);
+}
+
+std::string equal_to_the_serial_oracle(const evidence& course) {
+  if (is_asynchronous(course.what.sync.policy)) return {};
+  for (size_t variable = 0; variable < course.values.size(); ++variable)
+    if (auto wrong = serial_course_of(course, variable); !wrong.empty()) return wrong;
+  return {};
+}
+
+// Updates add up, so this holds whichever steps the gradients counted in.
+std::string equal_to_the_sum(const evidence& course) {
+  for (size_t variable = 0; variable < course.values.size(); ++variable) {
+    for (uint32_t i = 0; i < ballot_model::numbers; ++i) {
+      double expected = course.model.first_value().values<float>()[i];
+      for (const auto& one : course.made)
+        expected -= static_cast<double>(ballot_model::learning_rate)
+                    * ballot_model::share(course.values[variable], one.replica, one.number)
+                    * one.values[variable].values<float>()[i];
+      double seen = course.values[variable].values<float>()[i];
+      if (std::abs(seen - expected) > 1e-3)
+        return fmt::format("element {} of variable {} is {}, its gradients make {} of it", i,
+                           variable, seen, expected);
+    }
+  }
+  return {};
+}
+
+std::string counted_as_the_ledger_says(const evidence& course) {
+  if (course.model.variables > 1) return {}; // a gradient may count in one of both
+  size_t in_ledger = 0;
+  for (const auto& [step, record] : last_records(course))
+    in_ledger += record->accepted.size();
+  auto in_variable = std::ranges::count_if(
+    course.made, [&](const auto& one) { return was_counted(course, 0, one); });
+  return in_ledger == static_cast<size_t>(in_variable)
+           ? std::string{}
+           : fmt::format("the ledger has {} accepted gradients, the variable {}", in_ledger,
+                         in_variable);
+}
+
+std::string lag_as_the_policy_allows(const evidence& course) {
+  for (const auto& step : course.steps) {
+    for (const auto& one : step.accepted)
+      if (one.lag > 0 && !is_asynchronous(course.what.sync.policy))
+        return fmt::format("step {} accepted a gradient of replica {} that was {} steps late",
+                           step.step, one.replica, one.lag);
+    for (const auto& one : step.stale)
+      if (is_asynchronous(course.what.sync.policy))
+        return fmt::format("step {} dropped a gradient of replica {}, which this policy never does",
+                           step.step, one.replica);
+  }
+  return {};
+}
+
+std::string finite(const evidence& course) {
+  for (size_t variable = 0; variable < course.values.size(); ++variable)
+    for (auto value : course.values[variable].values<float>())
+      if (!std::isfinite(value))
+        return fmt::format("variable {} holds a number that is not finite", variable);
+  return {};
+}
+
+// ---- tokens and steps ----
+
+// Every gradient but the first of a life is made with a token.
+std::string no_token_from_nowhere(const evidence& course) {
+  const auto& sync = course.what.sync;
+  if (sync.policy != sync_policy::tensorflow) return {};
+  auto lives = sync.total_num_replicas * (1 + course.report.restarts);
+  for (const auto& [what, count] : course.report.probes)
+    if (what == "fault restart") lives += count;
+  auto tokens = sync.first_tokens() * (1 + course.report.restarts)
+                + course.steps.size() * sync.tokens_per_step();
+  return course.made.size() <= lives + tokens
+           ? std::string{}
+           : fmt::format("{} gradients were made with {} tokens", course.made.size(), tokens);
+}
+
+std::string steps_one_after_the_other(const evidence& course) {
+  uint64_t before = 0;
+  uint64_t restarts = 0;
+  job_time ended{0};
+  for (const auto& step : course.steps) {
+    if (step.step <= before) ++restarts;
+    if (step.step > before + 1 || restarts > course.report.restarts)
+      return fmt::format("step {} came after step {}", step.step, before);
+    if (step.ended < step.began || step.ended < ended)
+      return fmt::format("step {} ended before it began, or before the one before", step.step);
+    // Two variables may take different replicas into one step: then some are in the books of
+    // another.
+    if (course.model.variables == 1 && step.accepted.size() < step.needed)
+      return fmt::format("step {} has {} gradients and needed {}", step.step, step.accepted.size(),
+                         step.needed);
+    before = step.step;
+    ended = step.ended;
+  }
+  return {};
+}
+
+std::string an_end_to_every_wait(const evidence& course) {
+  const auto& failure = course.report.job.failure;
+  if (!failure)
+    return steps_made(course) == course.what.steps
+             ? std::string{}
+             : fmt::format("the job ended well after {} steps", steps_made(course));
+  if (failure->message.empty()) return "the job failed without a word";
+  auto is_gone = [](const fault& one) {
+    return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token;
+  };
+  // Anonymous tokens die with whoever holds them, and backups may be too few for all who are gone.
+  auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone);
+  return may_fail ? std::string{} : "nothing was gone, and the job failed: " + failure->message;
+}
+
+constexpr std::array all_checkers{
+  checker{"variables stay finite", finite},
+  checker{"each gradient counts at most once", counted_at_most_once},
+  checker{"variables are what a serial loop makes of the accepted gradients",
+          equal_to_the_serial_oracle},
+  checker{"variables are the sum of what counted", equal_to_the_sum},
+  checker{"what counted is what the ledger says", counted_as_the_ledger_says},
+  checker{"gradients are as late as the policy allows", lag_as_the_policy_allows},
+  checker{"no token comes from nowhere", no_token_from_nowhere},
+  checker{"steps come one after the other, with as many gradients as they need",
+          steps_one_after_the_other},
+  checker{"every wait ends, and a failure has a reason", an_end_to_every_wait},
+};
+
+} // namespace
+
+std::span<const checker> checkers() {
+  return all_checkers;
+}
+
+std::string judge(const evidence& course) {
+  std::string lines;
+  for (const auto& one : checkers())
+    if (auto complaint = one.complaint(course); !complaint.empty())
+      lines += fmt::format("  {}: {}\n", one.promise, complaint);
+  return lines.empty() ? lines : fmt::format("{}\n{}", course.describe(), lines);
+}
+
+} // namespace troupe::test

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawing a job and its faults, and writing down what happens.
+#include "tests/sim/drawn_job.hpp"
+
+#include "kernels/random.hpp"
+#include "simulation/distribution.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <utility>
+
+using namespace std::chrono_literals;
+
+namespace troupe::test {
+
+namespace {
+
+/// Draws for one purpose.
+class dice {
+public:
+  explicit dice(uint64_t seed) : stream_(random_key{seed, "drawn job", 0, 0}) {}
+
+  /// From 0 to below `end`.
+  uint32_t below(uint32_t end) { return static_cast<uint32_t>(stream_.uniform() * end); }
+
+  bool one_in(uint32_t count) { return below(count) == 0; }
+
+  job_time between(job_time low, job_time high) {
+    auto part = stream_.uniform() * static_cast<double>((high - low).count());
+    return low + job_time{static_cast<int64_t>(part)};
+  }
+
+  template <class T, size_t size>
+  const T& one_of(const std::array<T, size>& all) {
+    return all[below(static_cast<uint32_t>(size))];
+  }
+
+private:
+  random_stream stream_;
+};
+
+constexpr std::array policies{sync_policy::tensorflow,    sync_policy::latest_token,
+                              sync_policy::cancel,        sync_policy::k_async,
+                              sync_policy::k_batch_async, sync_policy::ssp};
+
+constexpr std::array computing{"constant(1)", "uniform(0.5, 1.5)", "0.5 + exponential(0.5)",
+                               "two_point(0.2, 3)", "lognormal(1, 0.3) slow=1/4*2"};
+
+constexpr std::array message_kinds{"", "PushGradient", "PushReply", "TakeToken", "Token"};
+
+sync_options draw_sync(dice& draw) {
+  sync_options sync;
+  sync.policy = draw.one_of(policies);
+  sync.total_num_replicas = 2 + draw.below(6);
+  auto backups = draw.below(std::min<uint32_t>(3, sync.total_num_replicas));
+  sync.replicas_to_aggregate = sync.total_num_replicas - backups;
+  if (sync.policy == sync_policy::ssp) {
+    sync.replicas_to_aggregate = 1;
+    sync.slack = draw.below(4);
+  }
+  return sync;
+}
+
+network_options draw_network(dice& draw, uint64_t seed) {
+  network_options network;
+  network.owners = 1 + draw.below(2);
+  network.seed = seed;
+  network.detection = draw.one_in(2) ? 0ms : 300ms;
+  if (draw.one_in(3)) return network;
+  auto times = distribution::parse(draw.one_in(2) ? "constant(0.02)" : "exponential(0.05)")
+                 .value()
+                 .times(seed + 1);
+  network.latency = [times](const passage& goes) { return times(goes.end, goes.count); };
+  return network;
+}
+
+std::string a_replica(dice& draw, const scenario& job) {
+  return fmt::format("replica {}", draw.below(job.sync.total_num_replicas));
+}
+
+// At most one fault is for good, and only if there is a backup to stand in.
+fault draw_fault(dice& draw, const scenario& job, bool may_be_for_good) {
+  constexpr std::array kinds{
+    fault_kind::crash, fault_kind::crash_with_token, fault_kind::freeze,  fault_kind::partition,
+    fault_kind::slow,  fault_kind::messages,         fault_kind::corrupt, fault_kind::swizzle,
+    fault_kind::crash};
+  fault one{.kind = draw.one_of(kinds)};
+  one.at = draw.between(0s, std::chrono::seconds{job.steps});
+  one.lasts = draw.between(500ms, 6s);
+  one.who = {a_replica(draw, job)};
+  one.factor = 1 + draw.below(20);
+  one.one_way = draw.one_in(2);
+  one.how = draw.one_in(2) ? corruption::not_a_number : corruption::wrong_shape;
+  if (one.kind == fault_kind::crash && draw.one_in(4))
+    one.who = {draw.one_in(2) ? "chief" : "ps 0"};
+  else if (one.kind == fault_kind::crash && may_be_for_good && draw.one_in(2))
+    one.lasts = 0s;
+  if (one.kind == fault_kind::swizzle) one.who.clear();
+  if (one.kind == fault_kind::messages) {
+    one.message = draw.one_of(message_kinds);
+    one.luck = {.lost = draw.one_in(2) ? 0.1 : 0.0, .duplicated = 0.2, .reordered = 0.2};
+  }
+  return one;
+}
+
+fault_plan draw_faults(dice& draw, const scenario& job) {
+  fault_plan plan;
+  auto backups = job.sync.total_num_replicas - job.sync.replicas_to_aggregate;
+  auto may_be_for_good = backups > 0;
+  for (auto count = draw.below(4); count > 0; --count) {
+    plan.faults.push_back(draw_fault(draw, job, may_be_for_good));
+    may_be_for_good = may_be_for_good && plan.faults.back().lasts > 0s;
+  }
+  return plan;
+}
+
+scenario draw_scenario(uint64_t seed) {
+  dice draw{seed};
+  scenario job;
+  job.seed = seed;
+  job.sync = draw_sync(draw);
+  job.steps = 10 + draw.below(15);
+  job.compute = distribution::parse(draw.one_of(computing)).value().times(seed);
+  job.network = draw_network(draw, seed);
+  job.faults = draw_faults(draw, job);
+  if (job.faults.loses_messages()) job.ask_again_after = 2s;
+  job.snapshot_every = 1 + draw.below(5);
+  job.deadline = 10min;
+  return job;
+}
+
+size_t element_of(uint32_t replica, uint32_t number) {
+  return ballot_model::numbers + size_t{replica} * ballot_model::gradients_max + number;
+}
+
+/// Makes the gradients of a job, and keeps them.
+class gradient_book {
+public:
+  gradient_book(ballot_model model, std::vector<made_gradient>& made)
+    : model_(model), made_(made), counts_(model.replicas, 0) {}
+
+  computed_batch make(std::span<const tensor> values, uint32_t replica) {
+    auto number = counts_[replica]++;
+    auto gradients = model_.differentiate(values, replica, number);
+    made_.push_back({replica, number, {values.begin(), values.end()}, gradients});
+    return {.loss = 0, .gradients = {gradients.begin(), gradients.end()}, .examples = 1};
+  }
+
+private:
+  ballot_model model_;
+  std::vector<made_gradient>& made_;
+  std::vector<uint32_t> counts_;
+};
+
+learning_options learning_of(evidence& course) {
+  auto book = std::make_shared<gradient_book>(course.model, course.made);
+  auto task = std::make_shared<learning_task>();
+  for (uint32_t i = 0; i < course.model.variables; ++i)
+    task->variables.emplace_back(fmt::format("w{}", i), course.model.first_value());
+  task->differentiate = [book](std::span<const tensor> values, uint32_t replica, uint64_t) {
+    return book->make(values, replica);
+  };
+  task->evaluate = [&course](std::span<const tensor> values, std::span<const uint32_t>) {
+    course.values.assign(values.begin(), values.end());
+    return 0.0;
+  };
+  return {.task = task,
+          .plan = {.rule = rules::sgd{.learning_rate = ballot_model::learning_rate}},
+          .evaluate_every = 1'000'000};
+}
+
+} // namespace
+
+tensor ballot_model::first_value() const {
+  auto value = zeros({static_cast<int64_t>(numbers + size_t{replicas} * gradients_max)});
+  for (uint32_t i = 0; i < numbers; ++i)
+    value.mutable_values<float>()[i] = 1.0F + static_cast<float>(i);
+  return value;
+}
+
+std::vector<tensor> ballot_model::differentiate(std::span<const tensor> values, uint32_t replica,
+                                                uint32_t number) const {
+  std::vector<tensor> gradients;
+  for (const auto& value : values) {
+    auto gradient = zeros(value.extents());
+    auto into = gradient.mutable_values<float>();
+    for (uint32_t i = 0; i < numbers; ++i)
+      into[i] = 0.3F * value.values<float>()[i]
+                + 0.1F * static_cast<float>((replica * 7 + number * 3 + i * 5) % 11);
+    into[element_of(replica, number)] = 1;
+    gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+float ballot_model::share(const tensor& value, uint32_t replica, uint32_t number) {
+  return -value.values<float>()[element_of(replica, number)] / learning_rate;
+}
+
+std::string evidence::describe() const {
+  std::vector<std::string> faults;
+  for (const auto& one : what.faults.faults)
+    faults.push_back(fmt::format("{} {} at {:.2f} s for {:.2f} s", to_string(one.kind),
+                                 fmt::join(one.who, "+"),
+                                 std::chrono::duration<double>(one.at).count(),
+                                 std::chrono::duration<double>(one.lasts).count()));
+  return fmt::format("{} of {}, {}, {} steps, {} variables; {}", what.sync.replicas_to_aggregate,
+                     what.sync.total_num_replicas, to_string(what.sync.policy), what.steps,
+                     model.variables,
+                     faults.empty() ? "no faults" : fmt::to_string(fmt::join(faults, "; ")));
+}
+
+std::unique_ptr<const evidence> run_drawn_job(uint64_t seed) {
+  auto seen = std::make_unique<evidence>();
+  auto& course = *seen;
+  course.seed = seed;
+  course.what = draw_scenario(seed);
+  course.model = {course.what.sync.total_num_replicas, course.what.network->owners};
+  course.what.learning = learning_of(course);
+  course.what.on_step = [&course](const step_record& step) { course.steps.push_back(step); };
+  course.report = simulate(course.what);
+  return seen;
+}
+
+} // namespace troupe::test

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: whatever goes wrong, a job keeps its promises. Method: whole jobs with drawn faults in the
+// virtual world, one for each seed, judged by checkers; and proof that the rare paths were reached.
+#include "kernels/buffer.hpp"
+#include "tests/doctest.hpp"
+#include "tests/sim/checkers.hpp"
+
+#include <map>
+#include <string>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr uint64_t seeds = 200;
+
+// What may go wrong between nodes has to have gone wrong somewhere, or nothing was tested.
+constexpr const char* rare_paths[]
+  = {"fault crash",  "fault restart",      "fault freeze",           "fault partition",
+     "fault slow",   "fault swizzle",      "lost PushGradient",      "duplicated PushGradient",
+     "lost Token",   "duplicated Token",   "reordered PushGradient", "held PushGradient",
+     "job restarts", "stale after a fault"};
+
+void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
+  for (const auto& [what, count] : course.report.probes)
+    reached[what] += count;
+  reached["job restarts"] += course.report.restarts;
+  if (!course.what.faults.is_empty()) reached["stale after a fault"] += course.report.stale;
+}
+
+} // namespace
+
+TEST_SUITE("sim/drawn_jobs") {
+  TEST_CASE(
+    "200 jobs with drawn faults keep every promise, and every kind of fault was among them") {
+    std::map<std::string, uint64_t> reached;
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      auto course = run_drawn_job(seed);
+      auto complaints = judge(*course);
+      INFO("replay with: build/tests/sim/soak --first ", seed, " --seeds 1");
+      CHECK_MESSAGE(complaints.empty(), complaints);
+      add(reached, *course);
+    }
+    for (const auto* path : rare_paths)
+      CHECK_MESSAGE(reached[path] > 0, "no seed reached: ", path);
+  }
+
+  TEST_CASE("one seed is one course, to the last bit") {
+    for (uint64_t seed : {3, 14, 15, 92, 65}) {
+      auto first = run_drawn_job(seed);
+      auto second = run_drawn_job(seed);
+      CHECK(first->report.log_hash == second->report.log_hash);
+      CHECK(first->report.probes == second->report.probes);
+      REQUIRE(first->values.size() == second->values.size());
+      for (size_t i = 0; i < first->values.size(); ++i)
+        CHECK(
+          std::memcmp(first->values[i].data(), second->values[i].data(), first->values[i].bytes())
+          == 0);
+    }
+  }
+
+  TEST_CASE("a job leaves no memory behind") {
+    static_cast<void>(run_drawn_job(1));
+    auto before = cpu_pool().bytes_in_use();
+    for (uint64_t seed = 2; seed <= 12; ++seed)
+      static_cast<void>(run_drawn_job(seed));
+    CHECK(cpu_pool().bytes_in_use() == before);
+  }
+}

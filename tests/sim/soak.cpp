@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Drawn jobs without end: soak [--first SEED] [--seeds COUNT]. Exit code 1 if a promise was broken.
+#include "tests/sim/checkers.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <fmt/format.h>
+
+int main(int argument_count, char** arguments) {
+  uint64_t first = 1;
+  uint64_t seeds = 10'000;
+  CLI::App app{"Whole jobs with drawn faults in virtual time, one for each seed, held to their "
+               "promises."};
+  app.add_option("--first", first, "The first seed")->capture_default_str();
+  app.add_option("--seeds", seeds, "How many")->capture_default_str();
+  CLI11_PARSE(app, argument_count, arguments);
+  uint64_t broken = 0;
+  for (uint64_t seed = first; seed < first + seeds; ++seed) {
+    auto course = troupe::test::run_drawn_job(seed);
+    auto complaints = troupe::test::judge(*course);
+    if (seeds == 1) fmt::print("seed {}: {}\n", seed, course->describe());
+    if (complaints.empty()) continue;
+    ++broken;
+    fmt::print("seed {}: {}  replay with: soak --first {} --seeds 1\n", seed, complaints, seed);
+  }
+  fmt::print("{} jobs, {} of them broke a promise\n", seeds, broken);
+  return broken > 0 ? 1 : 0;
+}
