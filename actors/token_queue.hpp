@@ -51,7 +51,7 @@ struct token_queue_state {
 
   token_queue_config config;
   token_ledger<waiter> ledger{sync_policy::tensorflow};
-  slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
+  slack_gate<waiter> gate;                          ///< Under `ssp` they have to pass it first.
   std::unordered_map<uint32_t, question> questions; ///< By replica.
   std::set<caf::actor_addr> watched;
   msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.

@@ -166,9 +166,8 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
   context.has_token_ = false;
   auto began = context.activity_.world().now();
   auto taking = context.activity_.request<msg<wire::Token>>(
-    context.place_.cast->tokens,
-    make_take_token(context.place_.replica, context.local_step(), not_before,
-                    ++context.questions_));
+    context.place_.cast->tokens, make_take_token(context.place_.replica, context.local_step(),
+                                                 not_before, ++context.questions_));
   auto token = value_or_throw(co_await taking);
   auto step = token.reader().getStep();
   context.activity_.set_local_step(step);
