@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what goes wrong shows as it should, and the job does with it what it should. Method: whole
+// jobs in virtual time, one fault each, with computing times of 1 s where steps are counted.
+#include "actors/failure.hpp"
+#include "messages/training_message.hpp"
+#include "simulation/scenario.hpp"
+#include "simulation/statistics.hpp"
+#include "tests/doctest.hpp"
+
+#include <cmath>
+#include <set>
+#include <tuple>
+
+using namespace std::chrono_literals;
+using namespace troupe;
+
+namespace {
+
+scenario job(uint32_t needed, uint32_t replicas, sync_policy policy, uint64_t steps = 12) {
+  return {.sync = {needed, replicas, policy}, .steps = steps, .deadline = 1000s};
+}
+
+fault_plan plan(fault one) {
+  return {.faults = {std::move(one)}};
+}
+
+std::vector<double> step_seconds(const scenario_report& report) {
+  std::vector<double> result;
+  for (auto time : report.step_times)
+    result.push_back(std::chrono::duration<double>(time).count());
+  return result;
+}
+
+/// Every gradient that counted, by its replica and iteration: no two of them may be one.
+struct counted_gradients {
+  explicit counted_gradients(scenario& what) {
+    what.on_step = [this](const step_record& step) {
+      accepted += step.accepted.size();
+      std::set<uint32_t> replicas;
+      for (const auto& one : step.accepted)
+        if (!replicas.insert(one.replica).second) ++repeated;
+      if (replicas.size() < step.needed) ++short_of;
+    };
+  }
+
+  uint64_t accepted = 0;
+  uint64_t short_of = 0; ///< Steps with fewer replicas than they needed gradients.
+  uint64_t repeated = 0; ///< A second one of a replica to the same step.
+};
+
+uint64_t probe(const scenario_report& report, const std::string& name) {
+  auto found = report.probes.find(name);
+  return found == report.probes.end() ? 0 : found->second;
+}
+
+} // namespace
+
+TEST_SUITE("simulation/faults") {
+  TEST_CASE("a replica that crashes for good costs one backup") {
+    auto what = job(3, 4, sync_policy::latest_token);
+    what.faults = plan({.at = 3500ms, .who = {"replica 1"}});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    REQUIRE(report.job.lost.size() == 1);
+    CHECK(report.job.lost[0].replica == 1);
+    CHECK(report.job.lost[0].reason.message == "node 'replica 1' is gone");
+    CHECK(report.mean_step_seconds() == 1);
+    CHECK(probe(report, "fault crash") == 1);
+  }
+
+  TEST_CASE("with too few replicas left the job ends, and says who is lost") {
+    auto what = job(4, 4, sync_policy::latest_token);
+    what.faults = plan({.at = 3500ms, .who = {"replica 1"}});
+    auto report = simulate(what);
+    REQUIRE(report.job.failure);
+    CHECK(report.job.failure->message
+          == "step 4 needs 4 gradients, but 3 of 4 replicas are left; lost replica 1: node "
+             "'replica 1' is gone");
+  }
+
+  TEST_CASE("the holder of a token that crashes hangs tensorflow without backups") {
+    auto what = job(4, 4, sync_policy::tensorflow);
+    what.faults = plan({.kind = fault_kind::crash_with_token, .at = 3500ms, .who = {"replica 1"}});
+    auto report = simulate(what);
+    REQUIRE(report.stalled);
+    CHECK(report.stalled->live == 3);
+    CHECK(report.stalled->needed == 4);
+    CHECK(probe(report, "fault crash_with_token") == 1);
+  }
+
+  TEST_CASE("with backups tensorflow absorbs the crash of a token's holder") {
+    auto what = job(3, 4, sync_policy::tensorflow);
+    what.faults = plan({.kind = fault_kind::crash_with_token, .at = 3500ms, .who = {"replica 1"}});
+    CHECK_FALSE(simulate(what).job.failure);
+  }
+
+  TEST_CASE("a replica that comes back is waited for, and gives one gradient to a step") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      auto what = job(4, 4, policy);
+      what.faults = plan({.at = 5500ms, .lasts = 10s, .who = {"replica 1"}});
+      counted_gradients counted{what};
+      auto report = simulate(what);
+      CHECK_FALSE(report.job.failure);
+      CHECK(counted.repeated == 0);
+      CHECK(probe(report, "fault restart") == 1);
+      auto longest = step_seconds(report);
+      CHECK(*std::max_element(longest.begin(), longest.end()) >= 11);
+    }
+  }
+
+  TEST_CASE("a replica that crashes after its gradient counted gives no second one to the step") {
+    auto what = job(3, 3, sync_policy::latest_token);
+    what.compute = [](uint32_t replica, uint64_t) { return replica == 0 ? 10s : 1s; };
+    what.faults = plan({.at = 2s, .lasts = 1s, .who = {"replica 1"}});
+    counted_gradients counted{what};
+    CHECK_FALSE(simulate(what).job.failure);
+    CHECK(counted.repeated == 0);
+    CHECK(counted.accepted == 3 * 12);
+  }
+
+  TEST_CASE("a chief that crashes restarts the job from its snapshot, and a round is wasted") {
+    auto what = job(4, 4, sync_policy::tensorflow, 20);
+    what.snapshot_every = 5;
+    what.faults = plan({.at = 8500ms, .lasts = 30s, .who = {"chief"}});
+    std::vector<uint64_t> steps;
+    what.on_step = [&](const step_record& step) { steps.push_back(step.step); };
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.restarts == 1);
+    // Steps 6 and 7 are made twice; 1 and 6 are each followed by a round for nothing.
+    CHECK(steps[6] == 7);
+    CHECK(steps[7] == 6);
+    CHECK(step_seconds(report)[8] == 2);
+    CHECK(step_seconds(report)[9] == 1);
+    CHECK(report.virtual_time == 8500ms + 30s + 15s + 1s);
+  }
+
+  TEST_CASE("an owner that crashes before the first snapshot restarts the job from nothing") {
+    auto what = job(2, 2, sync_policy::latest_token, 5);
+    what.network = network_options{.owners = 2};
+    what.faults = plan({.at = 2500ms, .lasts = 1s, .who = {"ps 1"}});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.restarts == 1);
+    CHECK(report.step_times.size() == 2 + 5);
+    CHECK(report.virtual_time == 3500ms + 5s);
+  }
+
+  TEST_CASE("a replica that freezes goes on where it was") {
+    auto what = job(2, 2, sync_policy::latest_token, 6);
+    what.faults
+      = plan({.kind = fault_kind::freeze, .at = 2500ms, .lasts = 7s, .who = {"replica 1"}});
+    CHECK(step_seconds(simulate(what)) == std::vector<double>{1, 1, 8, 1, 1, 1});
+  }
+
+  TEST_CASE("what is cut off arrives after the cut is healed, stale, and counts never twice") {
+    for (auto one_way : {false, true}) {
+      auto what = job(3, 4, sync_policy::latest_token, 12);
+      what.faults = plan({.kind = fault_kind::partition,
+                          .at = 2500ms,
+                          .lasts = 4s,
+                          .who = {"replica 1"},
+                          .one_way = one_way});
+      counted_gradients counted{what};
+      auto report = simulate(what);
+      CHECK_FALSE(report.job.failure);
+      CHECK(report.mean_step_seconds() == 1);
+      CHECK(report.lags.at(4) == 1);
+      CHECK(probe(report, "held PushGradient") == 1);
+      CHECK(counted.repeated == 0);
+      CHECK(counted.accepted >= 3 * 12);
+    }
+  }
+
+  TEST_CASE("a cut between chief and owner is no stall") {
+    auto what = job(3, 3, sync_policy::latest_token, 4);
+    what.faults = plan({.kind = fault_kind::partition,
+                        .at = 1500ms,
+                        .lasts = 100s,
+                        .who = {"chief"},
+                        .other = {"ps 0"}});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(step_seconds(report)[1] == 100.5);
+  }
+
+  TEST_CASE("a slow link delays what passes it, and nothing after it is fast again") {
+    auto what = job(2, 2, sync_policy::latest_token, 20);
+    what.network = network_options{};
+    what.network->latency = [](const passage&) { return 10ms; };
+    what.faults
+      = plan({.kind = fault_kind::slow, .at = 5s, .lasts = 5s, .who = {"replica 1"}, .factor = 10});
+    auto times = step_seconds(simulate(what));
+    CHECK(times[2] == doctest::Approx(1.06));
+    CHECK(*std::max_element(times.begin(), times.end()) == doctest::Approx(1.6));
+    CHECK(times.back() == doctest::Approx(1.06));
+  }
+
+  TEST_CASE("lost, doubled and late messages change no count, if replicas ask again") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      auto what = job(4, 4, policy, 60);
+      what.sync.one_gradient_per_replica = true;
+      what.network = network_options{.owners = 2};
+      what.network->latency = [](const passage&) { return 10ms; };
+      what.ask_again_after = 200ms;
+      what.faults
+        = plan({.kind = fault_kind::messages,
+                .luck = {.lost = 0.1, .duplicated = 0.1, .reordered = 0.1, .late = 50ms}});
+      counted_gradients counted{what};
+      auto report = simulate(what);
+      CHECK_FALSE(report.job.failure);
+      CHECK(report.step_times.size() == 60);
+      CHECK(counted.repeated + counted.short_of == 0);
+      for (const char* kind : {"ReadVariable", "VariableSnapshot", "PushGradient", "PushReply",
+                               "TakeToken", "Token"}) {
+        CHECK(probe(report, std::string{"lost "} + kind) > 0);
+        CHECK(probe(report, std::string{"duplicated "} + kind) > 0);
+        CHECK(probe(report, std::string{"reordered "} + kind) > 0);
+      }
+    }
+  }
+
+  TEST_CASE("a doubled gradient would count twice, if nobody remembered") {
+    auto what = job(4, 4, sync_policy::tensorflow, 40);
+    what.faults = plan(
+      {.kind = fault_kind::messages, .message = "PushGradient", .luck = {.duplicated = 0.3}});
+    counted_gradients counted{what};
+    static_cast<void>(simulate(what));
+    CHECK(counted.short_of > 0);
+    what.ask_again_after = 1s;
+    counted_gradients remembered{what};
+    CHECK_FALSE(simulate(what).job.failure);
+    CHECK(remembered.short_of == 0);
+  }
+
+  TEST_CASE("a gradient that is lost for good is counted as lost") {
+    auto what = job(3, 4, sync_policy::latest_token, 10);
+    what.network = network_options{};
+    what.network->latency = [](const passage&) { return 10ms; };
+    what.faults = plan({.kind = fault_kind::messages,
+                        .at = 2s,
+                        .lasts = 3s,
+                        .message = "PushGradient",
+                        .luck = {.lost = 1}});
+    what.deadline = 20s;
+    auto lossy = simulate(what);
+    CHECK(lossy.lost == 4);
+    what.ask_again_after = 200ms;
+    auto patient = simulate(what);
+    CHECK_FALSE(patient.job.failure);
+    CHECK(patient.lost == 0);
+  }
+
+  TEST_CASE("a gradient of the wrong shape is refused, and its replica is lost with the reason") {
+    auto what = job(3, 4, sync_policy::latest_token);
+    what.compute = [](uint32_t replica, uint64_t) { return replica == 3 ? 1100ms : 1000ms; };
+    what.faults = plan({.kind = fault_kind::corrupt,
+                        .at = 3500ms,
+                        .who = {"replica 2"},
+                        .how = corruption::wrong_shape});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    REQUIRE(report.job.lost.size() == 1);
+    CHECK(report.job.lost[0].replica == 2);
+    CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
+  }
+
+  TEST_CASE("a swizzle delays a job, and loses nothing of it") {
+    auto what = job(6, 8, sync_policy::latest_token, 40);
+    what.network = network_options{.owners = 2};
+    what.faults = plan({.kind = fault_kind::swizzle, .at = 5s, .lasts = 20s});
+    counted_gradients counted{what};
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(counted.repeated == 0);
+    CHECK(probe(report, "fault clog") > 0);
+    CHECK(probe(report, "fault clog") == probe(report, "fault unclog"));
+  }
+
+  TEST_CASE("replicas are down together as often as the binomial distribution says") {
+    // Source: availability A = MTBF / (MTBF + MTTR), and P(Bin(100, 1 - A) > 4) = .0474 at 1000/20.
+    auto what = job(100, 100, sync_policy::tensorflow, 1);
+    what.compute = [](uint32_t, uint64_t) { return 200'000s; };
+    what.deadline = job_time::max();
+    what.faults.rates = {.crash_mean = 1000s, .return_mean = 20s};
+    what.sync.replicas_to_aggregate = 1;
+    double weighted = 0;
+    double many = 0;
+    int down = 0;
+    job_time last{0};
+    std::vector<double> batches;
+    double batch = 0;
+    what.on_fault = [&](const fault_event& event) {
+      auto time = std::chrono::duration<double>(event.time - last).count();
+      last = event.time;
+      weighted += time * down;
+      if (down > 4) batch += time;
+      if (event.time > 2000s * static_cast<double>(batches.size() + 1)) {
+        batches.push_back(batch / 2000);
+        many += batch;
+        batch = 0;
+      }
+      down += event.what.starts_with("crash") ? 1 : -1;
+    };
+    what.deadline = 200'000s;
+    static_cast<void>(simulate(what));
+    auto total = std::chrono::duration<double>(last).count();
+    CHECK(weighted / total / 100 == doctest::Approx(20.0 / 1020).epsilon(0.05));
+    auto estimated = estimate_of(batches);
+    INFO(estimated.mean, " +- ", estimated.standard_error);
+    CHECK(std::abs(estimated.mean - 0.0474) < 4 * estimated.standard_error);
+    CHECK(estimated.standard_error < 0.01);
+  }
+
+  TEST_CASE("at most so many replicas are down at one time as the plan allows") {
+    auto what = job(1, 20, sync_policy::tensorflow, 2000);
+    what.faults.rates = {.crash_mean = 100s, .return_mean = 50s, .down_max = 3};
+    int down = 0;
+    int most = 0;
+    what.on_fault = [&](const fault_event& event) {
+      down += event.what.starts_with("crash") ? 1 : -1;
+      most = std::max(most, down);
+    };
+    CHECK_FALSE(simulate(what).job.failure);
+    CHECK(most == 3);
+  }
+
+  TEST_CASE("a wave takes several replicas at once, and freezes are drawn like crashes") {
+    auto what = job(4, 10, sync_policy::latest_token, 300);
+    what.faults.rates
+      = {.return_mean = 5s, .freeze_mean = 100s, .thaw_mean = 2s, .wave_mean = 60s, .wave_size = 4};
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(probe(report, "fault crash") >= 8);
+    CHECK(probe(report, "fault restart") >= 4);
+    CHECK(probe(report, "fault freeze") >= 10);
+  }
+
+  TEST_CASE("one seed is one run, whatever goes wrong") {
+    auto what = job(6, 8, sync_policy::tensorflow, 100);
+    what.network = network_options{.owners = 3};
+    what.compute = exponential_time(1s, 4);
+    what.ask_again_after = 500ms;
+    what.faults.rates = {.crash_mean = 50s, .return_mean = 5s, .freeze_mean = 50s, .thaw_mean = 3s};
+    what.faults.faults
+      = {{.kind = fault_kind::messages, .luck = {.lost = 0.05, .duplicated = 0.05}},
+         {.kind = fault_kind::partition, .at = 20s, .lasts = 5s, .who = {"replica 1", "ps 1"}}};
+    auto first = simulate(what);
+    CHECK_FALSE(first.job.failure);
+    CHECK(simulate(what).log_hash == first.log_hash);
+    what.seed = 1;
+    CHECK(simulate(what).log_hash != first.log_hash);
+  }
+
+  TEST_CASE("plans that make no sense are refused with the reason") {
+    auto refused = [](fault_plan what) {
+      auto valid = what.validate(4, 2);
+      REQUIRE_FALSE(valid);
+      CHECK(valid.error().code == errc::invalid_argument);
+      return valid.error().message;
+    };
+    CHECK(refused(plan({.who = {"replica 4"}}))
+          == "fault 1 (crash): there is no node 'replica 4'; there are 'replica 0' to 'replica 3', "
+             "'ps 0' to 'ps 1' and 'chief'");
+    CHECK(refused(plan({.kind = fault_kind::corrupt, .who = {"chief"}}))
+          == "fault 1 (corrupt): it is about replicas only");
+    CHECK(refused(plan({.at = -1s})) == "fault 1 (crash): its times must not be below 0");
+    CHECK(refused(plan({.kind = fault_kind::slow, .factor = 0}))
+          == "fault 1 (slow): its factor must be above 0");
+    CHECK(refused(plan({.kind = fault_kind::messages, .luck = {.lost = 1.5}}))
+          == "fault 1 (messages): probabilities go from 0 to 1");
+    CHECK(refused({.rates = {.wave_size = 5}}) == "a wave of 5 is of more than the 4 replicas");
+    CHECK(parse_fault_kind("freeze") == fault_kind::freeze);
+    CHECK_FALSE(parse_fault_kind("flood"));
+  }
+}
