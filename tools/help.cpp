@@ -33,8 +33,8 @@ constexpr std::string_view sim_introduction
     "stragglers cost, and what do backups save?\n"
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
-    "       troupe sim advise [OPTIONS]           how many backups, in words\n"
-    "       troupe sim replay RUN_DIR [OPTIONS]   a run of troupe train, with a change\n"
+    "       troupe sim advise [OPTIONS]          how many backups, in words\n"
+    "       troupe sim replay RUN_DIR [OPTIONS]  a run of troupe train, with a change\n"
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n"
     "\n";
@@ -153,26 +153,27 @@ std::string sim_help() {
 
 std::string advise_help() {
   std::string text
-    = "Looks for the number of backups and the policy that bring a model to its goal at the\n"
-      "lowest cost, and says in words what they save and cost; also if it is best to have none.\n"
+    = "Looks for the number of backups and the policy that bring a model to its goal at\n"
+      "the lowest cost, and says in words what they save and cost; also if it is best\n"
+      "to have none.\n"
       "\n"
-      "Usage: troupe sim advise --replicas N [OPTIONS]    how many of them are to be backups\n"
-      "       troupe sim advise --aggregate N [OPTIONS]   how many to buy beside them\n"
+      "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
+      "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
       "\n";
   text += entry("--policy NAME", "ask about this one only [latest_token, cancel and tensorflow]");
   text += entry("--iterations CURVE", "steps to the goal by the gradients of each step, N [1/N]");
   text += entry("--plots DIR", "draw what was tried under the best policy");
   text += entry("--json FILE", "everything that was tried; to standard output for -");
   return text
-         + "\nAll other options are those of troupe sim, but for --sweep. The cost is the time of\n"
-           "all replicas: step time * steps to the goal * replicas.\n\n"
+         + "\nAll other options are those of troupe sim, but for --sweep. The cost is the time\n"
+           "of all replicas: step time * steps to the goal * replicas.\n\n"
          + exit_codes_text();
 }
 
 std::string replay_help() {
   std::string text
-    = "Replays a run of troupe train in virtual time, from its ledger: once as it was, to\n"
-      "see how well that works, and once with a change, to see what it would make.\n"
+    = "Replays a run of troupe train in virtual time, from its ledger: once as it was,\n"
+      "to see how well that works, and once with a change, to see what it would make.\n"
       "\n"
       "Usage: troupe sim replay RUN_DIR [OPTIONS]\n"
       "\n";

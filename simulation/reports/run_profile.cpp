@@ -13,10 +13,12 @@ namespace {
 constexpr size_t even_points = 200;
 constexpr size_t points_for_each_decade = 20; // of the share that takes longer
 
+// Where an update takes few gradients, as asynchronous ones do, a replica's gradient sees many.
 step_window window_of(const experiment& what) {
-  auto replicas = uint64_t{what.sync.total_num_replicas};
-  auto count
-    = std::clamp<uint64_t>(run_profile::cells_max / replicas, 1, run_profile::window_steps_max);
+  auto needed = uint64_t{what.sync.replicas_to_aggregate};
+  auto updates = std::max<uint64_t>(what.sync.total_num_replicas / needed, 1);
+  auto count = std::min(run_profile::window_steps_max, run_profile::window_gradients_max * updates);
+  count = std::clamp<uint64_t>(count, 1, std::max<uint64_t>(run_profile::cells_max / needed, 1));
   return {what.warm_up + 1, std::min(count, what.steps - what.warm_up)};
 }
 

@@ -47,9 +47,10 @@ public:
   /// All figures. @pre All steps are in.
   [[nodiscard]] profile_figures figures();
 
-  /// Steps of the window are so many that it has at most so many gradients, ...
+  /// The window has at most so many gradients, ...
   static constexpr uint64_t cells_max = 200'000;
-  static constexpr uint64_t window_steps_max = 120; ///< ... and at most so many.
+  static constexpr uint64_t window_gradients_max = 120; ///< ... of each replica, ...
+  static constexpr uint64_t window_steps_max = 2000;    ///< ... and steps.
 
 private:
   uint64_t warm_up_;

@@ -74,6 +74,15 @@ TEST_SUITE("tools/help") {
     CHECK(text.find("--compute DIST") != std::string::npos);
   }
 
+  TEST_CASE("tells what advice and replays take") {
+    for (const auto& text : {advise_help(), replay_help()}) {
+      CHECK(longest_line(text) <= 80);
+      CHECK(text.find("Exit codes:") != std::string::npos);
+    }
+    CHECK(advise_help().find("--iterations CURVE") != std::string::npos);
+    CHECK(replay_help().find("--repair N,N,...") != std::string::npos);
+  }
+
   TEST_CASE("breaks lines at blanks") {
     CHECK(wrapped("", 2, 10).empty());
     CHECK(wrapped("one two", 2, 10) == "one two");

@@ -17,7 +17,8 @@ using csv::field;
 using kind = replica_state_kind;
 
 constexpr size_t timeline_replicas_max = 40;
-constexpr size_t timeline_steps_max = 12;
+constexpr size_t timeline_gradients_max = 12; // of each replica
+constexpr size_t marked_steps_max = 30;
 
 constexpr std::string_view one_row_only = "shows one run: leave out --sweep";
 
@@ -122,6 +123,7 @@ std::string timeline_title(size_t shown, size_t late, size_t all) {
 }
 
 std::string step_marks(const std::vector<job_time>& bounds, size_t count, uint64_t first_step) {
+  if (count > marked_steps_max) return {};
   std::string tics;
   std::string lines;
   for (size_t i = 0; i <= count; ++i)
@@ -155,7 +157,8 @@ std::string timeline_boxes(const std::vector<replica_span>& spans, const chosen_
   for (auto what : present) {
     auto number = static_cast<size_t>(what);
     plots += fmt::format("{}\"timeline.csv\" skip 1 using ($3 == {} ? ($4 + $5) / 2 : NaN):1:4:5:"
-                         "($1 - 0.38):($1 + 0.38) with boxxyerror lc rgb \"{}\" title \"{}\"",
+                         "($1 - 0.38):($1 + 0.38) with boxxyerror lw 0.7 fs solid 1 border lc rgb "
+                         "\"#ffffff\" fc rgb \"{}\" title \"{}\"",
                          plots.empty() ? "plot " : ", \\\n     ", number, kind_colours[number],
                          to_string(what));
   }
@@ -220,7 +223,9 @@ sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
   if (collected->bounds().empty())
     return {.name = "timeline", .why_not = "no step came after the warm-up"};
   const auto& bounds = collected->bounds();
-  auto steps = std::min(timeline_steps_max, bounds.size() - 1);
+  const auto& sync = rows[0].what.sync;
+  auto updates = std::max<size_t>(sync.total_num_replicas / sync.replicas_to_aggregate, 1);
+  auto steps = std::min(timeline_gradients_max * updates, bounds.size() - 1);
   auto spans = collected->spans();
   std::vector<replica_span> in_view;
   std::ranges::copy_if(spans, std::back_inserter(in_view),
@@ -236,20 +241,21 @@ sim_plot timeline_plot(const sim_command& command, const sim_rows& rows) {
      .height = static_cast<int>(height)});
   script += replica_names(chosen.all());
   script += step_marks(bounds, steps, collected->first_step());
-  script += fmt::format(R"gnuplot(
+  script += fmt::format(
+    R"gnuplot(
 set rmargin at screen 0.975
 set bmargin at screen {0:.4f}
 set tmargin at screen {1:.4f}
 set border 1
 unset grid
-set xlabel "seconds since the job began; above: steps"
+set xlabel "seconds since the job began{6}"
 set ylabel "replica" offset 1.2,0
 set xrange [{2:.9g}:{3:.9g}]
 set yrange [{4}.6:-0.6]
 set key at screen 0.52, screen {5:.4f} center horizontal Left reverse samplen 1 width 1 maxrows 1
 )gnuplot",
-                        96 / height, 1 - 88 / height, seconds(bounds[0]), seconds(bounds[steps]),
-                        lines - 1, 18 / height);
+    96 / height, 1 - 88 / height, seconds(bounds[0]), seconds(bounds[steps]), lines - 1,
+    18 / height, steps > marked_steps_max ? fmt::format("; {} updates", steps) : "; above: steps");
   return {"timeline", timeline_table(in_view, chosen, bounds[steps]),
           script + timeline_boxes(in_view, chosen, bounds[steps])};
 }

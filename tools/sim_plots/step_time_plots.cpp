@@ -184,6 +184,8 @@ set xtics ({2})
 sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows) {
   auto drawn = drawn_rows(rows);
   if (drawn.empty()) return {.name = "arrivals", .why_not = "no step came after the warm-up"};
+  if (std::ranges::all_of(drawn, [&](size_t i) { return rows[i].profile->arrivals.size() < 2; }))
+    return {.name = "arrivals", .why_not = "a step takes a single gradient"};
   double top = 0;
   double low = rows[drawn[0]].profile->arrivals.front().p10;
   for (auto i : drawn) {
