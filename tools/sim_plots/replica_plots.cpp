@@ -149,18 +149,20 @@ constexpr std::string_view kind_colours[] = {"#0b5394", "#e0810b", "#f3c669", "#
 
 // Only what there is gets a name in the legend.
 std::string timeline_boxes(const std::vector<replica_span>& spans, const chosen_replicas& chosen,
-                           job_time end) {
+                           job_time begin, job_time end) {
+  auto gap = 0.0012 * seconds(end - begin);
   std::set<kind> present;
   for (const auto& span : spans)
     if (chosen.line_of(span.replica) && span.start < end) present.insert(span.what);
   std::string plots;
   for (auto what : present) {
     auto number = static_cast<size_t>(what);
-    plots += fmt::format("{}\"timeline.csv\" skip 1 using ($3 == {} ? ($4 + $5) / 2 : NaN):1:4:5:"
-                         "($1 - 0.38):($1 + 0.38) with boxxyerror lw 0.7 fs solid 1 border lc rgb "
-                         "\"#ffffff\" fc rgb \"{}\" title \"{}\"",
-                         plots.empty() ? "plot " : ", \\\n     ", number, kind_colours[number],
-                         to_string(what));
+    // A hair's breadth parts gradients that follow each other.
+    plots += fmt::format("{}\"timeline.csv\" skip 1 using ($3 == {} ? $4 : NaN):1:4:"
+                         "($5 - $4 > {:.3g} ? $5 - {:.3g} : $5):($1 - 0.38):($1 + 0.38) "
+                         "with boxxyerror lc rgb \"{}\" title \"{}\"",
+                         plots.empty() ? "plot " : ", \\\n     ", number, 2 * gap, gap,
+                         kind_colours[number], to_string(what));
   }
   return plots + "\n";
 }
@@ -257,7 +259,7 @@ set key at screen 0.52, screen {5:.4f} center horizontal Left reverse samplen 1 
     96 / height, 1 - 88 / height, seconds(bounds[0]), seconds(bounds[steps]), lines - 1,
     18 / height, steps > marked_steps_max ? fmt::format("; {} updates", steps) : "; above: steps");
   return {"timeline", timeline_table(in_view, chosen, bounds[steps]),
-          script + timeline_boxes(in_view, chosen, bounds[steps])};
+          script + timeline_boxes(in_view, chosen, bounds[0], bounds[steps])};
 }
 
 sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
