@@ -220,6 +220,10 @@ expected<advice_question> question_of(const sim_command& command) {
     return fail(errc::invalid_argument,
                 "--sweep: advise chooses by itself what to try; leave it out");
   auto options = command.options;
+  if (options.aggregate == dynamic_aggregate)
+    return fail(errc::invalid_argument,
+                "--aggregate dynamic: advise is about a fixed number of backups; give one, or "
+                "leave it out");
   bool buys = options.aggregate.has_value();
   if (buys && is_given(command, "replicas"))
     return fail(errc::invalid_argument,
@@ -232,6 +236,11 @@ expected<advice_question> question_of(const sim_command& command) {
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
   if (is_given(command, "policy")) policies = {base->sync.policy};
+  if (is_asynchronous(policies.front()))
+    return fail(errc::invalid_argument,
+                fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
+                            "latest_token and cancel",
+                            options.policy));
   return advice_question{std::move(*base), std::move(policies), command.iterations, buys};
 }
 

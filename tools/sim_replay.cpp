@@ -247,6 +247,12 @@ expected<run_folder> read_run_folder(const std::string& path) {
                                              run->times.size() - 1, replicas));
   run->set_replica_count(replicas);
   sync_options sync{static_cast<uint32_t>(options.aggregate), replicas, options.policy};
+  sync.slack = options.slack.value_or(0);
+  if (options.backups == backup_kind::dynamic)
+    return fail(errc::failed_precondition,
+                fmt::format("{}: that run chose its number of backups anew for every step, by what "
+                            "its gradients were; no ledger tells of that",
+                            path));
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   return run_folder{std::move(*run), sync, options.seed};
 }

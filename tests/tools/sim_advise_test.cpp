@@ -49,6 +49,9 @@ TEST_SUITE("tools/sim_advise") {
     CHECK(bought->policies == std::vector{sync_policy::cancel});
     CHECK(refusal({"--aggregate", "20", "--replicas", "22"}).find("give --replicas, and ask") == 0);
     CHECK(refusal({"--sweep", "seed=1:2"}).find("--sweep: advise chooses by itself") == 0);
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "cancel"}).find("--aggregate dynamic: ")
+          == 0);
+    CHECK(refusal({"--policy", "k_async"}).find("--policy k_async: advise is about those") == 0);
     CHECK(refusal({"--policy", "best"}).find("--policy") == 0);
   }
 

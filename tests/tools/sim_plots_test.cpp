@@ -80,6 +80,24 @@ TEST_SUITE("tools/sim_plots") {
     CHECK(line_count(plot_named(plots, "contributions").csv) == 9);
   }
 
+  TEST_CASE("what is learnt has a line for each row, or for each kind of data") {
+    auto command = parsed({"--replicas", "4", "--steps", "40", "--train", "logistic", "--policy",
+                           "latest_token", "--sweep", "aggregate=3,4,dynamic"});
+    auto plots = sim_plots(command, simulated(command));
+    const auto& loss = plot_named(plots, "loss");
+    CHECK(loss.why_not == "");
+    for (const char* title : {"'aggregate 3'", "'aggregate 4'", "'aggregate dynamic'"})
+      CHECK(loss.script.find(title) != std::string::npos);
+    CHECK(line_count(plot_named(plots, "backups").csv) == 3); // dynamic is no number
+    command = parsed({"--replicas", "4", "--steps", "40", "--train", "logistic", "--aggregate", "3",
+                      "--policy", "latest_token", "--data", "own", "--compute", "1 slow={1}*2"});
+    auto single = plot_named(sim_plots(command, simulated(command)), "loss");
+    CHECK(single.script.find("data of slow replicas") != std::string::npos);
+    command = parsed({"--replicas", "4", "--steps", "20"});
+    CHECK(plot_named(sim_plots(command, simulated(command)), "loss").why_not
+          == "nothing was learnt: --train");
+  }
+
   TEST_CASE("time to converge needs a curve that knows every N") {
     auto command = parsed({"--replicas", "8", "--steps", "20", "--sweep", "aggregate=5:8",
                            "--iterations", "5: 1000, 7: 800"});

@@ -101,6 +101,17 @@ TEST_SUITE("tools/sim_replay") {
     CHECK_THROWS_AS(replay(*run, parsed({"x", "--repair", "3"})), failure);
   }
 
+  TEST_CASE("a run whose gradients decided on backups cannot be replayed without them") {
+    test::scratch_folder folder;
+    write_run(folder);
+    std::ofstream{folder / "config.toml"}
+      << "replicas = 3\naggregate = 3\npolicy = \"latest_token\"\nbackups = \"dynamic\"\n";
+    auto refused = read_run_folder(folder.path().string());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message.find("chose its number of backups anew") != std::string::npos);
+  }
+
   TEST_CASE("a folder that is no run is named") {
     test::scratch_folder folder;
     auto refused = read_run_folder(folder.path().string());

@@ -22,6 +22,9 @@ using sim_rows = std::vector<sim_row>;
 /// Time to the goal by the gradients of a step.
 [[nodiscard]] sim_plot convergence_plot(const sim_command& command, const sim_rows& rows);
 
+/// What was learnt by when.
+[[nodiscard]] sim_plot loss_plot(const sim_command& command, const sim_rows& rows);
+
 /// What became of gradients and of the replicas' time.
 [[nodiscard]] sim_plot work_plot(const sim_command& command, const sim_rows& rows);
 

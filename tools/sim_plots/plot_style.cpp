@@ -84,7 +84,7 @@ std::string caption_of(const sim_command& command, const sim_row& row) {
   if (!is_swept("replicas")) parts.push_back(fmt::format("n = {}", sync.total_num_replicas));
   auto follows = is_swept("replicas") && !row.options.aggregate;
   if (!is_swept("aggregate") && !follows)
-    parts.push_back(fmt::format("N = {}", sync.replicas_to_aggregate));
+    parts.push_back(sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate));
   if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
   if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute));
   if (row.what.dead > 0 && !is_swept("dead"))

@@ -95,10 +95,11 @@ std::string draw(const fs::path& folder, const std::vector<std::string>& names) 
 } // namespace
 
 std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows) {
-  return {
-    step_time_plot(command, rows),     arrivals_plot(command, rows), backups_plot(command, rows),
-    convergence_plot(command, rows),   work_plot(command, rows),     staleness_plot(command, rows),
-    contributions_plot(command, rows), timeline_plot(command, rows), slow_down_plot(command, rows)};
+  return {step_time_plot(command, rows), arrivals_plot(command, rows),
+          backups_plot(command, rows),   convergence_plot(command, rows),
+          loss_plot(command, rows),      work_plot(command, rows),
+          staleness_plot(command, rows), contributions_plot(command, rows),
+          timeline_plot(command, rows),  slow_down_plot(command, rows)};
 }
 
 expected<std::string> write_sim_plots(const sim_command& command,

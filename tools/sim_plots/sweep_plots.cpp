@@ -28,8 +28,9 @@ uint32_t backups_of(const sim_row& row) {
   return sync.total_num_replicas - std::min(sync.replicas_to_aggregate, sync.total_num_replicas);
 }
 
-bool made_steps(const sim_row& row) {
-  return !row.profile->step_times.empty();
+// Where the number of backups changes from step to step, no place on an axis is right.
+bool is_shown(const sim_row& row) {
+  return !row.profile->step_times.empty() && !row.what.sync.dynamic;
 }
 
 // Of the mean, in 95 of 100 cases.
@@ -53,7 +54,7 @@ struct backup_point {
 std::vector<backup_point> backup_points(const sim_rows& rows) {
   std::vector<backup_point> points;
   for (const auto& row : rows)
-    if (made_steps(row)) points.push_back({&row, backups_of(row)});
+    if (is_shown(row)) points.push_back({&row, backups_of(row)});
   std::ranges::stable_sort(points, {}, &backup_point::backups);
   if (points.empty()) return points;
   const auto& first = *points.front().row;
@@ -138,7 +139,7 @@ struct goal_point {
 expected<std::vector<goal_point>> goal_points(const sim_command& command, const sim_rows& rows) {
   std::vector<goal_point> points;
   for (const auto& row : rows) {
-    if (!made_steps(row)) continue;
+    if (!is_shown(row)) continue;
     auto gradients = static_cast<double>(row.what.sync.replicas_to_aggregate);
     auto steps = command.iterations.steps(gradients);
     if (!steps)
@@ -201,7 +202,8 @@ sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
   if (!counts_replicas(command))
     return {.name = "backups", .why_not = "needs --sweep aggregate=... or replicas=..."};
   auto points = backup_points(rows);
-  if (points.size() < 2) return {.name = "backups", .why_not = "needs two rows that made steps"};
+  if (points.size() < 2)
+    return {.name = "backups", .why_not = "needs two rows that made steps with a fixed N"};
   if (points.front().backups == points.back().backups)
     return {.name = "backups", .why_not = "all rows have as many backups; give --aggregate too"};
   return {"backups", backup_table(points), backup_script(command, points)};
@@ -213,7 +215,7 @@ sim_plot convergence_plot(const sim_command& command, const sim_rows& rows) {
   auto points = goal_points(command, rows);
   if (!points) return {.name = "convergence", .why_not = points.error().message};
   if (points->size() < 2)
-    return {.name = "convergence", .why_not = "needs two rows that made steps"};
+    return {.name = "convergence", .why_not = "needs two rows that made steps with a fixed N"};
   if (points->front().gradients == points->back().gradients)
     return {.name = "convergence", .why_not = "all rows need as many gradients"};
   std::string text = "aggregate,time,time_error,iterations\n";

@@ -72,6 +72,16 @@ TEST_SUITE("simulation/replay") {
     }
   }
 
+  TEST_CASE("asynchronous runs are replayed as well") {
+    for (auto policy : {sync_policy::k_async, sync_policy::k_batch_async, sync_policy::ssp}) {
+      CAPTURE(to_string(policy));
+      sync_options sync{policy == sync_policy::ssp ? 1U : 2U, 8, policy};
+      if (policy == sync_policy::ssp) sync.slack = 3;
+      auto run = record({.sync = sync, .steps = 200, .compute = exponential_time(1s, 5)});
+      CHECK(replay(read(run.ledger), sync) == run.step_times);
+    }
+  }
+
   TEST_CASE("updates take as long as they took") {
     for (auto policy : policies) {
       CAPTURE(to_string(policy));
