@@ -5,8 +5,10 @@
 #include "actors/sync_policy.hpp"
 #include "messages/assert.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 namespace troupe {
 
@@ -21,7 +23,8 @@ namespace troupe {
 /// | k_batch_async | is the last of an update      | when that update is made                   |
 /// | ssp           | is an update                  | likewise, if its clock allows (slack_gate) |
 ///
-/// So under k_async no replica gives two gradients to one update. Source: Dutta et al., "Slow and
+/// So under k_async no replica gives two gradients to one update (of several variables, unless
+/// gradients have overtaken each other). Source: Dutta et al., "Slow and
 /// stale gradients can win the race", AISTATS 2018, sections 2 and 3.
 struct asynchronous_rule {
   sync_policy policy = sync_policy::k_batch_async;
@@ -33,7 +36,7 @@ struct asynchronous_rule {
     return asynchronous_rule{options.policy, options.replicas_to_aggregate};
   }
 
-  /// The first step that a replica may go on with.
+  /// The first step that a replica may go on with, as one accumulator sees it.
   /// @param step That the accumulator collects for.
   /// @param position Of the replica's gradient among those that wait for an update, from 1: beyond
   /// K if updates are behind.
@@ -41,6 +44,15 @@ struct asynchronous_rule {
     TROUPE_ASSERT(position > 0, step);
     auto waits = policy == sync_policy::k_async;
     return step + (position + (waits ? gradients - 1 : 0)) / gradients;
+  }
+
+  /// The first step that a replica may go on with, of those that the accumulators of its variables
+  /// have said. Two of them may see gradients in another order. Under k_async the earliest counts:
+  /// did all have to agree, each replica could wait for a variable that lacks the others'
+  /// gradients, for ever. Else the latest does: who completes an update anywhere waits for it.
+  [[nodiscard]] static uint64_t join(sync_policy policy, std::span<const uint64_t> steps) {
+    if (steps.empty()) return 0;
+    return policy == sync_policy::k_async ? std::ranges::min(steps) : std::ranges::max(steps);
   }
 };
 

@@ -398,10 +398,10 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
 
 // ---- the beginning ----
 
-// Where training is asynchronous, gradients that come at one moment may be in another order at each
-// accumulator: all replicas' gradients together are that far apart, at most.
-uint32_t patience_of(const sync_options& sync) {
-  if (!is_asynchronous(sync.policy)) return 1;
+// Where training is asynchronous: how many updates it takes, at most, until a gradient that came is
+// part of one.
+std::optional<uint32_t> patience_of(const sync_options& sync) {
+  if (!is_asynchronous(sync.policy)) return std::nullopt;
   return 1 + sync.total_num_replicas / sync.replicas_to_aggregate;
 }
 

@@ -6,6 +6,7 @@
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -54,9 +55,17 @@ job_time step_ledger::last_arrival() const {
   return last;
 }
 
+bool step_ledger::is_due(entry_map::iterator waiting) {
+  if (!patience_) return waiting->second.waits++ > 0;
+  auto next = std::next(waiting);
+  auto is_followed = next != entries_.end() && next->first.first == waiting->first.first;
+  return is_followed && waiting->second.waits++ >= *patience_;
+}
+
 void step_ledger::close(step_record& record) {
-  for (auto& [id, entry] : entries_) {
-    entry.closed = entry.parts >= variables_ || entry.waits++ >= patience_;
+  for (auto at = entries_.begin(); at != entries_.end(); ++at) {
+    auto& entry = at->second;
+    entry.closed = entry.parts >= variables_ || is_due(at);
     if (entry.closed) (entry.stale ? record.stale : record.accepted).push_back(entry.value);
   }
   std::erase_if(entries_, [](const auto& item) { return item.second.closed; });

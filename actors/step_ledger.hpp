@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace troupe {
@@ -18,10 +19,11 @@ namespace troupe {
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
-  /// @param patience Steps for which a gradient waits whose parts are not all judged yet. Where
-  /// training is asynchronous, two variables may take a gradient into different steps.
-  explicit step_ledger(size_t variable_count, uint32_t patience = 1)
-    : missing_(variable_count), variables_(variable_count), patience_(patience) {}
+  /// @param asynchronous_patience Where training is asynchronous, two variables may take a gradient
+  /// into different steps: so many of them may pass after something of its replica's next gradient
+  /// is known, before which no part can be behind. Nothing: training is synchronous.
+  explicit step_ledger(size_t variable_count, std::optional<uint32_t> asynchronous_patience = {})
+    : missing_(variable_count), variables_(variable_count), patience_(asynchronous_patience) {}
 
   /// An accumulator has closed the step.
   void add(const msg<wire::TakenGradient>& report);
@@ -33,8 +35,8 @@ public:
   [[nodiscard]] job_time last_arrival() const;
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
-  /// A gradient whose parts are not all judged yet waits for the reports of the next step, or of so
-  /// many as there is patience for; what is still missing then was left out.
+  /// A gradient whose parts are not all judged yet waits for the reports of the next step, or as
+  /// long as there is patience; what is still missing then was left out.
   void close(step_record& record);
 
 private:
@@ -48,12 +50,15 @@ private:
     bool closed = false; ///< In the books.
   };
 
+  using entry_map = std::map<gradient_id, entry>;
+
   void add(wire::Arrival::Reader arrival, bool stale);
+  [[nodiscard]] bool is_due(entry_map::iterator waiting);
 
   size_t missing_;
   size_t variables_;
-  uint32_t patience_;
-  std::map<gradient_id, entry> entries_;
+  std::optional<uint32_t> patience_;
+  entry_map entries_;
 };
 
 } // namespace troupe

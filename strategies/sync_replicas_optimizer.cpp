@@ -2,6 +2,7 @@
 // A replica's side of a synchronous step: push, then wait for a token.
 #include "strategies/sync_replicas_optimizer.hpp"
 
+#include "actors/asynchronous_rule.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/training_cast.hpp"
@@ -137,13 +138,13 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
   apply_outcome outcome;
-  uint64_t not_before = 0;
+  std::vector<uint64_t> next_steps;
   for (auto& reply : replies) {
     auto judged = value_or_throw(std::move(reply));
-    not_before = std::max(not_before, judged.reader().getNextStep());
+    next_steps.push_back(judged.reader().getNextStep());
     ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
   }
-  auto waiting = take_token(context, not_before);
+  auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));
   outcome.global_step = co_await waiting;
   if (!aggregates) co_return outcome;
   auto summing = context.activity_.settled(aggregates);

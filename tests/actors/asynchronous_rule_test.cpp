@@ -36,6 +36,27 @@ TEST_SUITE("actors/asynchronous_rule") {
       CHECK(next_steps({policy, 1}, 3) == std::vector<uint64_t>{11, 12, 13});
   }
 
+  TEST_CASE("of several variables the first lets a k_async replica go on, else the last") {
+    const std::vector<uint64_t> steps{12, 11, 13};
+    CHECK(asynchronous_rule::join(sync_policy::k_async, steps) == 11);
+    CHECK(asynchronous_rule::join(sync_policy::k_batch_async, steps) == 13);
+    CHECK(asynchronous_rule::join(sync_policy::ssp, steps) == 13);
+    CHECK(asynchronous_rule::join(sync_policy::k_async, {}) == 0);
+  }
+
+  TEST_CASE("whatever the order, under k_async enough replicas always go on") {
+    // Three variables have left out another replica's gradient each: of four, three give an update.
+    asynchronous_rule rule{sync_policy::k_async, 3};
+    uint32_t go_on = 0;
+    for (uint32_t replica = 0; replica < 4; ++replica) {
+      std::vector<uint64_t> steps;
+      for (uint32_t left_out = 0; left_out < 3; ++left_out)
+        steps.push_back(rule.next_step(0, replica == left_out ? 4 : 1));
+      go_on += asynchronous_rule::join(rule.policy, steps) <= 1 ? 1 : 0;
+    }
+    CHECK(go_on == 4);
+  }
+
   TEST_CASE("synchronous options have no such rule") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
       CHECK_FALSE(asynchronous_rule::of({2, 3, policy}));

@@ -185,18 +185,30 @@ TEST_SUITE("actors/step_ledger") {
     CHECK(record.stale.empty());
   }
 
-  TEST_CASE("with patience, a gradient whose parts are steps apart counts once") {
-    step_ledger ledger{2, 2};
+  TEST_CASE(
+    "where training is asynchronous a gradient counts once, however far its parts are apart") {
+    step_ledger ledger{2, 0};
     ledger.add(report({at(1ns, 0, 0, 0)}));
     ledger.add(report({at(1ns, 1, 0, 0)}));
     CHECK(close(ledger).accepted.empty());
-    ledger.add(report({at(2ns, 1, 0, 1)}));
-    ledger.add(report({at(2ns, 2, 0, 1)}));
-    CHECK(replicas_of(close(ledger).accepted) == replica_list{1});
-    ledger.add(report({at(3ns, 2, 0, 2)}));
-    ledger.add(report({at(3ns, 0, 0, 2)}));
+    for (uint64_t step = 1; step < 9; ++step) {
+      ledger.add(report({at(2ns, 2, 0, step, step)}));
+      ledger.add(report({at(2ns, 2, 0, step, step)}));
+      CHECK(replicas_of(close(ledger).accepted) == replica_list{2});
+    }
+    ledger.add(report({at(3ns, 1, 0, 9)}));
+    ledger.add(report({at(3ns, 0, 0, 9)}));
     auto last = close(ledger);
-    CHECK(replicas_of(last.accepted) == replica_list{0, 2});
-    CHECK(last.accepted[0].lag == 2);
+    CHECK(replicas_of(last.accepted) == replica_list{0, 1});
+    CHECK(last.accepted[0].lag == 9);
+  }
+
+  TEST_CASE("what an asynchronous replica left out is known some steps after its next gradient") {
+    step_ledger ledger{2, 1};
+    for (uint64_t step = 0; step < 4; ++step) {
+      ledger.add(report({at(1ns, 0, step, step, step)}));
+      ledger.add(report({}));
+      CHECK(close(ledger).accepted.size() == (step < 2 ? 0 : 1));
+    }
   }
 }
