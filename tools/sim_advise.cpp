@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -247,11 +248,11 @@ expected<advice_question> question_of(const sim_command& command) {
 advice_report advise(const sim_command& command, const advice_question& question) {
   std::map<std::pair<sync_policy, uint32_t>, sim_row> rows;
   std::map<std::pair<sync_policy, uint32_t>, std::vector<uint64_t>> contributions;
+  std::mutex mutex;
   auto run_one = [&](const experiment& what) {
     auto key
       = std::pair{what.sync.policy, what.sync.total_num_replicas - what.sync.replicas_to_aggregate};
-    auto& accepted = contributions[key];
-    accepted.resize(what.sync.total_num_replicas);
+    std::vector<uint64_t> accepted(what.sync.total_num_replicas);
     std::optional<run_profile> profile;
     if (!command.plots.empty()) profile.emplace(what, false);
     auto watched = what;
@@ -261,6 +262,8 @@ advice_report advise(const sim_command& command, const advice_question& question
       if (profile) profile->add(step);
     };
     auto report = run(watched);
+    std::lock_guard guard{mutex};
+    contributions[key] = std::move(accepted);
     if (!profile) return report;
     sim_row row{.options = command.options, .what = what, .report = report};
     row.options.policy = to_string(what.sync.policy);

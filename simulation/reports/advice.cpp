@@ -3,6 +3,7 @@
 #include "simulation/reports/advice.hpp"
 
 #include "actors/failure.hpp"
+#include "simulation/on_threads.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -136,10 +137,14 @@ std::pair<uint32_t, uint32_t> advice::nearly_best() const {
 }
 
 std::optional<advice> advise(const advice_question& question, const experiment_runner& run) {
+  std::vector<std::map<uint32_t, advice_candidate>> searches(question.policies.size());
+  for_each_on_threads(searches.size(), question.base.threads, [&](size_t i) {
+    searches[i] = backup_search{question, question.policies[i], run}.search();
+  });
   advice found;
-  for (auto policy : question.policies) {
+  for (auto& search : searches) {
     std::optional<size_t> best;
-    for (auto& [backups, candidate] : backup_search{question, policy, run}.search()) {
+    for (auto& [backups, candidate] : search) {
       if (std::isinf(candidate.cost)) continue;
       found.tried.push_back(std::move(candidate));
       if (!best || found.tried.back().cost < found.tried[*best].cost) best = found.tried.size() - 1;

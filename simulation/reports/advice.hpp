@@ -52,7 +52,8 @@ struct advice {
   [[nodiscard]] std::pair<uint32_t, uint32_t> nearly_best() const;
 };
 
-/// Runs an experiment; called with one candidate after the other.
+/// Runs an experiment. Called with one candidate after the other of each policy, and on
+/// `experiment::threads` threads at a time.
 using experiment_runner = std::function<experiment_report(const experiment&)>;
 
 /// Looks for the number of backups with the lowest cost, under each policy: first 0, 1, 2, 4, ...
