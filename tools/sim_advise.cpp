@@ -104,10 +104,11 @@ std::string savings(const advice_report& report) {
                       "more than {:#.4g} s instead of {:#.4g} s\n",
                       best.report.step_time.mean, least.report.step_time.mean,
                       best.report.step_time.p99, least.report.step_time.p99);
-  if (report.question.buys)
+  if (report.question.buys) {
     text += fmt::format("           the goal is there after {} {} time, with {} more replicas\n",
                         percent(1 - best.time), best.time < 1 ? "less" : "more",
                         percent(static_cast<double>(best.backups) / best.needed));
+  }
   auto [fewest, most] = report.found.nearly_best();
   if (fewest != most)
     text += fmt::format("           {} to {} backups come within 1 % of it\n", fewest, most);
@@ -126,11 +127,12 @@ std::string costs(const advice_report& report) {
             / (work.virtual_seconds * (best.replicas - report.question.base.dead))));
   if (best.policy == sync_policy::cancel)
     text += "           computing has to end early when it is told to\n";
-  if (report.hardly_heard > 0)
+  if (report.hardly_heard > 0) {
     text
       += fmt::format("           {} replica{} less than half of the gradients that an average one "
                      "gives: their data hardly count\n",
                      report.hardly_heard, report.hardly_heard == 1 ? " gives" : "s give");
+  }
   return text;
 }
 
@@ -149,11 +151,13 @@ std::string alternatives(const advice_report& report) {
 // What else was simulated, as it was asked for.
 std::string other_options(const sim_command& command) {
   std::string text;
-  for (const auto& option : sim_option_table())
-    for (const auto& key : command.given)
+  for (const auto& option : sim_option_table()) {
+    for (const auto& key : command.given) {
       if (key == option.key && key != "replicas" && key != "aggregate" && key != "compute"
           && key != "policy")
         text += fmt::format(" --{} {}", key, value_text(option, command.options));
+    }
+  }
   return text.empty() ? "" : fmt::format("           with{}\n", text);
 }
 
@@ -221,15 +225,17 @@ expected<advice_question> question_of(const sim_command& command) {
     return fail(errc::invalid_argument,
                 "--sweep: advise chooses by itself what to try; leave it out");
   auto options = command.options;
-  if (options.aggregate == dynamic_aggregate)
+  if (options.aggregate == dynamic_aggregate) {
     return fail(errc::invalid_argument,
                 "--aggregate dynamic: advise is about a fixed number of backups; give one, or "
                 "leave it out");
+  }
   bool buys = options.aggregate.has_value();
-  if (buys && is_given(command, "replicas"))
+  if (buys && is_given(command, "replicas")) {
     return fail(errc::invalid_argument,
                 "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
                 "ask how many to buy");
+  }
   if (buys) options.replicas = *options.aggregate;
   std::vector<sync_policy> policies{sync_policy::latest_token, sync_policy::cancel,
                                     sync_policy::tensorflow};
@@ -237,11 +243,12 @@ expected<advice_question> question_of(const sim_command& command) {
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
   if (is_given(command, "policy")) policies = {base->sync.policy};
-  if (is_asynchronous(policies.front()))
+  if (is_asynchronous(policies.front())) {
     return fail(errc::invalid_argument,
                 fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
                             "latest_token and cancel",
                             options.policy));
+  }
   return advice_question{std::move(*base), std::move(policies), command.iterations, buys};
 }
 

@@ -248,11 +248,12 @@ expected<run_folder> read_run_folder(const std::string& path) {
   run->set_replica_count(replicas);
   sync_options sync{static_cast<uint32_t>(options.aggregate), replicas, options.policy};
   sync.slack = options.slack.value_or(0);
-  if (options.backups == backup_kind::dynamic)
+  if (options.backups == backup_kind::dynamic) {
     return fail(errc::failed_precondition,
                 fmt::format("{}: that run chose its number of backups anew for every step, by what "
                             "its gradients were; no ledger tells of that",
                             path));
+  }
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   return run_folder{std::move(*run), sync, options.seed};
 }
@@ -290,14 +291,16 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
     if (report.changed->stalled)
       text += fmt::format("stalled    {}\n", report.changed->stalled->reason);
   }
-  if (auto cut = folder.run.at_least_count(); cut > 0)
+  if (auto cut = folder.run.at_least_count(); cut > 0) {
     text += fmt::format("note       {} of {} gradients were told to stop; each is replayed as one "
                         "that took longer\n",
                         cut, folder.run.time_count());
-  if (folder.run.first_step > 0)
+  }
+  if (folder.run.first_step > 0) {
     text += fmt::format("note       the run was resumed after step {}: what was on its way then, "
                         "nobody knows\n",
                         folder.run.first_step);
+  }
   return text;
 }
 
@@ -317,10 +320,11 @@ std::string replay_json(const replay_command& command, const replay_report& repo
   result["changed"] = steps_json(report.changed->seconds);
   result["changed"].update(sync_json(report.changed_sync));
   result["changed"]["repaired"] = command.repaired;
-  if (report.difference)
+  if (report.difference) {
     result["difference"] = {{"mean", report.difference->mean},
                             {"low", report.difference->low},
                             {"high", report.difference->high}};
+  }
   if (report.changed->stalled) result["stalled"] = report.changed->stalled->reason;
   return result.dump(2) + "\n";
 }

@@ -82,11 +82,12 @@ replica_times rotated(replica_times times, size_t by) {
 
 std::vector<uint32_t> changed_replicas(const recorded_run& run, const replay_options& options) {
   auto changed = options.repaired;
-  for (auto replica : options.repaired)
-    if (replica >= options.sync.total_num_replicas)
-      throw failure{{errc::invalid_argument,
-                     fmt::format("replica {} cannot be repaired: there are {}, counted from 0",
-                                 replica, options.sync.total_num_replicas)}};
+  for (auto replica : options.repaired) {
+    if (replica < options.sync.total_num_replicas) continue;
+    throw failure{{errc::invalid_argument,
+                   fmt::format("replica {} cannot be repaired: there are {}, counted from 0",
+                               replica, options.sync.total_num_replicas)}};
+  }
   for (auto i = static_cast<uint32_t>(run.times.size()); i < options.sync.total_num_replicas; ++i)
     changed.push_back(i);
   return changed;

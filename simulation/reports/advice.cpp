@@ -48,11 +48,12 @@ private:
     advice_candidate candidate{policy_, backups, sync.replicas_to_aggregate,
                                sync.total_num_replicas};
     auto steps = question_.iterations.steps(candidate.needed);
-    if (!steps)
+    if (!steps) {
       throw failure{{errc::out_of_range,
                      fmt::format("the curve of iterations does not say how many steps it takes "
                                  "with {} gradients a step",
                                  candidate.needed)}};
+    }
     candidate.report = run_(what);
     auto stalled = candidate.report.stalled || candidate.report.batches.empty();
     candidate.time = stalled ? std::numeric_limits<double>::infinity()
@@ -118,10 +119,10 @@ bool advice::is_worth_it() const {
 
 std::optional<size_t> advice::best_with_more() const {
   std::optional<size_t> found;
-  for (size_t i = 0; i < tried.size(); ++i)
-    if (tried[i].backups > tried[baseline].backups
-        && (!found || tried[i].cost < tried[*found].cost))
-      found = i;
+  for (size_t i = 0; i < tried.size(); ++i) {
+    if (tried[i].backups <= tried[baseline].backups) continue;
+    if (!found || tried[i].cost < tried[*found].cost) found = i;
+  }
   return found;
 }
 

@@ -41,10 +41,9 @@ void replica_spans::add(const step_record& step) {
     add(gradient, kind::accepted);
   for (const auto& gradient : step.stale)
     add(gradient, kind::stale);
-  for (const auto& gradient : step.cancelled)
-    // It has worked since the step began: a token takes no time to come.
-    keep(
-      {gradient.replica, kind::cancelled, step.began, gradient.arrived, gradient.local_step + 1});
+  // Who is told to stop has worked since the step began: a token takes no time to come.
+  for (const auto& one : step.cancelled)
+    keep({one.replica, kind::cancelled, step.began, one.arrived, one.local_step + 1});
 }
 
 void replica_spans::add(const contribution& gradient, kind what) {

@@ -11,7 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr size_t even_points = 200;
-constexpr size_t points_for_each_decade = 20; // of the share that takes longer
+constexpr int points_for_each_decade = 20; // of the share that takes longer
 
 // Where an update takes few gradients, as asynchronous ones do, a replica's gradient sees many.
 step_window window_of(const experiment& what) {
@@ -38,9 +38,11 @@ std::vector<share_of_steps> distribution_of(std::vector<double> seconds) {
     auto share = static_cast<double>(i) / even_points;
     points.push_back({share, sorted.quantile(share)});
   }
-  auto longer = 1.0 / even_points * 0.9;
-  for (; longer > 1 / count; longer *= std::pow(10, -1.0 / points_for_each_decade))
+  for (int i = 1;; ++i) {
+    auto longer = std::pow(10, -1.0 * i / points_for_each_decade) / even_points;
+    if (longer <= 1 / count) break;
     points.push_back({1 - longer, sorted.quantile(1 - longer)});
+  }
   points.push_back({1, sorted.quantile(1)});
   return points;
 }

@@ -22,10 +22,11 @@ std::string loss_table(const sim_command& command, const sim_rows& rows) {
     = fmt::format("row,{},step,seconds,loss,loss_of_slow,loss_of_fast\n", row_column(command));
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!has_learnt(rows[i])) continue;
-    for (const auto& point : rows[i].report.learnt->curve)
+    for (const auto& point : rows[i].report.learnt->curve) {
       text += csv::line({std::to_string(i), field(row_name(command, rows[i])),
                          std::to_string(point.step), field(point.seconds), field(point.loss),
                          field(point.slow_loss), field(point.fast_loss)});
+    }
   }
   return text;
 }
@@ -75,20 +76,22 @@ set xrange [0:*]
 set key at screen 0.97, screen 0.83 right top Right samplen 1.5 spacing 1.15 opaque
 )gnuplot",
                         unit.name);
-  if (auto target = first.what.target_loss; std::isfinite(target))
+  if (auto target = first.what.target_loss; std::isfinite(target)) {
     script
       += fmt::format("set arrow from graph 0, first {0} to graph 1, first {0} nohead lw 1 dt 2 lc "
                      "rgb \"#d1410c\" back\n"
                      "set label \"target {0}\" at graph 0.99, first {0} right offset 0,0.6 "
                      "textcolor rgb \"#d1410c\"\n",
                      target);
+  }
   std::string plots;
-  for (const auto& [row, column, colour, title] : lines)
+  for (const auto& [row, column, colour, title] : lines) {
     plots
       += fmt::format("{}\"loss.csv\" skip 1 using ($1 == {} ? {} * $4 : NaN):{} with lines lw 2 "
                      "lc rgb \"{}\" title {}",
                      plots.empty() ? "plot " : ", \\\n     ", row, unit.per_second, column, colour,
                      gnuplot_text(title));
+  }
   return {"loss", loss_table(command, rows), script + plots + "\n"};
 }
 

@@ -108,10 +108,15 @@ std::string row_column(const sim_command& command) {
 
 std::string logarithmic_tics(double low, double high) {
   std::string tics;
-  for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10)
-    for (double part : {1.0, 2.0, 5.0})
-      if (decade * part >= low && decade * part <= high)
-        tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", decade * part);
+  auto last = static_cast<int>(std::floor(std::log10(high)));
+  for (auto exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= last;
+       ++exponent) {
+    for (double part : {1.0, 2.0, 5.0}) {
+      auto place = part * std::pow(10, exponent);
+      if (place >= low && place <= high)
+        tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", place);
+    }
+  }
   if (tics.find(',') != std::string::npos) return tics;
   return fmt::format("{:.2g}, {:.2g}, {:.2g}", low, std::sqrt(low * high), high);
 }

@@ -126,15 +126,17 @@ std::string step_marks(const std::vector<job_time>& bounds, size_t count, uint64
   if (count > marked_steps_max) return {};
   std::string tics;
   std::string lines;
-  for (size_t i = 0; i <= count; ++i)
+  for (size_t i = 0; i <= count; ++i) {
     lines += fmt::format("set arrow from first {0:.9g}, graph 0 to first {0:.9g}, graph 1 nohead "
                          "lw 1 lc rgb \"#333333\" front\n",
                          seconds(bounds[i]));
+  }
   auto whole = seconds(bounds[count] - bounds[0]);
-  for (size_t i = 0; i < count; ++i)
+  for (size_t i = 0; i < count; ++i) {
     if (seconds(bounds[i + 1] - bounds[i]) > 0.03 * whole)
       tics += fmt::format("{}'{}' {:.9g}", tics.empty() ? "" : ", ", first_step + i,
                           seconds(bounds[i] + bounds[i + 1]) / 2);
+  }
   return lines + "set x2tics (" + tics + ") scale 0 offset 0,-0.5\n";
 }
 
@@ -268,11 +270,12 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
   if (map.rows.empty()) return {.name = "slow-down", .why_not = "no step came after the warm-up"};
   std::vector<double> values;
   bool has_cancelled = false;
-  for (const auto& row : map.rows)
+  for (const auto& row : map.rows) {
     for (float value : row) {
       if (value > 0) values.push_back(value);
       has_cancelled = has_cancelled || value < 0;
     }
+  }
   if (values.empty()) values = {1};
   auto top = std::clamp(sorted_values{std::move(values)}.quantile(0.998), 1.5, 6.0);
   auto title = map.replicas_per_row == 1

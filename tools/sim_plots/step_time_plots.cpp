@@ -38,10 +38,11 @@ std::string only(size_t row, double per_second, std::string_view x, std::string_
 
 std::string step_time_table(const sim_command& command, const sim_rows& rows) {
   auto text = fmt::format("row,{},share_of_steps,step_seconds\n", row_column(command));
-  for (size_t i = 0; i < rows.size(); ++i)
+  for (size_t i = 0; i < rows.size(); ++i) {
     for (auto [share, seconds] : rows[i].profile->step_times)
       text += csv::line(
         {std::to_string(i), field(row_name(command, rows[i])), field(share), field(seconds)});
+  }
   return text;
 }
 
@@ -68,10 +69,11 @@ std::string step_time_curves(const sim_command& command, const sim_rows& rows,
       i == 0 ? "plot " : ", \\\n     ", only(drawn[i], unit.per_second, "", "100 * $3"),
       line_colour(i, drawn.size()), titles ? "title " + gnuplot_text(title) : "notitle");
   }
-  for (size_t i = 0; i < drawn.size(); ++i)
+  for (size_t i = 0; i < drawn.size(); ++i) {
     plots += fmt::format(", \\\n     $marks using ($3 == {} ? $1 : NaN):2 with points pt 7 ps 0.5 "
                          "lc rgb \"{}\" notitle",
                          i, line_colour(i, drawn.size()));
+  }
   return plots + "\n";
 }
 
@@ -103,10 +105,11 @@ std::string arrivals_table(const sim_command& command, const sim_rows& rows) {
 std::string arrival_lines(const sim_command& command, const sim_rows& rows,
                           const std::vector<size_t>& drawn, time_unit unit) {
   std::string plots = "plot ";
-  if (drawn.size() == 1)
+  if (drawn.size() == 1) {
     plots += fmt::format("\"arrivals.csv\" skip 1 using 3:({0} * $5):({0} * $7) with filledcurves "
                          "lc rgb \"#d6e4f2\" title \"80 of 100 steps\", \\\n     ",
                          unit.per_second);
+  }
   for (size_t i = 0; i < drawn.size(); ++i) {
     auto colour = line_colour(i, drawn.size());
     auto name = drawn.size() == 1 ? "mean" : line_name(command, rows[drawn[i]]);

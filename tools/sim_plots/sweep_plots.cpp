@@ -142,11 +142,12 @@ expected<std::vector<goal_point>> goal_points(const sim_command& command, const 
     if (!is_shown(row)) continue;
     auto gradients = static_cast<double>(row.what.sync.replicas_to_aggregate);
     auto steps = command.iterations.steps(gradients);
-    if (!steps)
+    if (!steps) {
       return fail(errc::out_of_range,
                   fmt::format("--iterations does not say how many steps it takes with {} "
                               "gradients a step",
                               gradients));
+    }
     points.push_back(
       {gradients, *steps * row.report.step_time.mean, *steps * half_width(row.report)});
   }

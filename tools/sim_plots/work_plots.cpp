@@ -60,12 +60,14 @@ struct bar_part {
 // Bars are stacked by drawing the sum of all parts first, and shorter sums over it.
 std::string bars(std::span<const bar_part> parts, std::string_view whole, double factor) {
   std::string plots;
-  for (const auto& part : parts)
-    if (part.is_there)
+  for (const auto& part : parts) {
+    if (part.is_there) {
       plots
         += fmt::format("{} skip 1 using 1:({} * ({}) / ({})) with boxes lc rgb \"{}\" title \"{}\"",
                        plots.empty() ? "plot \"work.csv\"" : ", \\\n     \"\"", factor,
                        part.columns, whole, part.colour, part.title);
+    }
+  }
   return plots + "\n";
 }
 
@@ -190,11 +192,12 @@ set key at screen 0.97, screen 0.83 right top Right samplen 1.5 spacing 1.15 opa
     script += "\n";
     return {"staleness", staleness_table(command, rows), script};
   }
-  for (size_t i = 0; i < drawn.size(); ++i)
+  for (size_t i = 0; i < drawn.size(); ++i) {
     script += fmt::format("{}\"staleness.csv\" skip 1 using ($1 == {} ? $3 : NaN):5 with "
                           "linespoints lw 1.5 pt 7 ps 0.5 lc rgb \"{}\" title {}",
                           i == 0 ? "plot " : ", \\\n     ", drawn[i], line_colour(i, drawn.size()),
                           gnuplot_text(line_name(command, rows[drawn[i]])));
+  }
   return {"staleness", staleness_table(command, rows), script + "\n"};
 }
 
