@@ -116,7 +116,13 @@ bool accumulator_state::is_repeated(const origin& from) const {
            accepted_arrivals, [&](const arrival& one) { return one.from.replica == from.replica; });
 }
 
-expected<void> accumulator_state::check(wire::Gradient::Reader gradient) const {
+expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
+  auto given = pushed.reader().getGradient();
+  if (auto fits = check_form(given); !fits || !config.requires_finite) return fits;
+  return check_finite(config.variable.name, to_gradient(read_gradient(given, pushed.owner())));
+}
+
+expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) const {
   if (!config.form) return check_gradient(config.variable, gradient);
   if (accepted.empty()) return check_gradient(*config.form, gradient, nullptr);
   auto first = accumulated_shape(accepted.front().reader().getGradient());
@@ -143,7 +149,6 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
 
 expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGradient>& gradient,
                                                         const origin& from, job_time now) {
-  auto pushed = gradient.reader();
   arrival came{from, now, step};
   auto repeated = is_repeated(came.from);
   auto is_stale = came.from.local_step < step && !config.asynchronous;
@@ -152,7 +157,7 @@ expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGrad
     stale_arrivals.push_back(came);
     return make_push_reply(verdict::stale, step);
   }
-  if (auto fits = check(pushed.getGradient()); !fits) return tl::unexpected<error>(fits.error());
+  if (auto fits = check(gradient); !fits) return tl::unexpected<error>(fits.error());
   accepted.push_back(gradient);
   accepted_arrivals.push_back(came);
   return reply_to_accepted();

@@ -29,6 +29,7 @@ struct accumulator_config {
   bool one_gradient_per_replica = false; ///< A second one to the same step is dropped.
   /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
   std::optional<asynchronous_rule> asynchronous;
+  bool requires_finite = false; ///< A gradient with a number that is not finite is refused.
   /// Whether a gradient that comes again, by its replica and iteration, is answered as before and
   /// counts no more: for links that double messages, and replicas that ask again.
   bool remembers = false;
@@ -125,7 +126,8 @@ private:
   [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
   [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
                                                      const origin& from, job_time now);
-  [[nodiscard]] expected<void> check(wire::Gradient::Reader gradient) const;
+  [[nodiscard]] expected<void> check(const msg<wire::PushGradient>& pushed) const;
+  [[nodiscard]] expected<void> check_form(wire::Gradient::Reader gradient) const;
   [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
 };
 

@@ -3,6 +3,7 @@
 #include "actors/gradient_check.hpp"
 
 #include "kernels/embedding.hpp"
+#include "kernels/reduce.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <fmt/format.h>
@@ -109,6 +110,17 @@ expected<void> check_gradient(const variable_form& variable, wire::Gradient::Rea
     errc::invalid_argument,
     fmt::format("the gradient of variable '{}' is none; push only what the loss depends on",
                 variable.name));
+}
+
+expected<void> check_finite(const std::string& name, const gradient& gradient) {
+  const auto* dense = std::get_if<tensor>(&gradient);
+  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(gradient).values;
+  if (!is_floating(values.type())) return {};
+  auto count = cpu::count_non_finite({}, elements{values.contiguous()});
+  if (count == 0) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("variable '{}': {} of the {} numbers of its gradient are not finite",
+                          name, count, values.element_count()));
 }
 
 } // namespace troupe

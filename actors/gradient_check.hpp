@@ -4,6 +4,7 @@
 
 #include "kernels/dtype.hpp"
 #include "kernels/shape.hpp"
+#include "kernels/tensor.hpp"
 #include "messages/errc.hpp"
 #include "messages/tensor.capnp.h"
 
@@ -26,5 +27,9 @@ struct variable_form {
 /// Errors: type_mismatch, invalid_argument; the line names variable, expectation and what came.
 [[nodiscard]] expected<void> check_gradient(const variable_form& variable,
                                             wire::Gradient::Reader gradient);
+
+/// Checks that all numbers of a gradient are finite. @param name Of the variable, for the message.
+/// Cost: one pass over the numbers. Errors: invalid_argument.
+[[nodiscard]] expected<void> check_finite(const std::string& name, const gradient& gradient);
 
 } // namespace troupe

@@ -89,6 +89,9 @@ struct sync_options {
   /// Whether a replica's second gradient to the same step is dropped as a stale one is. Only under
   /// `tensorflow` could it give one; then a step needs N live replicas.
   bool one_gradient_per_replica = false;
+  /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
+  /// it spoils the variable. Costs a look at every number.
+  bool require_finite = false;
   /// The mean gradients of all variables are scaled down together if the norm of all is larger;
   /// 0 = they are not. Costs another read of the gradients, and a message there and back.
   double clip_global_norm = 0;

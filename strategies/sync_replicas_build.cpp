@@ -81,6 +81,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
         || (links.may_return && options_.policy != sync_policy::tensorflow
             && !is_asynchronous(options_.policy));
     config.asynchronous = asynchronous_rule::of(options_);
+    config.requires_finite = options_.require_finite;
     config.remembers = links.repeat;
     auto collects = world.system().spawn(accumulator, std::move(config));
     world.introduce(collects.id(), "accumulator " + variable.name());

@@ -38,13 +38,15 @@ const shape extents{20};
 
 /// An accumulator for such a vector, between replicas, a chief and an owner.
 struct collection : deterministic_world {
-  explicit collection(uint64_t first_step = 0, std::optional<asynchronous_rule> rule = {})
+  explicit collection(uint64_t first_step = 0, std::optional<asynchronous_rule> rule = {},
+                      bool requires_finite = false)
     : owner(spawn(straw_owner, seen)),
       target(spawn(accumulator, accumulator_config{.variable = form,
                                                    .owner = owner,
                                                    .first_step = first_step,
                                                    .world = &world,
-                                                   .asynchronous = rule})) {}
+                                                   .asynchronous = rule,
+                                                   .requires_finite = requires_finite})) {}
 
   ~collection() {
     caf::anon_send_exit(target, caf::exit_reason::user_shutdown);
@@ -170,6 +172,17 @@ TEST_SUITE("actors/accumulator") {
     CHECK(take.has_come());
     CHECK(replicas_of(step.report().getAccepted()) == replica_list{1, 2});
     CHECK(step.report().getStale().size() == 0);
+  }
+
+  TEST_CASE("a gradient with a number that is not finite is refused where that is asked for") {
+    collection step{0, {}, true};
+    auto spoilt = zeros(extents);
+    spoilt.mutable_values<float>()[7] = std::numeric_limits<float>::infinity();
+    auto refused = step.push(0, 0, spoilt);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().message
+          == "variable 'w': 1 of the 20 numbers of its gradient are not finite");
+    CHECK(is_accepted(step.push(0, 0)));
   }
 
   TEST_CASE("a take of no gradients is refused, and the next one is served") {

@@ -200,9 +200,11 @@ std::string an_end_to_every_wait(const evidence& course) {
              : fmt::format("the job ended well after {} steps", steps_made(course));
   if (failure->message.empty()) return "the job failed without a word";
   auto is_gone = [](const fault& one) {
-    return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token;
+    return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token
+           || one.kind == fault_kind::corrupt;
   };
-  // Anonymous tokens die with whoever holds them, and backups may be too few for all who are gone.
+  // Anonymous tokens die with whoever holds them, and backups may be too few for all who are gone;
+  // a replica whose gradient is refused is gone too.
   auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone);
   return may_fail ? std::string{} : "nothing was gone, and the job failed: " + failure->message;
 }

@@ -126,6 +126,7 @@ scenario draw_scenario(uint64_t seed) {
   job.compute = distribution::parse(draw.one_of(computing)).value().times(seed);
   job.network = draw_network(draw, seed);
   job.faults = draw_faults(draw, job);
+  job.sync.require_finite = true;
   if (job.faults.loses_messages()) job.ask_again_after = 2s;
   job.snapshot_every = 1 + draw.below(5);
   job.deadline = 10min;
