@@ -105,6 +105,11 @@ const std::array options{
                "as many gradients as seem to help most for their time, under policy latest_token "
                "or cancel",
                choice<&train_options::backups>(backup_names)},
+  train_option{
+    "curvature", "", "Replicas", "NUMBER",
+    "with --backups dynamic, learning rate times the Lipschitz constant of the gradient: "
+    "the larger, the more noise matters, and the more gradients are waited for",
+    &member<&train_options::curvature>, above(0, 1.99), "0.1"},
   train_option{"initial-tokens", "", "Replicas", "COUNT",
                "tokens in the queue before the first update, for policy tensorflow",
                &member<&train_options::initial_tokens>, between(0, 100'000),

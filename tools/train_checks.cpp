@@ -15,6 +15,11 @@ namespace troupe {
 namespace {
 
 expected<void> check_backups(const train_options& options, const option_origins& origins) {
+  if (options.curvature && options.backups == backup_kind::fixed)
+    return fail(errc::invalid_argument,
+                fmt::format("{} has no meaning where a step needs a fixed number of gradients: "
+                            "leave it out, or take --backups dynamic",
+                            spelling(origins, "curvature")));
   if (options.backups == backup_kind::fixed || options.policy == sync_policy::latest_token
       || options.policy == sync_policy::cancel)
     return {};

@@ -24,7 +24,10 @@ constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
 sync_options sync_of(const train_options& options) {
   sync_options sync{static_cast<uint32_t>(options.aggregate),
                     static_cast<uint32_t>(options.replicas), options.policy};
-  if (options.backups == backup_kind::dynamic) sync.dynamic = dynamic_backups{};
+  if (options.backups == backup_kind::dynamic) {
+    sync.dynamic.emplace();
+    if (options.curvature) sync.dynamic->curvature = *options.curvature;
+  }
   sync.slack = options.slack.value_or(0);
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   return sync;

@@ -83,6 +83,7 @@ struct train_options {
   uint64_t aggregate = train_defaults::aggregate; ///< Gradients that an update waits for.
   sync_policy policy = train_defaults::policy;
   backup_kind backups = backup_kind::fixed;
+  std::optional<double> curvature;        ///< `dynamic` only, as in `dynamic_backups`.
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;

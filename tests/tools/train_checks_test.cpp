@@ -69,7 +69,10 @@ TEST_SUITE("tools/train_checks") {
     options.backups = backup_kind::dynamic;
     CHECK(message_of(options).find("--backups dynamic does not go with policy tensorflow") == 0);
     options.policy = sync_policy::latest_token;
+    options.curvature = 0.5;
     CHECK(check(options, {}));
+    options.backups = backup_kind::fixed;
+    CHECK(message_of(options).find("--curvature has no meaning where a step needs a fixed") == 0);
   }
 
   TEST_CASE("refuses initial tokens where there is no queue") {
