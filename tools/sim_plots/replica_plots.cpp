@@ -195,13 +195,13 @@ sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
   if (rows[0].profile->work.accepted == 0)
     return {.name = "contributions", .why_not = "no gradient counted after the warm-up"};
   auto many = replicas.size() > single_replicas_max;
+  auto every = many ? replicas.size() / single_replicas_max : 1;
   auto script
     = plot_beginning({.name = "contributions",
                       .title = many ? "What replicas gave, from the one that gave least on"
                                     : "What each replica gave",
                       .caption = caption_of(command, rows[0])});
-  script
-    += fmt::format(R"gnuplot(
+  script += fmt::format(R"gnuplot(
 set rmargin at screen 0.97
 set bmargin at screen 0.2
 set xlabel "{0}"
@@ -215,9 +215,8 @@ plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with 
      "" skip 1 every every_so_many using 1:($3 + $4) with boxes lc rgb "#e0810b" title "stale", \
      "" skip 1 every every_so_many using 1:3 with boxes lc rgb "#0b5394" title "accepted"
 )gnuplot",
-                   many ? "replicas, in this order" : "replica", replicas.size() - 1,
-                   many ? 1.02 * static_cast<double>(replicas.size() / single_replicas_max) : 0.75,
-                   many ? replicas.size() / single_replicas_max : 1);
+                        many ? "replicas, in this order" : "replica", replicas.size() - 1,
+                        many ? 1.02 * static_cast<double>(every) : 0.75, every);
   return {"contributions", contributions_table(replicas), script};
 }
 

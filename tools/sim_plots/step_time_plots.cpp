@@ -46,7 +46,7 @@ std::string step_time_table(const sim_command& command, const sim_rows& rows) {
   return text;
 }
 
-std::string marks(const sim_rows& rows, const std::vector<size_t>& drawn, time_unit unit) {
+std::string marks(const sim_rows& rows, const std::vector<size_t>& drawn, const time_unit& unit) {
   std::string points;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& time = rows[drawn[i]].report.step_time;
@@ -58,7 +58,7 @@ std::string marks(const sim_rows& rows, const std::vector<size_t>& drawn, time_u
 }
 
 std::string step_time_curves(const sim_command& command, const sim_rows& rows,
-                             const std::vector<size_t>& drawn, time_unit unit, bool titles) {
+                             const std::vector<size_t>& drawn, const time_unit& unit, bool titles) {
   std::string plots;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& row = rows[drawn[i]];
@@ -103,7 +103,7 @@ std::string arrivals_table(const sim_command& command, const sim_rows& rows) {
 }
 
 std::string arrival_lines(const sim_command& command, const sim_rows& rows,
-                          const std::vector<size_t>& drawn, time_unit unit) {
+                          const std::vector<size_t>& drawn, const time_unit& unit) {
   std::string plots = "plot ";
   if (drawn.size() == 1) {
     plots += fmt::format("\"arrivals.csv\" skip 1 using 3:({0} * $5):({0} * $7) with filledcurves "

@@ -84,7 +84,7 @@ std::string fate_panel(const work_totals& all, uint64_t lost) {
          + bars(parts, "$3 + $4 + $5 + $6", 100);
 }
 
-std::string cost_panel(const work_totals& all, time_unit unit) {
+std::string cost_panel(const work_totals& all, const time_unit& unit) {
   const bar_part parts[] = {{"$7 + $8 + $9 + $10 + $11", "#b0b0b0", "down", all.down_seconds > 0},
                             {"$7 + $8 + $9 + $10", "#d6e4f2", "waiting", true},
                             {"$7 + $8 + $9", "#f3c669", "cancelled", all.cancelled > 0},
