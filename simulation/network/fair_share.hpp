@@ -34,7 +34,8 @@ public:
   /// Ends the transfers that are over at `now`. @returns Their numbers, in the order of beginning.
   [[nodiscard]] std::vector<uint64_t> finish(job_time now);
 
-  /// When the next one is over, if nothing else begins before; nothing if there is none.
+  /// When the next one is over, if nothing else begins before; nothing if there is none. To be
+  /// asked whenever something has begun or ended: shares hold from then on.
   /// @pre Everything that happens at `now` has happened.
   [[nodiscard]] std::optional<job_time> next_end(job_time now);
 
