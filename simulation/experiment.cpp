@@ -18,6 +18,19 @@ double seconds(job_time time) {
   return std::chrono::duration<double>(time).count();
 }
 
+// A job that nobody can end, because the one it waits for is frozen for good.
+constexpr auto fault_deadline = std::chrono::seconds{100'000};
+
+// Too few replicas left, or nothing within the deadline: no next step either.
+std::optional<stall_report> stall_of(const scenario_report& run, const sync_options& sync) {
+  if (run.stalled || !run.job.failure) return run.stalled;
+  auto lost = std::min<size_t>(run.job.lost.size(), sync.total_num_replicas);
+  return stall_report{.step = run.job.step + 1,
+                      .live = sync.total_num_replicas - static_cast<uint32_t>(lost),
+                      .needed = sync.replicas_to_aggregate,
+                      .reason = run.job.failure->message};
+}
+
 double ratio(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
@@ -40,13 +53,17 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .seed = seed,
                   .local_sgd = experiment.local_sgd,
                   .on_step = experiment.on_step};
+  if (experiment.network) result.network = experiment.network(seed);
+  result.faults = experiment.faults;
+  result.ask_again_after = experiment.ask_again_after;
+  if (!experiment.faults.is_empty()) result.deadline = fault_deadline;
   if (experiment.learning) result.learning = experiment.learning(seed);
   result.dead_replicas.resize(experiment.dead);
   std::iota(result.dead_replicas.begin(), result.dead_replicas.end(), 0U);
   return result;
 }
 
-void add(experiment_report& report, const scenario_report& run) {
+void add(experiment_report& report, const scenario_report& run, const sync_options& sync) {
   report.steps += run.step_times.size();
   report.accepted += run.accepted;
   report.stale += run.stale;
@@ -58,7 +75,11 @@ void add(experiment_report& report, const scenario_report& run) {
   report.wasted_replica_seconds += seconds(run.wasted);
   report.virtual_seconds += seconds(run.virtual_time);
   report.events += run.events;
-  if (!report.stalled) report.stalled = run.stalled;
+  report.lost += run.lost;
+  report.restarts += run.restarts;
+  for (const auto& [name, count] : run.probes)
+    report.probes[name] += count;
+  if (!report.stalled) report.stalled = stall_of(run, sync);
 }
 
 // Means over runs; those that a run does not have become NaN.
@@ -136,7 +157,7 @@ experiment_report run(const experiment& experiment) {
   std::vector<double> times;
   auto began = std::chrono::steady_clock::now();
   for (const auto& of_run : simulate_all(experiment)) {
-    add(report, of_run);
+    add(report, of_run, experiment.sync);
     add_learnt(report, experiment, of_run);
     hash.add(of_run.log_hash);
     auto warm = warm_steps(of_run, experiment.warm_up);

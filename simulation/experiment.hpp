@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -23,6 +24,10 @@ struct experiment {
   uint64_t warm_up = 50; ///< Steps at the beginning of each run that step times leave out.
   uint32_t dead = 0;     ///< The first so many replicas never start.
   local_sgd_options local_sgd;
+  /// What is between the nodes in the run of a seed; empty: messages take no time.
+  std::function<network_options(uint64_t seed)> network;
+  fault_plan faults;
+  job_time ask_again_after{0}; ///< As in `training_options`.
   /// What is learnt in the run of a seed; empty: nothing.
   std::function<learning_options(uint64_t seed)> learning;
   double target_loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN: none.
@@ -63,7 +68,9 @@ struct experiment_report {
   uint64_t accepted = 0;
   uint64_t stale = 0;
   uint64_t cancelled = 0;
-  uint64_t lost = 0; ///< On their way; nothing is, before there are faults.
+  uint64_t lost = 0;                      ///< Gradients that never arrived.
+  uint64_t restarts = 0;                  ///< Of jobs, from their last snapshots.
+  std::map<std::string, uint64_t> probes; ///< As in `scenario_report`.
   double wasted_replica_seconds = 0;
   double virtual_seconds = 0;
   double wall_seconds = 0;

@@ -6,6 +6,7 @@
 #include "tools/file_content.hpp"
 #include "tools/help.hpp"
 #include "tools/nearest_name.hpp"
+#include "tools/sim_network.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -98,10 +99,24 @@ expected<void> take_iterations(const std::string& text, const std::string& name,
   return {};
 }
 
+expected<void> take_faults(const toml::node& value, const std::string& place,
+                           sim_command& command) {
+  const auto* list = value.as_array();
+  if (list == nullptr || !list->is_homogeneous<toml::table>())
+    return refuse(fmt::format("{}: faults are tables, each under [[fault]]", place));
+  for (const auto& one : *list) {
+    auto planned = read_fault(*one.as_table());
+    if (!planned) return refuse(fmt::format("{}: {}", place, planned.error().message));
+    command.options.fault_list.push_back(std::move(*planned));
+  }
+  return {};
+}
+
 expected<void> take_entry(std::string_view key, const toml::node& value, const std::string& path,
                           sim_command& command) {
   auto place = fmt::format("{}:{}", path, value.source().begin.line);
   auto name = fmt::format("{}: {}", place, key);
+  if (key == "fault") return take_faults(value, place, command);
   auto text = text_of(value);
   const auto* option = find_sim_option(key);
   if (option == nullptr && key != "sweep" && key != "json" && key != "plots" && key != "iterations")

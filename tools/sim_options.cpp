@@ -4,6 +4,7 @@
 
 #include "actors/recording/readable.hpp"
 #include "tools/sim_learning.hpp"
+#include "tools/sim_network.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -19,6 +20,7 @@ namespace {
 constexpr uint64_t replicas_max = 1'000'000;
 constexpr uint64_t steps_max = 1'000'000'000;
 constexpr uint64_t batch_max = 1'000'000;
+constexpr uint64_t owners_max = 10'000;
 constexpr uint64_t runs_max = 1'000'000;
 constexpr uint64_t threads_max = 1024;
 constexpr uint64_t seed_max = uint64_t{1} << 63;
@@ -74,6 +76,25 @@ constexpr sim_option table[] = {
    "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
    "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
    &sim_options::compute},
+  {"network", "DIST", "how long a message between two nodes is on its way, in seconds",
+   &sim_options::network, 0, 0, "no time"},
+  {"bandwidth", "BYTES", "what each node's card sends and receives a second, shared evenly: 1GB",
+   &sim_options::bandwidth, 0, 0, "without limit"},
+  {"owners", "N", "nodes that the variables are spread over", &sim_options::owners, 1, owners_max,
+   "1"},
+  {"model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
+   &sim_options::model_bytes, 0, 0, "0"},
+  {"gradient-bytes", "BYTES", "what it pushes then", &sim_options::gradient_bytes, 0, 0,
+   "as much as it reads"},
+  {"service", "DIST", "how long a variable's node is busy with each gradient: 70us",
+   &sim_options::service, 0, 0, "no time"},
+  {"faults", "LIST",
+   "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
+   "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
+   "most at one time. A scenario file may plan faults in tables [[fault]]",
+   &sim_options::faults, 0, 0, "nothing"},
+  {"ask-again", "SECONDS", "after how long a replica asks again what got no answer",
+   &sim_options::ask_again, 0, 0, "1 if messages are lost or doubled"},
   {"train", "NAME",
    "learn something in virtual time: logistic (a regression on data that are drawn) or language "
    "(the model of troupe train, made small)",
@@ -283,12 +304,19 @@ expected<experiment> experiment_of(const sim_options& options) {
     return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
   auto learning = learning_of(options);
   if (!learning) return tl::unexpected<error>(learning.error());
+  auto network = network_of(options);
+  if (!network) return tl::unexpected<error>(network.error());
+  auto faults = faults_of(options);
+  if (!faults) return tl::unexpected<error>(faults.error());
   return experiment{.sync = *sync,
                     .compute = *compute,
                     .steps = options.steps,
                     .warm_up = warm_up,
                     .dead = static_cast<uint32_t>(options.dead),
                     .local_sgd = local_sgd_of(options),
+                    .network = std::move(*network),
+                    .faults = std::move(faults->plan),
+                    .ask_again_after = faults->ask_again_after,
                     .learning = std::move(*learning),
                     .target_loss
                     = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),

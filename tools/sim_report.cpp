@@ -107,6 +107,8 @@ json row_json(const sim_row& row) {
     {"stale", report.stale},
     {"cancelled", report.cancelled},
     {"lost", report.lost},
+    {"restarts", report.restarts},
+    {"probes", report.probes},
     {"drop_fraction", report.drop_fraction()},
     {"staleness", {{"mean", report.mean_lag()}, {"histogram", histogram_json(report.lags)}}},
     {"needed", {{"mean", report.mean_needed()}, {"histogram", histogram_json(report.needed)}}},

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading sizes, times and faults.
+#include "tools/sim_network.hpp"
+
+#include "tools/nearest_name.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using unit = std::pair<std::string_view, double>;
+
+constexpr std::array<unit, 8> byte_units{{{"", 1},
+                                          {"B", 1},
+                                          {"kB", 1e3},
+                                          {"KB", 1e3},
+                                          {"MB", 1e6},
+                                          {"GB", 1e9},
+                                          {"MiB", 0x1p20},
+                                          {"GiB", 0x1p30}}};
+constexpr std::array<unit, 3> time_units{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+constexpr double bytes_max = 1e15;
+constexpr uint64_t other_draws = 0x6c696e6b73; // computing times and latencies must not be one
+
+tl::unexpected<error> refuse(std::string line) {
+  return fail(errc::invalid_argument, std::move(line));
+}
+
+// A number and its unit.
+template <size_t Count>
+std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
+  double number = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || !(number >= 0)) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  for (auto [name, factor] : units)
+    if (text == name) return number * factor;
+  return std::nullopt;
+}
+
+std::optional<double> real_of(std::string_view text) {
+  return quantity_of(text, std::array<unit, 1>{{{"", 1}}});
+}
+
+job_time time_of(double seconds) {
+  return job_time{static_cast<int64_t>(std::min(seconds, real_max) * 1e9)};
+}
+
+expected<double> bytes_of(std::string_view option, std::string_view text) {
+  if (text.empty()) return 0.0;
+  auto bytes = quantity_of(text, byte_units);
+  if (bytes && *bytes <= bytes_max) return *bytes;
+  return refuse(
+    fmt::format("--{} must be a number of bytes such as 100MB, not '{}'", option, text));
+}
+
+// "70us" is a time; whatever has no such unit is an expression.
+expected<distribution> times_of(std::string_view option, std::string_view text) {
+  auto expression = std::string{text};
+  if (auto seconds = quantity_of(text, time_units)) expression = fmt::format("{}", *seconds);
+  auto parsed = distribution::parse(expression);
+  if (!parsed) return refuse(fmt::format("--{}: {}", option, parsed.error().message));
+  return parsed;
+}
+
+bool has_network(const sim_options& options) {
+  return !options.network.empty() || !options.bandwidth.empty() || !options.service.empty()
+         || options.owners.value_or(1) > 1;
+}
+
+// ---- faults ----
+
+// "1000/20": two times in seconds; the second may be left out.
+bool read_pair(std::string_view text, char separator, job_time& first, double& second) {
+  auto cut = text.find(separator);
+  auto left = real_of(text.substr(0, cut));
+  auto right
+    = cut == std::string_view::npos ? std::optional{second} : real_of(text.substr(cut + 1));
+  if (!left || !right || *left <= 0) return false;
+  first = time_of(*left);
+  second = *right;
+  return true;
+}
+
+bool read_times(std::string_view text, job_time& first, job_time& second) {
+  auto other = std::chrono::duration<double>(second).count();
+  if (!read_pair(text, '/', first, other)) return false;
+  second = time_of(other);
+  return true;
+}
+
+bool read_probability(std::string_view text, double& into) {
+  auto value = real_of(text);
+  if (!value || *value > 1) return false;
+  into = *value;
+  return true;
+}
+
+bool read_count(std::string_view text, uint32_t& into) {
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+bool read_rate(std::string_view name, std::string_view value, fault_rates& rates, bad_luck& luck) {
+  if (name == "crash") return read_times(value, rates.crash_mean, rates.return_mean);
+  if (name == "freeze") return read_times(value, rates.freeze_mean, rates.thaw_mean);
+  if (name == "swizzle") return read_times(value, rates.swizzle_mean, rates.swizzle_lasts);
+  if (name == "down") return read_count(value, rates.down_max);
+  if (name == "lost") return read_probability(value, luck.lost);
+  if (name == "doubled") return read_probability(value, luck.duplicated);
+  if (name == "late") return read_probability(value, luck.reordered);
+  double size = 1;
+  if (name != "wave" || !read_pair(value, '*', rates.wave_mean, size)) return false;
+  rates.wave_size = static_cast<uint32_t>(size);
+  return true;
+}
+
+// "replica 3-9" are seven nodes.
+bool read_nodes(std::string_view text, std::vector<std::string>& into) {
+  auto blank = text.rfind(' ');
+  auto dash = text.rfind('-');
+  if (blank == std::string_view::npos || dash == std::string_view::npos || dash < blank) {
+    into.emplace_back(text);
+    return true;
+  }
+  uint32_t first = 0;
+  uint32_t last = 0;
+  constexpr uint32_t nodes_max = 1'000'000;
+  if (!read_count(text.substr(blank + 1, dash - blank - 1), first)
+      || !read_count(text.substr(dash + 1), last) || last < first || last > nodes_max)
+    return false;
+  for (auto number = first; number <= last; ++number)
+    into.push_back(fmt::format("{} {}", text.substr(0, blank), number));
+  return true;
+}
+
+bool read_nodes(const toml::node& value, std::vector<std::string>& into) {
+  if (const auto* text = value.as_string()) return read_nodes(text->get(), into);
+  const auto* list = value.as_array();
+  if (list == nullptr) return false;
+  for (const auto& one : *list)
+    if (!one.is_string() || !read_nodes(one.as_string()->get(), into)) return false;
+  return true;
+}
+
+bool read_kind(const toml::node& value, fault& into) {
+  auto kind = parse_fault_kind(value.value_or(std::string{}));
+  if (kind) into.kind = *kind;
+  return kind.has_value();
+}
+
+bool read_how(const toml::node& value, fault& into) {
+  auto how = value.value_or(std::string{});
+  into.how = how == "shape" ? corruption::wrong_shape : corruption::not_a_number;
+  return how == "shape" || how == "nan";
+}
+
+template <class T, class To>
+bool read_as(const toml::node& value, To& into) {
+  auto read = value.value<T>();
+  if (read) into = *read;
+  return read.has_value();
+}
+
+bool read_seconds(const toml::node& value, job_time& into) {
+  auto seconds = value.value<double>();
+  if (seconds) into = time_of(*seconds);
+  return seconds && *seconds >= 0;
+}
+
+constexpr std::array<std::string_view, 12> fault_keys{"at",    "kind",    "who",    "for",
+                                                      "other", "one-way", "factor", "message",
+                                                      "lost",  "doubled", "late",   "how"};
+
+bool read_key(std::string_view key, const toml::node& value, fault& into) {
+  if (key == "at") return read_seconds(value, into.at);
+  if (key == "for") return read_seconds(value, into.lasts);
+  if (key == "kind") return read_kind(value, into);
+  if (key == "who") return read_nodes(value, into.who);
+  if (key == "other") return read_nodes(value, into.other);
+  if (key == "one-way") return read_as<bool>(value, into.one_way);
+  if (key == "factor") return read_as<double>(value, into.factor);
+  if (key == "message") return read_as<std::string>(value, into.message);
+  if (key == "lost") return read_as<double>(value, into.luck.lost);
+  if (key == "doubled") return read_as<double>(value, into.luck.duplicated);
+  if (key == "late") return read_as<double>(value, into.luck.reordered);
+  return read_how(value, into);
+}
+
+} // namespace
+
+expected<std::function<network_options(uint64_t)>> network_of(const sim_options& options) {
+  network_options network{.owners = static_cast<uint32_t>(options.owners.value_or(1))};
+  auto speed = bytes_of("bandwidth", options.bandwidth);
+  auto model = bytes_of("model-bytes", options.model_bytes);
+  auto gradient
+    = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
+  for (const auto* size : {&speed, &model, &gradient})
+    if (!*size) return tl::unexpected<error>(size->error());
+  if (*speed == 0 && *model + *gradient > 0)
+    return refuse(
+      "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
+      "bytes a card moves in a second, as in --bandwidth 1GB");
+  if (!options.bandwidth.empty() && *speed == 0)
+    return refuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
+  network.bytes_per_second = *speed;
+  network.model_bytes = static_cast<uint64_t>(*model);
+  network.gradient_bytes = static_cast<uint64_t>(*gradient);
+  std::optional<distribution> latency;
+  std::optional<distribution> service;
+  for (auto [name, text, into] : {std::tuple{"network", &options.network, &latency},
+                                  std::tuple{"service", &options.service, &service}}) {
+    if (text->empty()) continue;
+    auto times = times_of(name, *text);
+    if (!times) return tl::unexpected<error>(times.error());
+    *into = std::move(*times);
+  }
+  if (!has_network(options)) return std::function<network_options(uint64_t)>{};
+  return [network, latency, service](uint64_t seed) {
+    auto of_run = network;
+    if (latency)
+      of_run.latency = [times = latency->times(seed ^ other_draws)](const passage& goes) {
+        return times(goes.end, goes.count);
+      };
+    if (service) of_run.service = service->times(~seed ^ other_draws);
+    return of_run;
+  };
+}
+
+expected<fault_plan> parse_fault_rates(std::string_view text) {
+  fault_plan plan;
+  fault messages{.kind = fault_kind::messages};
+  constexpr std::array<std::string_view, 8> names{"crash", "freeze", "swizzle", "wave",
+                                                  "down",  "lost",   "doubled", "late"};
+  while (!text.empty()) {
+    auto comma = text.find(',');
+    auto entry = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    auto equals = std::min(entry.find('='), entry.size());
+    auto name = entry.substr(0, equals);
+    if (std::ranges::count(names, name) == 0)
+      return refuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
+                                name, nearest_name(name, names)));
+    auto value = entry.substr(std::min(equals + 1, entry.size()));
+    if (!read_rate(name, value, plan.rates, messages.luck))
+      return refuse(
+        fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
+  }
+  if (messages.luck.lost + messages.luck.duplicated + messages.luck.reordered > 0)
+    plan.faults.push_back(std::move(messages));
+  return plan;
+}
+
+expected<faults_and_patience> faults_of(const sim_options& options) {
+  auto plan = parse_fault_rates(options.faults);
+  if (!plan) return refuse("--faults: " + plan.error().message);
+  plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
+  auto replicas = static_cast<uint32_t>(options.replicas);
+  auto owners = static_cast<uint32_t>(options.owners.value_or(1));
+  if (auto valid = plan->validate(replicas, owners); !valid)
+    return tl::unexpected<error>(valid.error());
+  auto patience = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
+  return faults_and_patience{std::move(*plan), time_of(patience)};
+}
+
+expected<fault> read_fault(const toml::table& table) {
+  fault result;
+  for (const auto& [key, value] : table) {
+    if (std::ranges::count(fault_keys, key.str()) == 0)
+      return refuse(fmt::format("unknown key '{}' of a fault; the nearest known one is '{}'",
+                                key.str(), nearest_name(key.str(), fault_keys)));
+    if (!read_key(key.str(), value, result))
+      return refuse(fmt::format("'{}' of a fault has no such value", key.str()));
+  }
+  if (!table.contains("kind")) return refuse("a fault has no 'kind', such as \"crash\"");
+  return result;
+}
+
+} // namespace troupe
