@@ -5,6 +5,9 @@
 #include "messages/training_message.hpp"
 #include "strategies/training_cast.hpp"
 
+#include <algorithm>
+#include <limits>
+
 namespace troupe {
 
 task<void> training_session::run(const step_function& step) {
@@ -43,15 +46,21 @@ task<void> training_session::resume(replica_progress saved) {
   begin_iteration();
 }
 
+// While an update goes on, some variables are of the next step already. The oldest one counts, or a
+// gradient of it would pass for a fresh one.
 task<void> training_session::rejoin(uint64_t life) {
   constexpr int iteration_bits = 32;
   auto& cast = *context_.place_.cast;
-  auto reading = context_.activity_.request<msg<wire::VariableSnapshot>>(
-    cast.owner_of(cast.variables.front()), make_read_variable());
-  auto snapshot = value_or_throw(co_await reading);
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  for (const auto& variable : cast.variables)
+    requests.emplace_back(cast.owner_of(variable), make_read_variable());
+  auto reading = context_.activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto replies = co_await reading;
+  auto oldest = std::numeric_limits<uint64_t>::max();
+  for (auto& reply : replies)
+    oldest = std::min(oldest, value_or_throw(std::move(reply)).reader().getVersion());
   context_.questions_ = life << iteration_bits;
-  context_.activity_.restore(
-    {.local_step = snapshot.reader().getVersion(), .iteration = life << iteration_bits});
+  context_.activity_.restore({.local_step = oldest, .iteration = life << iteration_bits});
 }
 
 task<void> training_session::take_token() {
