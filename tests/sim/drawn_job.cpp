@@ -223,6 +223,8 @@ std::unique_ptr<const evidence> run_drawn_job(uint64_t seed) {
   course.what.learning = learning_of(course);
   course.what.on_step = [&course](const step_record& step) { course.steps.push_back(step); };
   course.report = simulate(course.what);
+  const auto& seen_last = course.report.losses.back();
+  if (seen_last.step != course.report.job.step) course.values.clear();
   return seen;
 }
 

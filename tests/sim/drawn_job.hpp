@@ -47,7 +47,7 @@ struct evidence {
   ballot_model model;
   std::vector<made_gradient> made;
   std::vector<step_record> steps;
-  std::vector<tensor> values; ///< At the end.
+  std::vector<tensor> values; ///< At the end; none if an owner was gone then.
   scenario_report report;
 
   /// The drawn job in a line, for people.

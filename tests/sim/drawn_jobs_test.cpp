@@ -18,7 +18,7 @@ constexpr uint64_t seeds = 200;
 // What may go wrong between nodes has to have gone wrong somewhere, or nothing was tested.
 constexpr const char* rare_paths[]
   = {"fault crash",  "fault restart",      "fault freeze",           "fault partition",
-     "fault slow",   "fault swizzle",      "lost PushGradient",      "duplicated PushGradient",
+     "fault slow",   "fault clog",         "lost PushGradient",      "duplicated PushGradient",
      "lost Token",   "duplicated Token",   "reordered PushGradient", "held PushGradient",
      "job restarts", "stale after a fault"};
 
@@ -43,7 +43,7 @@ TEST_SUITE("sim/drawn_jobs") {
       add(reached, *course);
     }
     for (const auto* path : rare_paths)
-      CHECK_MESSAGE(reached[path] > 0, "no seed reached: ", path);
+      CHECK_MESSAGE(reached[path] > 0, "no seed reached: " << std::string{path});
   }
 
   TEST_CASE("one seed is one course, to the last bit") {
