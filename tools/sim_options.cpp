@@ -308,6 +308,7 @@ expected<experiment> experiment_of(const sim_options& options) {
   if (!network) return tl::unexpected<error>(network.error());
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());
+  sync->require_finite = faults->plan.corrupts();
   return experiment{.sync = *sync,
                     .compute = *compute,
                     .steps = options.steps,

@@ -107,6 +107,11 @@ job_time fault_plan::longest_absence() const {
   return longest;
 }
 
+bool fault_plan::corrupts() const {
+  return std::ranges::any_of(faults,
+                             [](const fault& one) { return one.kind == fault_kind::corrupt; });
+}
+
 bool fault_plan::restarts_job() const {
   return std::ranges::any_of(faults, [](const fault& one) {
     return one.kind == fault_kind::crash && !std::ranges::all_of(one.who, is_replica);

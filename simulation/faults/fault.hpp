@@ -92,6 +92,9 @@ struct fault_plan {
   /// that one in 10^8 exceeds.
   [[nodiscard]] job_time longest_absence() const;
 
+  /// True if gradients are not what they should be.
+  [[nodiscard]] bool corrupts() const;
+
   /// True if the chief's or an owner's node crashes.
   [[nodiscard]] bool restarts_job() const;
 };

@@ -265,6 +265,20 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
   }
 
+  TEST_CASE("a gradient that is no number is refused where that is asked for") {
+    auto what = job(3, 4, sync_policy::latest_token);
+    what.compute = [](uint32_t replica, uint64_t) { return replica == 3 ? 1100ms : 1000ms; };
+    what.faults = plan({.kind = fault_kind::corrupt, .at = 3500ms, .who = {"replica 2"}});
+    CHECK(what.faults.corrupts());
+    CHECK(simulate(what).job.lost.empty());
+    what.sync.require_finite = true;
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    REQUIRE(report.job.lost.size() == 1);
+    CHECK(report.job.lost[0].replica == 2);
+    CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
+  }
+
   TEST_CASE("a swizzle delays a job, and loses nothing of it") {
     auto what = job(6, 8, sync_policy::latest_token, 40);
     what.network = network_options{.owners = 2};

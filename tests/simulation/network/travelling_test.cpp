@@ -32,6 +32,16 @@ network_options with_latency(job_time latency) {
   return options;
 }
 
+// As in the model that the numbers are of.
+network_options gradients_and_tokens_take(job_time latency) {
+  network_options options;
+  options.latency = [latency](const passage& goes) {
+    auto counts = goes.kind == "PushGradient"sv || goes.kind == "Token"sv;
+    return counts ? latency : job_time{0};
+  };
+  return options;
+}
+
 double last_step(const scenario_report& report) {
   REQUIRE_FALSE(report.job.failure);
   return seconds(report.step_times.back());
@@ -42,18 +52,27 @@ double last_step(const scenario_report& report) {
 TEST_SUITE("simulation/network") {
   TEST_CASE("gradients and tokens that travel for 0.01 s add 0.02 s to each step") {
     // Source of the number: E T(96:100) of exp(1), and the two latencies.
-    auto far = constant(96, 100, sync_policy::cancel, 4000);
+    auto far = constant(96, 100, sync_policy::cancel, 1000);
     far.compute = exponential_time(1s, 3);
-    far.network = network_options{};
-    far.network->latency = [](const passage& goes) {
-      auto counts = goes.kind == "PushGradient"sv || goes.kind == "Token"sv;
-      return counts ? 10ms : 0ms;
-    };
+    far.network = gradients_and_tokens_take(10ms);
     auto report = simulate(far);
     std::vector<double> times;
     for (auto time : report.step_times)
       times.push_back(seconds(time));
     check_mean(estimate_of(batch_means(times)), 3.1040442 + 0.02);
+  }
+
+  TEST_CASE("among 10,000 replicas the two latencies are all that a network adds"
+            * doctest::skip()) {
+    // Source of the number: E T(9600:10000) of exp(1), and the two latencies.
+    auto far = constant(9600, 10'000, sync_policy::cancel, 30);
+    far.compute = exponential_time(1s, 3);
+    far.network = gradients_and_tokens_take(10ms);
+    auto report = simulate(far);
+    std::vector<double> times;
+    for (auto time : report.step_times)
+      times.push_back(seconds(time));
+    check_mean(estimate_of(times), 3.2376763);
   }
 
   TEST_CASE("a network without latency changes no step") {
