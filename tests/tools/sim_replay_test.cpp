@@ -37,10 +37,12 @@ void write_run(const test::scratch_folder& folder) {
   auto file = ledger_file::create(folder / "ledger.csv");
   REQUIRE(file);
   auto times = [](uint32_t replica, uint64_t) { return replica == 2 ? job_time{3s} : 1s; };
-  simulate({.sync = {3, 3, sync_policy::latest_token},
-            .steps = 40,
-            .compute = times,
-            .on_step = [&](const step_record& step) { REQUIRE(file->append(step)); }});
+  auto report
+    = simulate({.sync = {3, 3, sync_policy::latest_token},
+                .steps = 40,
+                .compute = times,
+                .on_step = [&](const step_record& step) { REQUIRE(file->append(step)); }});
+  REQUIRE_FALSE(report.job.failure);
   REQUIRE(file->flush());
 }
 
