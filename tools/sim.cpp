@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
-#include <fstream>
 #include <string_view>
 
 namespace troupe {
@@ -71,15 +70,7 @@ expected<void> write(const sim_command& command, const std::vector<sim_row>& row
     fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
   }
   if (command.json.empty()) return {};
-  auto text = sim_json(command, rows);
-  if (command.json == "-") {
-    fmt::print("{}", text);
-    return {};
-  }
-  std::ofstream file{command.json};
-  file << text << std::flush;
-  if (!file) return fail(errc::resource, fmt::format("--json: cannot write {}", command.json));
-  return {};
+  return write_json(command.json, sim_json(command, rows));
 }
 
 } // namespace

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -207,15 +206,7 @@ expected<void> write(const sim_command& command, const advice_report& report) {
     fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
   }
   if (command.json.empty()) return {};
-  auto text = advice_json(command, report);
-  if (command.json == "-") {
-    fmt::print("{}", text);
-    return {};
-  }
-  std::ofstream file{command.json};
-  file << text << std::flush;
-  if (!file) return fail(errc::resource, fmt::format("--json: cannot write {}", command.json));
-  return {};
+  return write_json(command.json, advice_json(command, report));
 }
 
 } // namespace

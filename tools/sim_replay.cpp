@@ -8,6 +8,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/file_content.hpp"
 #include "tools/help.hpp"
+#include "tools/sim_report.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -18,7 +19,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
@@ -192,15 +192,7 @@ expected<void> write(const replay_command& command, const run_folder& folder,
                      const replay_report& report) {
   if (command.json != "-") fmt::print("{}", replay_text(command, folder, report));
   if (command.json.empty()) return {};
-  auto text = replay_json(command, report);
-  if (command.json == "-") {
-    fmt::print("{}", text);
-    return {};
-  }
-  std::ofstream file{command.json};
-  file << text << std::flush;
-  if (!file) return fail(errc::resource, fmt::format("--json: cannot write {}", command.json));
-  return {};
+  return write_json(command.json, replay_json(command, report));
 }
 
 } // namespace

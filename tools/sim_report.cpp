@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace troupe {
@@ -255,6 +256,17 @@ std::string sim_json(const sim_command& command, const std::vector<sim_row>& row
     result["rows"].push_back(std::move(of_row));
   }
   return result.dump(2) + "\n";
+}
+
+expected<void> write_json(const std::string& file, const std::string& report) {
+  if (file == "-") {
+    fmt::print("{}", report);
+    return {};
+  }
+  std::ofstream out{file};
+  out << report << std::flush;
+  if (!out) return fail(errc::resource, fmt::format("--json: cannot write {}", file));
+  return {};
 }
 
 std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {

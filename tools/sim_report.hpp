@@ -28,6 +28,10 @@ struct sim_row {
 /// Times are in seconds; what does not exist is null.
 [[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
 
+/// Writes a report to the file, or to the standard output if that is "-".
+/// Errors: resource, naming the file.
+[[nodiscard]] expected<void> write_json(const std::string& file, const std::string& report);
+
 /// The report as a table, with a line above that says what was simulated.
 [[nodiscard]] std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows);
 
