@@ -2,16 +2,14 @@
 // Rows of arrivals, and what can be read from those that are not complete.
 #include "actors/arrival_history.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <algorithm>
 #include <limits>
 
 namespace troupe {
 
 namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 template <class List>
 auto& at(List& list, uint32_t replica) {

@@ -2,6 +2,7 @@
 // The chief: the life of a step, and of a job.
 #include "actors/chief.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
 
@@ -25,10 +26,6 @@ constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 constexpr auto exit_category = caf::atom("exit");
 
 void finish(self_pointer self, std::optional<error> failure);
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 bool is_training(const chief_state& state) {
   return state.now_in < phase::ending;

@@ -2,6 +2,7 @@
 // Running a scenario with one seed after the other, and adding up.
 #include "simulation/experiment.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/on_threads.hpp"
 
@@ -13,10 +14,6 @@
 namespace troupe {
 
 namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // A job that nobody can end, because the one it waits for is frozen for good.
 constexpr auto fault_deadline = std::chrono::seconds{100'000};

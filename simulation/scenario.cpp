@@ -2,6 +2,7 @@
 // What came of a simulated job.
 #include "simulation/scenario.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "simulation/simulated_job.hpp"
 
 #include <limits>
@@ -29,7 +30,7 @@ double scenario_report::mean_step_seconds(size_t first) const {
   if (first >= step_times.size()) return std::numeric_limits<double>::quiet_NaN();
   auto begin = step_times.begin() + static_cast<ptrdiff_t>(first);
   auto sum = std::accumulate(begin, step_times.end(), job_time{0});
-  return std::chrono::duration<double>(sum).count() / static_cast<double>(step_times.end() - begin);
+  return seconds(sum) / static_cast<double>(step_times.end() - begin);
 }
 
 double scenario_report::drop_fraction() const {

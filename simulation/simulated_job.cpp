@@ -3,8 +3,8 @@
 #include "simulation/simulated_job.hpp"
 
 #include "actors/failure.hpp"
+#include "actors/recording/seconds.hpp"
 
-#include <chrono>
 #include <fmt/format.h>
 #include <future>
 #include <limits>
@@ -96,8 +96,7 @@ void simulated_job::look_at_loss(strategy& strategy, uint64_t step) {
   std::vector<tensor> values;
   for (const auto& variable : variables_)
     values.push_back(strategy.read(variable));
-  auto now = std::chrono::duration<double>(step == 0 ? job_time{0} : report_.virtual_time);
-  watch_->look(step, now.count(), values);
+  watch_->look(step, step == 0 ? 0 : seconds(report_.virtual_time), values);
 }
 
 training_options simulated_job::options() {
@@ -106,11 +105,8 @@ training_options simulated_job::options() {
   options.deadline = what_.deadline;
   options.dead_replicas = what_.dead_replicas;
   options.pace = [this](uint32_t replica, uint64_t, job_time) { return pace(replica); };
-  options.on_step = [this](const step_record& made) {
-    auto step = what_.update ? updates_.add(made) : made;
-    book_.add(step);
-    if (what_.on_step) what_.on_step(step);
-  };
+  options.on_step
+    = [this](const step_record& step) { what_.update ? keep(updates_.add(step)) : keep(step); };
   if (watch_) options.evaluation = watch_->during(world_);
   if (!network_) return options;
   options.placement = &*network_;
@@ -124,6 +120,11 @@ training_options simulated_job::options() {
   options.resume = snapshots_->last();
   if (options.resume) options.steps -= options.resume->step;
   return options;
+}
+
+void simulated_job::keep(const step_record& step) {
+  book_.add(step);
+  if (what_.on_step) what_.on_step(step);
 }
 
 step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {

@@ -3,6 +3,7 @@
 #include "tools/sim_report.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,10 +18,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 // ---- for programs ----
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 json scenario_json(const sim_row& row) {
   const auto& sync = row.what.sync;

@@ -2,6 +2,8 @@
 // Writing figures down.
 #include "actors/observing/exposition.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
@@ -14,10 +16,6 @@
 namespace troupe {
 
 namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 std::string spelled(double value) {
   if (std::isnan(value)) return "NaN";

@@ -3,6 +3,7 @@
 #include "actors/recording/event_file.hpp"
 
 #include "actors/recording/protobuf.hpp"
+#include "actors/recording/seconds.hpp"
 #include "actors/recording/step_figures.hpp"
 #include "actors/recording/tfrecord.hpp"
 #include "actors/recording/value_histogram.hpp"
@@ -41,10 +42,6 @@ constexpr uint32_t counts = 7;
 } // namespace histogram_field
 
 constexpr job_time flush_interval = std::chrono::seconds{5};
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // Seconds since 1970; microseconds are what a double still holds of such a number.
 double seconds_of(std::chrono::system_clock::time_point moment) {

@@ -2,16 +2,14 @@
 // Speeds that change whenever a transfer begins or ends.
 #include "simulation/network/fair_share.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 namespace troupe {
 
 namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 job_time duration_of(double bytes, double speed) {
   return job_time{static_cast<int64_t>(std::ceil(bytes / speed * 1e9))};

@@ -2,6 +2,7 @@
 // Spans out of step records, and what is slow among them.
 #include "simulation/reports/replica_spans.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "simulation/statistics.hpp"
 
 #include <algorithm>
@@ -22,10 +23,6 @@ bool is_computing(kind what) {
 bool by_replica_and_time(const replica_span& left, const replica_span& right) {
   return std::tie(left.replica, left.start, left.end, left.what)
          < std::tie(right.replica, right.start, right.end, right.what);
-}
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
 }
 
 } // namespace

@@ -2,18 +2,12 @@
 // Adding up what became of every gradient.
 #include "simulation/reports/work_account.hpp"
 
+#include "actors/recording/seconds.hpp"
+
 #include <algorithm>
 #include <limits>
 
 namespace troupe {
-
-namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
-
-} // namespace
 
 double work_totals::replica_seconds_per_accepted() const {
   return accepted == 0 ? std::numeric_limits<double>::infinity()

@@ -2,6 +2,7 @@
 // Goal: an expression draws what it says, refuses what it cannot mean, and draws the same again.
 // Method: moments and quantiles of many draws against formulas, within four standard errors;
 // structure against exact counts; refusals against the place of the caret.
+#include "actors/recording/seconds.hpp"
 #include "kernels/random.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/distribution_family.hpp"
@@ -17,6 +18,7 @@
 #include <vector>
 
 using troupe::distribution;
+using troupe::seconds;
 
 namespace {
 
@@ -32,10 +34,6 @@ distribution parsed(const std::string& text) {
 std::string refusal(const std::string& text) {
   auto result = distribution::parse(text);
   return result ? "accepted" : result.error().message;
-}
-
-double seconds(troupe::job_time time) {
-  return std::chrono::duration<double>(time).count();
 }
 
 std::vector<double> draws(const std::string& text, size_t count, uint32_t replica = 0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What single replicas did: their contributions, a timeline, and who was slow when.
 #include "actors/recording/csv.hpp"
+#include "actors/recording/seconds.hpp"
 #include "tools/sim_plots/plot_list.hpp"
 
 #include <algorithm>
@@ -96,10 +97,6 @@ private:
   std::vector<uint32_t> shown_;
   size_t late_count_ = 0;
 };
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 // Only what is drawn; the JSON file has all replicas.
 std::string timeline_table(const std::vector<replica_span>& spans, const chosen_replicas& chosen,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what messages take between nodes shows in step times, and only there. Method: whole jobs in
 // virtual time, held against sums of latencies and against theory.
+#include "actors/recording/seconds.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/scenario.hpp"
@@ -16,10 +17,6 @@ using namespace troupe;
 using namespace troupe::test;
 
 namespace {
-
-double seconds(job_time time) {
-  return std::chrono::duration<double>(time).count();
-}
 
 scenario constant(uint32_t needed, uint32_t replicas, sync_policy policy = sync_policy::tensorflow,
                   uint64_t steps = 12) {
@@ -62,8 +59,10 @@ TEST_SUITE("simulation/network") {
     check_mean(estimate_of(batch_means(times)), 3.1040442 + 0.02);
   }
 
-  TEST_CASE("among 10,000 replicas the two latencies are all that a network adds"
-            * doctest::skip()) {
+  TEST_CASE(
+    "among 10,000 replicas the two latencies are all that a network adds (half a minute: by "
+    "--no-skip)"
+    * doctest::skip()) {
     // Source of the number: E T(9600:10000) of exp(1), and the two latencies.
     auto far = constant(9600, 10'000, sync_policy::cancel, 30);
     far.compute = exponential_time(1s, 3);
