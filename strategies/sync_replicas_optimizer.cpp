@@ -141,7 +141,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   std::vector<uint64_t> next_steps;
   for (auto& reply : replies) {
     auto judged = value_or_throw(std::move(reply));
-    next_steps.push_back(judged.reader().getNextStep());
+    if (is_asynchronous(options_.policy)) next_steps.push_back(judged.reader().getNextStep());
     ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
   }
   auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));
