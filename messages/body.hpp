@@ -137,6 +137,13 @@ template <>
 inline constexpr body_place<wire::ChangeVariable> body_of<wire::ChangeVariable>{
   wire::Envelope::CHANGE_VARIABLE, &envelope_builder::initChangeVariable};
 
+template <>
+inline constexpr body_place<wire::Hello> body_of<wire::Hello>{wire::Envelope::HELLO,
+                                                              &envelope_builder::initHello};
+template <>
+inline constexpr body_place<wire::FindActor> body_of<wire::FindActor>{
+  wire::Envelope::FIND_ACTOR, &envelope_builder::initFindActor};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

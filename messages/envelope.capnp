@@ -9,6 +9,7 @@
 @0xcd4572457e617e3b;
 
 using Cxx = import "/capnp/c++.capnp";
+using Link = import "link.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
 
@@ -75,5 +76,7 @@ struct Envelope {
     readAverage @35 :Training.ReadAverage;
     releaseUpdate @36 :Training.ReleaseUpdate;
     changeVariable @37 :Training.ChangeVariable;
+    hello @38 :Link.Hello;
+    findActor @39 :Link.FindActor;
   }
 }

@@ -19,4 +19,30 @@ msg<wire::Abort> make_abort(errc code, std::string_view reason) {
   return std::move(message).finish();
 }
 
+msg<wire::Hello> make_hello(const greeting& who) {
+  message_builder<wire::Hello> message;
+  message.body.setJob(who.job);
+  message.body.setNodes(who.nodes);
+  message.body.setNode(who.node);
+  message.body.setIncarnation(who.incarnation);
+  message.body.setHeartbeat(static_cast<uint64_t>(who.heartbeat.count()));
+  message.body.setWindow(who.window);
+  return std::move(message).finish();
+}
+
+greeting read_hello(wire::Hello::Reader hello) {
+  return {.job = hello.getJob(),
+          .nodes = hello.getNodes(),
+          .node = hello.getNode(),
+          .incarnation = hello.getIncarnation(),
+          .heartbeat = std::chrono::nanoseconds{hello.getHeartbeat()},
+          .window = hello.getWindow()};
+}
+
+msg<wire::FindActor> make_find_actor(std::string_view name) {
+  message_builder<wire::FindActor> message;
+  message.body.setName(std::string{cut_text(name)});
+  return std::move(message).finish();
+}
+
 } // namespace troupe

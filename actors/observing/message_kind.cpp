@@ -4,12 +4,14 @@
 
 #include "actors/interfaces.hpp"
 #include "messages/assert.hpp"
+#include "messages/every_body.hpp"
 #include "messages/msg.hpp"
 
 #include <caf/system_messages.hpp>
 #include <capnp/schema.h>
 
 #include <array>
+#include <vector>
 
 namespace troupe {
 
@@ -53,9 +55,14 @@ message_kind caf_kind(const char* name) {
   return {nullptr, caf::type_nr<T>::value, name, [](const void*) { return no_step; }};
 }
 
-// One line per message. CAF's own come first: they are found by number, one after the other.
-std::span<const message_kind> all_kinds() {
-  static const std::array kinds{
+template <class... Bodies>
+std::array<message_kind, sizeof...(Bodies)> wire_kinds(body_list<Bodies...>) {
+  return {wire_kind<Bodies>()...};
+}
+
+// CAF's own come first: they are found by number, one after the other.
+std::vector<message_kind> make_kinds() {
+  std::vector kinds{
     caf_kind<caf::error>("error"),
     caf_kind<caf::exit_msg>("exit"),
     caf_kind<caf::down_msg>("down"),
@@ -73,44 +80,14 @@ std::span<const message_kind> all_kinds() {
     local_kind<merge_arrival>("merge_arrival"),
     local_kind<merge_result>("merge_result"),
     local_kind<departure>("departure"),
-    wire_kind<wire::Unimplemented>(),
-    wire_kind<wire::Abort>(),
-    wire_kind<wire::ReadVariable>(),
-    wire_kind<wire::ReadAverage>(),
-    wire_kind<wire::ChangeVariable>(),
-    wire_kind<wire::VariableSnapshot>(),
-    wire_kind<wire::PushGradient>(),
-    wire_kind<wire::PushReply>(),
-    wire_kind<wire::TakeToken>(),
-    wire_kind<wire::Token>(),
-    wire_kind<wire::JoinJob>(),
-    wire_kind<wire::Farewell>(),
-    wire_kind<wire::TakeGradient>(),
-    wire_kind<wire::TakenGradient>(),
-    wire_kind<wire::ApplyUpdate>(),
-    wire_kind<wire::ReleaseUpdate>(),
-    wire_kind<wire::UpdateApplied>(),
-    wire_kind<wire::UseOptimizer>(),
-    wire_kind<wire::OptimizerInUse>(),
-    wire_kind<wire::TakeAggregate>(),
-    wire_kind<wire::AwaitAggregate>(),
-    wire_kind<wire::Aggregate>(),
-    wire_kind<wire::CancelTakes>(),
-    wire_kind<wire::ReadAccumulator>(),
-    wire_kind<wire::AccumulatorStatus>(),
-    wire_kind<wire::SetStep>(),
-    wire_kind<wire::StopJob>(),
-    wire_kind<wire::CancelStep>(),
-    wire_kind<wire::ReadState>(),
-    wire_kind<wire::VariableState>(),
-    wire_kind<wire::RestoreState>(),
-    wire_kind<wire::ReadProgress>(),
-    wire_kind<wire::ReplicaProgress>(),
-    wire_kind<wire::PutTokens>(),
-    wire_kind<wire::CloseTokens>(),
-    wire_kind<wire::ReadQueueStatus>(),
-    wire_kind<wire::QueueStatus>(),
   };
+  auto wire = wire_kinds(every_body{});
+  kinds.insert(kinds.end(), wire.begin(), wire.end());
+  return kinds;
+}
+
+std::span<const message_kind> all_kinds() {
+  static const auto kinds = make_kinds();
   return kinds;
 }
 

@@ -2,6 +2,7 @@
 // The examples.
 #include "tests/messages/examples.hpp"
 
+#include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -106,11 +107,13 @@ std::vector<message_example> make_examples() {
   add_chief_messages(examples);
   add_accumulator_messages(examples);
   add_checkpoint_messages(examples);
+  add(examples, make_hello({"job 7", 4, 2, 1, nanoseconds(500'000'000), 1 << 20}));
+  add(examples, make_find_actor("token queue"));
   return examples;
 }
 
 template <class... Bodies>
-std::string print_one_of(const any_msg& message) {
+std::string print_one_of(const any_msg& message, body_list<Bodies...>) {
   std::string text;
   auto print_if = [&]<class T>(const expected<msg<T>>& body) {
     if (body) text = kj::str(body->reader()).cStr();
@@ -139,16 +142,7 @@ indexed_slices_payload make_slices() {
 }
 
 std::string print(const any_msg& message) {
-  return print_one_of<
-    wire::Unimplemented, wire::Abort, wire::ReadVariable, wire::VariableSnapshot,
-    wire::PushGradient, wire::PushReply, wire::TakeToken, wire::Token, wire::Farewell,
-    wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate, wire::UpdateApplied, wire::SetStep,
-    wire::CancelStep, wire::PutTokens, wire::ReadQueueStatus, wire::QueueStatus, wire::JoinJob,
-    wire::CloseTokens, wire::StopJob, wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate,
-    wire::AwaitAggregate, wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator,
-    wire::AccumulatorStatus, wire::ReadState, wire::VariableState, wire::RestoreState,
-    wire::ReadProgress, wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate,
-    wire::ChangeVariable>(message);
+  return print_one_of(message, every_body{});
 }
 
 received_bytes receive(std::span<const std::byte> frame, size_t offset) {

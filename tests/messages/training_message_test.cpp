@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every message arrives as it was sent: each is built, framed, decoded and compared field by field.
+#include "messages/every_body.hpp"
 #include "messages/limits.hpp"
 #include "messages/link_message.hpp"
 #include "messages/tensor_message.hpp"
@@ -227,7 +228,20 @@ TEST_SUITE("messages/training_message") {
     }
   }
 
+  TEST_CASE("the list of all messages is the envelope's") {
+    auto in_list = []<class... Bodies>(body_list<Bodies...>) {
+      return std::vector<wire::Envelope::Which>{body_of<Bodies>.which...};
+    }(every_body{});
+    REQUIRE(in_list.size() == capnp::Schema::from<wire::Envelope>().getUnionFields().size());
+    for (size_t i = 0; i < in_list.size(); ++i)
+      CHECK(static_cast<size_t>(in_list[i]) == i);
+  }
+
   TEST_CASE("the messages of links keep their fields") {
+    greeting who{"job 7", 4, 2, 1, nanoseconds(500), 1 << 20};
+    CHECK(read_hello(send_and_receive(make_hello(who)).reader()) == who);
+    auto find = send_and_receive(make_find_actor("token queue"));
+    CHECK(text_of(find.reader().getName()) == "token queue");
     CHECK(send_and_receive(make_unimplemented(40)).reader().getBody() == 40);
     auto abort = send_and_receive(make_abort(errc::malformed, "bad frame"));
     CHECK(read_errc(abort.reader().getCode()) == errc::malformed);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// All messages there are, for whoever needs a table of them.
+#pragma once
+
+#include "messages/body.hpp"
+
+namespace troupe {
+
+/// Types, to be expanded.
+template <class... Bodies>
+struct body_list {};
+
+/// One line per message, in the order of the envelope.
+using every_body
+  = body_list<wire::Unimplemented, wire::Abort, wire::ReadVariable, wire::VariableSnapshot,
+              wire::PushGradient, wire::PushReply, wire::TakeToken, wire::Token, wire::Farewell,
+              wire::TakeGradient, wire::TakenGradient, wire::ApplyUpdate, wire::UpdateApplied,
+              wire::SetStep, wire::CancelStep, wire::PutTokens, wire::ReadQueueStatus,
+              wire::QueueStatus, wire::JoinJob, wire::CloseTokens, wire::StopJob,
+              wire::UseOptimizer, wire::OptimizerInUse, wire::TakeAggregate, wire::AwaitAggregate,
+              wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator, wire::AccumulatorStatus,
+              wire::ReadState, wire::VariableState, wire::RestoreState, wire::ReadProgress,
+              wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate, wire::ChangeVariable,
+              wire::Hello, wire::FindActor>;
+
+} // namespace troupe
