@@ -11,11 +11,15 @@
 #include <caf/sec.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace troupe {
 
 namespace {
+
+// Of the questions of others for names that nobody here goes by.
+constexpr size_t asked_questions_max = 65'536;
 
 caf::error error_of(const caf::message& content) {
   return content.match_elements<caf::error>() ? content.get_as<caf::error>(0) : caf::error{};
@@ -26,7 +30,7 @@ uint64_t number_of(caf::message_id id) {
   return id.request_id().integer_value();
 }
 
-void answer(const caf::strong_actor_ptr& asker, uint64_t request, const caf::error& reason) {
+void fail_request(const caf::strong_actor_ptr& asker, uint64_t request, const caf::error& reason) {
   asker->enqueue(nullptr, caf::make_message_id(request).response_id(), caf::make_message(reason),
                  nullptr);
 }
@@ -86,9 +90,116 @@ void node::send(const actor_address& to, caf::mailbox_element& what) {
   transport_.send(address_, std::move(sent));
 }
 
+// ---- the directory: actors by name ----
+
+void node::publish(const std::string& name, const caf::strong_actor_ptr& actor) {
+  std::vector<asked_question> waiting;
+  auto published = actor; // whoever had the name before ends up here, outside the lock
+  {
+    std::lock_guard guard{mutex_};
+    std::swap(published_[name], published);
+    auto [begin, end] = asked_.equal_range(name);
+    for (auto it = begin; it != end; ++it)
+      waiting.push_back(it->second);
+    asked_.erase(begin, end);
+  }
+  actor->get()->attach_functor([home = weak_from_this(), name, id = actor->id()] {
+    if (auto alive = home.lock()) alive->withdraw(name, id);
+  });
+  for (const auto& question : waiting)
+    answer(question, actor);
+}
+
+void node::withdraw(const std::string& name, uint64_t actor) {
+  caf::strong_actor_ptr withdrawn;
+  std::lock_guard guard{mutex_};
+  auto found = published_.find(name);
+  if (found == published_.end() || found->second->id() != actor) return;
+  withdrawn = std::move(found->second);
+  published_.erase(found);
+}
+
+void node::find(const node_address& peer, const std::string& name, found_callback then) {
+  std::optional<error> lost;
+  uint64_t number = 0;
+  {
+    std::lock_guard guard{mutex_};
+    if (is_over(peer))
+      lost = lost_.at(peer.node).reason;
+    else
+      finding_.emplace(number = ++question_count_, open_question{peer, std::move(then)});
+  }
+  if (lost) return then(tl::unexpected<error>(std::move(*lost)));
+  parcel question{.kind = parcel::content_kind::find,
+                  .to = {peer, 0},
+                  .from = {address_, 0},
+                  .id = number,
+                  .content = caf::make_message(name)};
+  if (peer == address_) return on_find(question);
+  transport_.send(address_, std::move(question));
+}
+
+void node::on_find(const parcel& question) {
+  if (!question.content.match_elements<std::string>()) return;
+  asked_question asked{question.from.at, question.id};
+  caf::strong_actor_ptr actor;
+  {
+    std::lock_guard guard{mutex_};
+    const auto& name = question.content.get_as<std::string>(0);
+    if (auto found = published_.find(name); found != published_.end())
+      actor = found->second;
+    else if (asked_.size() < asked_questions_max)
+      asked_.emplace(name, asked);
+  }
+  if (actor) answer(asked, actor);
+}
+
+void node::answer(const asked_question& question, const caf::strong_actor_ptr& with) {
+  parcel found{.kind = parcel::content_kind::found,
+               .to = {question.asker, 0},
+               .from = {address_, with->id()},
+               .id = question.number};
+  if (question.asker == address_) return finish_find(found, with);
+  found.from = show(with, question.asker);
+  transport_.send(address_, std::move(found));
+  // If the actor has ended meanwhile, the news of it may have gone before the answer.
+  if (!handle_of({address_, with->id()}))
+    transport_.send(address_, {.kind = parcel::content_kind::down,
+                               .to = {question.asker, 0},
+                               .from = {address_, with->id()},
+                               .content = caf::make_message(caf::error{})});
+}
+
+// @param with The actor, or its proxy.
+void node::finish_find(const parcel& answer, const caf::strong_actor_ptr& with) {
+  found_callback then;
+  {
+    std::lock_guard guard{mutex_};
+    auto question = finding_.find(answer.id);
+    if (question == finding_.end() || question->second.asked != answer.from.at) return;
+    then = std::move(question->second.then);
+    finding_.erase(question);
+  }
+  then(with);
+}
+
+// ---- what comes from others ----
+
 void node::deliver(parcel what) {
   if (what.to.at != address_ || is_lost(what.from.at)) return;
-  if (what.kind == parcel::content_kind::down) return end_proxy(what.from, error_of(what.content));
+  switch (what.kind) {
+  case parcel::content_kind::message:
+    return deliver_message(std::move(what));
+  case parcel::content_kind::down:
+    return end_proxy(what.from, error_of(what.content));
+  case parcel::content_kind::find:
+    return on_find(what);
+  case parcel::content_kind::found:
+    if (auto actor = handle_of(what.from)) finish_find(what, actor);
+  }
+}
+
+void node::deliver_message(parcel what) {
   auto id = caf::make_message_id(what.id);
   auto receiver = handle_of(what.to);
   if (id.is_response()) {
@@ -104,9 +215,17 @@ void node::deliver(parcel what) {
 void node::lose(const node_address& peer, const error& reason) {
   std::vector<caf::strong_actor_ptr> ended;
   std::vector<std::pair<caf::strong_actor_ptr, uint64_t>> unanswered;
+  std::vector<found_callback> unfound;
   {
     std::lock_guard guard{mutex_};
-    lost_[peer.node] = std::max(lost_[peer.node], peer.incarnation + 1);
+    if (auto& known = lost_[peer.node]; known.lives <= peer.incarnation)
+      known = {peer.incarnation + 1, reason};
+    std::erase_if(asked_, [&](const auto& one) { return one.second.asker == peer; });
+    std::erase_if(finding_, [&](auto& one) {
+      if (one.second.asked != peer) return false;
+      unfound.push_back(std::move(one.second.then));
+      return true;
+    });
     std::erase_if(proxies_, [&](auto& one) {
       if (one.first.at != peer) return false;
       ended.push_back(std::move(one.second));
@@ -124,7 +243,9 @@ void node::lose(const node_address& peer, const error& reason) {
   for (auto& proxy : ended)
     static_cast<remote_proxy*>(proxy->get())->kill_proxy(nullptr, told);
   for (auto& [asker, request] : unanswered)
-    answer(asker, request, told);
+    fail_request(asker, request, told);
+  for (auto& then : unfound)
+    then(tl::unexpected<error>(reason));
 }
 
 size_t node::pending_requests() const {
@@ -134,8 +255,12 @@ size_t node::pending_requests() const {
 
 bool node::is_lost(const node_address& peer) const {
   std::lock_guard guard{mutex_};
+  return is_over(peer);
+}
+
+bool node::is_over(const node_address& peer) const {
   auto found = lost_.find(peer.node);
-  return found != lost_.end() && peer.incarnation < found->second;
+  return found != lost_.end() && peer.incarnation < found->second.lives;
 }
 
 // Of an actor that has ended: whoever asks it is told so.

@@ -54,12 +54,23 @@ public:
   /// else the one proxy of it. Null for actor 0, and for an actor of this node that has ended.
   [[nodiscard]] caf::strong_actor_ptr handle_of(const actor_address& actor);
 
+  /// Lets others find an actor of this node by its name, until it ends. Whoever asked before is
+  /// answered now; who had the name before has it no more.
+  void publish(const std::string& name, const caf::strong_actor_ptr& actor);
+
+  /// What is done with an actor that was looked for. Errors: unavailable, if its node is gone.
+  using found_callback = std::function<void(expected<caf::strong_actor_ptr>)>;
+
+  /// Looks for the actor that `peer` has published, or will publish, by this name.
+  /// @param then Called once, on some thread, perhaps before this returns.
+  void find(const node_address& peer, const std::string& name, found_callback then);
+
   /// Hands a parcel that has come to its receiver; drops what was for another life of this node, or
   /// is from a lost one.
   void deliver(parcel what);
 
   /// A peer is gone for good: ends its proxies, which tells monitors and links, and answers
-  /// requests that wait for it. Parcels of it that come later are dropped.
+  /// requests and questions that wait for it. Parcels of it that come later are dropped.
   void lose(const node_address& peer, const error& reason);
 
   /// What a proxy does with a message for the actor that it stands for.
@@ -78,17 +89,41 @@ private:
     node_address asked;
   };
 
+  /// A question that somebody here has asked: where, and what comes of it.
+  struct open_question {
+    node_address asked;
+    found_callback then;
+  };
+
+  /// A question of another node that waits for an answer.
+  struct asked_question {
+    node_address asker;
+    uint64_t number = 0;
+  };
+
   /// An actor of this node that others have heard of.
   struct shown_actor {
     caf::strong_actor_ptr actor;
     std::set<node_address> known_to;
   };
 
+  /// What is known of a node that is gone, or was.
+  struct lost_node {
+    uint32_t lives = 0; ///< Those that are over.
+    error reason;       ///< Of the last one's end.
+  };
+
   node(caf::actor_system& system, transport& carrier, node_address address, std::string name)
     : system_(system), transport_(carrier), address_(address), name_(std::move(name)) {}
 
   [[nodiscard]] bool is_lost(const node_address& peer) const;
+  [[nodiscard]] bool is_over(const node_address& peer) const; ///< Likewise, with the lock held.
+  void deliver_message(parcel what);
   void refuse(const parcel& request);
+  void on_find(const parcel& question);
+  void finish_find(const parcel& answer, const caf::strong_actor_ptr& with);
+  void answer(const asked_question& question, const caf::strong_actor_ptr& with);
+  void withdraw(const std::string& name, uint64_t actor);
   void on_end(uint64_t actor, const caf::error& reason);
   void end_proxy(const actor_address& of, caf::error reason);
 
@@ -101,7 +136,11 @@ private:
   std::unordered_map<uint64_t, shown_actor> shown_;
   std::map<actor_address, caf::strong_actor_ptr> proxies_;
   std::map<request_key, pending_request> pending_;
-  std::map<node_index, uint32_t> lost_; ///< The last life of a node that is known to be over.
+  std::map<std::string, caf::strong_actor_ptr> published_;
+  std::multimap<std::string, asked_question> asked_;    ///< For names that nobody goes by yet.
+  std::unordered_map<uint64_t, open_question> finding_; ///< By the question's number.
+  uint64_t question_count_ = 0;
+  std::map<node_index, lost_node> lost_;
 };
 
 } // namespace troupe

@@ -17,12 +17,15 @@ struct parcel {
   enum class content_kind : uint8_t {
     message, ///< For the actor `to`.
     down,    ///< The actor `from` is no more; `content` holds the `caf::error` that says why.
+    /// Who goes by the name that is in `content`, a `std::string`? `id` is the question's number.
+    find,
+    found, ///< The actor `from` does; `id` is that of the question, `content` is empty.
   };
 
   content_kind kind = content_kind::message;
-  actor_address to;
-  actor_address from; ///< Actor 0: the sender wants no answer.
-  uint64_t id = 0;    ///< Of CAF: whether it is a request, a response, urgent.
+  actor_address to;   ///< Actor 0: the node itself.
+  actor_address from; ///< Actor 0: the sender wants no answer, or is the node itself.
+  uint64_t id = 0; ///< Of a message: CAF's, which says whether it is a request, a response, urgent.
   caf::message content;
 };
 

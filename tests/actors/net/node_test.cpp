@@ -51,6 +51,15 @@ struct two_nodes : deterministic_world {
     return caf::actor_cast<caf::actor>(nodes[0]->handle_of(address));
   }
 
+  // What comes of looking for a name at a node, from another or the same.
+  std::shared_ptr<std::optional<expected<caf::strong_actor_ptr>>>
+  look_for(const std::string& name, node_index at, node_index from = 0) {
+    auto result = std::make_shared<std::optional<expected<caf::strong_actor_ptr>>>();
+    nodes[from]->find({at, 0}, name,
+                      [result](expected<caf::strong_actor_ptr> found) { *result = found; });
+    return result;
+  }
+
   postman post;
   std::vector<std::shared_ptr<node>> nodes;
   puppet asker{world};
@@ -179,5 +188,92 @@ TEST_SUITE("actors/net/node") {
     nodes[1]->deliver(late);
     settle_all();
     CHECK(hearer.heard_count() == 1);
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an actor that was published is found by its name") {
+    puppet hearer{world};
+    nodes[1]->publish("hearer", hearer.as<caf::strong_actor_ptr>());
+    auto found = look_for("hearer", 1);
+    CHECK_FALSE(found->has_value());
+    settle_all();
+    REQUIRE(found->has_value());
+    REQUIRE((*found)->has_value());
+    CHECK(***found == caf::actor_cast<caf::strong_actor_ptr>(near(hearer.as<caf::actor>())));
+    asker.tell(caf::actor_cast<caf::actor>(***found), make_token(3));
+    settle_all();
+    CHECK(hearer.heard_count() == 1);
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "who looks for an actor before it is published is answered then") {
+    auto found = look_for("hearer", 1);
+    auto other = look_for("somebody else", 1);
+    settle_all();
+    CHECK_FALSE(found->has_value());
+    puppet hearer{world};
+    nodes[1]->publish("hearer", hearer.as<caf::strong_actor_ptr>());
+    settle_all();
+    REQUIRE(found->has_value());
+    CHECK((*found)->has_value());
+    CHECK_FALSE(other->has_value());
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an actor of the node itself is found without a message") {
+    puppet hearer{world};
+    auto before = look_for("hearer", 0);
+    nodes[0]->publish("hearer", hearer.as<caf::strong_actor_ptr>());
+    auto after = look_for("hearer", 0);
+    CHECK(post.bag.empty());
+    for (const auto& found : {before, after}) {
+      REQUIRE(found->has_value());
+      CHECK(***found == hearer.as<caf::strong_actor_ptr>());
+    }
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an actor that has ended is found no more, its successor is") {
+    auto first = spawn(successor);
+    nodes[1]->publish("one", caf::actor_cast<caf::strong_actor_ptr>(first));
+    caf::anon_send_exit(first, caf::exit_reason::user_shutdown);
+    settle_all();
+    auto found = look_for("one", 1);
+    settle_all();
+    CHECK_FALSE(found->has_value());
+    puppet second{world};
+    nodes[1]->publish("one", second.as<caf::strong_actor_ptr>());
+    settle_all();
+    REQUIRE(found->has_value());
+    CHECK(***found == caf::actor_cast<caf::strong_actor_ptr>(near(second.as<caf::actor>())));
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "who looks for an actor of a node that is lost learns which") {
+    auto before = look_for("hearer", 1);
+    nodes[0]->lose({1, 0}, {errc::unavailable, "node 'node 1' is gone"});
+    auto after = look_for("hearer", 1);
+    for (const auto& found : {before, after}) {
+      REQUIRE(found->has_value());
+      REQUIRE_FALSE((*found)->has_value());
+      CHECK((*found)->error().code == errc::unavailable);
+      CHECK((*found)->error().message == "node 'node 1' is gone");
+    }
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an answer that nobody asked for, or of another node, is dropped") {
+    nodes.push_back(node::make(world.system(), post, {2, 0}, "node 2"));
+    auto found = look_for("hearer", 1);
+    auto number = post.bag.back().second.id;
+    post.bag.clear();
+    auto say_found = [&](node_index from, uint64_t actor, uint64_t id) {
+      nodes[0]->deliver({.kind = parcel::content_kind::found,
+                         .to = {{0, 0}, 0},
+                         .from = {{from, 0}, actor},
+                         .id = id});
+    };
+    say_found(1, 5, number + 1);
+    say_found(2, 5, number);
+    say_found(1, 0, number);
+    nodes[1]->deliver({.kind = parcel::content_kind::find, .to = {{1, 0}, 0}, .from = {{0, 0}, 0}});
+    CHECK_FALSE(found->has_value());
+    say_found(1, 5, number);
+    CHECK(found->has_value());
+    settle_all();
   }
 }
