@@ -26,6 +26,7 @@ void leave_unlogged() {
 }
 
 error from_caf(const caf::error& reason) {
+  if (!reason) return {};
   if (reason.category() == our_category) {
     const auto& context = reason.context();
     auto has_text = context.match_elements<std::string>();

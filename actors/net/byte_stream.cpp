@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain sockets and OpenSSL's streams behind one face.
+#include "actors/net/byte_stream.hpp"
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/asio/write.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+namespace troupe {
+
+namespace asio = boost::asio;
+namespace ssl = boost::asio::ssl;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+class tls_identity {
+public:
+  ssl::context context{ssl::context::tls};
+};
+
+namespace {
+
+std::string peer_of(const tcp::socket& socket) {
+  error_code ignored;
+  auto endpoint = socket.remote_endpoint(ignored);
+  return ignored ? "somebody"
+                 : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
+}
+
+// So many buffers go into one call of the system.
+constexpr size_t pieces_max = 64;
+
+class plain_stream final : public byte_stream {
+public:
+  explicit plain_stream(tcp::socket socket) : socket_(std::move(socket)) {}
+
+  void shake_hands(bool /*is_dialer*/, handler done) override {
+    asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
+  }
+
+  void read_some(asio::mutable_buffer into, handler done) override {
+    socket_.async_read_some(into, std::move(done));
+  }
+
+  void read(asio::mutable_buffer into, handler done) override {
+    asio::async_read(socket_, into, std::move(done));
+  }
+
+  void write(std::span<const asio::const_buffer> what, handler done) override {
+    asio::async_write(socket_, what, std::move(done));
+  }
+
+  size_t write_now(std::span<const asio::const_buffer> what) override {
+    std::array<iovec, pieces_max> pieces;
+    auto count = std::min(what.size(), pieces.size());
+    for (size_t i = 0; i < count; ++i)
+      pieces[i] = {const_cast<void*>(what[i].data()), what[i].size()}; // NOLINT: as POSIX has it
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = count;
+    auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent < 0 ? 0 : static_cast<size_t>(sent); // a failure comes again to who waits
+  }
+
+  void finish() override {
+    error_code ignored;
+    socket_.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  void close() override {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  [[nodiscard]] std::string peer() const override { return peer_of(socket_); }
+
+private:
+  tcp::socket socket_;
+};
+
+class tls_stream final : public byte_stream {
+public:
+  tls_stream(tcp::socket socket, std::shared_ptr<tls_identity> identity)
+    : identity_(std::move(identity)), stream_(std::move(socket), identity_->context) {}
+
+  void shake_hands(bool is_dialer, handler done) override {
+    stream_.async_handshake(
+      is_dialer ? ssl::stream_base::client : ssl::stream_base::server,
+      [done = std::move(done)](const error_code& failed) { done(failed, 0); });
+  }
+
+  void read_some(asio::mutable_buffer into, handler done) override {
+    stream_.async_read_some(into, std::move(done));
+  }
+
+  void read(asio::mutable_buffer into, handler done) override {
+    asio::async_read(stream_, into, std::move(done));
+  }
+
+  void write(std::span<const asio::const_buffer> what, handler done) override {
+    asio::async_write(stream_, what, std::move(done));
+  }
+
+  // OpenSSL's state belongs to one thread at a time, and reading is under way.
+  size_t write_now(std::span<const asio::const_buffer> /*what*/) override { return 0; }
+
+  void finish() override {
+    error_code ignored;
+    stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  void close() override {
+    error_code ignored;
+    stream_.next_layer().close(ignored);
+  }
+
+  [[nodiscard]] std::string peer() const override { return peer_of(stream_.next_layer()); }
+
+private:
+  std::shared_ptr<tls_identity> identity_;
+  ssl::stream<tcp::socket> stream_;
+};
+
+expected<void> check(const error_code& failed, const char* role, const std::string& file) {
+  if (!failed) return {};
+  auto code = failed == error_code{ENOENT, boost::system::generic_category()} ? errc::not_found
+                                                                              : errc::malformed;
+  return fail(code, fmt::format("the {} {}: {}; give a PEM file", role, file, failed.message()));
+}
+
+} // namespace
+
+expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files) {
+  auto identity = std::make_shared<tls_identity>();
+  auto& context = identity->context;
+  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1
+                      | ssl::context::no_tlsv1_1 | ssl::context::no_sslv3);
+  context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert);
+  error_code failed;
+  context.load_verify_file(files.authority, failed);
+  if (auto read = check(failed, "authority's certificate", files.authority); !read)
+    return tl::unexpected<error>(read.error());
+  context.use_certificate_chain_file(files.certificate, failed);
+  if (auto read = check(failed, "certificate", files.certificate); !read)
+    return tl::unexpected<error>(read.error());
+  context.use_private_key_file(files.key, ssl::context::pem, failed);
+  if (failed)
+    return fail(errc::invalid_argument,
+                fmt::format("the key {}: {}; give the PEM file of the key that {} was made with",
+                            files.key, failed.message(), files.certificate));
+  return identity;
+}
+
+std::unique_ptr<byte_stream> make_byte_stream(tcp::socket socket,
+                                              std::shared_ptr<tls_identity> identity) {
+  if (identity) return std::make_unique<tls_stream>(std::move(socket), std::move(identity));
+  return std::make_unique<plain_stream>(std::move(socket));
+}
+
+error describe(const error_code& failure) {
+  if (failure == asio::error::eof || failure == ssl::error::stream_truncated)
+    return {errc::unavailable, "it closed the connection"};
+  if (failure == asio::error::connection_reset || failure == asio::error::broken_pipe)
+    return {errc::unavailable, "the connection was reset"};
+  if (failure.category() == asio::error::get_ssl_category())
+    return {errc::failed_precondition, fmt::format("TLS: {}", failure.message())};
+  return {errc::unavailable, failure.message()};
+}
+
+} // namespace troupe

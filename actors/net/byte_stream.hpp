@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// A connection as bytes, with or without TLS.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility> // Boost 1.74 misses it in C++20
+
+namespace troupe {
+
+/// The files with which nodes prove to each other that they belong together: in PEM.
+struct tls_files {
+  std::string authority;   ///< Certificate of the authority that signed all nodes' certificates.
+  std::string certificate; ///< Of this node, with whatever leads up to the authority.
+  std::string key;         ///< Of this node's certificate.
+};
+
+/// What all TLS connections of a node share.
+class tls_identity;
+
+/// Errors: not_found, malformed or invalid_argument, naming the file: it cannot be read, is no PEM,
+/// or key and certificate do not belong together.
+[[nodiscard]] expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files);
+
+/// Both kinds of connections look the same to a link. Handlers are called from the socket's
+/// executor, never from inside a member; after `close` with an error.
+///
+/// Thread: one at a time, but for `write_now`, which may run beside reading.
+class byte_stream {
+public:
+  using handler = std::function<void(const boost::system::error_code&, size_t bytes)>;
+
+  virtual ~byte_stream() = default;
+
+  /// Agrees with the other side on how to speak; both have to.
+  virtual void shake_hands(bool is_dialer, handler done) = 0;
+
+  /// Reads as many bytes as there are, but at least one.
+  virtual void read_some(boost::asio::mutable_buffer into, handler done) = 0;
+
+  /// Reads exactly that many.
+  virtual void read(boost::asio::mutable_buffer into, handler done) = 0;
+
+  /// Writes all of it. The buffers' memory must live until `done`.
+  virtual void write(std::span<const boost::asio::const_buffer> what, handler done) = 0;
+
+  /// Writes what can be written without waiting, in the calling thread. @pre No `write` is going
+  /// on.
+  /// @returns How many bytes that were; maybe none.
+  [[nodiscard]] virtual size_t write_now(std::span<const boost::asio::const_buffer> what) = 0;
+
+  /// No more will be written; the other side reads the end.
+  virtual void finish() = 0;
+
+  virtual void close() = 0;
+
+  /// "10.0.0.3:4711", of the other side.
+  [[nodiscard]] virtual std::string peer() const = 0;
+};
+
+/// @param identity Null: without TLS.
+[[nodiscard]] std::unique_ptr<byte_stream> make_byte_stream(boost::asio::ip::tcp::socket socket,
+                                                            std::shared_ptr<tls_identity> identity);
+
+/// What went wrong on a connection, for people: "it closed the connection". `failed_precondition`
+/// if one side does not trust the other's certificate, so that trying again is of no use.
+[[nodiscard]] error describe(const boost::system::error_code& failure);
+
+} // namespace troupe

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of CAF's messages is which frame, by tables made of the list of all messages.
+#include "actors/net/parcel_codec.hpp"
+
+#include "messages/every_body.hpp"
+#include "messages/link_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <caf/exit_reason.hpp>
+#include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fmt/format.h>
+#include <memory>
+#include <typeindex>
+#include <unordered_map>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint8_t receiver_down = 255;
+
+/// How a message of one type is taken out of CAF's hands and given into them.
+struct message_form {
+  std::shared_ptr<const message_storage> (*storage_of)(const caf::message&);
+  caf::message (*make)(const any_msg&);
+  troupe::lane lane;
+};
+
+// Messages with arrays in them, of whatever length: all of one lane, so that they keep their order.
+constexpr bool is_bulk(wire::Envelope::Which which) {
+  constexpr std::array bulk{
+    wire::Envelope::VARIABLE_SNAPSHOT, wire::Envelope::PUSH_GRADIENT,
+    wire::Envelope::APPLY_UPDATE,      wire::Envelope::AGGREGATE,
+    wire::Envelope::VARIABLE_STATE,    wire::Envelope::RESTORE_STATE,
+    wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
+  };
+  return std::ranges::find(bulk, which) != bulk.end();
+}
+
+template <class T>
+message_form form_of() {
+  return {[](const caf::message& content) { return content.get_as<msg<T>>(0).owner(); },
+          [](const any_msg& message) { return caf::make_message(*message.as<T>()); },
+          is_bulk(body_of<T>.which) ? lane::bulk : lane::control};
+}
+
+using form_table = std::unordered_map<std::type_index, message_form>;
+
+template <class... Bodies>
+form_table make_table(body_list<Bodies...>) {
+  return {{typeid(msg<Bodies>), form_of<Bodies>()}...};
+}
+
+template <class... Bodies>
+constexpr std::array<message_form (*)(), sizeof...(Bodies)> make_list(body_list<Bodies...>) {
+  return {&form_of<Bodies>...};
+}
+
+const message_form* find_form(const caf::message& content) {
+  static const auto table = make_table(every_body{});
+  if (content.size() != 1) return nullptr;
+  auto [number, type] = content.type(0);
+  if (number != 0 || type == nullptr) return nullptr;
+  auto found = table.find(*type);
+  return found == table.end() ? nullptr : &found->second;
+}
+
+// ---- errors ----
+
+uint8_t detail_of(const caf::error& reason) {
+  if (!reason) return 0;
+  if (reason == caf::sec::request_receiver_down) return receiver_down;
+  if (reason.category() == caf::atom("exit"))
+    return static_cast<uint8_t>(std::min<int>(1 + reason.code(), receiver_down - 1));
+  return 0;
+}
+
+expected<encoded_parcel> encode_error(frame_header header, const caf::error& reason) {
+  auto ours = from_caf(reason);
+  header.detail = detail_of(reason);
+  return frame(make_abort(ours.code, ours.message)).map([&](message_frame body) {
+    header.body_bytes = body.bytes();
+    return encoded_parcel{header, std::move(body)};
+  });
+}
+
+// Of what an enumerator of CAF's may be; a peer's nonsense becomes an error of no kind in
+// particular.
+caf::error error_of(const frame_header& header, wire::Abort::Reader abort) {
+  if (header.detail == receiver_down) return caf::sec::request_receiver_down;
+  if (header.detail > 0) return {static_cast<uint8_t>(header.detail - 1), caf::atom("exit")};
+  auto code = read_errc(abort.getCode());
+  if (code == errc::none) return {};
+  return to_caf({code, abort.getReason()});
+}
+
+// ---- what has come ----
+
+expected<caf::message> read_content(const frame_header& header, received_bytes body) {
+  auto read_error = [&] {
+    return decode<wire::Abort>(std::move(body)).map([&](const msg<wire::Abort>& abort) {
+      return error_of(header, abort.reader());
+    });
+  };
+  switch (header.content) {
+  case content_code::none:
+  case content_code::found:
+    if (header.body_bytes == 0) return caf::message{};
+    return fail(errc::malformed, "frame with a body that its content does not have");
+  case content_code::message:
+    return decode_any(std::move(body)).map([](const any_msg& message) {
+      static constexpr auto forms = make_list(every_body{});
+      return forms[static_cast<size_t>(message.which())]().make(message);
+    });
+  case content_code::error:
+  case content_code::down:
+    return read_error().map([](caf::error reason) { return caf::make_message(std::move(reason)); });
+  case content_code::exit:
+    return read_error().map([](caf::error reason) {
+      return caf::make_message(caf::exit_msg{caf::actor_addr{}, std::move(reason)});
+    });
+  case content_code::find:
+    return decode<wire::FindActor>(std::move(body)).map([](const msg<wire::FindActor>& find) {
+      return caf::make_message(std::string{find.reader().getName().cStr()});
+    });
+  }
+  return fail(errc::malformed, "frame with a content of no kind");
+}
+
+parcel::content_kind kind_of(content_code content) {
+  switch (content) {
+  case content_code::down:
+    return parcel::content_kind::down;
+  case content_code::find:
+    return parcel::content_kind::find;
+  case content_code::found:
+    return parcel::content_kind::found;
+  default:
+    return parcel::content_kind::message;
+  }
+}
+
+expected<encoded_parcel> encode_message(frame_header header, const caf::message& content) {
+  const auto* form = find_form(content);
+  if (form == nullptr)
+    return fail(errc::unimplemented, fmt::format("{} does not travel between nodes: it is no "
+                                                 "message of Troupe's schemas",
+                                                 caf::to_string(content)));
+  header.lane = form->lane;
+  return message_frame::make(form->storage_of(content)).map([&](message_frame body) {
+    header.body_bytes = body.bytes();
+    return encoded_parcel{header, std::move(body)};
+  });
+}
+
+} // namespace
+
+expected<encoded_parcel> encode_parcel(const parcel& what) {
+  frame_header header{
+    .kind = frame_kind::parcel, .from = what.from, .to = what.to.actor, .id = what.id};
+  auto encode_as = [&header](content_code content) {
+    header.content = content;
+    return header;
+  };
+  switch (what.kind) {
+  case parcel::content_kind::found:
+    return encoded_parcel{encode_as(content_code::found), {}};
+  case parcel::content_kind::find: {
+    auto body = frame(make_find_actor(what.content.get_as<std::string>(0)));
+    if (!body) return tl::unexpected<error>(body.error());
+    header.content = content_code::find;
+    header.body_bytes = body->bytes();
+    return encoded_parcel{header, std::move(*body)};
+  }
+  case parcel::content_kind::down:
+    return encode_error(encode_as(content_code::down), what.content.match_elements<caf::error>()
+                                                         ? what.content.get_as<caf::error>(0)
+                                                         : caf::error{});
+  case parcel::content_kind::message:
+    break;
+  }
+  const auto& content = what.content;
+  if (content.empty() || content.match_elements<caf::unit_t>())
+    return encoded_parcel{encode_as(content_code::none), {}};
+  if (content.match_elements<caf::error>())
+    return encode_error(encode_as(content_code::error), content.get_as<caf::error>(0));
+  if (content.match_elements<caf::exit_msg>())
+    return encode_error(encode_as(content_code::exit), content.get_as<caf::exit_msg>(0).reason);
+  return encode_message(encode_as(content_code::message), content);
+}
+
+expected<parcel> decode_parcel(const node_address& at, const frame_header& header,
+                               received_bytes body) {
+  return read_content(header, std::move(body)).map([&](caf::message content) {
+    return parcel{.kind = kind_of(header.content),
+                  .to = {at, header.to},
+                  .from = header.from,
+                  .id = header.id,
+                  .content = std::move(content)};
+  });
+}
+
+} // namespace troupe

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who listens, who dials, who is there, who is gone.
+#include "actors/net/socket_network.hpp"
+
+#include "actors/net/host_port.hpp"
+#include "actors/net/link.hpp"
+#include "actors/observing/message_kind.hpp"
+#include "messages/assert.hpp"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <fmt/format.h>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace troupe {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Connections whose other side has not said who it is: the oldest of more is dropped.
+constexpr size_t strangers_max = 64;
+
+// A peer that was heard of so recently is alive: whoever comes with its index is another.
+constexpr milliseconds alive_for{1000};
+
+// So many different lines about who was refused are written.
+constexpr size_t told_max = 100;
+
+constexpr milliseconds connect_patience{2000};
+constexpr milliseconds redial_min{20};
+constexpr milliseconds redial_max{1000};
+
+// Greater after each restart that takes a tenth of a second; good until 2039.
+uint32_t new_incarnation() {
+  using tenths = std::chrono::duration<int64_t, std::deci>;
+  constexpr std::chrono::sys_days begin{std::chrono::year{2026} / 1 / 1};
+  auto since = std::chrono::system_clock::now() - begin;
+  return static_cast<uint32_t>(
+    std::max<int64_t>(1, std::chrono::duration_cast<tenths>(since).count()));
+}
+
+uint64_t step_of(const parcel& what) {
+  if (what.content.empty()) return no_step;
+  auto [number, type] = what.content.type(0);
+  const auto* kind = find_message_kind(number, type);
+  return kind == nullptr ? no_step : kind->step(what.content.get(0));
+}
+
+tl::unexpected<error> refuse(std::string why) {
+  return fail(errc::failed_precondition, std::move(why));
+}
+
+expected<void> check(const socket_network_options& options) {
+  if (options.self >= options.nodes.size())
+    return fail(errc::invalid_argument, fmt::format("node {} is not in the list of {} nodes",
+                                                    options.self, options.nodes.size()));
+  if (options.job.empty()) return fail(errc::invalid_argument, "the job has no name");
+  if (options.patience < milliseconds{100})
+    return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
+  if (options.part_bytes_max % sizeof(uint64_t) != 0 || options.part_bytes_max == 0)
+    return fail(errc::invalid_argument, "part_bytes_max is no whole number of words");
+  return {};
+}
+
+} // namespace
+
+/// Lives as long as its thread, and as the links' callbacks.
+class socket_network::implementation {
+public:
+  implementation(caf::actor_system& system, socket_network& carrier, socket_network_options options)
+    : options_(std::move(options)), members_(options_.nodes.size()),
+      here_(node::make(system, carrier, {options_.self, new_incarnation()},
+                       options_.nodes[options_.self].name)),
+      io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()), acceptor_(*io_),
+      resolver_(*io_) {
+    for (auto& member : members_)
+      member.arrival = member.arrived.get_future().share();
+    settle(members_[options_.self], here_->address());
+  }
+
+  expected<void> open() {
+    if (options_.tls) {
+      auto identity = load_tls_identity(*options_.tls);
+      if (!identity) return tl::unexpected<error>(identity.error());
+      identity_ = std::move(*identity);
+    }
+    const auto& own = options_.nodes[options_.self];
+    if (!own.address.empty() && is_dialed())
+      if (auto listening = listen(own); !listening) return listening;
+    for (node_index peer = 0; peer < options_.self; ++peer)
+      if (talks_to(peer)) {
+        auto where = parse_host_port(options_.nodes[peer].address);
+        if (!where)
+          return fail(where.error().code,
+                      fmt::format("{}: {}", options_.nodes[peer].name, where.error().message));
+        asio::post(*io_, [this, peer] { dial(peer); });
+      }
+    thread_ = std::thread{[this] { io_->run(); }};
+    return {};
+  }
+
+  void leave(milliseconds patience) {
+    if (!thread_.joinable()) return;
+    std::promise<void> left;
+    auto done = left.get_future();
+    asio::post(*io_, [&] {
+      is_leaving_ = true;
+      on_everybody_left_ = [&] { left.set_value(); };
+      close_doors();
+      for (auto& member : members_)
+        if (auto with = member.link) with->leave();
+      look_who_is_left();
+    });
+    auto in_time = done.wait_for(patience) == std::future_status::ready;
+    asio::post(*io_, [this, in_time] {
+      on_everybody_left_ = {};
+      if (!in_time)
+        for (auto& member : members_)
+          if (auto with = member.link) with->end({errc::deadline_exceeded, "it leaves"});
+      work_.reset(); // the thread ends with the last handler
+    });
+    thread_.join();
+    for (auto& member : members_)
+      if (!member.has_arrived) settle(member, fail(errc::cancelled, "this node has left"));
+  }
+
+  [[nodiscard]] node& here() { return *here_; }
+
+  [[nodiscard]] std::string name_of(node_index node) const {
+    const auto& place = options_.nodes.at(node);
+    return place.address.empty() ? place.name : fmt::format("{} ({})", place.name, place.address);
+  }
+
+  std::shared_future<expected<node_address>> arrival(node_index node) {
+    std::lock_guard guard{mutex_};
+    return members_.at(node).arrival;
+  }
+
+  void on_loss(std::function<void(node_index, const error&)> tell) {
+    std::lock_guard guard{mutex_};
+    on_loss_ = std::move(tell);
+  }
+
+  [[nodiscard]] const std::string& listening_at() const { return listening_at_; }
+
+  void send(parcel what) {
+    auto encoded = encode_parcel(what);
+    if (!encoded) {
+      warn(fmt::format("a message for {}: {}", name_of(what.to.at.node), encoded.error().message));
+      return answer(what, encoded.error());
+    }
+    auto with = link_to(what.to.at);
+    if (!with)
+      return answer(what,
+                    {errc::unavailable, fmt::format("{} is not there", name_of(what.to.at.node))});
+    with->send(std::move(*encoded));
+  }
+
+private:
+  /// Another node, as far as it is known.
+  struct member {
+    std::shared_ptr<troupe::link> link; ///< While it is there.
+    node_address address;               ///< Of its present life, or its last.
+    std::promise<expected<node_address>> arrived;
+    std::shared_future<expected<node_address>> arrival;
+    bool has_arrived = false; ///< `arrived` has its value.
+    uint64_t last_step = no_step;
+    milliseconds redial = redial_min;
+    std::optional<steady_clock::time_point> refused_since;
+  };
+
+  // ---- the door ----
+
+  [[nodiscard]] bool talks_to(node_index peer) const {
+    return peer != options_.self && (!options_.talk || options_.talk(options_.self, peer));
+  }
+
+  [[nodiscard]] bool is_dialed() const {
+    for (auto peer = options_.self + 1; peer < options_.nodes.size(); ++peer)
+      if (talks_to(peer)) return true;
+    return false;
+  }
+
+  expected<void> listen(const socket_network_options::place& own) {
+    auto where = parse_host_port(own.address);
+    if (!where)
+      return fail(where.error().code, fmt::format("{}: {}", own.name, where.error().message));
+    auto host = options_.listen_host.empty() ? where->host : options_.listen_host;
+    error_code failed;
+    tcp::resolver resolver{*io_};
+    auto found = resolver.resolve(host, std::to_string(where->port), failed);
+    if (failed || found.empty())
+      return fail(errc::unavailable, fmt::format("{}: host '{}' is not known here: {}", own.name,
+                                                 host, failed.message()));
+    auto endpoint = found.begin()->endpoint();
+    if (!endpoint.address().is_loopback() && !identity_ && !options_.insecure_network)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} would listen at {} without TLS, where anybody can speak to it; "
+                              "give --tls-ca, --tls-certificate and --tls-key, or allow it with "
+                              "--insecure-network",
+                              own.name, own.address));
+    return listen_at(endpoint, own);
+  }
+
+  expected<void> listen_at(const tcp::endpoint& endpoint,
+                           const socket_network_options::place& own) {
+    error_code failed;
+    acceptor_.open(endpoint.protocol(), failed);
+    if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
+    if (!failed) acceptor_.bind(endpoint, failed);
+    if (!failed) acceptor_.listen(tcp::acceptor::max_listen_connections, failed);
+    if (failed == asio::error::address_in_use)
+      return fail(errc::unavailable,
+                  fmt::format("{} cannot listen at {}: another process does, of this job or of "
+                              "another one; end it, or choose another port",
+                              own.name, own.address));
+    if (failed)
+      return fail(errc::unavailable, fmt::format("{} cannot listen at {}: {}; give it an address "
+                                                 "of this machine",
+                                                 own.name, own.address, failed.message()));
+    auto bound = acceptor_.local_endpoint();
+    listening_at_ = to_string(host_port{bound.address().to_string(), bound.port()});
+    accept();
+    return {};
+  }
+
+  void accept() {
+    acceptor_.async_accept([this](const error_code& failed, tcp::socket socket) {
+      if (failed == asio::error::operation_aborted || is_leaving_) return;
+      if (failed) {
+        warn(fmt::format("nobody can be let in: {}; trying again", failed.message()));
+        return later(redial_max, [this] { accept(); });
+      }
+      let_in(std::move(socket));
+      accept();
+    });
+  }
+
+  void let_in(tcp::socket socket) {
+    if (strangers_.size() >= strangers_max)
+      strangers_.front()->end({errc::limit_exceeded, "too many are at the door"});
+    auto comes = make_link(std::move(socket), {});
+    strangers_.push_back(comes);
+    comes->start();
+  }
+
+  void close_doors() {
+    error_code ignored;
+    acceptor_.close(ignored);
+    resolver_.cancel();
+    for (auto* timer : timers_)
+      timer->cancel();
+    while (!strangers_.empty())
+      strangers_.front()->end({errc::cancelled, "it leaves"});
+  }
+
+  // ---- dialing ----
+
+  void dial(node_index peer) {
+    if (is_leaving_) return;
+    auto where = *parse_host_port(options_.nodes[peer].address);
+    resolver_.async_resolve(where.host, std::to_string(where.port),
+                            [this, peer](const error_code& failed, const auto& found) {
+                              if (failed) return dial_again(peer);
+                              connect(peer, found);
+                            });
+  }
+
+  void connect(node_index peer, const tcp::resolver::results_type& endpoints) {
+    auto socket = std::make_shared<tcp::socket>(*io_);
+    auto timer = std::make_shared<asio::steady_timer>(*io_, connect_patience);
+    timers_.insert(timer.get());
+    timer->async_wait([this, timer, socket](const error_code&) { // late, over, or we leave
+      timers_.erase(timer.get());
+      error_code ignored;
+      socket->close(ignored);
+    });
+    asio::async_connect(
+      *socket, endpoints,
+      [this, peer, socket, timer](const error_code& failed, const tcp::endpoint&) {
+        auto reached = std::move(*socket);
+        timer->cancel();
+        if (is_leaving_) return;
+        if (failed) return dial_again(peer);
+        make_link(std::move(reached), peer)->start();
+      });
+  }
+
+  void dial_again(node_index peer) {
+    if (is_leaving_) return;
+    auto& member = members_[peer];
+    later(member.redial, [this, peer] { dial(peer); });
+    member.redial = std::min(2 * member.redial, redial_max);
+  }
+
+  void later(milliseconds wait, std::function<void()> action) {
+    auto timer = std::make_shared<asio::steady_timer>(*io_, wait);
+    timers_.insert(timer.get());
+    timer->async_wait([this, timer, action = std::move(action)](const error_code& failed) {
+      timers_.erase(timer.get());
+      if (!failed) action();
+    });
+  }
+
+  // ---- links ----
+
+  std::shared_ptr<troupe::link> make_link(tcp::socket socket, std::optional<node_index> dialed) {
+    error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    link_options options{.self = {.job = options_.job,
+                                  .nodes = static_cast<uint32_t>(options_.nodes.size()),
+                                  .node = options_.self,
+                                  .incarnation = here_->address().incarnation,
+                                  .heartbeat = options_.patience / 10,
+                                  .window = options_.window_bytes},
+                         .is_dialer = dialed.has_value(),
+                         .patience = options_.patience,
+                         .message_bytes_max = options_.message_bytes_max,
+                         .part_bytes_max = options_.part_bytes_max};
+    link::callbacks callbacks{
+      .on_hello = [this, dialed](link& at, const greeting& who) { return judge(at, who, dialed); },
+      .on_up = [this](link& with) { welcome(with); },
+      .on_parcel
+      = [this](link& from, received_frame frame) { return receive(from, std::move(frame)); },
+      .on_end = [this, dialed](link& with, const error& why) { on_end(with, dialed, why); },
+      .on_warning =
+        [this](link& with, const std::string& what) {
+          warn(fmt::format("{}: {}", name_of(with.peer().node), what));
+        }};
+    return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_),
+                                  std::move(options), std::move(callbacks));
+  }
+
+  // Whether somebody may come in, or is whom we wanted to reach.
+  expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
+    auto accepted = judge_belonging(who, dialed).and_then([&] { return judge_life(at, who); });
+    if (!accepted && !dialed && told_.size() < told_max
+        && told_.insert(accepted.error().message).second)
+      warn(fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message));
+    return accepted;
+  }
+
+  expected<void> judge_belonging(const greeting& who, std::optional<node_index> dialed) const {
+    if (who.job != options_.job)
+      return refuse(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
+                                "same --job-id, and each job ports of its own",
+                                options_.nodes[options_.self].name, options_.job, who.job));
+    if (who.nodes != options_.nodes.size())
+      return refuse(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
+                                options_.nodes[options_.self].name, options_.nodes.size(),
+                                who.nodes));
+    if (who.node >= options_.nodes.size() || who.node == options_.self)
+      return refuse(fmt::format("{} is at this address, and has the same task index",
+                                options_.nodes[options_.self].name));
+    if (dialed && who.node != *dialed)
+      return refuse(fmt::format("at the address of {} is {}; check the addresses", name_of(*dialed),
+                                options_.nodes[who.node].name));
+    if (!dialed && (who.node < options_.self || !talks_to(who.node)))
+      return refuse(fmt::format("{} is not dialed by {}", options_.nodes[options_.self].name,
+                                options_.nodes[who.node].name));
+    return {};
+  }
+
+  // Whether it is the first of its name.
+  expected<void> judge_life(link& at, const greeting& who) {
+    auto& member = members_[who.node];
+    if (member.link) {
+      auto silence = steady_clock::now() - member.link->last_heard();
+      if (silence < alive_for)
+        return fail(errc::invalid_argument,
+                    fmt::format("{} is there already, from {}; two processes have the same task "
+                                "index, this one is at {}",
+                                name_of(who.node), member.link->peer_address(), at.peer_address()));
+      member.link->end({errc::unavailable, "it began a new life"});
+    }
+    if (who.incarnation <= member.address.incarnation)
+      return refuse(fmt::format("{} began no later than the one before it; is its clock right?",
+                                name_of(who.node)));
+    return {};
+  }
+
+  void welcome(link& with) {
+    auto with_shared = with.shared_from_this();
+    std::erase(strangers_, with_shared);
+    auto& member = members_[with.peer().node];
+    member.redial = redial_min;
+    member.refused_since.reset();
+    node_address address{with.peer().node, with.peer().incarnation};
+    {
+      std::lock_guard guard{mutex_};
+      member.link = with_shared;
+    }
+    settle(member, address);
+  }
+
+  void settle(member& who, expected<node_address> arrived) {
+    std::lock_guard guard{mutex_};
+    if (arrived) who.address = *arrived;
+    if (who.has_arrived) await_again(who);
+    who.has_arrived = true;
+    who.arrived.set_value(std::move(arrived));
+  }
+
+  // @pre `mutex_` is held.
+  static void await_again(member& who) {
+    who.has_arrived = false;
+    who.arrived = {};
+    who.arrival = who.arrived.get_future().share();
+  }
+
+  void on_end(link& with, std::optional<node_index> dialed, const error& why) {
+    auto peer = with.shared_from_this();
+    std::erase(strangers_, peer);
+    auto found = std::ranges::find(members_, peer, &member::link);
+    if (found != members_.end())
+      lose(*found, why);
+    else if (dialed)
+      on_refused(*dialed, why);
+    look_who_is_left();
+    if (dialed) dial_again(*dialed);
+  }
+
+  void lose(member& gone, const error& why) {
+    auto index = gone.address.node;
+    auto step = gone.last_step == no_step
+                  ? std::string{}
+                  : fmt::format("; last heard of at step {}", gone.last_step);
+    error reason{errc::unavailable,
+                 fmt::format("{} is gone: {}{}", name_of(index), why.message, step)};
+    std::function<void(node_index, const error&)> tell;
+    {
+      std::lock_guard guard{mutex_};
+      gone.link.reset();
+      tell = on_loss_;
+      await_again(gone);
+    }
+    here_->lose(gone.address, reason);
+    if (tell) tell(index, reason);
+  }
+
+  // A peer that does not want us, or that we do not want.
+  void on_refused(node_index peer, const error& why) {
+    auto& member = members_[peer];
+    auto now = steady_clock::now();
+    auto is_first = !member.refused_since;
+    if (is_first) member.refused_since = now;
+    // A process that was there before us may be dead, and not be known to be so yet.
+    auto is_final = why.code == errc::failed_precondition
+                    || (why.code == errc::invalid_argument
+                        && now - *member.refused_since > options_.patience + alive_for);
+    auto line = fmt::format("{}: {}", name_of(peer), why.message);
+    if (why.code == errc::unavailable)
+      line += "; is it a task of this job, with TLS at both ends or at neither?";
+    if (is_first) warn(line);
+    if (is_final && !member.has_arrived) settle(member, fail(errc::failed_precondition, line));
+  }
+
+  void look_who_is_left() {
+    auto nobody = std::ranges::all_of(members_, [](const auto& one) { return !one.link; });
+    if (is_leaving_ && nobody && on_everybody_left_) std::exchange(on_everybody_left_, {})();
+  }
+
+  // ---- parcels ----
+
+  expected<void> receive(link& from, received_frame frame) {
+    const auto& header = frame.header;
+    auto& sender = members_[from.peer().node];
+    if (header.from.at.node >= members_.size())
+      return fail(errc::malformed, "frame header: from a node that there is not");
+    auto speaks_for_itself
+      = header.content == content_code::down || header.content == content_code::found;
+    if (speaks_for_itself && header.from.at != sender.address)
+      return fail(errc::malformed, "frame header: it speaks of an actor that is not its own");
+    auto what = decode_parcel(here_->address(), header, std::move(frame.body));
+    if (!what) return tl::unexpected<error>(what.error());
+    if (auto step = step_of(*what); step != no_step) sender.last_step = step;
+    here_->deliver(std::move(*what));
+    return {};
+  }
+
+  std::shared_ptr<link> link_to(const node_address& where) {
+    std::lock_guard guard{mutex_};
+    if (where.node >= members_.size()) return nullptr;
+    const auto& member = members_[where.node];
+    return member.address == where ? member.link : nullptr;
+  }
+
+  // Whoever asked gets an answer, even if it is ours.
+  void answer(const parcel& question, const error& why) {
+    auto id = caf::make_message_id(question.id);
+    if (question.kind != parcel::content_kind::message || !id.is_request()) return;
+    here_->deliver({.to = question.from,
+                    .from = {here_->address(), 0},
+                    .id = id.response_id().integer_value(),
+                    .content = caf::make_message(to_caf(why))});
+  }
+
+  void warn(const std::string& line) const {
+    if (options_.on_warning) options_.on_warning(line);
+  }
+
+  socket_network_options options_;
+  std::vector<member> members_;
+  std::shared_ptr<node> here_;
+  std::shared_ptr<tls_identity> identity_;
+  std::shared_ptr<asio::io_context> io_;
+  asio::executor_work_guard<asio::io_context::executor_type> work_;
+  tcp::acceptor acceptor_;
+  tcp::resolver resolver_;
+  std::set<asio::steady_timer*> timers_;
+  std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
+  std::set<std::string> told_;                  ///< What was said of those who were refused.
+  std::string listening_at_;
+  bool is_leaving_ = false;
+  std::function<void()> on_everybody_left_;
+  std::function<void(node_index, const error&)> on_loss_;
+  mutable std::mutex mutex_; ///< Of links, addresses and arrivals of members, and of `on_loss_`.
+  std::thread thread_;
+};
+
+expected<std::unique_ptr<socket_network>> socket_network::open(caf::actor_system& system,
+                                                               socket_network_options options) {
+  if (auto checked = check(options); !checked) return tl::unexpected<error>(checked.error());
+  std::unique_ptr<socket_network> network{new socket_network};
+  network->implementation_ = std::make_unique<implementation>(system, *network, std::move(options));
+  return network->implementation_->open().map([&] { return std::move(network); });
+}
+
+socket_network::socket_network() = default;
+
+socket_network::~socket_network() {
+  if (implementation_) leave(std::chrono::seconds{1});
+}
+
+node& socket_network::here() {
+  return implementation_->here();
+}
+
+std::string socket_network::name_of(node_index node) const {
+  return implementation_->name_of(node);
+}
+
+std::shared_future<expected<node_address>> socket_network::arrival(node_index node) {
+  return implementation_->arrival(node);
+}
+
+void socket_network::on_loss(std::function<void(node_index, const error&)> tell) {
+  implementation_->on_loss(std::move(tell));
+}
+
+std::string socket_network::listening_at() const {
+  return implementation_->listening_at();
+}
+
+void socket_network::leave(std::chrono::milliseconds patience) {
+  implementation_->leave(patience);
+}
+
+void socket_network::send(const node_address& /*from*/, parcel what) {
+  implementation_->send(std::move(what));
+}
+
+} // namespace troupe

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of the real world: one node of a job, and its links to the others.
+#pragma once
+
+#include "actors/net/byte_stream.hpp"
+#include "actors/net/node.hpp"
+#include "actors/net/transport.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a node talks to the others of its job.
+struct socket_network_options {
+  /// Where a node is.
+  struct place {
+    std::string name;    ///< "worker:2".
+    std::string address; ///< "10.0.0.3:2222"; empty if nobody dials it.
+  };
+
+  std::string job;           ///< The same for all nodes of one job, and for no other node.
+  std::vector<place> nodes;  ///< In the same order everywhere.
+  node_index self = 0;       ///< Which of them this is.
+  std::string listen_host{}; ///< Of the network card to listen on; empty: the host of our address.
+
+  /// Whether two nodes ever have something to say to each other; empty: all do. The one with the
+  /// higher index dials.
+  std::function<bool(node_index, node_index)> talk{};
+
+  std::optional<tls_files> tls{};
+  bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
+
+  /// A peer that says nothing for so long is gone; it says something ten times as often.
+  std::chrono::milliseconds patience{2500};
+
+  /// Bytes of messages that are taken from a peer before its actors' addressees have let go of
+  /// some, and that wait for a peer before it counts as gone: for either, tokens and gradients
+  /// each. More than what all replicas of a node push in a step.
+  uint64_t window_bytes = uint64_t{4} << 30;
+
+  uint64_t message_bytes_max = uint64_t{16} << 30; ///< Of one message.
+  uint64_t part_bytes_max = uint64_t{1} << 20; ///< Longer messages are cut; others go in between.
+
+  /// Told what is wrong but can go on, in one line. Thread: the network's own.
+  std::function<void(const std::string&)> on_warning{};
+};
+
+/// A node's place among the nodes of its job. It listens, dials those with a lower index until they
+/// are there, and again when they are gone; brings parcels, and tells the node of losses. Whoever
+/// comes is asked who it is, and refused if it is of another job, not in the list, there already,
+/// or says nothing for 5 s; of those that have not said so at most 64 are kept.
+///
+/// Memory: what a peer makes this node keep is at most twice the window and one message in either
+/// direction.
+/// Thread: any; it has one of its own.
+class socket_network final : public transport {
+public:
+  /// Takes the node's address and begins to dial.
+  /// Errors: invalid_argument if the options contradict each other, the address is none, or is
+  /// beyond this machine and there is neither TLS nor leave; unavailable if somebody listens there
+  /// already, or the address is not this machine's; as `load_tls_identity`.
+  [[nodiscard]] static expected<std::unique_ptr<socket_network>>
+  open(caf::actor_system& system, socket_network_options options);
+
+  /// Leaves.
+  ~socket_network() override;
+
+  /// This node.
+  [[nodiscard]] node& here();
+
+  /// "worker:2 (10.0.0.3:2222)".
+  [[nodiscard]] std::string name_of(node_index node) const;
+
+  /// Ready as soon as that node has come, with its address; later, if it is gone and comes again,
+  /// with that of its new life. Errors: unavailable, if it refuses us for good, or we leave.
+  [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index node);
+
+  /// Has `tell` called with every node that is gone from now on, and why, in the network's thread;
+  /// an empty function ends that.
+  void on_loss(std::function<void(node_index, const error&)> tell);
+
+  /// Where it listens, if anywhere: "127.0.0.1:2222".
+  [[nodiscard]] std::string listening_at() const;
+
+  /// Says goodbye to all peers when everything sent before is written, and ends.
+  /// @param patience At most so long.
+  void leave(std::chrono::milliseconds patience);
+
+  void send(const node_address& from, parcel what) override;
+
+private:
+  class implementation;
+
+  socket_network();
+
+  std::unique_ptr<implementation> implementation_;
+};
+
+} // namespace troupe
