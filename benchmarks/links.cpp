@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// What it costs to talk to another process: a raw blocking socket (the machine's limit), actors of
+// two nodes, and actors over CAF's own middleman, in turns in one run; medians of the turns.
+//
+// Without arguments both processes are of this machine. Between two machines, or two network
+// namespaces: `links serve HOST PORT` at HOST, which uses three ports from there, then
+// `links ask HOST PORT`.
+#include "actors/caf_compat.hpp"
+#include "actors/net/socket_network.hpp"
+#include "actors/tensor_payload.hpp"
+#include "actors/world.hpp"
+#include "benchmarks/resident_memory.hpp"
+#include "messages/training_message.hpp"
+
+#include <caf/all.hpp>
+#include <caf/io/all.hpp>
+
+#include <algorithm>
+#include <arpa/inet.h>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <functional>
+#include <netinet/tcp.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+constexpr size_t small_bytes = 64;
+constexpr int round_trips = 2000;
+constexpr int small_messages = 100'000;
+constexpr int turns = 5;
+
+double seconds_since(clock_type::time_point begin) {
+  return std::chrono::duration<double>(clock_type::now() - begin).count();
+}
+
+double quantile(std::vector<double> values, double share) {
+  auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+/// What is measured of each of the three.
+struct peer {
+  virtual ~peer() = default;
+
+  /// Asks and waits for the answer.
+  virtual void round_trip() = 0;
+
+  /// Sends so many messages of that size, and waits until the last has come.
+  virtual void send(int count, size_t bytes) = 0;
+
+  /// Begins to send so many, and does not wait.
+  virtual void begin(int count, size_t bytes) = 0;
+  virtual void await() = 0;
+};
+
+// ---- a raw socket ----
+
+void write_all(int socket, const void* from, size_t bytes) {
+  for (const auto* at = static_cast<const char*>(from); bytes > 0;) {
+    auto written = ::write(socket, at, bytes);
+    if (written <= 0) std::exit(1);
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+void read_all(int socket, void* into, size_t bytes) {
+  for (auto* at = static_cast<char*>(into); bytes > 0;) {
+    auto count = ::read(socket, at, bytes);
+    if (count <= 0) std::_Exit(0);
+    at += count;
+    bytes -= static_cast<size_t>(count);
+  }
+}
+
+/// How many messages of what size come, after which one byte goes back.
+struct announcement {
+  uint64_t count;
+  uint64_t bytes;
+};
+
+sockaddr_in address_of(const std::string& host, uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  inet_pton(AF_INET, host.c_str(), &address.sin_addr);
+  return address;
+}
+
+int without_delay(int socket) {
+  int on = 1;
+  ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return socket;
+}
+
+void serve_raw(const std::string& host, uint16_t port) {
+  int door = ::socket(AF_INET, SOCK_STREAM, 0);
+  int on = 1;
+  ::setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  auto address = address_of(host, port);
+  if (::bind(door, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) std::exit(1);
+  ::listen(door, 1);
+  int socket = without_delay(::accept(door, nullptr, nullptr));
+  std::vector<char> memory(100'000'000);
+  while (true) {
+    announcement what{};
+    read_all(socket, &what, sizeof what);
+    for (uint64_t i = 0; i < what.count; ++i)
+      read_all(socket, memory.data(), what.bytes);
+    write_all(socket, "!", 1);
+  }
+}
+
+struct raw_peer final : peer {
+  raw_peer(const std::string& host, uint16_t port)
+    : socket{without_delay(::socket(AF_INET, SOCK_STREAM, 0))}, memory(100'000'000) {
+    auto address = address_of(host, port);
+    while (::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+      std::this_thread::sleep_for(10ms);
+  }
+
+  void round_trip() override { send(1, small_bytes); }
+
+  void send(int count, size_t bytes) override {
+    announcement what{static_cast<uint64_t>(count), bytes};
+    write_all(socket, &what, sizeof what);
+    for (int i = 0; i < count; ++i)
+      write_all(socket, memory.data(), bytes);
+    char answer = 0;
+    read_all(socket, &answer, 1);
+  }
+
+  void begin(int, size_t) override {}
+
+  void await() override {}
+
+  int socket;
+  std::vector<char> memory;
+};
+
+// ---- actors of ours ----
+
+// Answers tokens; takes gradients, and answers those of examples > 0: the last of a row.
+caf::behavior troupe_server(caf::event_based_actor* /*self*/) {
+  return {[](const msg<wire::Token>& token) { return token; },
+          [](const msg<wire::PushGradient>& push) -> caf::result<msg<wire::PushReply>> {
+            if (push.reader().getOrigin().getExamples() == 0) return caf::delegated<msg<wire::PushReply>>{};
+            return make_push_reply(verdict::accepted, 0, 0);
+          }};
+}
+
+socket_network_options network_of(node_index self, const std::string& host, uint16_t port) {
+  return {.job = "bench",
+          .nodes = {{"server", fmt::format("{}:{}", host, port)}, {"client", ""}},
+          .self = self,
+          .insecure_network = true};
+}
+
+void serve_troupe(const std::string& host, uint16_t port) {
+  auto world = world::threads();
+  auto network = socket_network::open(world.system(), network_of(0, host, port)).value();
+  auto server = world.system().spawn(troupe_server);
+  network->here().publish("server", caf::actor_cast<caf::strong_actor_ptr>(server));
+  while (true)
+    std::this_thread::sleep_for(1s);
+}
+
+/// Asks from outside the actors, as `scoped_actor` does.
+struct troupe_peer final : peer {
+  troupe_peer(const std::string& host, uint16_t port)
+    : network{socket_network::open(world.system(), network_of(1, host, port)).value()},
+      self{world.system()} {
+    auto at = network->arrival(0).get().value();
+    std::promise<caf::strong_actor_ptr> found;
+    network->here().find(at, "server", [&](auto actor) { found.set_value(actor.value()); });
+    server = caf::actor_cast<caf::actor>(found.get_future().get());
+  }
+
+  void round_trip() override {
+    self->request(server, 60s, token).receive([](const msg<wire::Token>&) {}, give_up);
+  }
+
+  void send(int count, size_t bytes) override {
+    begin(count, bytes);
+    await();
+  }
+
+  void begin(int count, size_t bytes) override {
+    auto gradient = to_payload(zeros({static_cast<int64_t>(bytes / sizeof(float))}));
+    auto other = make_push_gradient({}, gradient);
+    for (int i = 1; i < count; ++i)
+      self->send(server, other);
+    last = self->request(server, 60s, make_push_gradient({.examples = 1}, gradient));
+  }
+
+  void await() override { last->receive([](const msg<wire::PushReply>&) {}, give_up); }
+
+  static void give_up(const caf::error& reason) {
+    std::fprintf(stderr, "%s\n", from_caf(reason).message.c_str());
+    std::exit(1);
+  }
+
+  troupe::world world = world::threads();
+  std::unique_ptr<socket_network> network;
+  caf::scoped_actor self;
+  caf::actor server;
+  msg<wire::Token> token = make_token(1);
+  using waiting = decltype(self->request(server, 60s, make_push_gradient({}, {})));
+  std::optional<waiting> last;
+};
+
+// ---- CAF's middleman ----
+
+using bytes_message = std::vector<char>;
+
+struct caf_config : caf::actor_system_config {
+  caf_config() {
+    load<caf::io::middleman>();
+    set("scheduler.policy", caf::atom("sharing"));
+    set("middleman.max-consecutive-reads", 1000);
+    add_message_type<bytes_message>("bytes_message");
+  }
+};
+
+// Answers messages that begin with 1.
+caf::behavior caf_server(caf::event_based_actor* /*self*/) {
+  return {[](const bytes_message& bytes) -> caf::result<int> {
+    if (bytes[0] == 0) return caf::delegated<int>{};
+    return 1;
+  }};
+}
+
+void serve_caf(const std::string& host, uint16_t port) {
+  caf_config config;
+  caf::actor_system system{config};
+  auto server = system.spawn(caf_server);
+  if (!system.middleman().publish(server, port, host.c_str(), true)) std::exit(1);
+  while (true)
+    std::this_thread::sleep_for(1s);
+}
+
+struct caf_peer final : peer {
+  caf_peer(const std::string& host, uint16_t port) {
+    while (true) {
+      if (auto found = system.middleman().remote_actor(host, port)) {
+        server = *found;
+        return;
+      }
+      std::this_thread::sleep_for(10ms);
+    }
+  }
+
+  void round_trip() override {
+    self->request(server, 60s, small).receive([](int) {}, troupe_peer::give_up);
+  }
+
+  void send(int count, size_t bytes) override {
+    begin(count, bytes);
+    await();
+  }
+
+  void begin(int count, size_t bytes) override {
+    bytes_message what(bytes);
+    auto other = caf::make_message(what);
+    what[0] = 1;
+    for (int i = 1; i < count; ++i)
+      self->send(server, other);
+    last = self->request(server, 600s, std::move(what));
+  }
+
+  void await() override { last->receive([](int) {}, troupe_peer::give_up); }
+
+  caf_config config;
+  caf::actor_system system{config};
+  caf::scoped_actor self{system};
+  caf::actor server;
+  bytes_message small = bytes_message(small_bytes, 1);
+  using waiting = decltype(self->request(server, 60s, bytes_message{}));
+  std::optional<waiting> last;
+};
+
+// ---- the measurements ----
+
+struct figures {
+  std::vector<double> round_trip;
+  std::vector<double> small_rate;
+  std::vector<double> megabyte;
+  std::vector<double> hundred_megabytes;
+  std::vector<double> token; ///< While 1 GB is on its way.
+};
+
+void measure(peer& with, figures& into, bool has_queue) {
+  for (int i = 0; i < 100; ++i)
+    with.round_trip();
+  auto begin = clock_type::now();
+  for (int i = 0; i < round_trips; ++i)
+    with.round_trip();
+  into.round_trip.push_back(seconds_since(begin) / round_trips);
+  begin = clock_type::now();
+  with.send(small_messages, small_bytes);
+  into.small_rate.push_back(small_messages / seconds_since(begin));
+  with.send(20, 1'000'000);
+  begin = clock_type::now();
+  with.send(500, 1'000'000);
+  into.megabyte.push_back(0.5 / seconds_since(begin));
+  with.send(1, 100'000'000);
+  begin = clock_type::now();
+  with.send(5, 100'000'000);
+  into.hundred_megabytes.push_back(0.5 / seconds_since(begin));
+  if (!has_queue) return;
+  with.begin(10, 100'000'000);
+  begin = clock_type::now();
+  for (int i = 0; i < 20; ++i) {
+    auto asked = clock_type::now();
+    with.round_trip();
+    into.token.push_back(seconds_since(asked));
+  }
+  with.await();
+}
+
+void print(const char* name, const figures& of, const figures& limit) {
+  auto ratio = [](const std::vector<double>& ours, const std::vector<double>& theirs) {
+    return quantile(ours, 0.5) / quantile(theirs, 0.5);
+  };
+  std::printf("  %-22s %7.1f %5.2f %10.0f %5.2f %8.2f %5.2f %8.2f %5.2f", name,
+              1e6 * quantile(of.round_trip, 0.5), ratio(of.round_trip, limit.round_trip),
+              quantile(of.small_rate, 0.5), ratio(of.small_rate, limit.small_rate),
+              quantile(of.megabyte, 0.5), ratio(of.megabyte, limit.megabyte),
+              quantile(of.hundred_megabytes, 0.5),
+              ratio(of.hundred_megabytes, limit.hundred_megabytes));
+  if (!of.token.empty())
+    std::printf(" %8.2f %8.2f", 1e3 * quantile(of.token, 0.5), 1e3 * quantile(of.token, 1));
+  std::printf("\n");
+}
+
+void ask(const std::string& host, uint16_t port) {
+  raw_peer raw{host, port};
+  troupe_peer ours{host, static_cast<uint16_t>(port + 1)};
+  caf_peer caf{host, static_cast<uint16_t>(port + 2)};
+  figures of_raw;
+  figures of_ours;
+  figures of_caf;
+  for (int turn = 0; turn < turns; ++turn) {
+    measure(raw, of_raw, false);
+    measure(ours, of_ours, true);
+    measure(caf, of_caf, true);
+  }
+  std::printf("                         round trip      64 B messages    1 MB messages   100 MB "
+              "messages   token, ms, behind 1 GB\n"
+              "                              us x raw        1/s x raw     GB/s x raw     GB/s x "
+              "raw   median      max\n");
+  print("raw blocking socket", of_raw, of_raw);
+  print("actors of two nodes", of_ours, of_raw);
+  print("CAF's middleman", of_caf, of_raw);
+  std::printf("memory of the asking side, at most: %.0f MB\n", resident_megabytes_max());
+}
+
+using server = void (*)(const std::string&, uint16_t);
+
+constexpr server servers[] = {serve_raw, serve_troupe, serve_caf};
+
+std::vector<pid_t> start_servers(const std::string& host, uint16_t port) {
+  std::vector<pid_t> children;
+  for (auto serve : servers) {
+    auto child = ::fork();
+    if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+      serve(host, port);
+    }
+    children.push_back(child);
+    ++port;
+  }
+  return children;
+}
+
+} // namespace
+
+int main(int count, char** words) {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::string role = count > 1 ? words[1] : "both";
+  std::string host = count > 2 ? words[2] : "127.0.0.1";
+  auto port = static_cast<uint16_t>(count > 3 ? std::atoi(words[3]) : 20'000 + ::getpid() % 20'000);
+  std::vector<pid_t> children;
+  if (role != "ask") children = start_servers(host, port);
+  if (role == "serve") return ::pause();
+  ask(host, port);
+  for (auto child : children)
+    ::kill(child, SIGKILL);
+  while (::wait(nullptr) > 0)
+    ;
+  std::fflush(stdout);
+  std::_Exit(0); // the actors' own end is not measured
+}
