@@ -160,7 +160,8 @@ struct raw_peer final : peer {
 caf::behavior troupe_server(caf::event_based_actor* /*self*/) {
   return {[](const msg<wire::Token>& token) { return token; },
           [](const msg<wire::PushGradient>& push) -> caf::result<msg<wire::PushReply>> {
-            if (push.reader().getOrigin().getExamples() == 0) return caf::delegated<msg<wire::PushReply>>{};
+            if (push.reader().getOrigin().getExamples() == 0)
+              return caf::delegated<msg<wire::PushReply>>{};
             return make_push_reply(verdict::accepted, 0, 0);
           }};
 }
@@ -209,7 +210,9 @@ struct troupe_peer final : peer {
     last = self->request(server, 60s, make_push_gradient({.examples = 1}, gradient));
   }
 
-  void await() override { last->receive([](const msg<wire::PushReply>&) {}, give_up); }
+  void await() override {
+    last->receive([](const msg<wire::PushReply>&) {}, give_up);
+  }
 
   static void give_up(const caf::error& reason) {
     std::fprintf(stderr, "%s\n", from_caf(reason).message.c_str());
@@ -284,7 +287,9 @@ struct caf_peer final : peer {
     last = self->request(server, 600s, std::move(what));
   }
 
-  void await() override { last->receive([](int) {}, troupe_peer::give_up); }
+  void await() override {
+    last->receive([](int) {}, troupe_peer::give_up);
+  }
 
   caf_config config;
   caf::actor_system system{config};
