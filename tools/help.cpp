@@ -74,6 +74,7 @@ std::string troupe_help() {
          "\n"
          "Commands:\n"
          "  train      train a language model on a text, by several replicas together\n"
+         "  launch     start the tasks of a job on this machine, and end them together\n"
          "  top        show a running job in the terminal\n"
          "  sim        simulate what stragglers and backups cost\n"
          "\n"
@@ -85,7 +86,8 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 5> known{"train", "top", "sim", "--help", "--version"};
+  constexpr std::array<std::string_view, 6> known{"train", "launch", "top",
+                                                  "sim",   "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));
@@ -107,6 +109,37 @@ std::string train_help() {
   text += entry("SIGUSR1", "write the last messages of every actor to flight.txt in the run's "
                            "folder, as a stall or a crash does; the run goes on");
   return text + "\n" + exit_codes_text();
+}
+
+std::string launch_help() {
+  std::string text
+    = "Starts a program once for each task of a job, on this machine, and waits for\n"
+      "all. Each line of output says which task wrote it. When one fails, the others\n"
+      "are ended, and the first is named.\n"
+      "\n"
+      "Usage: troupe launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
+      "\n";
+  text += entry("-n, --workers N", "how many workers");
+  text += entry("--ps N", "parameter servers beside them [0]");
+  text += entry("--chief", "a chief beside them [worker 0 is the chief]");
+  text += entry("--log-dir DIR", "what each task writes also goes to a file there: worker-2.log; "
+                                 "what lay there is replaced [none]");
+  text += entry("--grace SECONDS", "what tasks that are to end get until they are killed [10]");
+  text += entry("--job-id ID", "tells jobs apart [drawn]");
+  text += entry("--help", "this text");
+  text += "\nIn a task's environment:\n";
+  text += entry("TF_CONFIG", "all tasks with their addresses on 127.0.0.1, and which one this is");
+  text += entry("TROUPE_JOB_ID", "the same in all tasks");
+  text += entry("OMP_NUM_THREADS", "the processors over the tasks, unless it is set");
+  text += "\nSignals:\n";
+  text += entry("SIGINT, SIGTERM, SIGHUP, SIGQUIT",
+                "passed on to all tasks and what they have started; a second one kills them");
+  text += entry("SIGUSR1, SIGUSR2", "passed on to all tasks");
+  return text
+         + "\nExit codes:\n"
+           "  0      all tasks finished\n"
+           "  2      an argument is not as it must be, or a task could not be started\n"
+           "  else   that of the task that failed first; 128+n if signal n ended it\n";
 }
 
 std::string top_help() {

@@ -16,6 +16,9 @@ namespace troupe {
 /// `troupe train --help`: all options in groups, with their defaults, and the exit codes.
 [[nodiscard]] std::string train_help();
 
+/// `troupe launch --help`.
+[[nodiscard]] std::string launch_help();
+
 /// `troupe top --help`.
 [[nodiscard]] std::string top_help();
 

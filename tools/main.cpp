@@ -2,6 +2,7 @@
 // The `troupe` command.
 #include "tools/exit_codes.hpp"
 #include "tools/help.hpp"
+#include "tools/launch/command.hpp"
 #include "tools/sim.hpp"
 #include "tools/top.hpp"
 #include "tools/train.hpp"
@@ -12,6 +13,7 @@
 int main(int argument_count, char** arguments) {
   std::string_view command = argument_count > 1 ? arguments[1] : "--help";
   if (command == "train") return troupe::train_command_main(argument_count - 1, arguments + 1);
+  if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
   if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
   if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
   if (command == "--help" || command == "-h") {

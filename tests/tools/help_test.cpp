@@ -74,8 +74,8 @@ TEST_SUITE("tools/help") {
     CHECK(text.find("--compute DIST") != std::string::npos);
   }
 
-  TEST_CASE("tells what advice and replays take") {
-    for (const auto& text : {advise_help(), replay_help()}) {
+  TEST_CASE("tells what launching, advice and replays take") {
+    for (const auto& text : {launch_help(), advise_help(), replay_help()}) {
       CHECK(longest_line(text) <= 80);
       CHECK(text.find("Exit codes:") != std::string::npos);
     }

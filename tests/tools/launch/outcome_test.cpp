@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the first failure decides, and is told as such. Method: stories of jobs, event by event.
+#include "tests/doctest.hpp"
+#include "tools/launch/outcome.hpp"
+
+#include <csignal>
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+using reaction = launch_outcome::reaction;
+
+constexpr task_end success;
+constexpr task_end code_5{.exit_code = 5};
+constexpr task_end terminated{.signal = SIGTERM};
+constexpr task_end killed{.signal = SIGKILL};
+
+// Three workers and a parameter server, which is task 3.
+launch_outcome job() {
+  return {{{"worker", 0}, {"worker", 1}, {"worker", 2}, {"ps", 0}}, 10s};
+}
+
+} // namespace
+
+TEST_SUITE("tools/launch/outcome") {
+  TEST_CASE("names ends as people do") {
+    CHECK(to_string(code_5) == "exit code 5");
+    CHECK(to_string(killed) == "signal 9 (SIGKILL)");
+    CHECK(signal_name(SIGUSR1) == "SIGUSR1");
+    CHECK(signal_name(63) == "signal 63");
+  }
+
+  TEST_CASE("a job whose tasks all finish has nothing to tell") {
+    auto outcome = job();
+    CHECK(outcome.on_end(3, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(2, success, 1s) == reaction::none);
+    CHECK(outcome.running_count() == 1);
+    CHECK(outcome.on_end(1, success, 2s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
+  TEST_CASE("the first failure ends the others, whose ends change nothing") {
+    auto outcome = job();
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(2, code_5, 3200ms) == reaction::end_others);
+    CHECK(outcome.notice() == "worker:2 failed: exit code 5; ending 2 other tasks");
+    CHECK(outcome.on_end(1, terminated, 3300ms) == reaction::none);
+    CHECK(outcome.on_end(3, {.exit_code = 9}, 3300ms) == reaction::none);
+    CHECK(outcome.first_failure() == 2);
+    CHECK(outcome.exit_code() == 5);
+    CHECK(outcome.summary()
+          == "worker:2 failed first: exit code 5 after 3.2 s; 2 others were ended");
+    CHECK(outcome.notice().empty());
+  }
+
+  TEST_CASE("the summary tells who had to be killed") {
+    auto outcome = job();
+    CHECK(outcome.on_end(0, {.signal = SIGSEGV}, 100ms) == reaction::end_others);
+    CHECK(outcome.on_end(1, terminated, 200ms) == reaction::none);
+    outcome.on_kill();
+    CHECK(outcome.on_end(2, killed, 10'200ms) == reaction::none);
+    CHECK(outcome.on_end(3, killed, 10'200ms) == reaction::none);
+    CHECK(outcome.exit_code() == 128 + SIGSEGV);
+    CHECK(outcome.summary()
+          == "worker:0 failed first: signal 11 (SIGSEGV) after 0.1 s; 3 others were ended, 2 of "
+             "them by SIGKILL after 10 s");
+  }
+
+  TEST_CASE("a task that somebody else killed may have had too little memory") {
+    auto outcome = job();
+    CHECK(outcome.on_end(0, killed, 100ms) == reaction::end_others);
+    CHECK(outcome.exit_code() == 137);
+    CHECK(outcome.summary().find("as the kernel sends when memory runs out") != std::string::npos);
+  }
+
+  TEST_CASE("parameter servers are told when nobody is left whom they could serve") {
+    auto outcome = job();
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(1, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(2, success, 1s) == reaction::end_servers);
+    SUBCASE("their end says nothing then") {
+      outcome.on_servers_told();
+      CHECK(outcome.on_end(3, terminated, 11s) == reaction::none);
+      CHECK(outcome.exit_code() == 0);
+      CHECK(outcome.summary().empty());
+    }
+    SUBCASE("before, it does") {
+      CHECK(outcome.on_end(3, code_5, 2s) == reaction::end_others);
+      CHECK(outcome.exit_code() == 5);
+      CHECK(outcome.notice().empty());
+      CHECK(outcome.summary() == "ps:0 failed first: exit code 5 after 2.0 s");
+    }
+  }
+
+  TEST_CASE("a job that was asked to end tells who asked") {
+    auto outcome = job();
+    outcome.on_request(SIGTERM, 2s);
+    CHECK(outcome.notice() == "SIGTERM: ending 4 tasks; who is left after 10 s is killed");
+    SUBCASE("and fails with the first task that does") {
+      CHECK(outcome.on_end(1, terminated, 2100ms) == reaction::end_others);
+      CHECK(outcome.exit_code() == 143);
+      CHECK(outcome.summary()
+            == "ended by SIGTERM after 2.0 s; worker:1 was the first: signal 15 (SIGTERM)");
+    }
+    SUBCASE("and answers with that signal if we had to kill") {
+      outcome.on_kill();
+      CHECK(outcome.on_end(1, killed, 12s) == reaction::end_others);
+      CHECK(outcome.exit_code() == 128 + SIGTERM);
+    }
+    SUBCASE("and has not failed if no task did") {
+      for (size_t task = 0; task < 4; ++task)
+        CHECK(outcome.on_end(task, success, 3s) != reaction::end_others);
+      CHECK(outcome.exit_code() == 0);
+      CHECK(outcome.summary().empty());
+    }
+  }
+
+  TEST_CASE("who asks for the end of a job that has failed is not the reason") {
+    auto outcome = job();
+    CHECK(outcome.on_end(1, code_5, 1s) == reaction::end_others);
+    outcome.on_request(SIGINT, 2s);
+    CHECK(outcome.summary().find("SIGINT") == std::string::npos);
+  }
+}

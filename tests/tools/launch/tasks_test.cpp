@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every task is told the same cluster, in TensorFlow's words. Method: small jobs.
+#include "tests/doctest.hpp"
+#include "tools/launch/tasks.hpp"
+
+#include <algorithm>
+
+using namespace troupe;
+
+namespace {
+
+using texts = std::vector<std::string>;
+
+const std::vector<uint16_t> ports{1, 2, 3, 4};
+
+} // namespace
+
+TEST_SUITE("tools/launch/tasks") {
+  TEST_CASE("lists the chief, workers and parameter servers") {
+    launch_options options{.workers = 2, .parameter_servers = 1, .chief = true};
+    CHECK(task_count(options) == 4);
+    auto tasks = launch_tasks(options, ports);
+    CHECK(tasks
+          == std::vector<launch_task>{
+            {"chief", 0, 1}, {"worker", 0, 2}, {"worker", 1, 3}, {"ps", 0, 4}});
+    CHECK(tasks[2].name() == "worker:1");
+    CHECK(tasks[2].log_name() == "worker-1.log");
+  }
+
+  TEST_CASE("spells TF_CONFIG as TensorFlow does") {
+    auto tasks = launch_tasks({.workers = 2, .parameter_servers = 1, .chief = true}, ports);
+    CHECK(tf_config(tasks, tasks[2])
+          == R"({"cluster":{"chief":["127.0.0.1:1"],"worker":["127.0.0.1:2","127.0.0.1:3"],)"
+             R"("ps":["127.0.0.1:4"]},"task":{"type":"worker","index":1}})");
+  }
+
+  TEST_CASE("names no kind of task that the job has none of") {
+    auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
+    CHECK(tf_config(tasks, tasks[0])
+          == R"({"cluster":{"worker":["127.0.0.1:7"]},"task":{"type":"worker","index":0}})");
+  }
+
+  TEST_CASE("replaces what an outer job left in the environment, and nothing else") {
+    auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
+    texts inherited{"A=1", "TF_CONFIG=old", "TROUPE_JOB_ID=old", "TF_CONFIG_DIR=kept",
+                    "OMP_NUM_THREADS=3"};
+    auto lines = task_environment(inherited, tasks, tasks[0], "id", 8);
+    CHECK(lines
+          == texts{"A=1", "TF_CONFIG_DIR=kept", "OMP_NUM_THREADS=3",
+                   "TF_CONFIG=" + tf_config(tasks, tasks[0]), "TROUPE_JOB_ID=id"});
+  }
+
+  TEST_CASE("a task has its share of the processors, and at least one") {
+    auto tasks = launch_tasks({.workers = 3}, std::vector<uint16_t>{1, 2, 3});
+    for (auto [processors, share] : {std::pair{8, "2"}, {3, "1"}, {2, "1"}, {0, "1"}}) {
+      auto lines = task_environment({}, tasks, tasks[0], "id", static_cast<size_t>(processors));
+      CHECK(std::ranges::count(lines, "OMP_NUM_THREADS=" + std::string{share}) == 1);
+    }
+  }
+}

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: `troupe launch` starts tasks that know each other, shows what they write, and ends them together.
+# Method: real processes, most of them shells.  Usage: launch_test.py PATH/TO/troupe
+import collections
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+PLAIN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "TF_CONFIG")}
+# What a shell script has to say first to know who it is: $me is "worker:2".
+WHO = """me=$(printf %s "$TF_CONFIG" | sed 's/.*"type":"\\([a-z]*\\)","index":\\([0-9]*\\).*/\\1:\\2/'); """
+
+
+def is_there(process):
+    """Whether a process runs; one that has ended and was not waited for does not."""
+    try:
+        return pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class Launch(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+
+    def tearDown(self):
+        self.scratch.cleanup()
+
+    def command(self, options, script):
+        return [TROUPE, "launch", *options.split(), "--", "sh", "-c", WHO + script]
+
+    def launch(self, options, script, environment=PLAIN):
+        return subprocess.run(self.command(options, script), cwd=self.folder, env=environment, text=True,
+                              capture_output=True, timeout=100)
+
+    def begin(self, options, script, **more):
+        """A job that goes on."""
+        more = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        return subprocess.Popen(self.command(options, script), cwd=self.folder, env=PLAIN, text=True, **more)
+
+    def files(self, pattern, count):
+        """Waits for so many files."""
+        end = time.monotonic() + 60
+        while len(found := sorted(self.folder.glob(pattern))) < count:
+            self.assertLess(time.monotonic(), end, f"{len(found)} of {count} {pattern}")
+            time.sleep(0.01)
+        return found
+
+    def numbers(self, pattern, count):
+        """Waits for so many files that hold a number each."""
+        end = time.monotonic() + 60
+        found = self.files(pattern, count)
+        while not all(path.read_text().strip() for path in found):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+        return [int(path.read_text()) for path in found]
+
+    def wait_until_gone(self, processes):
+        end = time.monotonic() + 30
+        while any(is_there(process) for process in processes):
+            self.assertLess(time.monotonic(), end, processes)
+            time.sleep(0.01)
+
+    # ---- what tasks are told ----
+
+    def test_each_task_knows_itself_and_all_others(self):
+        job = self.launch("-n 3 --ps 2 --chief --job-id run-7", 'echo "$TROUPE_JOB_ID $TF_CONFIG"')
+        self.assertEqual((job.returncode, job.stderr), (0, ""))
+        clusters, names = set(), set()
+        for line in job.stdout.splitlines():
+            name, job_id, config = line.split(" ", 2)
+            config = json.loads(config)
+            self.assertEqual(job_id, "run-7")
+            self.assertEqual(name, "[%s:%d]" % (config["task"]["type"], config["task"]["index"]))
+            names.add(name)
+            clusters.add(json.dumps(config["cluster"]))
+        self.assertEqual(len(names), 6)
+        self.assertEqual(len(clusters), 1)
+        cluster = json.loads(clusters.pop())
+        self.assertEqual({kind: len(tasks) for kind, tasks in cluster.items()}, {"chief": 1, "worker": 3, "ps": 2})
+        addresses = [address for tasks in cluster.values() for address in tasks]
+        self.assertEqual(len(set(addresses)), 6)
+        for address in addresses:
+            host, port = address.split(":")
+            self.assertEqual(host, "127.0.0.1")
+            with socket.socket() as listener:
+                listener.bind((host, int(port)))
+
+    def test_a_job_without_a_chief_lists_none_and_draws_its_id(self):
+        ids = set()
+        for _ in range(2):
+            job = self.launch("-n 2", 'echo "$TF_CONFIG" >&2; echo "$TROUPE_JOB_ID"')
+            self.assertNotIn("chief", job.stderr)
+            ids |= {line.split()[1] for line in job.stdout.splitlines()}
+        self.assertEqual(len(ids), 2)
+
+    def test_processors_are_shared_unless_somebody_has_decided(self):
+        usable = len(os.sched_getaffinity(0))
+        job = self.launch("-n 2", 'echo "$OMP_NUM_THREADS"')
+        self.assertEqual({line.split()[1] for line in job.stdout.splitlines()}, {str(max(1, usable // 2))})
+        job = self.launch("-n 2", 'echo "$OMP_NUM_THREADS"', PLAIN | {"OMP_NUM_THREADS": "7"})
+        self.assertEqual({line.split()[1] for line in job.stdout.splitlines()}, {"7"})
+
+    def test_arguments_reach_the_program_as_they_are(self):
+        words = ["a b", "--", "-n", "", "*", "$HOME"]
+        job = subprocess.run([TROUPE, "launch", "-n", "1", "--", "printf", "<%s>", *words], text=True,
+                             capture_output=True, timeout=100)
+        self.assertEqual(job.stdout, "[worker:0] " + "".join(f"<{word}>" for word in words) + "\n")
+
+    def test_a_task_has_nothing_to_read(self):
+        self.assertEqual(self.launch("-n 2", "cat").returncode, 0)
+
+    # ---- output ----
+
+    def test_lines_are_whole_and_none_is_lost(self):
+        script = """i=0; while [ $i -lt 500 ]; do
+            printf 'out %s %s' $me $i; printf ' end\\n'; echo "err $me $i end" >&2; i=$((i + 1))
+            done; printf last"""
+        both = self.folder / "both"
+        with open(both, "w") as file:
+            job = self.begin("-n 8 --log-dir logs/here", script, stdout=file, stderr=file)
+            self.assertEqual(job.wait(100), 0)
+        seen = collections.defaultdict(list)
+        for line in both.read_text().splitlines():
+            match = re.fullmatch(r"\[(worker:\d)\] (?:(out|err) \1 (\d+) end|last)", line)
+            self.assertTrue(match, line)
+            seen[match[1], match[2] or "last"].append(int(match[3] or 0))
+        self.assertEqual(len(seen), 24)
+        for (name, kind), numbers in seen.items():
+            self.assertEqual(numbers, [0] if kind == "last" else list(range(500)))
+            log = (self.folder / "logs/here" / (name.replace(":", "-") + ".log")).read_text()
+            self.assertEqual([line for line in log.splitlines() if line.startswith("out")],
+                             [f"out {name} {number} end" for number in range(500)])
+            self.assertIn("last", log)
+            self.assertNotIn("[worker", log)
+
+    def test_errors_go_where_errors_go(self):
+        job = self.launch("-n 1", "echo out; echo err >&2")
+        self.assertEqual((job.stdout, job.stderr), ("[worker:0] out\n", "[worker:0] err\n"))
+
+    def test_any_bytes_and_lines_of_any_length_come_through(self):
+        job = subprocess.run(self.command("-n 1 --log-dir logs", r"""
+            head -c 200000 /dev/zero | tr '\0' x; printf '\n\377\000\r\n'"""), cwd=self.folder, capture_output=True,
+                             timeout=100)
+        self.assertEqual(job.stdout.replace(b"\n[worker:0] ", b"", 3).removeprefix(b"[worker:0] "),
+                         b"x" * 200000 + b"\n[worker:0] \xff\0\r\n")
+        self.assertEqual((self.folder / "logs/worker-0.log").read_bytes(), b"x" * 200000 + b"\n\xff\0\r\n")
+
+    def test_colours_are_for_terminals(self):
+        self.assertNotIn("\x1b", self.launch("-n 2", "echo hello").stdout)
+        for environment, coloured in [({}, True), ({"NO_COLOR": "1"}, False)]:
+            ours, theirs = pty.openpty()
+            job = subprocess.run(self.command("-n 2", "echo hello"), env=PLAIN | {"TERM": "xterm"} | environment,
+                                 stdout=theirs, stderr=subprocess.DEVNULL, timeout=100)
+            os.close(theirs)
+            shown = os.read(ours, 4096)
+            os.close(ours)
+            self.assertEqual(job.returncode, 0)
+            self.assertEqual(b"\x1b[36m[worker:0]\x1b[0m hello" in shown, coloured, shown)
+
+    def test_a_reader_that_pauses_stops_nothing_but_the_output(self):
+        job = self.begin("-n 2", "trap 'exit 3' TERM; seq 400000; touch done-$me; sleep 100 & wait")
+        time.sleep(0.5)
+        self.assertEqual(list(self.folder.glob("done-*")), [])  # so tasks wait for the reader
+        job.send_signal(signal.SIGTERM)
+        out, _ = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, 3)
+        for name in ["worker:0", "worker:1"]:
+            lines = [line.split()[1] for line in out.splitlines() if name in line]
+            self.assertGreater(len(lines), 1000)  # the last one may be cut: its writer was ended
+            self.assertEqual(lines[:-1], [*map(str, range(1, len(lines)))])
+
+    def test_all_is_written_however_late_it_is_read(self):
+        job = self.begin("-n 2 --grace 0.2", "seq 300000")
+        time.sleep(2)
+        out, _ = job.communicate(timeout=100)
+        self.assertEqual(job.returncode, 0)
+        self.assertEqual(len(out.splitlines()), 600000)
+
+    def test_a_job_whose_reader_has_gone_ends(self):
+        job = self.begin("-n 2", "trap 'exit 9' TERM; while :; do echo hello; sleep 0.01; done")
+        job.stdout.readline()
+        job.stdout.close()
+        self.assertEqual(job.wait(60), 9)
+        self.assertIn("SIGPIPE", job.stderr.read())
+        job.stderr.close()
+
+    # ---- ends ----
+
+    def test_the_first_failure_is_named_and_ends_the_others(self):
+        job = self.launch("-n 4 --log-dir logs", """
+            trap 'echo asked; exit 7' TERM; touch ready-$me
+            if [ $me = worker:2 ]; then
+              while [ $(ls ready-* | wc -l) -lt 4 ]; do sleep 0.01; done
+              sleep 0.3; seq 20 >&2; printf 'no such thing' >&2; exit 5
+            fi
+            sleep 100 & wait""")
+        self.assertEqual(job.returncode, 5)
+        self.assertEqual(job.stdout.count("asked"), 3)
+        self.assertIn("troupe launch: worker:2 failed: exit code 5; ending 3 other tasks\n", job.stderr)
+        self.assertRegex(job.stderr, r"troupe launch: worker:2 failed first: exit code 5 after \d+\.\d s; 3 others were "
+                         "ended; the last it wrote to standard error:\n(  \\| 1[2-9]\n){8}  \\| 20\n  \\| no such thing\n$")
+        self.assertIn("asked", (self.folder / "logs/worker-0.log").read_text())
+
+    def test_a_task_that_dies_of_a_signal_counts_as_a_shell_has_it(self):
+        job = self.launch("-n 2", "[ $me = worker:1 ] || exec sleep 100; kill -SEGV $$")
+        self.assertEqual(job.returncode, 128 + signal.SIGSEGV)
+        self.assertIn("worker:1 failed first: signal 11 (SIGSEGV) after", job.stderr)
+        self.assertTrue(job.stderr.endswith("1 other was ended\n"), job.stderr)
+
+    def test_who_does_not_end_is_killed_with_all_it_has_started(self):
+        started = time.monotonic()
+        job = self.launch("-n 3 --grace 0.5", """
+            trap '' TERM; sh -c 'trap "" TERM; echo $$ >child-$PPID; sleep 100' & touch ready-$me
+            if [ $me = worker:0 ]; then
+              while [ $(ls ready-* child-* | wc -l) -lt 6 ]; do sleep 0.01; done; exit 6; fi
+            wait""")
+        self.assertEqual(job.returncode, 6)
+        self.assertLess(time.monotonic() - started, 60)
+        self.assertIn("2 others were ended, 2 of them by SIGKILL after 0.5 s", job.stderr)
+        self.wait_until_gone(self.numbers("child-*", 3))
+
+    def test_what_a_task_leaves_behind_cannot_hold_the_job(self):
+        job = self.launch("-n 2 --grace 0.5", "sleep 100 & echo $! >child-$me")
+        self.assertEqual((job.returncode, job.stderr), (0, ""))
+        self.wait_until_gone(self.numbers("child-*", 2))
+
+    def test_what_a_task_leaves_behind_may_say_its_last(self):
+        job = self.launch("-n 1", "(sleep 0.3; echo late) &")
+        self.assertEqual((job.returncode, job.stdout), (0, "[worker:0] late\n"))
+
+    def test_parameter_servers_end_when_nobody_needs_them(self):
+        job = self.launch("-n 2 --ps 2 --grace 0.3", "case $me in ps:*) exec sleep 100;; esac")
+        self.assertEqual((job.returncode, job.stderr), (0, ""))
+        job = self.launch("-n 2 --ps 1", "case $me in ps:*) exit 4;; esac; exec sleep 100")
+        self.assertEqual(job.returncode, 4)
+
+    def test_signals_are_passed_on(self):
+        for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]:
+            name = number.name.removeprefix("SIG")
+            job = self.begin("-n 3", f"trap 'echo got {name}; exit 3' {name}; touch {name}-$me; sleep 100 & wait")
+            self.files(f"{name}-*", 3)
+            job.send_signal(number)
+            out, err = job.communicate(timeout=60)
+            self.assertEqual(job.returncode, 3)
+            self.assertEqual(out.count(f"got {name}"), 3)
+            self.assertIn(f"ended by {number.name} after ", err)
+
+    def test_user_signals_end_nothing(self):
+        job = self.begin("-n 2", """trap 'touch one-$me' USR1; trap 'touch two-$me; exit 0' USR2
+            touch ready-$me; while :; do sleep 0.02; done""")
+        self.files("ready-*", 2)
+        job.send_signal(signal.SIGUSR1)
+        self.files("one-*", 2)
+        self.assertIsNone(job.poll())
+        job.send_signal(signal.SIGUSR2)
+        self.assertEqual(job.communicate(timeout=60), ("", ""))
+        self.assertEqual(job.returncode, 0)
+
+    def test_a_job_that_ends_well_when_asked_has_not_failed(self):
+        job = self.begin("-n 2", "trap 'exit 0' TERM; touch ready-$me; sleep 100 & wait")
+        self.files("ready-*", 2)
+        job.terminate()
+        self.assertEqual(job.communicate(timeout=60)[1],
+                         "troupe launch: SIGTERM: ending 2 tasks; who is left after 10 s is killed\n")
+        self.assertEqual(job.returncode, 0)
+
+    def test_a_second_ctrl_c_kills_but_an_echo_of_the_first_does_not(self):
+        job = self.begin("-n 2 --grace 100", "trap '' INT; echo $$ >process-$me; while :; do sleep 0.1; done")
+        processes = self.numbers("process-*", 2)
+        job.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        job.send_signal(signal.SIGINT)
+        time.sleep(0.6)
+        self.assertTrue(all(map(is_there, processes)))
+        job.send_signal(signal.SIGINT)
+        job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 128 + signal.SIGINT)
+        self.wait_until_gone(processes)
+
+    def test_what_nohup_ignores_stays_ignored(self):
+        job = self.begin("-n 1", "touch ready; sleep 1; echo lived",
+                         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.files("ready", 1)
+        job.send_signal(signal.SIGHUP)
+        self.assertEqual(job.communicate(timeout=60)[0], "[worker:0] lived\n")
+        self.assertEqual(job.returncode, 0)
+
+    def test_tasks_do_not_outlive_a_launcher_that_is_killed(self):
+        job = self.begin("-n 3", "echo $$ >process-$me; trap '' TERM; while :; do sleep 0.1; done")
+        processes = self.numbers("process-*", 3)
+        job.kill()
+        job.communicate(timeout=60)
+        self.wait_until_gone(processes)
+
+    def test_waiting_costs_nothing_and_leaves_no_zombies(self):
+        job = self.begin("-n 64 --log-dir logs", "touch ready-$me; [ $me = worker:63 ] && exit; exec sleep 100")
+        self.files("ready-*", 64)
+
+        def fields():
+            return pathlib.Path(f"/proc/{job.pid}/stat").read_text().rsplit(")", 1)[1].split()
+
+        def children():
+            listed = pathlib.Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
+            return len(listed), sum(map(is_there, listed))
+
+        end = time.monotonic() + 30
+        while children() != (63, 63):
+            self.assertLess(time.monotonic(), end, children())
+            time.sleep(0.01)
+        used = sum(map(int, fields()[11:13]))
+        time.sleep(1)
+        self.assertLessEqual(sum(map(int, fields()[11:13])) - used, 2)  # of 100 ticks
+        job.terminate()
+        job.communicate(timeout=60)
+        self.assertEqual(job.returncode, 128 + signal.SIGTERM)
+        self.assertEqual(len(list((self.folder / "logs").iterdir())), 64)
+
+    # ---- refusals ----
+
+    def test_nonsense_is_refused_in_one_line(self):
+        (self.folder / "file").write_text("")
+        for words, culprit in [
+            ("-n 2", "which program?"),
+            ("-n 2 true", "'true'"),
+            ("-n 2 --", "no program"),
+            ("-n 0 -- true", "'0'"),
+            ("-n 257 -- true", "'257'"),
+            ("-n 200 --ps 57 -- true", "257 tasks"),
+            ("-n two -- true", "'two'"),
+            ("-- true", "-n"),
+            ("-n -- true", "needs a value"),
+            ("--wrokers 3 -- true", "'--workers'"),
+            ("-n 2 --ps -1 -- true", "--ps"),
+            ("-n 2 --grace soon -- true", "--grace"),
+            ("-n 2 --grace nan -- true", "--grace"),
+            ("-n 2 --job-id a/b -- true", "--job-id"),
+            ("-n 2 -- no-such-program", "no-such-program: No such file"),
+            ("-n 2 -- ./file", "./file: Permission denied"),
+            ("-n 2 --log-dir file -- true", "--log-dir: cannot create file"),
+            ("-n 2 --log-dir /proc/none -- true", "--log-dir: cannot create /proc/none"),
+        ]:
+            with self.subTest(words=words):
+                refused = subprocess.run([TROUPE, "launch", *words.split()], cwd=self.folder, text=True,
+                                         capture_output=True, timeout=60)
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertEqual((refused.stdout, refused.stderr.count("\n")), ("", 1), refused.stderr)
+                self.assertTrue(refused.stderr.startswith("troupe launch: "), refused.stderr)
+                self.assertIn(culprit, refused.stderr)
+
+    def test_a_log_that_cannot_be_written_is_told_of_once(self):
+        (self.folder / "logs").mkdir()
+        os.symlink("/dev/full", self.folder / "logs/worker-0.log")
+        job = self.launch("-n 1 --log-dir logs", "echo a; sleep 0.1; echo b; exit 0")
+        self.assertEqual((job.returncode, job.stdout), (0, "[worker:0] a\n[worker:0] b\n"))
+        self.assertRegex(job.stderr, r"^troupe launch: .*worker-0\.log: No space left.*\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

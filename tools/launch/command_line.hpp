@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was asked of `troupe launch`.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What to start, and how to end it.
+struct launch_options {
+  uint32_t workers = 0;
+  uint32_t parameter_servers = 0;
+  bool chief = false;  ///< A task of its own; without it worker 0 is the chief.
+  std::string log_dir; ///< A file for each task goes here; empty: none.
+  /// What tasks get to end by themselves, once they are asked to, before they are killed.
+  std::chrono::milliseconds grace{10'000};
+  std::string job_id;               ///< Empty: one is drawn.
+  std::vector<std::string> program; ///< Looked up in PATH, and its arguments.
+  bool help = false;                ///< Only tell what there is.
+};
+
+/// Tasks of one job at most: three descriptors each fit into the 1,024 that a process may have.
+constexpr uint32_t launch_tasks_max = 256;
+
+/// Reads the words behind `troupe launch`; what follows `--` belongs to the program.
+/// Errors: `invalid_argument`, one line that names the culprit.
+[[nodiscard]] expected<launch_options> parse_launch_options(int argument_count,
+                                                            const char* const* arguments);
+
+} // namespace troupe

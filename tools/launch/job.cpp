@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop: what happens, and what follows.
+#include "tools/launch/job.hpp"
+
+#include "tools/terminal.hpp"
+
+#include <boost/asio/post.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fmt/format.h>
+#include <sched.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using steady = std::chrono::steady_clock;
+
+constexpr std::array end_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr std::array user_signals{SIGUSR1, SIGUSR2};
+
+// A terminal and a launcher that passes signals on both send the same Ctrl-C.
+constexpr auto echo_time = std::chrono::milliseconds{500};
+
+// What it takes at most to read what a process left in its pipes.
+constexpr auto patience_min = std::chrono::milliseconds{500};
+
+bool is_ignored(int number) {
+  struct sigaction action {};
+
+  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+std::vector<std::string> own_environment() {
+  std::vector<std::string> lines;
+  for (char** line = environ; *line != nullptr; ++line)
+    lines.emplace_back(*line);
+  return lines;
+}
+
+// Those that we may use, which in a container or under taskset are fewer than there are.
+size_t processor_count() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (::sched_getaffinity(0, sizeof usable, &usable) == 0)
+    return static_cast<size_t>(CPU_COUNT(&usable));
+  return std::thread::hardware_concurrency();
+}
+
+// "[worker:2] ", in one of six colours if somebody is watching.
+std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
+  constexpr std::array colours{36, 33, 32, 35, 34, 31};
+  auto name = fmt::format("[{}]", task.name());
+  const char* no_colour = std::getenv("NO_COLOR"); // see no-color.org
+  auto is_plain = no_colour != nullptr && *no_colour != '\0';
+  if (is_plain || !is_terminal(descriptor)) return name + " ";
+  return fmt::format("\x1b[{}m{}\x1b[0m ", colours[number % colours.size()], name);
+}
+
+} // namespace
+
+launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks)
+  : options_(options), tasks_(std::move(tasks)), outcome_(tasks_, options_.grace),
+    signals_(context_), grace_(context_),
+    printer_(
+      [this] {
+        asio::post(context_, [this] {
+          for (auto& each : members_)
+            each.process->resume();
+        });
+      },
+      [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
+    started_(steady::now()) {
+  std::signal(SIGPIPE, SIG_IGN);
+  signals_.add(SIGCHLD);
+  for (int number : user_signals)
+    signals_.add(number);
+  for (int number : end_signals)
+    if (!is_ignored(number)) signals_.add(number);
+}
+
+expected<void> launch_job::start(const std::string& job_id) {
+  auto inherited = own_environment();
+  auto processors = processor_count();
+  for (size_t index = 0; index < tasks_.size(); ++index) {
+    auto outlet = outlet_of(tasks_[index]);
+    if (!outlet) return tl::unexpected<error>(outlet.error());
+    auto process = std::make_unique<running_task>(context_, std::move(*outlet),
+                                                  [this, index] { drop_if_over(index); });
+    members_.push_back({std::move(process), asio::steady_timer{context_}});
+  }
+  started_ = steady::now();
+  for (size_t index = 0; index < tasks_.size(); ++index) {
+    auto environment = task_environment(inherited, tasks_, tasks_[index], job_id, processors);
+    auto started = members_[index].process->start(options_.program, environment);
+    if (!started) return started;
+  }
+  return {};
+}
+
+expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
+  auto number = static_cast<size_t>(&task - tasks_.data());
+  task_outlet outlet{.printer = &printer_,
+                     .output_prefix = prefix_of(task, number, STDOUT_FILENO),
+                     .error_prefix = prefix_of(task, number, STDERR_FILENO)};
+  if (options_.log_dir.empty()) return outlet;
+  std::filesystem::path folder{options_.log_dir};
+  std::error_code refused;
+  std::filesystem::create_directories(folder, refused);
+  if (refused) {
+    return fail(errc::resource, fmt::format("--log-dir: cannot create {}: {}", options_.log_dir,
+                                            refused.message()));
+  }
+  auto log = record_writer::create(folder / task.log_name());
+  if (!log) return fail(log.error().code, "--log-dir: " + log.error().message);
+  outlet.log = std::move(*log);
+  return outlet;
+}
+
+int launch_job::run() {
+  wait_for_signal();
+  look_at_all(); // a task may have ended before anybody listened
+  context_.run();
+  auto summary = outcome_.summary();
+  if (summary.empty()) return outcome_.exit_code();
+  auto failed = *outcome_.first_failure();
+  const auto& last = members_[failed].process->last_errors();
+  print(summary + (last.empty() ? "" : "; the last it wrote to standard error:"));
+  for (const auto& line : last)
+    printer_.print(STDERR_FILENO, fmt::format("  | {}\n", line));
+  return outcome_.exit_code();
+}
+
+launch_job::duration launch_job::now() const {
+  return std::chrono::duration_cast<duration>(steady::now() - started_);
+}
+
+void launch_job::print(const std::string& line) {
+  if (!line.empty()) printer_.print(STDERR_FILENO, fmt::format("troupe launch: {}\n", line));
+}
+
+// ---- signals ----
+
+void launch_job::wait_for_signal() {
+  signals_.async_wait([this](error_code failed, int number) {
+    if (failed) return;
+    on_signal(number);
+    if (over_count_ < tasks_.size()) wait_for_signal();
+  });
+}
+
+void launch_job::on_signal(int number) {
+  if (number == SIGCHLD) {
+    look_at_all();
+  } else if (number == SIGUSR1 || number == SIGUSR2) {
+    // What a task has started may not know what to do with it, and would die of it.
+    for (auto& each : members_)
+      each.process->signal_one(number);
+  } else {
+    ask_to_end(number, number);
+  }
+}
+
+void launch_job::ask_to_end(int number, int passed_on) {
+  if (ending_since_) {
+    if (steady::now() - *ending_since_ > echo_time) kill_all();
+    return;
+  }
+  outcome_.on_request(number, now());
+  if (outcome_.running_count() > 0) print(outcome_.notice());
+  end_all(passed_on);
+}
+
+// ---- ends ----
+
+void launch_job::look_at_all() {
+  for (size_t index = 0; index < members_.size(); ++index) {
+    if (outcome_.has_ended(index)) continue;
+    if (auto end = members_[index].process->look()) on_end(index, *end);
+  }
+}
+
+void launch_job::on_end(size_t index, task_end end) {
+  auto reaction = outcome_.on_end(index, end, now());
+  // What a shell started in the background ignores SIGINT and SIGQUIT, and was not asked yet.
+  if (ending_since_) members_[index].process->signal_all(SIGTERM);
+  wait_for_silence(index);
+  drop_if_over(index);
+  if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
+  if (reaction != launch_outcome::reaction::end_others || ending_since_) return;
+  print(outcome_.notice());
+  end_all(SIGTERM);
+}
+
+void launch_job::wait_for_silence(size_t index) {
+  auto& patience = members_[index].patience;
+  patience.expires_after(killed_ ? patience_min : std::max(patience_min, options_.grace));
+  patience.async_wait([this, index](error_code cancelled) {
+    if (cancelled) return;
+    auto& process = *members_[index].process;
+    if (process.is_paused() && !killed_) return wait_for_silence(index); // it is us who are late
+    process.signal_all(SIGKILL);
+    process.close();
+  });
+}
+
+void launch_job::drop_if_over(size_t index) {
+  auto& [process, patience] = members_[index];
+  if (!outcome_.has_ended(index) || !process->is_silent()) return;
+  process->reap();
+  patience.cancel();
+  if (++over_count_ == tasks_.size()) stop_listening();
+}
+
+void launch_job::stop_listening() {
+  grace_.cancel();
+  // From here on a Ctrl-C ends us, should nobody read what is still to be printed.
+  signals_.clear();
+  signals_.cancel();
+}
+
+// ---- ending ----
+
+void launch_job::end_all(int number) {
+  ending_since_ = steady::now();
+  for (auto& each : members_)
+    each.process->signal_all(number);
+  kill_later();
+}
+
+void launch_job::end_servers_later() {
+  grace_.expires_after(options_.grace);
+  grace_.async_wait([this](error_code cancelled) {
+    if (cancelled || ending_since_) return;
+    outcome_.on_servers_told();
+    end_all(SIGTERM);
+  });
+}
+
+void launch_job::kill_later() {
+  grace_.expires_after(options_.grace);
+  grace_.async_wait([this](error_code cancelled) {
+    if (!cancelled) kill_all();
+  });
+}
+
+void launch_job::kill_all() {
+  if (std::exchange(killed_, true)) return;
+  outcome_.on_kill();
+  for (size_t index = 0; index < members_.size(); ++index) {
+    members_[index].process->signal_all(SIGKILL);
+    if (outcome_.has_ended(index) && !members_[index].process->is_silent()) wait_for_silence(index);
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The job of `troupe launch`: its tasks from their start to the last one's end.
+#pragma once
+
+#include "tools/launch/running_task.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Everything that happens is an event of one loop: bytes in a pipe, a signal, a task's end, a
+/// timer. When the job is to end, whoever is left is asked by SIGTERM (or the signal that we got)
+/// and killed after the grace time: no wait is without an end. Thread: one, which must stay, since
+/// tasks die with it.
+class launch_job {
+public:
+  /// @param tasks All of them.
+  launch_job(const launch_options& options, std::vector<launch_task> tasks);
+
+  /// Starts all tasks, or none: those that were started are killed if another cannot be.
+  /// Errors: `resource` for a log that cannot be written; else as `start_task`.
+  [[nodiscard]] expected<void> start(const std::string& job_id);
+
+  /// Waits for all tasks and sums up. @returns What to answer to the shell.
+  [[nodiscard]] int run();
+
+private:
+  using duration = std::chrono::milliseconds;
+
+  /// A task, and how long what it has started may write after its end.
+  struct member {
+    std::unique_ptr<running_task> process;
+    boost::asio::steady_timer patience;
+  };
+
+  [[nodiscard]] expected<task_outlet> outlet_of(const launch_task& task);
+  [[nodiscard]] duration now() const;
+  void print(const std::string& line);
+
+  void wait_for_signal();
+  void on_signal(int number);
+  void ask_to_end(int number, int passed_on);
+  void look_at_all();
+  void on_end(size_t index, task_end end);
+  void wait_for_silence(size_t index);
+  void drop_if_over(size_t index);
+  void stop_listening();
+
+  void end_all(int number);
+  void end_servers_later();
+  void kill_later();
+  void kill_all();
+
+  launch_options options_;
+  std::vector<launch_task> tasks_;
+  launch_outcome outcome_;
+  boost::asio::io_context context_;
+  boost::asio::signal_set signals_;
+  boost::asio::steady_timer grace_;
+  line_printer printer_; // before the tasks, which print as long as they live
+  std::vector<member> members_;
+  size_t over_count_ = 0;
+  std::chrono::steady_clock::time_point started_;
+  std::optional<std::chrono::steady_clock::time_point> ending_since_;
+  bool killed_ = false;
+};
+
+} // namespace troupe

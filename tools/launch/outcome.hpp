@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What became of a job: which task failed first, what follows from that, and how to tell it.
+#pragma once
+
+#include "tools/launch/tasks.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a task ended: by itself, or by a signal.
+struct task_end {
+  int exit_code = 0;
+  int signal = 0; ///< 0 if it ended by itself.
+
+  [[nodiscard]] bool is_success() const { return exit_code == 0 && signal == 0; }
+};
+
+/// "exit code 5", "signal 9 (SIGKILL)".
+[[nodiscard]] std::string to_string(task_end end);
+
+/// "SIGTERM"; "signal 77" if it has no name.
+[[nodiscard]] std::string signal_name(int number);
+
+/// Decides by what happened, reads no clock and sends no signal: times come in, since the start.
+///
+/// The first task that fails makes the job fail; how the others end then says nothing. Parameter
+/// servers often serve until they are told to stop, so when everybody else has finished they may be
+/// told, and then their end says nothing either.
+class launch_outcome {
+public:
+  using duration = std::chrono::milliseconds;
+
+  /// What the launcher has to do after a task has ended.
+  enum class reaction {
+    none,
+    end_others,  ///< The job has failed: nobody else is to go on.
+    end_servers, ///< Only parameter servers are left, and nobody whom they could serve.
+  };
+
+  /// @param tasks All of them, just started. @param grace For the summary.
+  launch_outcome(std::vector<launch_task> tasks, duration grace);
+
+  /// A task has ended.
+  /// @pre It had not before.
+  [[nodiscard]] reaction on_end(size_t task, task_end end, duration time);
+
+  /// Somebody asked the whole job to end, by this signal.
+  void on_request(int signal, duration time);
+
+  /// Parameter servers were told that they are not needed any more.
+  void on_servers_told() { servers_told_ = true; }
+
+  /// Whoever is still there was sent SIGKILL.
+  void on_kill();
+
+  [[nodiscard]] size_t running_count() const;
+
+  [[nodiscard]] bool has_ended(size_t task) const { return ends_[task].has_value(); }
+
+  /// The task that failed first, if one did.
+  [[nodiscard]] std::optional<size_t> first_failure() const { return first_; }
+
+  /// What the launcher answers: 0, or what the first task that failed answered, as a shell has it.
+  [[nodiscard]] int exit_code() const;
+
+  /// What to say as soon as the job is to end; empty if nobody is left to wait for.
+  /// @pre A task has failed, or somebody asked for the end.
+  [[nodiscard]] std::string notice() const;
+
+  /// What to say of a job that failed when all have ended; empty for one that finished.
+  [[nodiscard]] std::string summary() const;
+
+private:
+  [[nodiscard]] std::string others_text() const;
+
+  std::vector<launch_task> tasks_;
+  duration grace_;
+  std::vector<std::optional<task_end>> ends_;
+  std::optional<size_t> first_;
+  duration failed_at_{};
+  size_t running_at_failure_ = 0;
+  size_t killed_ = 0; // tasks that our SIGKILL met
+  bool servers_told_ = false;
+  int request_ = 0; // the signal, if somebody asked for the end
+  duration requested_at_{};
+};
+
+} // namespace troupe

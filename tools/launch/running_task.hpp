@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task from its start to the last byte of its output.
+#pragma once
+
+#include "actors/recording/output_file.hpp"
+#include "tools/launch/line_printer.hpp"
+#include "tools/launch/line_splitter.hpp"
+#include "tools/launch/outcome.hpp"
+#include "tools/launch/task_process.hpp"
+#include "tools/launch/tasks.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Where a task's lines go, and with what before each.
+struct task_outlet {
+  line_printer* printer; ///< Outlives the task.
+  std::string output_prefix;
+  std::string error_prefix;
+  std::optional<record_writer> log; ///< Gets both outputs as they are.
+};
+
+/// A process has ended twice: when it is gone, and when nobody is left who could write into its
+/// pipes, which may be a process that it started. Until then its id is kept from being given to
+/// another, so that signals meet nobody else. Thread: that of the context.
+class running_task {
+public:
+  /// How many lines `last_errors` has at most.
+  static constexpr size_t last_errors_max = 10;
+
+  /// @param on_silent Called when both its outputs are at their end.
+  running_task(boost::asio::io_context& context, task_outlet outlet,
+               std::function<void()> on_silent);
+  running_task(const running_task&) = delete;
+  running_task& operator=(const running_task&) = delete;
+
+  /// Kills it if it is still there.
+  ~running_task();
+
+  /// Errors: as `start_task`.
+  [[nodiscard]] expected<void> start(std::span<const std::string> words,
+                                     std::span<const std::string> environment);
+
+  /// Sends a signal to the process and all that it started.
+  void signal_all(int number);
+
+  /// Sends a signal to the process alone.
+  void signal_one(int number);
+
+  /// How it ended; nothing if it has not. @pre It was not reaped.
+  [[nodiscard]] std::optional<task_end> look();
+
+  /// Whether both outputs are at their end.
+  [[nodiscard]] bool is_silent() const { return open_count_ == 0; }
+
+  /// Lets go of a process that has ended. @pre `look` said so.
+  void reap();
+
+  /// Reads no more of what is still written.
+  void close();
+
+  /// Whether it waits for room at the printer.
+  [[nodiscard]] bool is_paused() const { return output_.is_paused || errors_.is_paused; }
+
+  /// Goes on to read after the printer was full.
+  void resume();
+
+  /// The last lines of standard error, without their ends.
+  [[nodiscard]] const std::deque<std::string>& last_errors() const { return last_errors_; }
+
+private:
+  struct source {
+    boost::asio::posix::stream_descriptor pipe;
+    int target; // STDOUT_FILENO or STDERR_FILENO
+    line_splitter lines;
+    std::array<char, 16384> buffer;
+    bool is_paused = false;
+  };
+
+  void read(source& from);
+  void on_read(source& from, boost::system::error_code failed, size_t count);
+  void finish(source& from);
+  void put(source& from, const std::vector<std::string>& lines);
+  void put_into_log(int target, const std::vector<std::string>& lines);
+
+  task_outlet outlet_;
+  std::function<void()> on_silent_;
+  pid_t process_ = 0; // 0: none that we have to care for
+  source output_;
+  source errors_;
+  int open_count_ = 0;
+  std::deque<std::string> last_errors_;
+  int begun_by_ = 0; // the output whose line in the log has no end yet
+};
+
+} // namespace troupe

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// fork and exec. posix_spawn, and so Boost.Process's portable part, knows no way to say that a
+// child shall not outlive its parent.
+#include "tools/launch/task_process.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+/// A pipe whose ends no other child inherits; what is not taken out is closed.
+class pipe_pair {
+public:
+  pipe_pair() { is_open_ = ::pipe2(ends_.data(), O_CLOEXEC) == 0; }
+
+  pipe_pair(const pipe_pair&) = delete;
+  pipe_pair& operator=(const pipe_pair&) = delete;
+
+  ~pipe_pair() {
+    close_writing();
+    if (ends_[0] >= 0) ::close(ends_[0]);
+  }
+
+  [[nodiscard]] bool is_open() const { return is_open_; }
+
+  [[nodiscard]] int reading() const { return ends_[0]; }
+
+  [[nodiscard]] int writing() const { return ends_[1]; }
+
+  [[nodiscard]] int take_reading() { return std::exchange(ends_[0], -1); }
+
+  void close_writing() {
+    if (ends_[1] >= 0) ::close(std::exchange(ends_[1], -1));
+  }
+
+private:
+  std::array<int, 2> ends_{-1, -1};
+  bool is_open_ = false;
+};
+
+/// All that the child needs, made before it is: between fork and exec it may not allocate.
+struct child_plan {
+  std::vector<char*> words;
+  std::vector<char*> environment;
+  pid_t parent = 0;
+  int output = -1;
+  int errors = -1;
+  int report = -1; ///< Where it writes errno if it cannot become the program.
+};
+
+std::vector<char*> pointers(std::span<const std::string> texts) {
+  std::vector<char*> result;
+  for (const auto& text : texts)
+    result.push_back(const_cast<char*>(text.c_str()));
+  result.push_back(nullptr);
+  return result;
+}
+
+// Handlers of ours write into pipes of ours, which the child still shares. What was ignored before
+// us (SIGHUP under nohup) stays so; SIGPIPE is ignored for our own sake.
+void forget_signal_handlers() {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction before {};
+
+    if (::sigaction(number, nullptr, &before) != 0) continue;
+    auto is_kept = before.sa_handler == SIG_IGN && number != SIGPIPE;
+    if (!is_kept) ::signal(number, SIG_DFL);
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become_program(const child_plan& plan) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != plan.parent) ::_exit(1); // it has ended already
+  auto nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  auto is_ready = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0
+                  && ::dup2(plan.output, STDOUT_FILENO) >= 0
+                  && ::dup2(plan.errors, STDERR_FILENO) >= 0;
+  forget_signal_handlers();
+  if (is_ready) ::execvpe(plan.words[0], plan.words.data(), plan.environment.data());
+  int problem = errno;
+  static_cast<void>(!::write(plan.report, &problem, sizeof problem));
+  ::_exit(127);
+}
+
+/// Between its lifetime's begin and end, no signal interrupts this thread.
+class without_signals {
+public:
+  without_signals() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+
+  without_signals(const without_signals&) = delete;
+  without_signals& operator=(const without_signals&) = delete;
+
+  ~without_signals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+private:
+  sigset_t before_{};
+};
+
+tl::unexpected<error> cannot_start(const std::string& program, int problem) {
+  auto code = problem == ENOENT ? errc::not_found : errc::resource;
+  return fail(code, fmt::format("cannot start {}: {}", program, std::strerror(problem)));
+}
+
+// The pipe ends without a word when exec has closed it.
+int problem_of(int report) {
+  int problem = 0;
+  ssize_t count = 0;
+  do
+    count = ::read(report, &problem, sizeof problem);
+  while (count < 0 && errno == EINTR);
+  return count == sizeof problem ? problem : 0;
+}
+
+} // namespace
+
+expected<task_process> start_task(std::span<const std::string> words,
+                                  std::span<const std::string> environment) {
+  pipe_pair output;
+  pipe_pair errors;
+  pipe_pair report;
+  if (!output.is_open() || !errors.is_open() || !report.is_open())
+    return cannot_start(words[0], errno);
+  child_plan plan{pointers(words),  pointers(environment), ::getpid(),
+                  output.writing(), errors.writing(),      report.writing()};
+  pid_t child = 0;
+  {
+    without_signals guard;
+    child = ::fork();
+    if (child == 0) become_program(plan);
+  }
+  if (child < 0) return cannot_start(words[0], errno);
+  report.close_writing();
+  if (auto problem = problem_of(report.reading()); problem != 0) {
+    ::waitpid(child, nullptr, 0);
+    return cannot_start(words[0], problem);
+  }
+  return task_process{child, output.take_reading(), errors.take_reading()};
+}
+
+} // namespace troupe

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks, TF_CONFIG and the environment, as texts.
+#include "tools/launch/tasks.hpp"
+
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+bool sets(const std::string& line, std::string_view name) {
+  return line.size() > name.size() && line.starts_with(name) && line[name.size()] == '=';
+}
+
+} // namespace
+
+std::string launch_task::name() const {
+  return fmt::format("{}:{}", type, index);
+}
+
+std::string launch_task::log_name() const {
+  return fmt::format("{}-{}.log", type, index);
+}
+
+size_t task_count(const launch_options& options) {
+  return (options.chief ? 1U : 0U) + size_t{options.workers} + options.parameter_servers;
+}
+
+std::vector<launch_task> launch_tasks(const launch_options& options,
+                                      std::span<const uint16_t> ports) {
+  TROUPE_ASSERT(ports.size() == task_count(options), ports.size());
+  std::vector<launch_task> tasks;
+  auto add = [&](const char* type, uint32_t count) {
+    for (uint32_t index = 0; index < count; ++index)
+      tasks.push_back({type, index, ports[tasks.size()]});
+  };
+  add("chief", options.chief ? 1 : 0);
+  add("worker", options.workers);
+  add("ps", options.parameter_servers);
+  return tasks;
+}
+
+std::string tf_config(std::span<const launch_task> tasks, const launch_task& self) {
+  nlohmann::ordered_json cluster;
+  for (const auto& task : tasks)
+    cluster[task.type].push_back(fmt::format("127.0.0.1:{}", task.port));
+  nlohmann::ordered_json config{{"cluster", cluster},
+                                {"task", {{"type", self.type}, {"index", self.index}}}};
+  return config.dump();
+}
+
+std::vector<std::string> task_environment(std::span<const std::string> inherited,
+                                          std::span<const launch_task> tasks,
+                                          const launch_task& self, const std::string& job_id,
+                                          size_t processors) {
+  std::vector<std::string> lines;
+  for (const auto& line : inherited)
+    if (!sets(line, "TF_CONFIG") && !sets(line, "TROUPE_JOB_ID")) lines.push_back(line);
+  lines.push_back("TF_CONFIG=" + tf_config(tasks, self));
+  lines.push_back("TROUPE_JOB_ID=" + job_id);
+  auto sets_threads = [](const std::string& line) { return sets(line, "OMP_NUM_THREADS"); };
+  if (std::ranges::none_of(inherited, sets_threads))
+    lines.push_back(
+      fmt::format("OMP_NUM_THREADS={}", std::max<size_t>(1, processors / tasks.size())));
+  return lines;
+}
+
+} // namespace troupe

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tasks of a job that `troupe launch` starts, and what each is told about the others.
+#pragma once
+
+#include "tools/launch/command_line.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One process of a job, by TensorFlow's names.
+struct launch_task {
+  std::string type; ///< "chief", "worker" or "ps".
+  uint32_t index = 0;
+  uint16_t port = 0; ///< On 127.0.0.1, for the task to listen at.
+
+  /// As in "worker:2".
+  [[nodiscard]] std::string name() const;
+
+  /// Of its file below --log-dir: "worker-2.log".
+  [[nodiscard]] std::string log_name() const;
+
+  bool operator==(const launch_task&) const = default;
+};
+
+/// How many tasks that makes.
+[[nodiscard]] size_t task_count(const launch_options& options);
+
+/// The chief, workers and parameter servers, in this order.
+/// @param ports One for each.
+[[nodiscard]] std::vector<launch_task> launch_tasks(const launch_options& options,
+                                                    std::span<const uint16_t> ports);
+
+/// The value of TF_CONFIG for one of the tasks.
+/// Source: TensorFlow, "Distributed training with TensorFlow", section "Setting up TF_CONFIG".
+[[nodiscard]] std::string tf_config(std::span<const launch_task> tasks, const launch_task& self);
+
+/// What a task finds in its environment: what we found in ours, TF_CONFIG, TROUPE_JOB_ID, and its
+/// share of the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for
+/// each processor in each task are slower than one thread.
+/// @param inherited Ours, as "NAME=value". @param processors That the job may use.
+[[nodiscard]] std::vector<std::string>
+task_environment(std::span<const std::string> inherited, std::span<const launch_task> tasks,
+                 const launch_task& self, const std::string& job_id, size_t processors);
+
+} // namespace troupe
