@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// One rule after the other; each says what it found and mends it for the example.
+#include "strategies/cluster/cluster_check.hpp"
+
+#include "strategies/cluster/host_port.hpp"
+#include "strategies/cluster/task_types.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <map>
+#include <set>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint16_t example_port = 2222;
+
+/// The rules, in the order in which they mend: who rename jobs come before who count their tasks.
+class checker {
+public:
+  explicit checker(declared_cluster cluster) { checked_.mended = std::move(cluster); }
+
+  void check_tasks() {
+    if (spec().empty()) return;
+    check_job_names();
+    check_at_most_one("chief");
+    check_at_most_one("evaluator");
+    check_own_type();
+    check_own_index();
+  }
+
+  void check_addresses() {
+    if (spec().empty()) return;
+    check_chief();
+    for (const auto& job : spec().jobs())
+      for (auto index : spec().task_indices(job))
+        check_address(job, index);
+    check_loopback();
+  }
+
+  checked_cluster take() { return std::move(checked_); }
+
+private:
+  cluster_spec& spec() { return checked_.mended.spec; }
+
+  template <class... Arguments>
+  void add(cluster_finding::severity weight, fmt::format_string<Arguments...> format,
+           Arguments&&... arguments) {
+    checked_.findings.push_back(
+      {weight,
+       {errc::invalid_argument, fmt::format(format, std::forward<Arguments>(arguments)...)}});
+  }
+
+  template <class... Arguments>
+  void problem(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    add(cluster_finding::severity::problem, format, std::forward<Arguments>(arguments)...);
+  }
+
+  template <class... Arguments>
+  void note(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    add(cluster_finding::severity::note, format, std::forward<Arguments>(arguments)...);
+  }
+
+  // ---- jobs ----
+
+  void check_job_names() {
+    auto before = std::move(spec());
+    spec() = {};
+    for (const auto& job : before.jobs()) {
+      auto meant = is_task_type(job) ? job : check_job_name(job, before);
+      if (meant.empty()) continue;
+      append(meant, before.tasks(job), before.has_job(meant) && meant != job);
+      if (checked_.mended.task_type == job) checked_.mended.task_type = meant;
+    }
+  }
+
+  // Says what is wrong with the name. @returns What was meant; empty: nothing.
+  std::string check_job_name(const std::string& job, const cluster_spec& before) {
+    auto meant = meant_task_type(job);
+    if (job == "master" && !before.has_job("chief")) {
+      note("'master' is taken for 'chief', as old Estimators called it");
+    } else if (meant.empty()) {
+      problem("'{}' is no task type: there are chief, ps, worker and evaluator", job);
+      if (before.jobs().size() == 1) meant = "worker";
+    } else {
+      problem("'{}' is no task type; it is called '{}'", job, meant);
+    }
+    return meant;
+  }
+
+  // Two spellings of the same job become one; tasks that are there keep their index.
+  void append(const std::string& job, const task_addresses& tasks, bool is_second) {
+    if (!is_second && !spec().has_job(job)) {
+      spec().set_job(job, tasks);
+      return;
+    }
+    auto all = spec().has_job(job) ? spec().tasks(job) : task_addresses{};
+    for (const auto& [index, address] : tasks)
+      all.emplace(all.contains(index) ? all.rbegin()->first + 1 : index, address);
+    spec().set_job(job, all);
+  }
+
+  void check_at_most_one(const std::string& job) {
+    if (spec().task_count(job) <= 1) return;
+    problem("there must be at most one '{}', not {}", job, spec().task_count(job));
+    auto tasks = spec().tasks(job);
+    spec().set_job(job, std::vector<std::string>{tasks.begin()->second});
+    tasks.erase(tasks.begin());
+    if (job == "chief") append("worker", tasks, true);
+  }
+
+  // ---- who we are ----
+
+  void check_own_type() {
+    auto& type = checked_.mended.task_type;
+    if (!type) {
+      problem("it does not say which of the tasks this process is");
+      type = some_job();
+      checked_.mended.task_id = checked_.mended.task_id.value_or(0);
+    } else if (!is_task_type(*type)) {
+      auto meant = meant_task_type(*type);
+      if (meant.empty() || !spec().has_job(meant)) meant = some_job();
+      problem("this process cannot be a '{}': there are {}", *type, fmt::join(spec().jobs(), ", "));
+      type = meant;
+    } else if (!spec().has_job(*type) && *type != "evaluator") {
+      problem("this process is said to be a '{}', but the cluster has only {}", *type,
+              fmt::join(spec().jobs(), ", "));
+      type = some_job();
+      checked_.mended.task_id = 0;
+    }
+  }
+
+  [[nodiscard]] std::string some_job() {
+    return spec().has_job("worker") ? "worker" : spec().jobs().front();
+  }
+
+  void check_own_index() {
+    const auto& type = *checked_.mended.task_type;
+    auto& id = checked_.mended.task_id;
+    if (!id) {
+      problem("it does not say which {} this process is", type);
+      id = 0;
+    }
+    if (*id < 0) {
+      problem("{} {} cannot be: tasks are counted from 0", type, *id);
+      id = 0;
+    }
+    if (!spec().has_job(type) || spec().tasks(type).empty()) return;
+    const auto& tasks = spec().tasks(type);
+    if (tasks.contains(static_cast<uint64_t>(*id))) return;
+    auto last = tasks.rbegin()->first;
+    if (static_cast<uint64_t>(*id) > last)
+      problem("The `task_id` {} exceeds the maximum id of {}. It has {} tasks, counted from 0", *id,
+              type, tasks.size());
+    else
+      problem("{} {} is not in the cluster, only {}", type, *id,
+              fmt::join(spec().task_indices(type), ", "));
+    id = static_cast<int64_t>(last);
+  }
+
+  // ---- addresses ----
+
+  void check_chief() {
+    if (spec().task_count("chief") > 0) return;
+    const auto workers = spec().has_job("worker") ? spec().tasks("worker") : task_addresses{};
+    if (workers.contains(0)) {
+      if (spec().task_count() > 1 && checked_.mended.syntax != cluster_syntax::launcher)
+        note("no chief is listed, so worker 0 is the chief");
+      return;
+    }
+    problem("there is neither a chief nor a worker 0 that could be it");
+    cluster_spec with_chief{{"chief", std::vector<std::string>{"chief-host:2222"}}};
+    for (const auto& job : spec().jobs())
+      if (job != "chief") with_chief.set_job(job, spec().tasks(job));
+    spec() = with_chief;
+  }
+
+  void check_address(const std::string& job, uint64_t index) {
+    auto tasks = spec().tasks(job);
+    auto& text = tasks.at(index);
+    if (text.empty() && checked_.mended.addresses_may_be_empty) return;
+    auto address = parse_host_port(text);
+    if (!address) {
+      problem("{} {}: {}", job, index, address.error().message);
+      address = mended_address(text);
+    } else if (address->host == "0.0.0.0" || address->host == "::") {
+      problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
+              index, text);
+      address->host = "this-host";
+    }
+    while (auto other = task_at(*address)) {
+      if (to_string(*address) == text)
+        problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
+                index, text);
+      ++address->port;
+    }
+    text = to_string(*address);
+    taken_.emplace(text, fmt::format("{} {}", job, index));
+    hosts_.emplace(address->host, fmt::format("{} {}", job, index));
+    spec().set_job(job, tasks);
+  }
+
+  // What is left of an address once everything strange is taken off, at a port that is free.
+  [[nodiscard]] static host_port mended_address(std::string text) {
+    if (auto scheme = text.find("://"); scheme != std::string::npos) text = text.substr(scheme + 3);
+    if (auto sound = parse_host_port(text)) return *sound;
+    auto colons = std::ranges::count(text, ':');
+    auto host = colons > 1 ? text : text.substr(0, text.find(':'));
+    if (!parse_host_port(to_string(host_port{host, example_port}))) host = "host";
+    return {host, example_port};
+  }
+
+  [[nodiscard]] std::optional<std::string> task_at(const host_port& address) const {
+    auto found = taken_.find(to_string(address));
+    if (found == taken_.end()) return std::nullopt;
+    return found->second;
+  }
+
+  // Right on one machine, and the usual slip on several.
+  void check_loopback() {
+    auto is_loopback = [](const auto& host) {
+      return host.first == "localhost" || host.first == "::1" || host.first.starts_with("127.");
+    };
+    auto here = std::ranges::find_if(hosts_, is_loopback);
+    auto elsewhere = std::ranges::find_if_not(hosts_, is_loopback);
+    if (here == hosts_.end() || elsewhere == hosts_.end()) return;
+    note("{} is at {}, which every machine takes for itself, but {} is at {}", here->second,
+         here->first, elsewhere->second, elsewhere->first);
+  }
+
+  checked_cluster checked_;
+  std::map<std::string, std::string> taken_; // address -> task
+  std::map<std::string, std::string> hosts_; // host -> one of its tasks
+};
+
+} // namespace
+
+bool checked_cluster::has_problem() const {
+  return std::ranges::any_of(findings, &cluster_finding::is_problem);
+}
+
+checked_cluster check_tasks(declared_cluster cluster) {
+  checker checker{std::move(cluster)};
+  checker.check_tasks();
+  return checker.take();
+}
+
+checked_cluster check_cluster(declared_cluster cluster) {
+  checker checker{std::move(cluster)};
+  checker.check_tasks();
+  checker.check_addresses();
+  return checker.take();
+}
+
+std::string problem_line(const std::string& source, const std::vector<cluster_finding>& findings,
+                         const std::string& example) {
+  std::vector<std::string_view> sentences;
+  for (const auto& finding : findings)
+    if (finding.is_problem()) sentences.push_back(finding.reason.message);
+  if (sentences.empty()) return {};
+  auto line = fmt::format("{}: {}", source, fmt::join(sentences, "; "));
+  if (example.empty()) return line;
+  auto mended = example;
+  if (auto end = mended.find('\n'); end != std::string::npos) mended.replace(end, 1, " and ");
+  return fmt::format("{}; mended: {}", line, mended);
+}
+
+} // namespace troupe

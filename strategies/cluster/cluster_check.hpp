@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a description of a cluster can be true, and how to mend it.
+#pragma once
+
+#include "strategies/cluster/declared_cluster.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A description, with all that is wrong with it.
+struct checked_cluster {
+  /// Every finding mended, by guesses where there is a choice; as declared if nothing was found.
+  declared_cluster mended;
+  std::vector<cluster_finding> findings;
+
+  [[nodiscard]] bool has_problem() const;
+};
+
+/// Looks at jobs and at who we are: task types there are not, with what was probably meant
+/// (`ps_hosts`, `master`), more than one chief or evaluator, no own task, or one that is not in the
+/// cluster. An evaluator need not be in it. Each finding is of code invalid_argument.
+/// Source: TensorFlow, `multi_worker_util._validate_cluster_spec`.
+[[nodiscard]] checked_cluster check_tasks(declared_cluster cluster);
+
+/// Looks at all of it: the same, and whether somebody is the chief, and each address is one that
+/// others can dial and no other task's.
+[[nodiscard]] checked_cluster check_cluster(declared_cluster cluster);
+
+/// All problems and the mended cluster in one line, for an exception; notes are left out. Empty if
+/// there is no problem.
+[[nodiscard]] std::string problem_line(const std::string& source,
+                                       const std::vector<cluster_finding>& findings,
+                                       const std::string& example);
+
+} // namespace troupe

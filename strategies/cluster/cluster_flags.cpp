@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Splitting at ';', '=' and ','.
+#include "strategies/cluster/cluster_flags.hpp"
+
+#include "strategies/cluster/host_port.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t index_max = 1'000'000;
+
+std::string_view trimmed(std::string_view text) {
+  auto begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+// The parts between commas, or whatever separates them; an empty one at the end is none.
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    auto end = std::min(text.find(separator), text.size());
+    parts.emplace_back(trimmed(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+cluster_finding problem(std::string sentence) {
+  return {cluster_finding::severity::problem, {errc::invalid_argument, std::move(sentence)}};
+}
+
+} // namespace
+
+declared_cluster declared_by_flags(const cluster_options& options,
+                                   std::vector<cluster_finding>& findings) {
+  declared_cluster cluster{.source = "--cluster", .syntax = cluster_syntax::flags};
+  for (const auto& part : split(options.cluster, ';')) {
+    if (part.empty()) continue;
+    auto is = part.find('=');
+    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
+    if (is == std::string::npos || job.empty()) {
+      findings.push_back(problem(fmt::format("'{}' is not JOB=HOST:PORT,HOST:PORT", part)));
+      continue;
+    }
+    auto addresses = split(part.substr(is + 1), ',');
+    if (addresses.empty()) findings.push_back(problem(fmt::format("'{}' has no task", job)));
+    if (cluster.spec.has_job(job)) {
+      findings.push_back(
+        problem(fmt::format("'{}' stands twice; its addresses go behind one another, with commas "
+                            "between",
+                            job)));
+      for (const auto& [index, address] : cluster.spec.tasks(job))
+        addresses.insert(addresses.begin() + static_cast<ptrdiff_t>(index), address);
+    }
+    cluster.spec.set_job(job, addresses);
+  }
+  if (cluster.spec.empty() && findings.empty()) findings.push_back(problem("it names no job"));
+  return cluster;
+}
+
+void apply_task_flag(const cluster_options& options, declared_cluster& cluster,
+                     std::vector<cluster_finding>& findings) {
+  if (options.task.empty()) return;
+  auto colon = options.task.find(':');
+  cluster.task_type = options.task.substr(0, colon);
+  cluster.task_id = 0;
+  if (colon == std::string::npos) {
+    if (cluster.spec.task_count(options.task) > 1)
+      findings.push_back(problem(fmt::format(
+        "--task {0} does not say which {0}: write {0}:0 or another index", options.task)));
+    return;
+  }
+  auto index = parse_count(std::string_view{options.task}.substr(colon + 1), index_max);
+  if (index)
+    cluster.task_id = static_cast<int64_t>(*index);
+  else
+    findings.push_back(
+      problem(fmt::format("--task {} is not TYPE:INDEX, as in worker:1", options.task)));
+}
+
+} // namespace troupe

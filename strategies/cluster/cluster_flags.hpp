@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster on the command line.
+#pragma once
+
+#include "strategies/cluster/declared_cluster.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What the options of a command say about the cluster; empty: nothing.
+struct cluster_options {
+  std::string cluster; ///< "chief=a:1;ps=b:1,b:2;worker=c:1,d:1"
+  std::string task;    ///< "worker:1"; "chief" alone is chief 0.
+  std::string file;    ///< A TOML file with the tables [cluster] and [task].
+  /// The first port of tasks whose launcher names hosts alone: Slurm, Open MPI.
+  std::optional<uint16_t> port_base;
+  std::string interface; ///< Which network card to listen on, as `choose_network_card` takes it.
+};
+
+/// Takes `options.cluster` apart.
+/// @param findings Gets a problem for each part that is not "job=host:port,...", and for a job that
+/// stands twice.
+[[nodiscard]] declared_cluster declared_by_flags(const cluster_options& options,
+                                                 std::vector<cluster_finding>& findings);
+
+/// Makes the cluster's own task that of `options.task`, if there is one.
+/// @param findings Gets a problem if that is not "type:index".
+void apply_task_flag(const cluster_options& options, declared_cluster& cluster,
+                     std::vector<cluster_finding>& findings);
+
+} // namespace troupe

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding out which cluster this process is part of.
+#pragma once
+
+#include "strategies/cluster/cluster_flags.hpp"
+#include "strategies/cluster/environment.hpp"
+#include "strategies/cluster/resolved_cluster.hpp"
+
+namespace troupe {
+
+/// A process should not have to be told twice who it is: whoever started it has said so. Asks, in
+/// this order, the options (`--cluster`, `--cluster-file`), TF_CONFIG, torchrun, Slurm and Open
+/// MPI; the first that names a cluster is believed, the others are listed as ignored. If there is
+/// none, the process is alone. `--task` says which task we are where the cluster is described by
+/// hand.
+/// Errors: none are thrown; `resolved_cluster::findings` has them all.
+[[nodiscard]] resolved_cluster resolve(const cluster_options& options,
+                                       const environment_reader& environment);
+
+} // namespace troupe

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster as a job uses it: a list of tasks, and which of them this process is.
+#pragma once
+
+#include "strategies/cluster/declared_cluster.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One process of a job.
+struct cluster_task {
+  std::string type; ///< "chief", "ps", "worker" or "evaluator".
+  uint64_t index = 0;
+  /// Where it listens, "host:port"; empty if nobody dials it, or it is alone.
+  std::string address;
+
+  bool operator==(const cluster_task&) const = default;
+};
+
+/// "worker 1"
+[[nodiscard]] std::string to_string(const cluster_task& task);
+
+/// What came of asking everybody who may know the cluster. All processes of a job get the same list
+/// of tasks, so a position in it names a process.
+struct resolved_cluster {
+  /// Chief, parameter servers, workers, evaluator, each type by index. Without any cluster one
+  /// chief without an address: this process.
+  std::vector<cluster_task> tasks;
+  std::optional<size_t> own;        ///< This process in `tasks`; nothing only if `has_problem`.
+  std::string source;               ///< Who said so: "TF_CONFIG"; empty: nobody.
+  std::vector<std::string> ignored; ///< Others who said something, too.
+  std::vector<cluster_finding> findings;
+  std::string mended; ///< If `has_problem`, an example in the source's own syntax; may be empty.
+
+  /// Whether something must be mended before anything can be started.
+  [[nodiscard]] bool has_problem() const;
+
+  /// Whether this process makes up the whole job.
+  [[nodiscard]] bool is_alone() const { return tasks.size() == 1; }
+
+  /// The task of this process. @pre own
+  [[nodiscard]] const cluster_task& self() const { return tasks.at(own.value()); }
+
+  /// The task that leads the job: the chief, or worker 0 if there is none; a position in `tasks`.
+  /// @pre !has_problem()
+  [[nodiscard]] size_t chief() const;
+
+  /// @pre !has_problem()
+  [[nodiscard]] bool is_chief() const { return own == chief(); }
+
+  /// All problems in one line, with a mended example; empty if there is none.
+  [[nodiscard]] std::string problem_line() const;
+
+  /// Errors: throws `failure`: invalid_argument with `problem_line()`, if there is a problem.
+  void require_sound() const;
+};
+
+/// Tasks of a cluster in the order of `resolved_cluster::tasks`; jobs of other names come last.
+[[nodiscard]] std::vector<cluster_task> listed_tasks(const cluster_spec& cluster);
+
+/// As one JSON object, for programs.
+[[nodiscard]] std::string to_json(const resolved_cluster& cluster);
+
+} // namespace troupe

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of jobs, and how they are misspelt.
+#include "strategies/cluster/task_types.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace troupe {
+
+bool is_task_type(std::string_view name) {
+  return std::ranges::find(task_types, name) != task_types.end();
+}
+
+std::string meant_task_type(std::string_view name) {
+  // Beginnings suffice: ps_hosts, workers, worker_hosts, parameter_server, master, evaluation.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> beginnings{{
+    {"chief", "chief"},
+    {"master", "chief"},
+    {"coordinator", "chief"},
+    {"ps", "ps"},
+    {"param", "ps"},
+    {"server", "ps"},
+    {"worker", "worker"},
+    {"slave", "worker"},
+    {"eval", "evaluator"},
+  }};
+  std::string small{name};
+  for (char& letter : small)
+    letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  for (const auto& [beginning, type] : beginnings)
+    if (small.starts_with(beginning)) return std::string{type};
+  return {};
+}
+
+} // namespace troupe
