@@ -77,6 +77,7 @@ std::string troupe_help() {
          "  launch     start the tasks of a job on this machine, and end them together\n"
          "  top        show a running job in the terminal\n"
          "  sim        simulate what stragglers and backups cost\n"
+         "  cluster    show the cluster that a job started here would be part of\n"
          "\n"
          "Options:\n"
          "  --help     this text; troupe COMMAND --help tells more about a command\n"
@@ -86,8 +87,8 @@ std::string troupe_help() {
 }
 
 std::string unknown_command(std::string_view command) {
-  constexpr std::array<std::string_view, 6> known{"train", "launch", "top",
-                                                  "sim",   "--help", "--version"};
+  constexpr std::array<std::string_view, 7> known{"train",   "launch", "top",      "sim",
+                                                  "cluster", "--help", "--version"};
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));
@@ -159,6 +160,37 @@ std::string top_help() {
            "  1      what answers there is no job of troupe\n"
            "  2      an argument is not as it must be\n"
            "  4      nobody answers there, or nobody does any more: the job is over\n";
+}
+
+std::string cluster_help() {
+  std::string text
+    = "Shows the cluster that a job started here would be part of: its tasks, which of\n"
+      "them this process is, who says so, and what is wrong with it.\n"
+      "\n"
+      "Usage: troupe cluster [OPTIONS]\n"
+      "\n"
+      "Asks, in this order: the options, TF_CONFIG, torchrun, Slurm, Open MPI.\n"
+      "\n";
+  text += cluster_options_help();
+  text += entry("--json", "print the same for programs");
+  text += entry("--help", "this text");
+  return text
+         + "\n"
+           "Exit codes:\n"
+           "  0      a job could be started so\n"
+           "  2      something is wrong; it is said what, and how to mend it\n";
+}
+
+std::string cluster_options_help() {
+  auto text = entry("--cluster JOBS", "tasks and where they listen: \"chief=a:2222;ps=b:2222;"
+                                      "worker=c:2222,d:2222\" [whoever started the process]");
+  text += entry("--task TYPE:INDEX", "which of them this process is: worker:1");
+  text += entry("--cluster-file FILE", "TOML file with the tables [cluster] and [task] instead");
+  text += entry("--port-base PORT", "the first port where a launcher names hosts alone [8888]");
+  text
+    += entry("--interface CARDS", "network card to listen on: eth,ib (beginnings of names), =eth0 "
+                                  "(exactly), ^docker (none of these) [NCCL_SOCKET_IFNAME]");
+  return text;
 }
 
 std::string sim_help() {

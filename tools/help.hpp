@@ -22,6 +22,12 @@ namespace troupe {
 /// `troupe top --help`.
 [[nodiscard]] std::string top_help();
 
+/// `troupe cluster --help`.
+[[nodiscard]] std::string cluster_help();
+
+/// The options that tell a command its cluster, as part of its help.
+[[nodiscard]] std::string cluster_options_help();
+
 /// `troupe sim --help`: all options with their defaults, and what computing times are made of.
 [[nodiscard]] std::string sim_help();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `troupe` command.
+#include "tools/cluster.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/launch/command.hpp"
@@ -16,6 +17,7 @@ int main(int argument_count, char** arguments) {
   if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
   if (command == "top") return troupe::top_command_main(argument_count - 1, arguments + 1);
   if (command == "sim") return troupe::sim_command_main(argument_count - 1, arguments + 1);
+  if (command == "cluster") return troupe::cluster_command_main(argument_count - 1, arguments + 1);
   if (command == "--help" || command == "-h") {
     fmt::print("{}", troupe::troupe_help());
     return 0;

@@ -152,8 +152,8 @@ private:
     if (tasks.contains(static_cast<uint64_t>(*id))) return;
     auto last = tasks.rbegin()->first;
     if (static_cast<uint64_t>(*id) > last)
-      problem("The `task_id` {} exceeds the maximum id of {}. It has {} tasks, counted from 0", *id,
-              type, tasks.size());
+      problem("The `task_id` {} exceeds the maximum id of {}: it has {}, counted from 0", *id, type,
+              tasks.size());
     else
       problem("{} {} is not in the cluster, only {}", type, *id,
               fmt::join(spec().task_indices(type), ", "));

@@ -83,6 +83,13 @@ TEST_SUITE("tools/help") {
     CHECK(replay_help().find("--repair N,N,...") != std::string::npos);
   }
 
+  TEST_CASE("tells what troupe cluster takes") {
+    CHECK(longest_line(cluster_help()) <= 80);
+    for (const auto* name : {"cluster", "task", "cluster-file", "port-base", "interface", "json"})
+      CHECK(cluster_help().find(fmt::format("\n  --{}", name)) != std::string::npos);
+    CHECK(unknown_command("clutser").find("'cluster'") != std::string::npos);
+  }
+
   TEST_CASE("breaks lines at blanks") {
     CHECK(wrapped("", 2, 10).empty());
     CHECK(wrapped("one two", 2, 10) == "one two");

@@ -117,7 +117,7 @@ TEST_SUITE("strategies/cluster/cluster_check") {
 
   TEST_CASE("a task that is not in the cluster is named") {
     CHECK(findings(with(sound().spec, "worker", 2))
-          == list{"The `task_id` 2 exceeds the maximum id of worker. It has 2 tasks, counted from "
+          == list{"The `task_id` 2 exceeds the maximum id of worker: it has 2, counted from "
                   "0"});
     CHECK(mended(with(sound().spec, "worker", 2)).find(R"("index": 1)") != std::string::npos);
     CHECK(findings(with(sound().spec, "worker", -1))
@@ -171,7 +171,7 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     auto checked = check_cluster(cluster);
     CHECK(problem_line("TF_CONFIG", checked.findings, example_text(checked.mended))
           == "TF_CONFIG: 'workers' is no task type; it is called 'worker'; The `task_id` 1 exceeds "
-             "the maximum id of worker. It has 1 tasks, counted from 0; worker 0: 'b' has no port; "
+             "the maximum id of worker: it has 1, counted from 0; worker 0: 'b' has no port; "
              R"(mended: TF_CONFIG='{"cluster": {"chief": ["a:1"], "worker": ["b:2222"]}, )"
              R"("task": {"type": "worker", "index": 0}}')");
     CHECK(problem_line("TF_CONFIG", {}, "x").empty());

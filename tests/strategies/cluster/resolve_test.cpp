@@ -94,7 +94,7 @@ TEST_SUITE("strategies/cluster/resolve") {
             return 0;
           })
           == "invalid_argument: --cluster: 'chief' is not JOB=HOST:PORT,HOST:PORT; The `task_id` 7 "
-             "exceeds the maximum id of worker. It has 2 tasks, counted from 0; worker 0: 'a' has "
+             "exceeds the maximum id of worker: it has 2, counted from 0; worker 0: 'a' has "
              "no port; mended: --cluster \"worker=a:2222,b:1\" --task worker:1");
     auto line = [](const std::string& cluster, const std::string& task) {
       return resolved({.cluster = cluster, .task = task}).problem_line();
@@ -167,7 +167,7 @@ TEST_SUITE("strategies/cluster/resolve") {
           == "TF_CONFIG: it does not say which of the tasks this process is" + mended
                + R"({"worker": ["a:1"]})" + worker_0);
     CHECK(line(R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}})")
-          == "TF_CONFIG: The `task_id` 1 exceeds the maximum id of worker. It has 1 tasks, counted "
+          == "TF_CONFIG: The `task_id` 1 exceeds the maximum id of worker: it has 1, counted "
              "from 0"
                + mended + R"({"worker": ["a:1"]})" + worker_0);
     CHECK(line(R"({"cluster": {"worker": ["a"]}, "task": {"type": "worker", "index": 0}})")

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// `troupe cluster`: which cluster would a job started here be part of, and who says so?
+#pragma once
+
+#include "strategies/cluster/environment.hpp"
+#include "strategies/cluster/network_card.hpp"
+#include "strategies/cluster/resolved_cluster.hpp"
+#include "tools/cluster_arguments.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What was asked.
+struct cluster_command {
+  cluster_options options;
+  bool json = false;
+  std::string answer; ///< To be printed instead, if not empty.
+};
+
+/// Reads the command line. @param arguments `arguments[0]` is "cluster".
+/// Errors: invalid_argument, in a line that names the culprit.
+[[nodiscard]] expected<cluster_command> parse_cluster_options(int argument_count,
+                                                              const char* const* arguments);
+
+/// What there is to tell.
+struct cluster_report {
+  resolved_cluster cluster;
+  std::string wanted_card; ///< --interface, else NCCL_SOCKET_IFNAME.
+  /// The card that this process would listen on. Nothing if it need not: it is alone, or nobody
+  /// dials it. Its error counts as a problem if somebody asked for a card.
+  std::optional<expected<network_card>> card;
+
+  [[nodiscard]] bool has_problem() const;
+};
+
+/// Resolves the cluster and chooses the card. @param cards Those of this machine.
+[[nodiscard]] cluster_report report_cluster(const cluster_options& options,
+                                            const environment_reader& environment,
+                                            const std::vector<network_card>& cards);
+
+/// In words, and as one JSON object.
+[[nodiscard]] std::string cluster_text(const cluster_report& report);
+[[nodiscard]] std::string cluster_json(const cluster_report& report);
+
+/// Runs the command; `arguments[0]` is "cluster". @returns 0, or 2 if there is something to mend.
+int cluster_command_main(int argument_count, const char* const* arguments);
+
+} // namespace troupe
