@@ -12,8 +12,11 @@
 #include "benchmarks/resident_memory.hpp"
 #include "messages/training_message.hpp"
 
-#include <caf/all.hpp>
-#include <caf/io/all.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/io/middleman.hpp>
+#include <caf/scoped_actor.hpp>
 
 #include <algorithm>
 #include <arpa/inet.h>
@@ -177,7 +180,7 @@ void serve_troupe(const std::string& host, uint16_t port) {
   auto world = world::threads();
   auto network = socket_network::open(world.system(), network_of(0, host, port)).value();
   auto server = world.system().spawn(troupe_server);
-  network->here().publish("server", caf::actor_cast<caf::strong_actor_ptr>(server));
+  network->here()->publish("server", caf::actor_cast<caf::strong_actor_ptr>(server));
   while (true)
     std::this_thread::sleep_for(1s);
 }
@@ -189,7 +192,7 @@ struct troupe_peer final : peer {
       self{world.system()} {
     auto at = network->arrival(0).get().value();
     std::promise<caf::strong_actor_ptr> found;
-    network->here().find(at, "server", [&](auto actor) { found.set_value(actor.value()); });
+    network->here()->find(at, "server", [&](auto actor) { found.set_value(actor.value()); });
     server = caf::actor_cast<caf::actor>(found.get_future().get());
   }
 

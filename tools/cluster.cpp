@@ -2,7 +2,7 @@
 // The cluster as a table, with all that is wrong with it.
 #include "tools/cluster.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "tools/arguments.hpp"
 #include "tools/exit_codes.hpp"

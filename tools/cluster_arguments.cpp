@@ -2,7 +2,7 @@
 // Five options as CLI11 takes them.
 #include "tools/cluster_arguments.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

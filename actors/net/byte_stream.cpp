@@ -9,9 +9,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <fmt/format.h>
+#include <fstream>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -34,6 +34,14 @@ std::string peer_of(const tcp::socket& socket) {
   auto endpoint = socket.remote_endpoint(ignored);
   return ignored ? "somebody"
                  : fmt::format("{}:{}", endpoint.address().to_string(), endpoint.port());
+}
+
+error explain_plainly(const error_code& failure) {
+  if (failure == asio::error::eof || failure == ssl::error::stream_truncated)
+    return {errc::unavailable, "it closed the connection"};
+  if (failure == asio::error::connection_reset || failure == asio::error::broken_pipe)
+    return {errc::unavailable, "the connection was reset"};
+  return {errc::unavailable, failure.message()};
 }
 
 // So many buffers go into one call of the system.
@@ -81,6 +89,10 @@ public:
     socket_.close(ignored);
   }
 
+  [[nodiscard]] error explain(const error_code& failure) const override {
+    return explain_plainly(failure);
+  }
+
   [[nodiscard]] std::string peer() const override { return peer_of(socket_); }
 
 private:
@@ -123,18 +135,32 @@ public:
     stream_.next_layer().close(ignored);
   }
 
+  [[nodiscard]] error explain(const error_code& failure) const override {
+    if (failure.category() != asio::error::get_ssl_category()) return explain_plainly(failure);
+    auto verified = ::SSL_get_verify_result(ssl());
+    if (verified == X509_V_OK) // what it objects to comes as an alert
+      return {errc::failed_precondition, fmt::format("TLS: it says: {}", failure.message())};
+    return {errc::failed_precondition, fmt::format("TLS: its certificate is refused: {}",
+                                                   ::X509_verify_cert_error_string(verified))};
+  }
+
   [[nodiscard]] std::string peer() const override { return peer_of(stream_.next_layer()); }
 
 private:
+  [[nodiscard]] const SSL* ssl() const {
+    return const_cast<ssl::stream<tcp::socket>&>(stream_).native_handle(); // NOLINT: it asks only
+  }
+
   std::shared_ptr<tls_identity> identity_;
   ssl::stream<tcp::socket> stream_;
 };
 
 expected<void> check(const error_code& failed, const char* role, const std::string& file) {
   if (!failed) return {};
-  auto code = failed == error_code{ENOENT, boost::system::generic_category()} ? errc::not_found
-                                                                              : errc::malformed;
-  return fail(code, fmt::format("the {} {}: {}; give a PEM file", role, file, failed.message()));
+  if (!std::ifstream{file}.is_open())
+    return fail(errc::not_found, fmt::format("the {} {} cannot be read", role, file));
+  return fail(errc::malformed,
+              fmt::format("the {} {}: {}; give a PEM file", role, file, failed.message()));
 }
 
 } // namespace
@@ -164,16 +190,6 @@ std::unique_ptr<byte_stream> make_byte_stream(tcp::socket socket,
                                               std::shared_ptr<tls_identity> identity) {
   if (identity) return std::make_unique<tls_stream>(std::move(socket), std::move(identity));
   return std::make_unique<plain_stream>(std::move(socket));
-}
-
-error describe(const error_code& failure) {
-  if (failure == asio::error::eof || failure == ssl::error::stream_truncated)
-    return {errc::unavailable, "it closed the connection"};
-  if (failure == asio::error::connection_reset || failure == asio::error::broken_pipe)
-    return {errc::unavailable, "the connection was reset"};
-  if (failure.category() == asio::error::get_ssl_category())
-    return {errc::failed_precondition, fmt::format("TLS: {}", failure.message())};
-  return {errc::unavailable, failure.message()};
 }
 
 } // namespace troupe

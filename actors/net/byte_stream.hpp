@@ -62,6 +62,10 @@ public:
 
   virtual void close() = 0;
 
+  /// What went wrong, for people: "it closed the connection". `failed_precondition` if one side
+  /// does not trust the other's certificate, so that trying again is of no use.
+  [[nodiscard]] virtual error explain(const boost::system::error_code& failure) const = 0;
+
   /// "10.0.0.3:4711", of the other side.
   [[nodiscard]] virtual std::string peer() const = 0;
 };
@@ -69,9 +73,5 @@ public:
 /// @param identity Null: without TLS.
 [[nodiscard]] std::unique_ptr<byte_stream> make_byte_stream(boost::asio::ip::tcp::socket socket,
                                                             std::shared_ptr<tls_identity> identity);
-
-/// What went wrong on a connection, for people: "it closed the connection". `failed_precondition`
-/// if one side does not trust the other's certificate, so that trying again is of no use.
-[[nodiscard]] error describe(const boost::system::error_code& failure);
 
 } // namespace troupe

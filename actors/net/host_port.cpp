@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses as people write them.
+// Taking addresses apart, and saying what they lack.
 #include "actors/net/host_port.hpp"
 
 #include <charconv>
@@ -7,31 +7,52 @@
 
 namespace troupe {
 
-expected<host_port> parse_host_port(std::string_view text) {
-  auto refuse = [&](std::string_view what) {
-    return fail(errc::invalid_argument,
-                fmt::format("'{}' {}; write host:port, as in 10.0.0.3:2222", text, what));
-  };
-  auto colon = text.rfind(':');
-  if (colon == std::string_view::npos || text.ends_with(']')) return refuse("has no port");
-  auto host = text.substr(0, colon);
-  auto digits = text.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']'))
-    host = host.substr(1, host.size() - 2);
-  else if (host.find(':') != std::string_view::npos)
-    return refuse("has an IPv6 address without brackets");
-  if (host.empty()) return refuse("has no host");
-  uint16_t port = 0;
-  auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (failed != std::errc{} || end != digits.data() + digits.size())
-    return refuse("has a port that is no number from 0 to 65535");
-  return host_port{std::string{host}, port};
+namespace {
+
+tl::unexpected<error> refuse(std::string line) {
+  return fail(errc::invalid_argument, std::move(line));
 }
 
-std::string to_string(const host_port& where) {
-  auto is_v6 = where.host.find(':') != std::string::npos;
-  return is_v6 ? fmt::format("[{}]:{}", where.host, where.port)
-               : fmt::format("{}:{}", where.host, where.port);
+bool is_host(std::string_view host) {
+  return !host.empty() && host.find_first_of(" \t\n,;/[]\"'") == std::string_view::npos;
+}
+
+} // namespace
+
+expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) {
+  if (auto scheme = text.find("://"); scheme != std::string_view::npos)
+    return refuse(fmt::format("'{}' begins with '{}', but an address is only host:port", text,
+                              text.substr(0, scheme + 3)));
+  auto colon = text.rfind(':');
+  auto is_bracketed = text.starts_with('[') && text.find(']') != std::string_view::npos;
+  if (colon == std::string_view::npos || (is_bracketed && colon < text.find(']')))
+    return refuse(fmt::format("'{}' has no port", text));
+  auto host = text.substr(0, colon);
+  if (is_bracketed && host.ends_with(']'))
+    host = host.substr(1, host.size() - 2);
+  else if (host.find(':') != std::string_view::npos)
+    return refuse(fmt::format("'{}' has several colons; an IPv6 address stands in brackets: "
+                              "[::1]:2222",
+                              text));
+  if (!is_host(host)) return refuse(fmt::format("'{}' has no host", text));
+  auto port = parse_count(text.substr(colon + 1), 65535);
+  if (!port || *port < least_port)
+    return refuse(fmt::format("'{}' has no port from {} to 65535", text, least_port));
+  return host_port{std::string{host}, static_cast<uint16_t>(*port)};
+}
+
+std::string to_string(const host_port& address) {
+  if (address.host.find(':') != std::string::npos)
+    return fmt::format("[{}]:{}", address.host, address.port);
+  return fmt::format("{}:{}", address.host, address.port);
+}
+
+expected<uint64_t> parse_count(std::string_view text, uint64_t max) {
+  uint64_t number = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size() || number > max)
+    return refuse(fmt::format("'{}' is no whole number from 0 to {}", text, max));
+  return number;
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "10.0.0.3:2222" taken apart.
+// Where a task listens, as people write it: "host:port".
 #pragma once
 
 #include "messages/errc.hpp"
@@ -10,19 +10,25 @@
 
 namespace troupe {
 
-/// Where a node listens.
+/// A host and a port.
 struct host_port {
-  std::string host; ///< A name, or an address; of IPv6 without its brackets.
+  std::string host; ///< A name or an address; IPv6 without its brackets.
   uint16_t port = 0;
 
   bool operator==(const host_port&) const = default;
 };
 
-/// Takes "host:port" or "[::1]:port" apart.
-/// Errors: invalid_argument, naming the text and what it lacks.
-[[nodiscard]] expected<host_port> parse_host_port(std::string_view text);
+/// Takes "node7:2222", "10.0.0.7:2222" or "[fe80::7]:2222" apart.
+/// @param least_port 0: the system may choose one.
+/// Errors: invalid_argument, a sentence that begins with the text in quotes: no port, one below
+/// `least_port` or above 65535, no host, a scheme such as "grpc://", IPv6 without brackets.
+[[nodiscard]] expected<host_port> parse_host_port(std::string_view text, uint16_t least_port = 1);
 
-/// The way back.
-[[nodiscard]] std::string to_string(const host_port& where);
+/// "host:port"; an IPv6 address gets its brackets.
+[[nodiscard]] std::string to_string(const host_port& address);
+
+/// The number that a text is, all of it.
+/// Errors: invalid_argument, naming the text and the greatest number.
+[[nodiscard]] expected<uint64_t> parse_count(std::string_view text, uint64_t max);
 
 } // namespace troupe

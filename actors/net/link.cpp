@@ -68,7 +68,7 @@ void link::start() {
                      std::chrono::duration<double>(self->options_.hello_patience).count())});
   });
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
-    if (failed) return self->finish(describe(failed));
+    if (failed) return self->finish(self->stream_->explain(failed));
     if (self->options_.is_dialer)
       self->write_signal({.kind = frame_kind::hello}, *frame(make_hello(self->options_.self)));
     self->read();
@@ -87,7 +87,7 @@ void link::read() {
 void link::on_read(const error_code& failed, size_t bytes) {
   if (state_ == phase::ended) return;
   if (failed && state_ == phase::leaving) return finish({errc::cancelled, "we have left"});
-  if (failed) return finish(describe(failed));
+  if (failed) return finish(stream_->explain(failed));
   heard_bytes_ += bytes;
   last_heard_ = steady_clock::now();
   auto taken = inbox_.take(bytes, [this](received_frame frame) {
@@ -205,7 +205,7 @@ void link::write_at_once() {
 // @pre `mutex_` is held, and nobody writes.
 bool link::next_batch() {
   batch_.clear();
-  auto any = !is_closed_ && outbox_.fill(batch_);
+  auto any = outbox_.fill(batch_);
   has_written_ = has_written_ || any;
   return any;
 }
@@ -230,6 +230,12 @@ void link::on_written(const error_code& failed) {
   if (failed) return; // reading fails too, and may have a reason to tell before
   write_more();
   if (state_ == phase::leaving) say_goodbye();
+  if (state_ == phase::ended) finish_writing();
+}
+
+void link::finish_writing() {
+  std::lock_guard guard{mutex_};
+  if (!is_writing_ && outbox_.is_empty()) stream_->finish();
 }
 
 void link::say_goodbye() {
@@ -295,41 +301,31 @@ void link::end(const error& reason) {
   // Who cannot even say hello would not understand why.
   auto is_stranger = state_ == phase::greeting && reason.code == errc::malformed;
   if (state_ == phase::ended || is_stranger) return finish(reason);
-  outbox words{options_.part_bytes_max, 0};
-  auto body = *frame(make_abort(reason.code, reason.message));
-  words.add_signal({.kind = frame_kind::abort, .body_bytes = body.bytes()}, std::move(body));
-  bool speaks = false;
   {
     std::lock_guard guard{mutex_};
     is_closed_ = true;
-    // In the midst of another frame nobody would understand it.
-    speaks = !std::exchange(is_writing_, true) && words.fill(batch_);
+    outbox_ = outbox{options_.part_bytes_max, 0}; // what is half written is written to its end
   }
-  if (!speaks) return finish(reason);
-  auto self = shared_from_this();
-  stream_->write(batch_.buffers, [self](const error_code&, size_t) { self->stream_->finish(); });
-  // What is still to be read of the peer would make closing an insult that overtakes the words.
+  state_ = phase::ended;
+  write_signal({.kind = frame_kind::abort}, *frame(make_abort(reason.code, reason.message)));
+  // Closing at once could overtake the words, if there is something of the peer's to be read.
   ticker_.expires_after(farewell_time);
-  ticker_.async_wait([self](const error_code&) { self->close(); });
-  conclude(reason);
+  ticker_.async_wait([self = shared_from_this()](const error_code&) { self->close(); });
+  callbacks_.on_end(*this, reason);
 }
 
 void link::finish(const error& reason) {
   if (state_ == phase::ended) return;
+  state_ = phase::ended;
   ticker_.cancel();
   close();
-  conclude(reason);
+  callbacks_.on_end(*this, reason);
 }
 
 void link::close() {
   std::lock_guard guard{mutex_};
   is_closed_ = true;
   stream_->close();
-}
-
-void link::conclude(const error& reason) {
-  state_ = phase::ended;
-  callbacks_.on_end(*this, reason);
 }
 
 } // namespace troupe

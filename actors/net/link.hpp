@@ -101,9 +101,9 @@ private:
   void on_tick();
   void give_back(lane of, uint64_t bytes);
   void say_goodbye();
+  void finish_writing();
   void finish(const error& reason);
   void close();
-  void conclude(const error& reason);
 
   std::shared_ptr<boost::asio::io_context> io_;
   std::unique_ptr<byte_stream> stream_;
@@ -126,7 +126,7 @@ private:
   outbox outbox_;
   write_batch batch_; ///< Being written, if `is_writing_`.
   bool is_writing_ = false;
-  bool is_closed_ = false;
+  bool is_closed_ = false;   ///< Nothing is taken any more.
   bool has_written_ = false; ///< Since the last tick.
 };
 

@@ -135,7 +135,7 @@ public:
       if (!member.has_arrived) settle(member, fail(errc::cancelled, "this node has left"));
   }
 
-  [[nodiscard]] node& here() { return *here_; }
+  [[nodiscard]] const std::shared_ptr<node>& here() const { return here_; }
 
   [[nodiscard]] std::string name_of(node_index node) const {
     const auto& place = options_.nodes.at(node);
@@ -193,7 +193,7 @@ private:
   }
 
   expected<void> listen(const socket_network_options::place& own) {
-    auto where = parse_host_port(own.address);
+    auto where = parse_host_port(own.address, 0);
     if (!where)
       return fail(where.error().code, fmt::format("{}: {}", own.name, where.error().message));
     auto host = options_.listen_host.empty() ? where->host : options_.listen_host;
@@ -543,7 +543,7 @@ socket_network::~socket_network() {
   if (implementation_) leave(std::chrono::seconds{1});
 }
 
-node& socket_network::here() {
+const std::shared_ptr<node>& socket_network::here() const {
   return implementation_->here();
 }
 

@@ -73,7 +73,7 @@ public:
   ~socket_network() override;
 
   /// This node.
-  [[nodiscard]] node& here();
+  [[nodiscard]] const std::shared_ptr<node>& here() const;
 
   /// "worker:2 (10.0.0.3:2222)".
   [[nodiscard]] std::string name_of(node_index node) const;

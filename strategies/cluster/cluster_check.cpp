@@ -2,7 +2,7 @@
 // One rule after the other; each says what it found and mends it for the example.
 #include "strategies/cluster/cluster_check.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 #include "strategies/cluster/task_types.hpp"
 
 #include <algorithm>

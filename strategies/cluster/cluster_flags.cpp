@@ -2,7 +2,7 @@
 // Splitting at ';', '=' and ','.
 #include "strategies/cluster/cluster_flags.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Reading JSON that people typed into a shell.
 #include "strategies/cluster/tf_config.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 
 #include <algorithm>
 #include <charconv>

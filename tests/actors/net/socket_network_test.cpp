@@ -1,59 +1,294 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: actors on nodes that are joined by sockets talk as those of one node do. Method: two or
-// three threads worlds in one process, each with a node of its own.
-#include "actors/ask.hpp"
+// Goal: actors on nodes that are joined by sockets talk as those of one node do, and strangers do
+// no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
 #include "actors/net/socket_network.hpp"
-#include "messages/training_message.hpp"
-#include "tests/doctest.hpp"
+#include "actors/tensor_payload.hpp"
+#include "tests/actors/net/hostile_peer.hpp"
+#include "tests/actors/net/station.hpp"
 
-#include <future>
+#include <random>
 
 using namespace troupe;
-using namespace std::chrono_literals;
+using namespace troupe::test;
 
 namespace {
 
-/// An actor that answers the step of a token with one that is greater by 1.
-caf::behavior successor() {
-  return {[](const msg<wire::Token>& token) { return make_token(token.reader().getStep() + 1); }};
+/// An actor that never answers.
+caf::behavior silence(caf::event_based_actor* self) {
+  return {[self](const msg<wire::Token>&) { return self->make_response_promise(); }};
 }
 
-/// One node with its world.
-struct station {
-  explicit station(socket_network_options options)
-    : network(socket_network::open(world.system(), std::move(options)).value()) {}
+greeting worker_hello(uint32_t incarnation = 1'000'000'000) {
+  return {"test", 2, 1, incarnation, 100ms, 1 << 20};
+}
 
-  // The actor of that name at another node.
-  caf::actor find(node_index where, const std::string& name) {
-    auto at = network->arrival(where).get().value();
-    std::promise<expected<caf::strong_actor_ptr>> found;
-    network->here().find(at, name, [&](auto answer) { found.set_value(std::move(answer)); });
-    return caf::actor_cast<caf::actor>(found.get_future().get().value());
-  }
+// Which answer a request gets that nobody answers in time.
+error failed_request(station& from, const caf::actor& to) {
+  auto answer = ask<msg<wire::Token>>(from.world, to, make_token(7));
+  return answer ? error{} : answer.error();
+}
 
-  void publish(const std::string& name, const caf::actor& actor) {
-    network->here().publish(name, caf::actor_cast<caf::strong_actor_ptr>(actor));
-  }
-
-  troupe::world world = world::threads({.threads = 1});
-  std::unique_ptr<socket_network> network;
-};
-
-socket_network_options options_of(node_index self, const std::string& first_address) {
-  return {
-    .job = "test", .nodes = {{"chief", first_address}, {"worker:0", "127.0.0.1:0"}}, .self = self};
+void end(const caf::actor& actor) {
+  caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
 } // namespace
 
 TEST_SUITE("actors/net/socket_network") {
-  TEST_CASE("a request is answered by an actor of another node") {
-    station chief{options_of(0, "127.0.0.1:0")};
+  TEST_CASE("a request is answered by an actor of another node, small or large") {
+    station chief{options_of(0)};
     station worker{options_of(1, chief.network->listening_at())};
-    chief.publish("successor", chief.world.system().spawn(successor));
+    auto near = chief.publish("successor", successor);
     auto far = worker.find(0, "successor");
     auto answer = ask<msg<wire::Token>>(worker.world, far, make_token(7));
     REQUIRE(answer);
     CHECK(answer->reader().getStep() == 8);
+    for (int64_t elements : {1, 1000, 5'000'000}) {
+      auto push = make_push_gradient({.replica = 3}, to_payload(zeros({elements})));
+      auto reply = ask<msg<wire::PushReply>>(worker.world, far, push);
+      REQUIRE(reply);
+      CHECK(reply->reader().getAccumulatorStep() == 3);
+    }
+    end(near);
+  }
+
+  TEST_CASE("nodes may be started in any order") {
+    std::string address;
+    { // a port that was free a moment ago
+      station first{options_of(0)};
+      address = first.network->listening_at();
+    }
+    station worker{options_of(1, address)};
+    station chief{options_of(0, address)};
+    CHECK(worker.network->arrival(0).get());
+    CHECK(chief.network->arrival(1).get());
+  }
+
+  TEST_CASE("whoever is gone is named, and requests to it fail") {
+    station chief{options_of(0)};
+    auto worker = std::make_unique<station>(options_of(1, chief.network->listening_at()));
+    worker->publish("silence", silence);
+    auto far = chief.find(1, "silence");
+    auto failed = std::async([&] { return failed_request(chief, far); });
+    worker->network.reset();
+    CHECK(chief.loss.wait().message == "worker:0 is gone: it has left");
+    auto reason = failed.get();
+    CHECK(reason.code == errc::unavailable);
+    CHECK(reason.message == "worker:0 is gone: it has left");
+    CHECK(failed_request(chief, far).code == errc::unavailable); // at once
+  }
+
+  TEST_CASE("a peer whose process ended is gone at once, with the step it was last heard of") {
+    station chief{options_of(0)};
+    auto near = chief.publish("successor", successor);
+    {
+      hostile_peer dies{chief.network->listening_at()};
+      REQUIRE(dies.say_hello(worker_hello()));
+      REQUIRE(dies.read()->kind == frame_kind::hello);
+      frame_header header{.kind = frame_kind::parcel,
+                          .content = content_code::message,
+                          .from = {{1, 1'000'000'000}, 5},
+                          .to = near.id()};
+      auto token = flatten(*frame(make_token(98)));
+      REQUIRE(dies.write(header, token));
+    }
+    CHECK(chief.loss.wait().message
+          == "worker:0 is gone: it closed the connection; last heard of at step 98");
+    end(near);
+  }
+
+  TEST_CASE("a peer that says nothing any more is gone after the patience") {
+    auto options = options_of(0);
+    options.patience = 200ms;
+    station chief{options};
+    hostile_peer freezes{chief.network->listening_at()};
+    REQUIRE(freezes.say_hello(worker_hello()));
+    CHECK(chief.loss.wait().message == "worker:0 is gone: nothing was heard of it for 0.3 s");
+    CHECK(freezes.last_words() == "nothing was heard of it for 0.3 s");
+  }
+
+  TEST_CASE("a peer of another job, of another cluster or with our own index is refused") {
+    station chief{options_of(0)};
+    auto words = [&](greeting who) {
+      hostile_peer comes{chief.network->listening_at()};
+      comes.say_hello(who);
+      return comes.last_words();
+    };
+    auto who = worker_hello();
+    who.job = "other";
+    CHECK(words(who)
+          == "chief is of the job 'test', not of 'other'; give all tasks of a job the same "
+             "--job-id, and each job ports of its own");
+    who = worker_hello();
+    who.nodes = 3;
+    CHECK(words(who) == "chief knows of 2 tasks, not of 3; give all tasks the same cluster");
+    who = worker_hello();
+    who.node = 0;
+    CHECK(words(who) == "chief is at this address, and has the same task index");
+    who.node = 9;
+    CHECK(words(who) == "chief is at this address, and has the same task index");
+  }
+
+  TEST_CASE("a wrong job ends the wait for a peer, and both sides are told") {
+    station chief{options_of(0)};
+    auto other = options_of(1, chief.network->listening_at());
+    other.job = "other";
+    station worker{other};
+    auto refused = worker.network->arrival(0).get();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message.find("it says: chief is of the job 'test', not of 'other'")
+          != std::string::npos);
+    CHECK(chief.warning.wait().find("is refused: chief is of the job") != std::string::npos);
+  }
+
+  TEST_CASE("two processes with one task index: the second is refused, the first goes on") {
+    station chief{options_of(0)};
+    station worker{options_of(1, chief.network->listening_at())};
+    REQUIRE(chief.network->arrival(1).get());
+    hostile_peer second{chief.network->listening_at()};
+    second.say_hello(worker_hello());
+    CHECK(second.last_words().find("worker:0 is there already, from 127.0.0.1:")
+          != std::string::npos);
+    auto near = chief.publish("successor", successor);
+    CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
+    end(near);
+  }
+
+  TEST_CASE("a node that was started again is let in with its new life") {
+    station chief{options_of(0)};
+    {
+      hostile_peer first{chief.network->listening_at()};
+      REQUIRE(first.say_hello(worker_hello(5)));
+      REQUIRE(first.read());
+      CHECK(chief.network->arrival(1).get()->incarnation == 5);
+    }
+    static_cast<void>(chief.loss.wait());
+    hostile_peer again{chief.network->listening_at()};
+    REQUIRE(again.say_hello(worker_hello(6)));
+    REQUIRE(again.read()->kind == frame_kind::hello);
+    CHECK(chief.network->arrival(1).get()->incarnation == 6);
+    hostile_peer ghost{chief.network->listening_at()};
+    ghost.say_hello(worker_hello(6));
+    CHECK(ghost.last_words().find("already") != std::string::npos);
+  }
+
+  TEST_CASE("10 MB of nonsense, a thousand who say nothing: a node answers as before") {
+    station chief{options_of(0)};
+    auto near = chief.publish("successor", successor);
+    std::vector<std::unique_ptr<hostile_peer>> idle;
+    for (int i = 0; i < 1000; ++i)
+      idle.push_back(std::make_unique<hostile_peer>(chief.network->listening_at()));
+    std::mt19937_64 random{7};
+    std::vector<uint64_t> nonsense(10'000'000 / sizeof(uint64_t));
+    std::ranges::generate(nonsense, random);
+    hostile_peer stranger{chief.network->listening_at()};
+    CHECK_FALSE(stranger.write(std::as_bytes(std::span(nonsense))));
+    station worker{options_of(1, chief.network->listening_at())};
+    CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
+    end(near);
+  }
+
+  TEST_CASE("nonsense after a good hello ends the link with a reason, and nothing else") {
+    station chief{options_of(0)};
+    hostile_peer peer{chief.network->listening_at()};
+    REQUIRE(peer.say_hello(worker_hello()));
+    std::vector<std::byte> nonsense(56, std::byte{0xa5});
+    REQUIRE(peer.write(nonsense));
+    CHECK(peer.last_words() == "frame header: whoever speaks here is no node of Troupe");
+    CHECK(chief.loss.wait().message.find("no node of Troupe") != std::string::npos);
+  }
+
+  TEST_CASE("a peer cannot speak of actors that are not its own") {
+    station chief{options_of(0, "127.0.0.1:0", 3)};
+    hostile_peer peer{chief.network->listening_at()};
+    auto who = worker_hello();
+    who.nodes = 3;
+    REQUIRE(peer.say_hello(who));
+    REQUIRE(peer.write(
+      {.kind = frame_kind::parcel, .content = content_code::found, .from = {{2, 1}, 7}, .id = 1}));
+    CHECK(peer.last_words() == "frame header: it speaks of an actor that is not its own");
+  }
+
+  TEST_CASE("what waits for a peer that reads nothing is bounded") {
+    auto options = options_of(0);
+    options.window_bytes = 4 << 20;
+    options.message_bytes_max = 4 << 20;
+    station chief{options};
+    hostile_peer deaf{chief.network->listening_at()};
+    auto who = worker_hello();
+    who.window = uint64_t{1} << 40;
+    REQUIRE(deaf.say_hello(who));
+    REQUIRE(chief.network->arrival(1).get());
+    actor_address nobody{*chief.network->arrival(1).get(), 77};
+    auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
+    auto gradient = make_push_gradient({}, to_payload(zeros({500'000})));
+    std::atomic<bool> is_lost = false;
+    chief.network->on_loss([&](node_index, const error& why) {
+      is_lost = true;
+      chief.loss.tell(why);
+    });
+    for (int i = 0; i < 10'000 && !is_lost; ++i)
+      caf::anon_send(far, gradient);
+    CHECK(chief.loss.wait().message.find("it reads too slowly") != std::string::npos);
+  }
+
+  TEST_CASE("a node takes no more from a peer than it has granted") {
+    auto options = options_of(0);
+    options.window_bytes = 1 << 20;
+    station chief{options};
+    hostile_peer greedy{chief.network->listening_at()};
+    REQUIRE(greedy.say_hello(worker_hello()));
+    auto keeper = chief.world.system().spawn([]() -> caf::behavior { // keeps what it is told
+      auto kept = std::make_shared<std::vector<msg<wire::PushGradient>>>();
+      return {[kept](const msg<wire::PushGradient>& push) { kept->push_back(push); }};
+    });
+    chief.network->here()->publish("keeper", caf::actor_cast<caf::strong_actor_ptr>(keeper));
+    // Only whoever was shown an actor may speak to it.
+    auto find = flatten(*frame(make_find_actor("keeper")));
+    REQUIRE(
+      greedy.write({.kind = frame_kind::parcel, .content = content_code::find, .id = 1}, find));
+    frame_header header{.kind = frame_kind::parcel,
+                        .content = content_code::message,
+                        .lane = lane::bulk,
+                        .to = keeper.id()};
+    auto gradient = flatten(*frame(make_push_gradient({}, to_payload(zeros({250'000})))));
+    for (int i = 0; i < 3; ++i)
+      greedy.write(header, gradient);
+    CHECK(greedy.last_words().find("more than the 1048576 that it was granted")
+          != std::string::npos);
+    end(keeper);
+  }
+
+  TEST_CASE("a port that is taken is named, and so is an address that is not ours") {
+    station chief{options_of(0)};
+    auto world = world::threads({.threads = 1});
+    auto taken = socket_network::open(world.system(), options_of(0, chief.network->listening_at()));
+    REQUIRE_FALSE(taken);
+    CHECK(taken.error().code == errc::unavailable);
+    CHECK(taken.error().message.find("another process does") != std::string::npos);
+    auto foreign = options_of(0, "203.0.113.7:2222");
+    foreign.insecure_network = true;
+    auto refused = socket_network::open(world.system(), foreign);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("give it an address of this machine") != std::string::npos);
+  }
+
+  TEST_CASE("beyond this machine a node listens only with TLS or with leave") {
+    auto world = world::threads({.threads = 1});
+    auto refused = socket_network::open(world.system(), options_of(0, "0.0.0.0:0"));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().message.find("--insecure-network") != std::string::npos);
+    auto allowed = options_of(0, "0.0.0.0:0");
+    allowed.insecure_network = true;
+    CHECK(socket_network::open(world.system(), allowed));
+  }
+
+  TEST_CASE("an address that is none is refused, and named with its task") {
+    auto world = world::threads({.threads = 1});
+    auto refused = socket_network::open(world.system(), options_of(1, "nowhere"));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message == "chief: 'nowhere' has no port");
   }
 }

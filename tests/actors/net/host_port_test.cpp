@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: addresses are taken apart, and each slip has a sentence of its own. Method: a table.
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 #include "tests/doctest.hpp"
 
 #include <fmt/format.h>
 
-TEST_SUITE("strategies/cluster/host_port") {
+TEST_SUITE("actors/net/host_port") {
   using namespace troupe;
 
   std::string reason(std::string_view text) {
