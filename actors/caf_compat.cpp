@@ -26,7 +26,7 @@ void leave_unlogged() {
 }
 
 error from_caf(const caf::error& reason) {
-  if (!reason) return {};
+  if (!reason) return {}; // it has no category, and CAF would look for one
   if (reason.category() == our_category) {
     const auto& context = reason.context();
     auto has_text = context.match_elements<std::string>();

@@ -37,8 +37,8 @@ template <class T>
 /// the calling thread runs: its log has nothing to say that ours does not.
 void leave_unlogged();
 
-/// The way back; of no error, the code `none`. CAF's own errors become `unavailable` where a
-/// receiver is gone, else `resource`.
+/// The way back; none stays none. CAF's own errors become `unavailable` where a receiver is gone,
+/// else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 
 } // namespace troupe

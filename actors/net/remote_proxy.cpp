@@ -2,18 +2,37 @@
 // Where a message leaves its node.
 #include "actors/net/remote_proxy.hpp"
 
+#include "actors/caf_compat.hpp"
 #include "actors/net/node.hpp"
 
+#include <caf/atom.hpp>
 #include <caf/sec.hpp>
 
 #include <utility>
 
 namespace troupe {
 
+namespace {
+
+// CAF would say that the receiver is down; if its node is gone, there is more to know.
+caf::error why_unanswered(const caf::error& reason) {
+  auto is_lost_node
+    = from_caf(reason).code == errc::unavailable && reason.category() != caf::atom("exit");
+  return is_lost_node ? reason : caf::sec::request_receiver_down;
+}
+
+void refuse(const caf::mailbox_element& request, caf::error reason) {
+  if (request.mid.is_request() && request.sender)
+    request.sender->enqueue(nullptr, request.mid.response_id(),
+                            caf::make_message(std::move(reason)), nullptr);
+}
+
+} // namespace
+
 void remote_proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* /*host*/) {
-  if (getf(is_terminated_flag)) return bounce(what, fail_state());
+  if (getf(is_terminated_flag)) return refuse(*what, why_unanswered(fail_state()));
   if (auto home = home_.lock()) return home->send(stands_for_, *what);
-  bounce(what, caf::sec::request_receiver_down);
+  refuse(*what, caf::sec::request_receiver_down);
 }
 
 void remote_proxy::kill_proxy(caf::execution_unit* host, caf::error reason) {

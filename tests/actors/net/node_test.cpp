@@ -167,6 +167,9 @@ TEST_SUITE("actors/net/node") {
     settle_all();
     CHECK(from_caf(told).message == "node 'node 1' is gone");
     CHECK(asked.error().message == "node 'node 1' is gone");
+    auto later = asker.ask<msg<wire::Token>>(handle, make_token(8));
+    settle_all();
+    CHECK(later.error().message == "node 'node 1' is gone");
     CHECK(nodes[0]->pending_requests() == 0);
     caf::anon_send_exit(watcher, caf::exit_reason::user_shutdown);
     settle_all();
