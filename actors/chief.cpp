@@ -197,8 +197,9 @@ void take_snapshot(self_pointer self) {
                                        });
   for (const auto& [index, replica] : state.live)
     ask_for_part<msg<wire::ReplicaProgress>>(
-      self, replica, make_read_progress(),
-      [](job_snapshot& into, const auto& said) { into.replicas.push_back(read_progress(said)); });
+      self, replica, make_read_progress(), [](job_snapshot& into, const auto& said) {
+        into.replicas.push_back(read_progress(said.reader(), said.owner()));
+      });
 }
 
 // ---- who is there ----

@@ -152,6 +152,27 @@ using chief_actor = caf::typed_actor<
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
   caf::reacts_to<moment_over>>;
 
+/// Knows which processes of a job are there: none begins before all are, none leaves before all may.
+using roll_call_actor = caf::typed_actor<
+  // A process is there; answered when all are. The sender is watched from now on. Errors: why the
+  // job does not begin.
+  caf::replies_to<msg<wire::EnterJob>>::with<msg<wire::JobBegins>>,
+  // How the job ends; answered then.
+  caf::replies_to<msg<wire::AwaitEnd>>::with<msg<wire::JobEnded>>,
+  // A process is done with the job; answered when all that are left are: how it ended for all.
+  caf::replies_to<msg<wire::LeaveJob>>::with<msg<wire::JobEnded>>,
+  // The chief's process begins: everybody may.
+  caf::reacts_to<msg<wire::JobBegins>>,
+  // The job is over in the chief's process: everybody is told.
+  caf::reacts_to<msg<wire::JobEnded>>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Stands for a process at the roll call.
+using member_actor = caf::typed_actor<
+  // The process is done with the job.
+  caf::reacts_to<msg<wire::LeaveJob>>>;
+
 /// Writes down what happened; local to its node, so it takes plain records.
 using recorder_actor = caf::typed_actor<
   // One step.

@@ -144,6 +144,22 @@ template <>
 inline constexpr body_place<wire::FindActor> body_of<wire::FindActor>{
   wire::Envelope::FIND_ACTOR, &envelope_builder::initFindActor};
 
+template <>
+inline constexpr body_place<wire::EnterJob> body_of<wire::EnterJob>{
+  wire::Envelope::ENTER_JOB, &envelope_builder::initEnterJob};
+template <>
+inline constexpr body_place<wire::JobBegins> body_of<wire::JobBegins>{
+  wire::Envelope::JOB_BEGINS, &envelope_builder::initJobBegins};
+template <>
+inline constexpr body_place<wire::AwaitEnd> body_of<wire::AwaitEnd>{
+  wire::Envelope::AWAIT_END, &envelope_builder::initAwaitEnd};
+template <>
+inline constexpr body_place<wire::JobEnded> body_of<wire::JobEnded>{
+  wire::Envelope::JOB_ENDED, &envelope_builder::initJobEnded};
+template <>
+inline constexpr body_place<wire::LeaveJob> body_of<wire::LeaveJob>{
+  wire::Envelope::LEAVE_JOB, &envelope_builder::initLeaveJob};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

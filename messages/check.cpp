@@ -122,6 +122,12 @@ expected<void> check_arrays(capnp::List<wire::NamedTensor>::Reader arrays) {
   return {};
 }
 
+expected<void> check_progress(capnp::List<wire::ReplicaProgress>::Reader replicas) {
+  for (auto replica : replicas)
+    if (auto checked = check_arrays(replica.getKept()); !checked) return checked;
+  return {};
+}
+
 expected<void> check_state(wire::VariableState::Reader state) {
   return check_tensor(state.getValue())
     .and_then([&] { return check_arrays(state.getSlots()); })
@@ -149,6 +155,8 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_state(envelope.getRestoreState().getState());
   case wire::Envelope::REPLICA_PROGRESS:
     return check_arrays(envelope.getReplicaProgress().getKept());
+  case wire::Envelope::JOB_BEGINS:
+    return check_progress(envelope.getJobBegins().getReplicas());
   default:
     return {}; // Numbers and texts, about which the walk has said all.
   }

@@ -68,17 +68,21 @@ msg<wire::ReadProgress> make_read_progress() {
   return message_builder<wire::ReadProgress>().finish();
 }
 
+void write_progress(built_message& storage, wire::ReplicaProgress::Builder target,
+                    const replica_progress& progress) {
+  target.setReplica(progress.replica);
+  target.setPhase(progress.computing ? wire::Phase::COMPUTING : wire::Phase::WAITING);
+  target.setLocalStep(progress.local_step);
+  target.setIteration(progress.iteration);
+  target.setComputations(progress.computations);
+  target.setRemainingNanoseconds(static_cast<uint64_t>(progress.remaining.count()));
+  write_arrays(storage, target.initKept(static_cast<capnp::uint>(progress.kept.size())),
+               progress.kept);
+}
+
 msg<wire::ReplicaProgress> make_replica_progress(const replica_progress& progress) {
   message_builder<wire::ReplicaProgress> message;
-  message.body.setReplica(progress.replica);
-  message.body.setPhase(progress.computing ? wire::Phase::COMPUTING : wire::Phase::WAITING);
-  message.body.setLocalStep(progress.local_step);
-  message.body.setIteration(progress.iteration);
-  message.body.setComputations(progress.computations);
-  message.body.setRemainingNanoseconds(static_cast<uint64_t>(progress.remaining.count()));
-  write_arrays(*message.storage,
-               message.body.initKept(static_cast<capnp::uint>(progress.kept.size())),
-               progress.kept);
+  write_progress(*message.storage, message.body, progress);
   return std::move(message).finish();
 }
 
@@ -93,15 +97,15 @@ variable_payload read_state(wire::VariableState::Reader from,
   return state;
 }
 
-replica_progress read_progress(const msg<wire::ReplicaProgress>& from) {
-  auto said = from.reader();
+replica_progress read_progress(wire::ReplicaProgress::Reader said,
+                               const std::shared_ptr<const void>& owner) {
   return {.replica = said.getReplica(),
           .computing = said.getPhase() == wire::Phase::COMPUTING,
           .local_step = said.getLocalStep(),
           .iteration = said.getIteration(),
           .computations = said.getComputations(),
           .remaining = nanoseconds(static_cast<int64_t>(said.getRemainingNanoseconds())),
-          .kept = read_arrays(said.getKept(), from.owner())};
+          .kept = read_arrays(said.getKept(), owner)};
 }
 
 } // namespace troupe

@@ -9,6 +9,7 @@
 @0xcd4572457e617e3b;
 
 using Cxx = import "/capnp/c++.capnp";
+using Cluster = import "cluster.capnp";
 using Link = import "link.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
@@ -78,5 +79,10 @@ struct Envelope {
     changeVariable @37 :Training.ChangeVariable;
     hello @38 :Link.Hello;
     findActor @39 :Link.FindActor;
+    enterJob @40 :Cluster.EnterJob;
+    jobBegins @41 :Cluster.JobBegins;
+    awaitEnd @42 :Cluster.AwaitEnd;
+    jobEnded @43 :Cluster.JobEnded;
+    leaveJob @44 :Cluster.LeaveJob;
   }
 }

@@ -21,6 +21,7 @@ using every_body
               wire::Aggregate, wire::CancelTakes, wire::ReadAccumulator, wire::AccumulatorStatus,
               wire::ReadState, wire::VariableState, wire::RestoreState, wire::ReadProgress,
               wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate, wire::ChangeVariable,
-              wire::Hello, wire::FindActor>;
+              wire::Hello, wire::FindActor, wire::EnterJob, wire::JobBegins, wire::AwaitEnd,
+              wire::JobEnded, wire::LeaveJob>;
 
 } // namespace troupe

@@ -57,6 +57,10 @@ void write_tensor(built_message& storage, wire::Tensor::Builder target,
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     const gradient_payload& gradient);
 
+/// Says where a replica is.
+void write_progress(built_message& storage, wire::ReplicaProgress::Builder target,
+                    const replica_progress& progress);
+
 /// `line` without what is beyond `limits::text_bytes_max`, cut between two UTF-8 characters.
 [[nodiscard]] std::string_view cut_text(std::string_view line);
 

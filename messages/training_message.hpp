@@ -164,7 +164,8 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 [[nodiscard]] variable_payload read_state(wire::VariableState::Reader from,
                                           const std::shared_ptr<const void>& owner);
 
-/// The fields as a plain value; arrays in place.
-[[nodiscard]] replica_progress read_progress(const msg<wire::ReplicaProgress>& from);
+/// Likewise.
+[[nodiscard]] replica_progress read_progress(wire::ReplicaProgress::Reader from,
+                                             const std::shared_ptr<const void>& owner);
 
 } // namespace troupe

@@ -155,7 +155,7 @@ TEST_SUITE("actors/replica") {
     stage.pass(1300ms);
     auto answer = stage.chief.ask<msg<wire::ReplicaProgress>>(stage.host, make_read_progress());
     stage.settle();
-    auto progress = read_progress(answer.value());
+    auto progress = read_progress(answer.value().reader(), answer.value().owner());
     CHECK(progress.replica == 3);
     CHECK(progress.computing);
     CHECK(progress.local_step == 4);

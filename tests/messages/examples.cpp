@@ -2,6 +2,7 @@
 // The examples.
 #include "tests/messages/examples.hpp"
 
+#include "messages/cluster_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
@@ -75,6 +76,25 @@ void add_accumulator_messages(std::vector<message_example>& examples) {
   add(examples, make_accumulator_status(7, 2, 1));
 }
 
+replica_progress example_progress() {
+  return {.replica = 2,
+          .computing = true,
+          .local_step = 7,
+          .iteration = 9,
+          .computations = 10,
+          .remaining = nanoseconds(4'000),
+          .kept = {{"position", make_payload<int64_t>(5, {2}, {3, 1})}}};
+}
+
+void add_cluster_messages(std::vector<message_example>& examples) {
+  auto progress = example_progress();
+  add(examples, make_enter_job({2, nanoseconds(5'000'000), 11, 4}));
+  add(examples, make_job_begins(7, nanoseconds(6'000'000), std::span(&progress, 1)));
+  add(examples, make_await_end(2));
+  add(examples, make_job_ended({9, error{errc::stalled, "no token is left"}, "interrupted"}));
+  add(examples, make_leave_job(2));
+}
+
 void add_checkpoint_messages(std::vector<message_example>& examples) {
   variable_payload state{.version = 6,
                          .value = make_payload<float>(0, {3}, {1, 2, 3}),
@@ -82,18 +102,11 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
                          .slots_since = 2,
                          .slots = {{"momentum", make_payload<float>(0, {3}, {4, 5, 6})}},
                          .average = named_payload{"a", make_payload<float>(0, {3}, {7, 8, 9})}};
-  replica_progress progress{.replica = 2,
-                            .computing = true,
-                            .local_step = 7,
-                            .iteration = 9,
-                            .computations = 10,
-                            .remaining = nanoseconds(4'000),
-                            .kept = {{"position", make_payload<int64_t>(5, {2}, {3, 1})}}};
   add(examples, make_read_state());
   add(examples, make_variable_state(state));
   add(examples, make_restore_state(state));
   add(examples, make_read_progress());
-  add(examples, make_replica_progress(progress));
+  add(examples, make_replica_progress(example_progress()));
   add(examples, make_read_average("average"));
   add(examples, make_release_update(0.5));
   add(examples, make_change_variable(1, make_slices(), 2));
@@ -109,6 +122,7 @@ std::vector<message_example> make_examples() {
   add_checkpoint_messages(examples);
   add(examples, make_hello({"job 7", 4, 2, 1, nanoseconds(500'000'000), 1 << 20}));
   add(examples, make_find_actor("token queue"));
+  add_cluster_messages(examples);
   return examples;
 }
 

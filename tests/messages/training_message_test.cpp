@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every message arrives as it was sent: each is built, framed, decoded and compared field by field.
+#include "messages/cluster_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/limits.hpp"
 #include "messages/link_message.hpp"
@@ -246,6 +247,30 @@ TEST_SUITE("messages/training_message") {
     auto abort = send_and_receive(make_abort(errc::malformed, "bad frame"));
     CHECK(read_errc(abort.reader().getCode()) == errc::malformed);
     CHECK(text_of(abort.reader().getReason()) == "bad frame");
+  }
+
+  TEST_CASE("what processes say about their job keeps its fields") {
+    entrance who{3, nanoseconds(500), 7, 8};
+    CHECK(read_enter_job(send_and_receive(make_enter_job(who)).reader()) == who);
+    std::vector<replica_progress> replicas(2);
+    replicas[1] = {.replica = 4, .computing = true, .local_step = 9, .iteration = 11};
+    auto begins = send_and_receive(make_job_begins(9, nanoseconds(600), replicas));
+    CHECK(begins.reader().getFirstStep() == 9);
+    CHECK(begins.reader().getClockNanoseconds() == 600);
+    auto read = read_replicas(begins);
+    REQUIRE(read.size() == 2);
+    CHECK(read[1].replica == 4);
+    CHECK(read[1].iteration == 11);
+    CHECK(send_and_receive(make_await_end(3)).reader().getMember() == 3);
+    CHECK(send_and_receive(make_leave_job(3)).reader().getMember() == 3);
+  }
+
+  TEST_CASE("how a job ended is the same for all processes, however it did") {
+    for (const auto& how :
+         {job_ending{5, std::nullopt, std::nullopt}, job_ending{5, std::nullopt, "interrupted"},
+          job_ending{5, error{errc::stalled, "no token is left"}, std::nullopt},
+          job_ending{5, std::nullopt, ""}})
+      CHECK(read_job_ended(send_and_receive(make_job_ended(how)).reader()) == how);
   }
 
   TEST_CASE("a reason of any length arrives whole, in any number of segments") {

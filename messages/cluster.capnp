@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the processes of one job say to each other about the job as a whole.
+#
+# Roles.  A job that runs as several processes has one where its chief stands, and there the *roll call*,
+# which knows who is in.  Every other process has a *member*.
+#
+#   chief  -> roll call  JobBegins  not answered; as soon as everybody may begin
+#   chief  -> roll call  JobEnded   not answered; when the job is over where the chief stands
+#   member -> roll call  EnterJob   answered by JobBegins, when all members have entered
+#   member -> roll call  AwaitEnd   answered by JobEnded, when the job is over
+#   member -> roll call  LeaveJob   answered by JobEnded, when everybody who is left wants to leave
+#
+# A job that cannot begin answers EnterJob with an error of `Errc`.  A member that is gone is waited for
+# no more, and whether the job can do without it is the chief's to say.  What the last JobEnded says is how
+# the job ended for everybody: only then the first process may end.
+
+@0xda9e82878a1cfd30;
+
+using Cxx = import "/capnp/c++.capnp";
+using Training = import "training.capnp";
+$Cxx.namespace("troupe::wire");
+
+struct EnterJob {
+  # A process is there, and has all that it needs to begin.
+
+  member @0 :UInt32;
+  # Position of its node in the job's list.
+
+  clockNanoseconds @1 :Training.Nanoseconds;
+  # Time on its world's clock.
+
+  seed @2 :UInt64;
+  # Of its world; refused if it is not the chief's.
+
+  replicas @3 :UInt32;
+  # Of the whole job, as the process was told; likewise.
+}
+
+struct JobBegins {
+  # All are there.
+
+  firstStep @0 :Training.Step;
+  # Updates that the variables include already.
+
+  clockNanoseconds @1 :Training.Nanoseconds;
+  # Time on the clock of the chief's world; all set theirs to it.
+
+  replicas @2 :List(Training.ReplicaProgress);
+  # If the job goes on from a checkpoint: where its replicas were.  Each process takes its own.
+}
+
+struct AwaitEnd {
+  # Asks how the job ends.
+
+  member @0 :UInt32;
+}
+
+struct JobEnded {
+  # The job is over.
+
+  step @0 :Training.Step;
+  # The global step that it reached.
+
+  code @1 :Training.Errc;
+  # Why it ended before its last step; `none`, the default = it did not, or was asked to.
+
+  reason @2 :Text;
+  # One line for people, if there is a code; at most 4096 bytes.
+
+  isStopped @3 :Bool;
+  # Whether somebody asked it to end.
+
+  stopReason @4 :Text;
+  # Who, in words; at most 4096 bytes.
+}
+
+struct LeaveJob {
+  # A process has let go of everything that others could need.
+
+  member @0 :UInt32;
+}

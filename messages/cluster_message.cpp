@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building and reading what processes say about their job.
+#include "messages/cluster_message.hpp"
+
+#include "messages/message_builder.hpp"
+#include "messages/training_message.hpp"
+
+namespace troupe {
+
+msg<wire::EnterJob> make_enter_job(const entrance& who) {
+  message_builder<wire::EnterJob> message;
+  message.body.setMember(who.member);
+  message.body.setClockNanoseconds(static_cast<uint64_t>(who.clock.count()));
+  message.body.setSeed(who.seed);
+  message.body.setReplicas(who.replicas);
+  return std::move(message).finish();
+}
+
+msg<wire::JobBegins> make_job_begins(uint64_t first_step, std::chrono::nanoseconds clock,
+                                     std::span<const replica_progress> replicas) {
+  message_builder<wire::JobBegins> message;
+  message.body.setFirstStep(first_step);
+  message.body.setClockNanoseconds(static_cast<uint64_t>(clock.count()));
+  auto written = message.body.initReplicas(static_cast<capnp::uint>(replicas.size()));
+  for (capnp::uint i = 0; i < written.size(); ++i)
+    write_progress(*message.storage, written[i], replicas[i]);
+  return std::move(message).finish();
+}
+
+msg<wire::AwaitEnd> make_await_end(uint32_t member) {
+  message_builder<wire::AwaitEnd> message;
+  message.body.setMember(member);
+  return std::move(message).finish();
+}
+
+msg<wire::JobEnded> make_job_ended(const job_ending& how) {
+  message_builder<wire::JobEnded> message;
+  message.body.setStep(how.step);
+  if (how.failure) {
+    message.body.setCode(static_cast<wire::Errc>(how.failure->code));
+    write_reason(message.body, how.failure->message);
+  }
+  message.body.setIsStopped(how.stopped.has_value());
+  if (how.stopped) message.body.setStopReason(std::string{cut_text(*how.stopped)});
+  return std::move(message).finish();
+}
+
+msg<wire::LeaveJob> make_leave_job(uint32_t member) {
+  message_builder<wire::LeaveJob> message;
+  message.body.setMember(member);
+  return std::move(message).finish();
+}
+
+entrance read_enter_job(wire::EnterJob::Reader from) {
+  return {.member = from.getMember(),
+          .clock = std::chrono::nanoseconds{static_cast<int64_t>(from.getClockNanoseconds())},
+          .seed = from.getSeed(),
+          .replicas = from.getReplicas()};
+}
+
+std::vector<replica_progress> read_replicas(const msg<wire::JobBegins>& from) {
+  std::vector<replica_progress> result;
+  for (auto replica : from.reader().getReplicas())
+    result.push_back(read_progress(replica, from.owner()));
+  return result;
+}
+
+job_ending read_job_ended(wire::JobEnded::Reader from) {
+  job_ending how{.step = from.getStep()};
+  if (auto code = read_errc(from.getCode()); code != errc::none)
+    how.failure = error{code, from.getReason()};
+  if (from.getIsStopped()) how.stopped = from.getStopReason();
+  return how;
+}
+
+} // namespace troupe
