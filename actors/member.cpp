@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The member: one question after the other.
+#include "actors/member.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<member_actor, member_state>;
+
+constexpr auto patience = caf::infinite; // the roll call keeps its own deadlines
+
+tl::unexpected<error> failed(const caf::error& reason) {
+  return tl::unexpected<error>(from_caf(reason));
+}
+
+void await_end(self_pointer self) {
+  const auto& config = self->state.config;
+  self->request(config.roll, patience, make_await_end(config.who.member))
+    .then(
+      [self](const msg<wire::JobEnded>& ended) {
+        self->state.config.on_end(read_job_ended(ended.reader()));
+      },
+      [self](const caf::error& reason) { self->state.config.on_end(failed(reason)); });
+}
+
+void enter(self_pointer self) {
+  const auto& config = self->state.config;
+  self->request(config.roll, patience, make_enter_job(config.who))
+    .then(
+      [self](const msg<wire::JobBegins>& begins) {
+        await_end(self);
+        self->state.config.on_begin(begins);
+      },
+      [self](const caf::error& reason) { self->state.config.on_begin(failed(reason)); });
+}
+
+void leave(self_pointer self) {
+  const auto& config = self->state.config;
+  self->request(config.roll, patience, make_leave_job(config.who.member))
+    .then(
+      [self](const msg<wire::JobEnded>& ended) {
+        self->quit();
+        self->state.config.on_left(read_job_ended(ended.reader()));
+      },
+      [self](const caf::error& reason) {
+        self->quit();
+        self->state.config.on_left(failed(reason));
+      });
+}
+
+} // namespace
+
+member_actor::behavior_type member(self_pointer self, member_config config) {
+  self->state.config = std::move(config);
+  enter(self);
+  return {[self](const msg<wire::LeaveJob>&) { leave(self); }};
+}
+
+} // namespace troupe
