@@ -152,7 +152,8 @@ using chief_actor = caf::typed_actor<
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
   caf::reacts_to<moment_over>>;
 
-/// Knows which processes of a job are there: none begins before all are, none leaves before all may.
+/// Knows which processes of a job are there: none begins before all are, none leaves before all
+/// may.
 using roll_call_actor = caf::typed_actor<
   // A process is there; answered when all are. The sender is watched from now on. Errors: why the
   // job does not begin.

@@ -71,7 +71,9 @@ job_report simulated_job::attempt() {
   auto local_steps = what_.local_sgd.local_steps;
   auto plan = learning_ ? owners_plan(*learning_, local_steps) : update_plan{.rule = rules::sgd{}};
   sync_replicas_optimizer optimizer{plan, what_.sync};
-  parameter_server_strategy strategy{world_, {.replicas = what_.sync.total_num_replicas}};
+  placement* placement = network_ ? &*network_ : nullptr;
+  parameter_server_strategy strategy{
+    world_, {.replicas = what_.sync.total_num_replicas, .placement = placement}};
   make_variables(strategy);
   look_at_loss(strategy, 0);
   auto report = train(strategy, optimizer, step_of(optimizer), options());
@@ -109,7 +111,6 @@ training_options simulated_job::options() {
     = [this](const step_record& step) { what_.update ? keep(updates_.add(step)) : keep(step); };
   if (watch_) options.evaluation = watch_->during(world_);
   if (!network_) return options;
-  options.placement = &*network_;
   options.ask_again_after = what_.ask_again_after;
   if (auto absence = what_.faults.longest_absence(); absence > job_time{0})
     options.rejoin_patience = absence + std::chrono::seconds{1};

@@ -14,6 +14,7 @@
 #include "strategies/strategy_extended.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <fmt/format.h>
 #include <future>
 
@@ -125,13 +126,43 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
            layout_.name, std::chrono::duration<double>(layout_.deadline).count());
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
+  show_presence();
 }
 
 strategy::~strategy() {
   auto& stack = context_stack::current();
   if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();
+  let_go();
   for (const auto& variable : variables_)
-    caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
+    if (variable.is_here()) caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
+}
+
+// Where the chief stands, variables are read after training: those who hold them must know for how
+// long.
+void strategy::show_presence() {
+  auto* placement = layout_.placement;
+  if (placement == nullptr || placement->others().empty()) return;
+  if (value_or_throw(placement->enter("strategy"))) {
+    presence_ = world_.system().spawn([](caf::event_based_actor*) -> caf::behavior {
+      return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
+    });
+    world_.introduce(presence_.id(), "strategy");
+    placement->put("strategy", presence_);
+  } else {
+    presence_ = value_or_throw(placement->find<caf::actor>("strategy", "strategy"));
+  }
+}
+
+void strategy::let_go() {
+  if (!presence_) return;
+  if (layout_.placement->leads())
+    return caf::anon_send_exit(presence_, caf::exit_reason::user_shutdown);
+  auto is_here = [](const variable& one) { return one.is_here(); };
+  if (std::uncaught_exceptions() > 0 || std::ranges::none_of(variables_, is_here)) return;
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  caf::actor_cast<caf::abstract_actor*>(presence_)->attach_functor([ended] { ended->set_value(); });
+  static_cast<void>(world_.run_until(over, layout_.deadline));
 }
 
 variable strategy::make_variable(std::string name, const tensor& initial,
@@ -151,10 +182,18 @@ variable strategy::make_variable(std::string name, const tensor& initial,
   if (!layout_.mirrors_variables) data->devices.resize(1);
   auto rule = data->synchronization == variable_synchronization::on_read ? rule_of(options)
                                                                          : copy_rule::alike;
-  data->owner = world_.system().spawn(
-    variable_owner, variable_owner_config{data->form, initial, &world_,
-                                          static_cast<uint32_t>(data->devices.size()), rule});
-  world_.introduce(data->owner.id(), "owner " + data->form.name);
+  auto owner_name = "owner " + data->form.name;
+  auto* placement = layout_.placement;
+  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name));
+  if (data->is_here) {
+    data->owner = world_.system().spawn(
+      variable_owner, variable_owner_config{data->form, initial, &world_,
+                                            static_cast<uint32_t>(data->devices.size()), rule});
+    world_.introduce(data->owner.id(), owner_name);
+    if (placement != nullptr) placement->put(owner_name, data->owner);
+  } else {
+    data->owner = value_or_throw(placement->find<variable_owner_actor>("strategy", owner_name));
+  }
   data->index = variables_.size();
   return variables_.emplace_back(variable{data});
 }
@@ -274,7 +313,8 @@ strategy_layout layout_of(const parameter_server_options& options) {
   strategy_layout layout{.name = "parameter_server",
                          .parameter_devices = {"cpu:0"},
                          .runs_replicas = false,
-                         .experimental_between_graph = true};
+                         .experimental_between_graph = true,
+                         .placement = options.placement};
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("cpu:{}", i));
   return layout;

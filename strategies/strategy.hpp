@@ -2,6 +2,7 @@
 // The strategy: where variables live, how many replicas compute, and what they do together.
 #pragma once
 
+#include "actors/net/placement.hpp"
 #include "actors/rendezvous.hpp"
 #include "actors/world.hpp"
 #include "kernels/tensor.hpp"
@@ -14,6 +15,8 @@
 #include "strategies/replica_function.hpp"
 #include "strategies/strategy_input.hpp"
 #include "strategies/variable.hpp"
+
+#include <caf/actor.hpp>
 
 #include <cstdint>
 #include <functional>
@@ -44,6 +47,8 @@ struct strategy_layout {
   std::shared_ptr<const cross_device_ops> cross_device_operations;
   /// A run that takes longer ends, and says who is missing.
   job_time deadline = std::chrono::minutes{10};
+  /// Where owners, and the actors of jobs, stand; null: all here. Outlives the strategy.
+  troupe::placement* placement = nullptr;
 };
 
 /// Where a value is made for each replica, and how many there are.
@@ -71,7 +76,8 @@ public:
   /// @param initial Its first value; the variable takes the dtype and shape, and never writes here.
   /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or the options
   /// do not go together; type_mismatch if the dtype is f16 or bf16; limit_exceeded for more than
-  /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope.
+  /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope; as
+  /// `placement::see`, if the variable is held by another process that is not there in time.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
 
@@ -227,25 +233,36 @@ protected:
 private:
   [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
+  void show_presence();
+  void let_go();
 
   troupe::world& world_;
   strategy_layout layout_;
   uint32_t num_replicas_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
+  caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
 };
 
 /// How a parameter server strategy is laid out.
 struct parameter_server_options {
   uint32_t replicas = 1;
+  /// Where its actors, and those of its jobs, stand; null: all here. Outlives the strategy.
+  troupe::placement* placement = nullptr;
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace
 /// unless an optimizer such as `sync_replicas_optimizer` synchronises them: they are trained by
-/// `train`, not `run`. In one process so far, with every actor in one world.
+/// `train`, not `run`.
+///
+/// With a `cluster_placement`, the job is that of several processes. Each makes the same strategy,
+/// the same variables and the same calls of `train`. After training, variables can be read where
+/// the chief stands, until its strategy ends: for that long the strategies of processes that hold
+/// variables wait in their destructors.
 class parameter_server_strategy final : public strategy {
 public:
-  /// Errors: throws `failure` with invalid_argument for 0 replicas.
+  /// Errors: throws `failure`: invalid_argument for 0 replicas; as `placement::see`, if the process
+  /// of the chief is not there in time.
   explicit parameter_server_strategy(troupe::world& world, parameter_server_options options = {});
 };
 

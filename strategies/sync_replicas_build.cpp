@@ -32,6 +32,52 @@ private:
   int64_t num_tokens_;
 };
 
+std::string accumulator_name(const variable& of) {
+  return "accumulator " + of.name();
+}
+
+/// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
+class cast_builder {
+public:
+  cast_builder(strategy& strategy, training_cast& cast)
+    : world_(strategy.world()), placement_(strategy.layout().placement), cast_(cast) {}
+
+  cast_builder(const cast_builder&) = delete;
+  cast_builder& operator=(const cast_builder&) = delete;
+
+  ~cast_builder() {
+    if (!is_complete_) cast_.end();
+  }
+
+  [[nodiscard]] bool leads() const { return placement_ == nullptr || placement_->leads(); }
+
+  /// @returns Null, if the actor stands elsewhere.
+  template <class Handle, class Behavior, class Config>
+  [[nodiscard]] Handle spawn(const std::string& name, Behavior behavior, Config config) {
+    if (placement_ != nullptr && !value_or_throw(placement_->enter(name))) return {};
+    Handle lives = world_.system().spawn(behavior, std::move(config));
+    cast_.here.push_back(caf::actor_cast<caf::actor>(lives));
+    world_.introduce(lives.id(), name);
+    if (placement_ != nullptr) placement_->put(name, lives);
+    return lives;
+  }
+
+  /// Finds those whom the chief needs and who stand elsewhere.
+  void complete() {
+    for (size_t i = 0; leads() && i < cast_.variables.size(); ++i)
+      if (auto& accumulator = cast_.accumulators[i]; !accumulator)
+        accumulator = value_or_throw(
+          placement_->find<accumulator_actor>("chief", accumulator_name(cast_.variables[i])));
+    is_complete_ = true;
+  }
+
+private:
+  world& world_;
+  placement* placement_;
+  training_cast& cast_;
+  bool is_complete_ = false;
+};
+
 variable_payload state_of(strategy& strategy, const variable& of) {
   auto state = value_or_throw(
     ask<msg<wire::VariableState>>(strategy.world(), of.owner(), make_read_state()));
@@ -41,9 +87,8 @@ variable_payload state_of(strategy& strategy, const variable& of) {
 } // namespace
 
 void training_cast::end() const {
-  for (const auto& accumulator : accumulators)
-    caf::anon_send_exit(accumulator, caf::exit_reason::user_shutdown);
-  caf::anon_send_exit(tokens, caf::exit_reason::user_shutdown);
+  for (const auto& actor : here)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
 }
 
 void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> variables,
@@ -56,12 +101,14 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   if (!global_step)
     throw failure{{errc::invalid_argument,
                    "Global step is required to check staleness: give the updates made so far"}};
-  auto& world = strategy.world();
   auto cast = std::make_shared<training_cast>();
+  cast_builder builder{strategy, *cast};
   cast->first_step = *global_step;
-  for (const auto& variable : variables)
-    static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
-      world, variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
+  cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
+  if (builder.leads())
+    for (const auto& variable : variables)
+      static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
+        strategy.world(), variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
   token_queue_config queue{.policy = options_.policy,
                            .first_step = *global_step,
                            .replicas = options_.total_num_replicas,
@@ -72,10 +119,9 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
     queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
     queue.tokens = *tokens;
   }
-  cast->tokens = world.system().spawn(token_queue, std::move(queue));
-  world.introduce(cast->tokens.id(), "token queue");
+  cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
   for (const auto& variable : variables) {
-    accumulator_config config{variable.form(), variable.owner(), *global_step, &world};
+    accumulator_config config{variable.form(), variable.owner(), *global_step, &strategy.world()};
     config.one_gradient_per_replica
       = options_.one_gradient_per_replica
         || (links.may_return && options_.policy != sync_policy::tensorflow
@@ -83,11 +129,11 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
     config.asynchronous = asynchronous_rule::of(options_);
     config.requires_finite = options_.require_finite;
     config.remembers = links.repeat;
-    auto collects = world.system().spawn(accumulator, std::move(config));
-    world.introduce(collects.id(), "accumulator " + variable.name());
-    cast->accumulators.push_back(std::move(collects));
+    cast->accumulators.push_back(
+      builder.spawn<accumulator_actor>(accumulator_name(variable), accumulator, std::move(config)));
   }
   cast->variables = std::move(variables);
+  builder.complete();
   *job_ = cast;
 }
 

@@ -60,13 +60,22 @@ const variable_owner_actor& training_cast::owner_of(const variable& trained) con
 
 training_cast training_cast::seen_from(const std::string& viewer, placement& placement) const {
   auto seen = *this;
-  seen.tokens = placement.seen_from(viewer, tokens);
-  for (auto& accumulator : seen.accumulators)
-    accumulator = placement.seen_from(viewer, accumulator);
+  seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
+  for (size_t i = 0; i < variables.size(); ++i)
+    seen.accumulators[i] = value_or_throw(
+      placement.find<accumulator_actor>(viewer, "accumulator " + variables[i].name()));
   seen.owners.clear();
   for (const auto& variable : variables)
-    seen.owners.push_back(placement.seen_from(viewer, variable.owner()));
+    seen.owners.push_back(
+      value_or_throw(placement.find<variable_owner_actor>(viewer, "owner " + variable.name())));
   return seen;
+}
+
+void training_cast::hear(uint64_t step) const {
+  if (!step_heard) return;
+  auto known = step_heard->load();
+  while (known < step && !step_heard->compare_exchange_weak(known, step)) {
+  }
 }
 
 sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
@@ -172,6 +181,7 @@ task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
   auto token = value_or_throw(co_await taking);
   auto step = token.reader().getStep();
   context.activity_.set_local_step(step);
+  context.place_.cast->hear(step);
   context.waited_ = context.activity_.world().now() - began;
   context.has_token_ = true;
   ++context.tokens_taken_;

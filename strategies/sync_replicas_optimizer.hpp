@@ -123,6 +123,9 @@ public:
   /// @param global_step Updates made so far.
   /// @param tokens If the job goes on from a checkpoint: the steps of those that it left in its
   /// queue. @param links What messages and replicas may go through.
+  ///
+  /// In a job of several processes each makes those that stand in it, and owners are told what an
+  /// update does by the process of the chief.
   /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
   /// "Global step is required to check staleness"); as owners answer UseOptimizer.
   void build(strategy& strategy, std::vector<variable> variables,

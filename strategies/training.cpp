@@ -9,6 +9,9 @@
 #include "actors/token_queue.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/hook_list.hpp"
+#include "strategies/job_member.hpp"
+#include "strategies/job_members.hpp"
+#include "strategies/replica_life.hpp"
 #include "strategies/restore.hpp"
 #include "strategies/training_cast.hpp"
 #include "strategies/training_session.hpp"
@@ -35,11 +38,6 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                        strategy.num_replicas_in_sync(), expected_replicas));
 }
 
-std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {
-  if (!options.variables.empty()) return options.variables;
-  return {strategy.variables().begin(), strategy.variables().end()};
-}
-
 // A job goes on where the one before it left the variables.
 uint64_t updates_made(strategy& strategy, const std::vector<variable>& variables) {
   uint64_t updates = 0;
@@ -51,66 +49,22 @@ uint64_t updates_made(strategy& strategy, const std::vector<variable>& variables
   return updates;
 }
 
-// Says where those stand whom replicas talk to.
-void place(const training_cast& cast, placement& placement) {
-  placement.put("token queue", cast.tokens);
-  for (size_t i = 0; i < cast.variables.size(); ++i) {
-    placement.put("owner " + cast.variables[i].name(), cast.variables[i].owner());
-    placement.put("accumulator " + cast.variables[i].name(), cast.accumulators[i]);
-  }
-}
-
-job_links links_of(const training_options& options) {
-  return {.repeat = options.ask_again_after > job_time{0},
-          .may_end = options.placement != nullptr,
-          .may_return = options.rejoin_patience > job_time{0}};
-}
-
 // Makes and wires those whom replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
-                                           const training_options& options) {
+                                           const training_options& options, job_members& members) {
   auto variables = trained_variables(strategy, options);
+  auto links = links_of(strategy, options);
   if (options.resume) {
     restore(strategy, optimizer, variables, *options.resume);
+    members.begin(options.resume->step, options.resume->replicas);
     optimizer.build(strategy, std::move(variables), options.resume->step, options.resume->tokens,
-                    links_of(options));
+                    links);
   } else {
     auto updates = updates_made(strategy, variables);
-    optimizer.build(strategy, std::move(variables), updates, {}, links_of(options));
+    members.begin(updates, {});
+    optimizer.build(strategy, std::move(variables), updates, {}, links);
   }
-  if (options.placement != nullptr) place(*optimizer.cast(), *options.placement);
   return optimizer.cast();
-}
-
-// ---- the lives of replicas ----
-
-// How a replica begins.
-struct beginning {
-  uint64_t first_step = 0;
-  std::optional<replica_progress> saved; ///< What it was at when the job was saved.
-  uint64_t life = 0;                     ///< How often its node was gone before.
-};
-
-task<void> live(activity& activity, replica_context::place place, beginning from,
-                sync_replicas_optimizer optimizer, session_function body) {
-  activity.set_local_step(from.first_step);
-  context_stack stack;
-  activity.set_surroundings(&stack);
-  auto* owner = place.owner;
-  replica_context context{activity, std::move(place)};
-  stack.push({context_kind::replica, owner, &context});
-  training_session session{context, optimizer};
-  if (from.life > 0) {
-    auto rejoining = session.rejoin(from.life);
-    co_await rejoining;
-  } else if (from.saved) {
-    auto resuming = session.resume(std::move(*from.saved));
-    co_await resuming;
-  }
-  auto living = body(session);
-  co_await living;
-  if (!session.should_stop())
-    throw failure{{errc::user_code, "its function returned before the job was over"}};
 }
 
 // What replicas do if steps are all of it.
@@ -155,8 +109,8 @@ task<void> evaluate_until_closed(activity& activity, replica_context::place plac
   ended->set_value();
 }
 
-/// How a job ends, once.
-struct job_ending {
+/// How a job ends here, once.
+struct curtain {
   std::promise<void> over;
   job_report report;
 
@@ -170,33 +124,34 @@ private:
   std::atomic<bool> is_over = false;
 };
 
-/// One job on its stage, from the first actor to the report.
+/// One job on its stage, from the first actor to the report, in the process where its chief stands.
 class stage {
 public:
   stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
-        const training_options& options)
-    : strategy_(strategy), world_(strategy.world()), optimizer_(optimizer), options_(options),
+        const training_options& options, job_members& members)
+    : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
+      optimizer_(optimizer), options_(options),
       hooks_(options.hooks,
              session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
-      cast_(build(strategy, optimizer, options)) {}
+      cast_(build(strategy, optimizer, options, members)) {}
 
   job_report play(const session_function& body) {
     auto plan = make_plan();
     spawn_evaluator();
     spawn_chief(plan);
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (!is_dead(index)) spawn_replica(index, body);
+      if (enter(index) && !is_dead(options_, index)) spawn_replica(index, body);
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
-    if (options_.placement != nullptr)
-      options_.placement->on_return([this, &body](uint32_t index) {
+    if (placement_ != nullptr)
+      placement_->on_return([this, &body](uint32_t index) {
         ++lives_[index];
         spawn_replica(index, body);
       });
     auto over = ending_->over.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
-    if (options_.placement != nullptr) clear();
+    if (placement_ != nullptr) clear();
     auto& report = ending_->report;
     if (!turned) report.failure = turned.error();
     hooks_.end(report);
@@ -224,7 +179,7 @@ private:
     auto config = optimizer_.get_chief_queue_runner();
     if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (is_dead(index)) config.absent.push_back(index);
+      if (is_dead(options_, index)) config.absent.push_back(index);
     config.steps = plan.steps;
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
@@ -237,8 +192,9 @@ private:
         return hooks_.wants_snapshot(step, world_.now(), last);
       };
     config.world = &world_;
-    if (options_.placement != nullptr) {
-      auto cast = cast_->seen_from("chief", *options_.placement);
+    if (placement_ != nullptr) {
+      value_or_throw(placement_->enter("chief"));
+      auto cast = cast_->seen_from("chief", *placement_);
       config.tokens = cast.tokens;
       config.accumulators = cast.accumulators;
       config.owners = cast.owners;
@@ -246,7 +202,7 @@ private:
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
     watch_chief();
-    if (options_.placement != nullptr) options_.placement->put("chief", chief_);
+    if (placement_ != nullptr) placement_->put("chief", chief_);
   }
 
   // A job whose chief is gone has nobody left to end it.
@@ -274,27 +230,18 @@ private:
       caf::anon_send(evaluation_tokens_, make_put_tokens(record.step, 1));
   }
 
+  // Whether a replica stands in this process.
+  bool enter(uint32_t index) {
+    return placement_ == nullptr
+           || value_or_throw(placement_->enter(fmt::format("replica {}", index)));
+  }
+
   void spawn_replica(uint32_t index, const session_function& body) {
-    auto name = fmt::format("replica {}", index);
-    auto* placement = options_.placement;
-    replica_config config{.index = index, .chief = chief_, .world = &world_};
-    config.patience = options_.ask_again_after;
-    if (placement != nullptr) config.chief = placement->seen_from(name, chief_);
-    if (options_.pace)
-      config.pace = [pace = options_.pace, index](uint64_t iteration, job_time elapsed) {
-        return pace(index, iteration, elapsed);
-      };
-    auto place = place_of(index);
-    if (placement != nullptr)
-      place.cast = std::make_shared<training_cast>(cast_->seen_from(name, *placement));
-    beginning from{cast_->first_step, saved_of(index), lives_[index]};
-    config.body = [place = std::move(place), from = std::move(from), optimizer = optimizer_, body](
-                    activity& activity) { return live(activity, place, from, optimizer, body); };
-    auto lives = world_.system().spawn(replica, std::move(config));
-    world_.introduce(lives.id(), name);
-    if (placement == nullptr) return;
-    placement->put(name, lives);
-    replicas_.push_back(lives);
+    replica_company company{strategy_, optimizer_, options_, body, chief_, cast_};
+    std::span<const replica_progress> saved;
+    if (options_.resume) saved = options_.resume->replicas;
+    auto lives = company.spawn(index, {cast_->first_step, saved_of(saved, index), lives_[index]});
+    if (placement_ != nullptr) replicas_.push_back(lives);
   }
 
   void spawn_evaluator() {
@@ -327,7 +274,7 @@ private:
 
   // What the chief told the others on its way out may not have reached them yet.
   void clear() {
-    options_.placement->on_return({});
+    placement_->on_return({});
     cast_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
     caf::anon_send_exit(recorder_, caf::exit_reason::kill);
@@ -339,23 +286,13 @@ private:
     world_.call([chief = chief_, reason] { caf::anon_send(chief, make_stop_job(reason)); });
   }
 
-  [[nodiscard]] bool is_dead(uint32_t index) const {
-    return std::ranges::count(options_.dead_replicas, index) > 0;
-  }
-
-  [[nodiscard]] std::optional<replica_progress> saved_of(uint32_t index) const {
-    if (!options_.resume) return std::nullopt;
-    const auto& saved = options_.resume->replicas;
-    auto found = std::ranges::find(saved, index, &replica_progress::replica);
-    return found == saved.end() ? std::nullopt : std::optional{*found};
-  }
-
   [[nodiscard]] replica_context::place place_of(uint32_t index) const {
     return {index, strategy_.num_replicas_in_sync(), cast_, &strategy_, {}};
   }
 
   strategy& strategy_;
   world& world_;
+  placement* placement_;
   const sync_replicas_optimizer& optimizer_;
   const training_options& options_;
   hook_list hooks_;
@@ -365,9 +302,26 @@ private:
   std::vector<replica_actor> replicas_; ///< Where they stand on other nodes.
   token_queue_actor evaluation_tokens_;
   std::future<void> evaluator_ended_;
-  std::shared_ptr<job_ending> ending_ = std::make_shared<job_ending>();
+  std::shared_ptr<curtain> ending_ = std::make_shared<curtain>();
   std::map<uint32_t, uint64_t> lives_; ///< How often a replica's node has come back.
 };
+
+// The process of the chief. What it throws, its members are told.
+job_report lead(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                const session_function& session, const training_options& options) {
+  job_members members{strategy};
+  if (auto gathered = members.gather(options.stop); !gathered) {
+    job_report report{.failure = gathered.error()};
+    if (gathered.error().code == errc::cancelled) report = {.stopped = "asked to stop"};
+    return members.end(std::move(report));
+  }
+  try {
+    return members.end(stage{strategy, optimizer, options, members}.play(session));
+  } catch (const failure& failed) {
+    static_cast<void>(members.end({.failure = failed.reason()}));
+    throw;
+  }
+}
 
 } // namespace
 
@@ -380,7 +334,10 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const session_function& session, const training_options& options) {
   check(strategy, optimizer, options);
-  return stage{strategy, optimizer, options}.play(session);
+  auto* placement = strategy.layout().placement;
+  if (placement != nullptr && !placement->leads())
+    return follow(strategy, optimizer, session, options);
+  return lead(strategy, optimizer, session, options);
 }
 
 } // namespace troupe

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "actors/job_report.hpp"
-#include "actors/net/placement.hpp"
 #include "actors/recording/records.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/session_hook.hpp"
@@ -53,9 +52,6 @@ struct training_options {
   /// Replicas that never come: backups are tried out with them. Indices below the replica count.
   std::vector<uint32_t> dead_replicas;
 
-  /// Where the job's actors stand; null: all on one node. Outlives the call.
-  troupe::placement* placement = nullptr;
-
   /// For links that lose or double messages: what a replica asks (to read, to push, for a token) is
   /// asked again if no answer has come after this time, and counts once however often it comes.
   /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
@@ -77,6 +73,11 @@ struct training_options {
 /// Trains all variables of a strategy. Puts the chief, the token queue, an accumulator for each
 /// variable and the replicas on stage, wires them, and waits until the last one has left; there is
 /// nothing to start by hand and nothing to forget.
+///
+/// Where the strategy has the placement of a job of several processes, the job begins when all have
+/// called this, or ends with those who have not by its start deadline. Hooks, evaluation, snapshots
+/// and `on_step` are those of the process where the chief stands; the others run what stands in
+/// them, and all return the same step, failure and reason to stop.
 ///
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.

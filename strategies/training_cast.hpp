@@ -6,6 +6,11 @@
 #include "actors/net/placement.hpp"
 #include "strategies/variable.hpp"
 
+#include <caf/actor.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,11 +24,18 @@ struct training_cast {
   std::vector<variable> variables;             ///< What the job trains.
   std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
+  std::vector<caf::actor> here;             ///< Its actors that stand in this process, to be ended.
+  /// The greatest step that a token of this process was for, if anybody wants to know.
+  std::shared_ptr<std::atomic<uint64_t>> step_heard;
 
-  /// Ends its actors, if there is no chief to do so.
+  /// Ends its actors that stand here, if there is no chief to do so.
   void end() const;
 
-  /// The cast as whoever goes by the name `viewer` knows it.
+  /// Writes down that there is a token for `step`.
+  void hear(uint64_t step) const;
+
+  /// The cast as whoever goes by the name `viewer` knows it. Errors: throws `failure`, as
+  /// `placement::see`.
   [[nodiscard]] training_cast seen_from(const std::string& viewer, placement& placement) const;
 
   /// The owner of a variable.

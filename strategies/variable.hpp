@@ -61,6 +61,9 @@ public:
   /// The actor that holds the value.
   [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
 
+  /// Whether the owner stands in this process.
+  [[nodiscard]] bool is_here() const { return data_->is_here; }
+
   /// Position among the variables of its strategy, in order of creation.
   [[nodiscard]] size_t index() const { return data_->index; }
 
@@ -89,6 +92,7 @@ private:
   struct data {
     variable_form form;
     variable_owner_actor owner;
+    bool is_here = true; ///< Whether the owner stands in this process.
     size_t index = 0;
     variable_synchronization synchronization = variable_synchronization::on_write;
     variable_aggregation aggregation = variable_aggregation::none;

@@ -2,28 +2,60 @@
 // Where the actors of a job stand.
 #pragma once
 
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+
 #include <caf/actor_cast.hpp>
 #include <caf/actor_control_block.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 
 namespace troupe {
 
-/// A job whose actors stand on several nodes is put on stage like any other; only who is handed a
-/// handle gets the one that holds where it stands. Actors go by the names by which the world knows
-/// them: "replica 3", "owner weights", "accumulator weights", "token queue", "chief".
+/// A job whose actors stand on several nodes is put on stage like any other: the same calls are
+/// made in the same order for each of its processes, and a placement says which actors are to be
+/// spawned in this one, and gives out the handles that hold where they are needed. Actors go by the
+/// names by which the world knows them: "replica 3", "owner weights", "accumulator weights",
+/// "token queue", "chief".
+///
+/// A simulation has all nodes in one process: everybody is spawned here, and only handles differ.
+///
+/// Thread: the one that made the world.
 class placement {
 public:
   virtual ~placement() = default;
 
-  /// `actor` stands where its name says.
+  /// Whether the job's chief stands in this process.
+  [[nodiscard]] virtual bool leads() const { return true; }
+
+  /// The position of this process among the job's; 0 if there is but one.
+  [[nodiscard]] virtual uint32_t here() const { return 0; }
+
+  /// The names of the job's other processes, by position.
+  [[nodiscard]] virtual std::map<uint32_t, std::string> others() const { return {}; }
+
+  /// How long others are waited for.
+  [[nodiscard]] virtual job_time start_deadline() const { return std::chrono::seconds{60}; }
+
+  /// An actor is about to be put on stage, here or elsewhere; said in every process, before
+  /// anything else is said of the actor, again for each actor that follows it under its name.
+  /// @returns Whether it stands here and is to be spawned, and placed.
+  /// Errors: invalid_argument, if it has no place anywhere.
+  [[nodiscard]] virtual expected<bool> enter(const std::string& /*name*/) { return true; }
+
+  /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;
 
-  /// `actor`, which was placed, as whoever goes by the name `viewer` knows it.
-  [[nodiscard]] virtual caf::strong_actor_ptr see(const std::string& viewer,
-                                                  const caf::strong_actor_ptr& actor)
+  /// The actor that goes by a name, as whoever goes by the name `viewer`, and stands here, knows
+  /// it. Waits until it has been placed in its process. Null if no actor there is ever spoken to
+  /// from here.
+  /// Errors: deadline_exceeded and unavailable, naming the actor and its process; not_found, if
+  /// nobody has entered under the name.
+  [[nodiscard]] virtual expected<caf::strong_actor_ptr> see(const std::string& viewer,
+                                                            const std::string& name)
     = 0;
 
   /// Has `come_back` called whenever a replica's node is there again after it was gone, and it has
@@ -38,8 +70,10 @@ public:
 
   /// As `see`, likewise.
   template <class Handle>
-  [[nodiscard]] Handle seen_from(const std::string& viewer, const Handle& actor) {
-    return caf::actor_cast<Handle>(see(viewer, caf::actor_cast<caf::strong_actor_ptr>(actor)));
+  [[nodiscard]] expected<Handle> find(const std::string& viewer, const std::string& name) {
+    return see(viewer, name).map([](const caf::strong_actor_ptr& actor) {
+      return caf::actor_cast<Handle>(actor);
+    });
   }
 };
 

@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 6> repeatable{"ReadVariable", snapshot_ki
 
 const char* kind_of(const parcel& what) {
   if (what.kind == parcel::content_kind::down) return "down";
+  if (what.kind != parcel::content_kind::message) return "find";
   if (what.content.empty()) return "empty";
   auto [number, type] = what.content.type(0);
   const auto* kind = find_message_kind(number, type);
@@ -119,10 +120,15 @@ void simulated_network::place(const std::string& name, const caf::strong_actor_p
   auto node = node_of(name);
   stands_at_[actor->id()] = node;
   places_[node].actors.push_back(actor);
+  if (!is_replica(node)) goes_by_[name] = actor; // nobody looks for a replica
 }
 
-caf::strong_actor_ptr simulated_network::see(const std::string& viewer,
-                                             const caf::strong_actor_ptr& actor) {
+expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer,
+                                                       const std::string& name) {
+  auto found = goes_by_.find(name);
+  if (found == goes_by_.end())
+    return fail(errc::not_found, fmt::format("nobody was placed as '{}'", name));
+  const auto& actor = found->second;
   auto known = stands_at_.find(actor->id());
   if (known == stands_at_.end()) return actor; // gone with its node: nobody answers there
   auto from = node_of(viewer);
@@ -324,6 +330,7 @@ void simulated_network::reset() {
     place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
   }
   stands_at_.clear();
+  goes_by_.clear();
   release_held(); // nobody lives any more who sent any of it
 }
 

@@ -131,8 +131,8 @@ public:
 
   void send(const node_address& from, parcel what) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
-  [[nodiscard]] caf::strong_actor_ptr see(const std::string& viewer,
-                                          const caf::strong_actor_ptr& actor) override;
+  [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
+                                                    const std::string& name) override;
 
   void on_return(std::function<void(uint32_t replica)> come_back) override {
     come_back_ = std::move(come_back);
@@ -202,7 +202,8 @@ private:
   network_options options_;
   uint32_t replicas_;
   std::vector<place_state> places_;
-  std::unordered_map<uint64_t, node_index> stands_at_; ///< By CAF id.
+  std::unordered_map<uint64_t, node_index> stands_at_;             ///< By CAF id.
+  std::unordered_map<std::string, caf::strong_actor_ptr> goes_by_; ///< By name, but for replicas.
   std::function<void(uint32_t)> come_back_;
   caf::actor_clock::time_point origin_; ///< The clock's time at the world's time 0.
 

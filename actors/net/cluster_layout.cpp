@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who stands where.
+#include "actors/net/cluster_layout.hpp"
+
+#include <fmt/format.h>
+#include <limits>
+
+namespace troupe {
+
+expected<void> cluster_layout::validate() const {
+  constexpr uint64_t most = std::numeric_limits<uint32_t>::max();
+  auto replicas = uint64_t{workers} * replicas_per_worker;
+  if (replicas == 0)
+    return fail(errc::invalid_argument,
+                fmt::format("a cluster of {} workers with {} replicas each has nobody who trains",
+                            workers, replicas_per_worker));
+  if (replicas > most || uint64_t{ps} + workers + (has_chief ? 1 : 0) > most)
+    return fail(errc::invalid_argument,
+                fmt::format("a cluster has at most {} replicas and processes", most));
+  return {};
+}
+
+node_index cluster_layout::variable_node(uint64_t variable) const {
+  return ps == 0 ? chief_node() : ps_node(static_cast<uint32_t>(variable % ps));
+}
+
+expected<node_index> cluster_layout::replica_node(uint32_t replica) const {
+  if (replica >= replica_count())
+    return fail(errc::invalid_argument,
+                fmt::format("there is no place for replica {}: the cluster has {} workers with {} "
+                            "replicas each; ask for {} replicas",
+                            replica, workers, replicas_per_worker, replica_count()));
+  return worker_node(replica / replicas_per_worker);
+}
+
+bool cluster_layout::talk(node_index one, node_index other) const {
+  auto chief = chief_node();
+  return one == other || one == chief || other == chief || is_ps(one) != is_ps(other);
+}
+
+std::string cluster_layout::name_of(node_index node) const {
+  if (has_chief && node == 0) return "chief";
+  if (is_ps(node)) return fmt::format("ps:{}", node - first_ps());
+  return fmt::format("worker:{}", node - first_worker());
+}
+
+} // namespace troupe

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which process of a cluster holds what of a job.
+#pragma once
+
+#include "actors/net/address.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// Every process of a job is started with the same arguments, and must know without asking where
+/// each actor stands. The list of nodes is the chief's, if it has a process of its own, then those
+/// of parameter servers, then those of workers; without a process of its own, the chief stands with
+/// worker 0. Plain decisions, the same everywhere.
+///
+/// | what                                  | where                                              |
+/// |---------------------------------------|----------------------------------------------------|
+/// | chief, token queue, whoever records   | with the chief                                     |
+/// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
+/// | replica i                             | worker i / `replicas_per_worker`                   |
+struct cluster_layout {
+  bool has_chief = false;           ///< Whether the chief has a process of its own.
+  uint32_t ps = 0;                  ///< Processes that hold variables.
+  uint32_t workers = 1;             ///< Processes with replicas.
+  uint32_t replicas_per_worker = 1; ///< Workers hold contiguous slices.
+
+  bool operator==(const cluster_layout&) const = default;
+
+  /// Errors: invalid_argument if there are no replicas, or more nodes or replicas than 2^32.
+  [[nodiscard]] expected<void> validate() const;
+
+  [[nodiscard]] uint32_t node_count() const { return first_worker() + workers; }
+
+  [[nodiscard]] uint32_t replica_count() const { return workers * replicas_per_worker; }
+
+  [[nodiscard]] node_index chief_node() const { return has_chief ? 0 : first_worker(); }
+
+  [[nodiscard]] node_index ps_node(uint32_t ps_index) const { return first_ps() + ps_index; }
+
+  [[nodiscard]] node_index worker_node(uint32_t worker) const { return first_worker() + worker; }
+
+  /// Where the owner and the accumulator of a variable stand.
+  /// @param variable How many were made before it.
+  [[nodiscard]] node_index variable_node(uint64_t variable) const;
+
+  /// Errors: invalid_argument, for a replica that the cluster does not have.
+  [[nodiscard]] expected<node_index> replica_node(uint32_t replica) const;
+
+  /// Whether actors of the one node ever look for actors of the other.
+  [[nodiscard]] bool talk(node_index one, node_index other) const;
+
+  /// "chief", "ps:1", "worker:2". @pre `node` is one of `node_count()`.
+  [[nodiscard]] std::string name_of(node_index node) const;
+
+private:
+  [[nodiscard]] node_index first_ps() const { return has_chief ? 1 : 0; }
+
+  [[nodiscard]] node_index first_worker() const { return first_ps() + ps; }
+
+  [[nodiscard]] bool is_ps(node_index node) const {
+    return node >= first_ps() && node < first_worker();
+  }
+};
+
+} // namespace troupe

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names become places, and handles.
+#include "actors/net/cluster_placement.hpp"
+
+#include "actors/net/node.hpp"
+#include "actors/recording/seconds.hpp"
+
+#include <charconv>
+#include <fmt/format.h>
+#include <future>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using time_point = std::chrono::steady_clock::time_point;
+
+// What follows `role` in a name that begins with it.
+std::optional<std::string_view> after(std::string_view role, std::string_view name) {
+  if (!name.starts_with(role)) return std::nullopt;
+  return name.substr(role.size());
+}
+
+std::optional<uint32_t> number_in(std::string_view text) {
+  uint32_t number = 0;
+  auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (wrong != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// A name as other processes ask for it.
+std::string published_name(const std::string& name, uint64_t life) {
+  return life == 1 ? name : fmt::format("{} ({})", name, life);
+}
+
+} // namespace
+
+cluster_placement::cluster_placement(cluster_layout layout, membership& nodes,
+                                     job_time start_deadline)
+  : layout_(layout), nodes_(nodes), start_deadline_(start_deadline),
+    here_(nodes.here()->address().node) {}
+
+std::map<uint32_t, std::string> cluster_placement::others() const {
+  std::map<uint32_t, std::string> names;
+  for (node_index node = 0; node < layout_.node_count(); ++node)
+    if (node != here_) names.emplace(node, nodes_.name_of(node));
+  return names;
+}
+
+expected<node_index> cluster_placement::node_of(const std::string& name) {
+  if (after("owner ", name)) return layout_.variable_node(variables_++);
+  if (auto variable = after("accumulator ", name)) {
+    auto owner = entries_.find(fmt::format("owner {}", *variable));
+    if (owner != entries_.end()) return owner->second.at;
+  }
+  if (auto replica = after("replica ", name))
+    if (auto number = number_in(*replica)) return layout_.replica_node(*number);
+  return layout_.chief_node();
+}
+
+expected<bool> cluster_placement::enter(const std::string& name) {
+  auto at = node_of(name);
+  if (!at) return tl::unexpected<error>(at.error());
+  auto& one = entries_[name];
+  one = {*at, one.life + 1, nullptr};
+  return one.at == here_;
+}
+
+void cluster_placement::place(const std::string& name, const caf::strong_actor_ptr& actor) {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) return;
+  found->second.handle = actor;
+  nodes_.here()->publish(published_name(name, found->second.life), actor);
+}
+
+expected<caf::strong_actor_ptr> cluster_placement::see(const std::string& /*viewer*/,
+                                                       const std::string& name) {
+  auto found = entries_.find(name);
+  if (found == entries_.end())
+    return fail(errc::not_found, fmt::format("nobody has entered as '{}'", name));
+  auto& whom = found->second;
+  if (whom.handle || !layout_.talk(here_, whom.at)) return whom.handle;
+  return look_for(name, whom).map([&whom](const caf::strong_actor_ptr& actor) {
+    whom.handle = actor;
+    return actor;
+  });
+}
+
+// The whole process waits: nothing can be done before the actor is there.
+expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
+                                                            const entry& whom) {
+  auto deadline = std::chrono::steady_clock::now() + start_deadline_;
+  auto late = [&] {
+    return fail(errc::deadline_exceeded,
+                fmt::format("waited {:.1f} s for '{}' at {}", seconds(start_deadline_), name,
+                            nodes_.name_of(whom.at)));
+  };
+  auto arrival = nodes_.arrival(whom.at);
+  if (arrival.wait_until(deadline) != std::future_status::ready) return late();
+  const auto& address = arrival.get();
+  if (!address) return tl::unexpected<error>(address.error());
+  using result = expected<caf::strong_actor_ptr>;
+  auto found = std::make_shared<std::promise<result>>();
+  auto answer = found->get_future();
+  nodes_.here()->find(*address, published_name(name, whom.life),
+                      [found](result actor) { found->set_value(std::move(actor)); });
+  if (answer.wait_until(deadline) != std::future_status::ready) return late();
+  return answer.get();
+}
+
+} // namespace troupe

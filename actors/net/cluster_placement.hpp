@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actors of a job that runs as several processes: which are here, and how to find the others.
+#pragma once
+
+#include "actors/net/cluster_layout.hpp"
+#include "actors/net/membership.hpp"
+#include "actors/net/placement.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace troupe {
+
+/// Every process makes the same calls in the same order, so all of them count alike: the second
+/// actor that enters as "token queue" is the second everywhere, and nobody finds the one of a
+/// former job in its place.
+///
+/// Thread: the one that made the world.
+class cluster_placement final : public placement {
+public:
+  /// @param layout As `validate` accepts it, the same in every process.
+  /// @param nodes Those of the layout. Outlives the placement.
+  /// @param start_deadline How long an actor of another process is waited for.
+  cluster_placement(cluster_layout layout, membership& nodes,
+                    job_time start_deadline = std::chrono::seconds{60});
+
+  [[nodiscard]] const cluster_layout& layout() const { return layout_; }
+
+  [[nodiscard]] bool leads() const override { return here_ == layout_.chief_node(); }
+
+  [[nodiscard]] uint32_t here() const override { return here_; }
+
+  [[nodiscard]] std::map<uint32_t, std::string> others() const override;
+
+  [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
+
+  [[nodiscard]] expected<bool> enter(const std::string& name) override;
+  void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
+  [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
+                                                    const std::string& name) override;
+
+  /// A process that was gone and comes back is not taken in again.
+  void on_return(std::function<void(uint32_t replica)> /*come_back*/) override {}
+
+private:
+  /// An actor that has entered.
+  struct entry {
+    node_index at = 0;
+    uint64_t life = 0;            ///< How many have entered under its name.
+    caf::strong_actor_ptr handle; ///< As it is known here; null until somebody has looked.
+  };
+
+  [[nodiscard]] expected<node_index> node_of(const std::string& name);
+  [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
+                                                         const entry& whom);
+
+  cluster_layout layout_;
+  membership& nodes_;
+  job_time start_deadline_;
+  node_index here_;
+  uint64_t variables_ = 0; ///< Owners that have entered.
+  std::map<std::string, entry> entries_;
+};
+
+} // namespace troupe

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who of a job's nodes is there.
+#pragma once
+
+#include "actors/net/address.hpp"
+#include "messages/errc.hpp"
+
+#include <future>
+#include <memory>
+#include <string>
+
+namespace troupe {
+
+class node;
+
+/// Processes are started one by one, in any order, and each has to be reached before it can be
+/// asked for anything. A membership knows the job's list of nodes, and who has come; what carries
+/// messages implements it. It tells nobody who is lost: `node::lose` does.
+///
+/// Thread: any.
+class membership {
+public:
+  virtual ~membership() = default;
+
+  /// The node of this process.
+  [[nodiscard]] virtual const std::shared_ptr<node>& here() const = 0;
+
+  /// A node as people know it: "worker:2 (10.0.0.3:2222)".
+  [[nodiscard]] virtual std::string name_of(node_index peer) const = 0;
+
+  /// The address of a node: ready at once for this one, for others when they have come. Who never
+  /// comes leaves it as it is: whoever waits has a deadline.
+  /// Errors: why the node and this one cannot speak to each other.
+  [[nodiscard]] virtual std::shared_future<expected<node_address>> arrival(node_index peer) = 0;
+};
+
+} // namespace troupe

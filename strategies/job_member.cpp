@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a process does whose chief stands elsewhere.
+#include "strategies/job_member.hpp"
+
+#include "actors/ask.hpp"
+#include "actors/member.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/replica_life.hpp"
+#include "strategies/training_cast.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <fmt/format.h>
+#include <future>
+#include <limits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
+
+// How long replicas of this process may take to leave when the job is over.
+constexpr job_time leave_deadline = std::chrono::seconds{30};
+
+/// Something that somebody else will know.
+template <class T>
+class awaited {
+public:
+  [[nodiscard]] auto teller() {
+    return [shared = shared_](expected<T> value) {
+      shared->value = std::move(value);
+      shared->is_known.set_value();
+    };
+  }
+
+  /// Errors: those of the value, too.
+  [[nodiscard]] expected<T> wait(world& world) {
+    auto known = shared_->is_known.get_future();
+    if (auto turned = world.run_until(known); !turned) return tl::unexpected<error>(turned.error());
+    return *shared_->value;
+  }
+
+private:
+  struct content {
+    std::promise<void> is_known;
+    std::optional<expected<T>> value;
+  };
+
+  std::shared_ptr<content> shared_ = std::make_shared<content>();
+};
+
+/// Counts the replicas of this process that have not left yet.
+struct headcount {
+  std::atomic<size_t> left = 1; ///< With the stage, as long as it is not cleared.
+  std::promise<void> all_gone;
+
+  void leave() {
+    if (--left == 0) all_gone.set_value();
+  }
+};
+
+/// The part of a job that stands in a process that does not lead.
+class member_stage {
+public:
+  member_stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
+               const session_function& body, const training_options& options)
+    : strategy_(strategy), world_(strategy.world()), placement_(*strategy.layout().placement),
+      optimizer_(optimizer), options_(options), body_(body) {}
+
+  member_stage(const member_stage&) = delete;
+  member_stage& operator=(const member_stage&) = delete;
+
+  ~member_stage() {
+    clear();
+    if (member_) caf::anon_send_exit(member_, caf::exit_reason::kill);
+  }
+
+  job_report play() {
+    enter();
+    auto begins = begin_.wait(world_);
+    if (!begins) return leave(tl::unexpected<error>(begins.error()));
+    world_.set_clock(job_time{static_cast<int64_t>(begins->reader().getClockNanoseconds())});
+    build(*begins);
+    std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
+    auto ended = end_.wait(world_);
+    clear();
+    return leave(std::move(ended));
+  }
+
+private:
+  void enter() {
+    value_or_throw(placement_.enter("roll call"));
+    auto roll = value_or_throw(placement_.find<roll_call_actor>("member", "roll call"));
+    entrance who{.member = placement_.here(),
+                 .clock = world_.now(),
+                 .seed = world_.seed(),
+                 .replicas = strategy_.num_replicas_in_sync()};
+    member_ = world_.system().spawn(
+      member, member_config{roll, who, begin_.teller(), end_.teller(), left_.teller()});
+    world_.introduce(member_.id(), fmt::format("member {}", who.member));
+  }
+
+  void build(const msg<wire::JobBegins>& begins) {
+    auto first_step = begins.reader().getFirstStep();
+    auto saved = read_replicas(begins);
+    auto builder = optimizer_; // copies build for each other
+    builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
+                  links_of(strategy_, options_));
+    cast_ = builder.cast();
+    value_or_throw(placement_.enter("chief"));
+    chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
+    replica_company company{strategy_, optimizer_, options_, body_, chief_, cast_};
+    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index) {
+      auto is_here = value_or_throw(placement_.enter(fmt::format("replica {}", index)));
+      if (!is_here || is_dead(options_, index)) continue;
+      replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index)}));
+      ++count_->left;
+      caf::actor_cast<caf::abstract_actor*>(replicas_.back())->attach_functor([count = count_] {
+        count->leave();
+      });
+    }
+  }
+
+  void ask_to_stop() { caf::anon_send(chief_, make_stop_job("asked to stop")); }
+
+  // After this nobody refers to the caller's functions any more.
+  void clear() {
+    if (!cast_) return;
+    for (const auto& replica : replicas_)
+      caf::anon_send(replica, make_cancel_step(no_step_is_wanted));
+    auto gone = count_->all_gone.get_future();
+    count_->leave();
+    if (!world_.run_until(gone, leave_deadline))
+      for (const auto& replica : replicas_)
+        caf::anon_send_exit(replica, caf::exit_reason::kill);
+    last_step_ = std::max(cast_->step_heard->load(), newest_version());
+    std::exchange(cast_, nullptr)->end();
+  }
+
+  // Of the variables that are held here.
+  [[nodiscard]] uint64_t newest_version() const {
+    uint64_t newest = 0;
+    for (const auto& variable : cast_->variables) {
+      if (!variable.is_here()) continue;
+      auto snapshot
+        = ask<msg<wire::VariableSnapshot>>(world_, variable.owner(), make_read_variable());
+      if (snapshot) newest = std::max(newest, snapshot->reader().getVersion());
+    }
+    return newest;
+  }
+
+  // @param ended How the job ended, as far as this process knows.
+  job_report leave(expected<job_ending> ended) {
+    caf::anon_send(member_, make_leave_job(placement_.here()));
+    auto left = left_.wait(world_);
+    if (left) return report_of(*left);
+    auto known = ended.value_or(job_ending{.step = last_step_});
+    known.failure = ended ? left.error() : ended.error();
+    known.step = std::max(known.step, last_step_);
+    if (known.failure->code == errc::unavailable)
+      known.failure->message += fmt::format("; the last step heard of is {}", known.step);
+    return report_of(known);
+  }
+
+  [[nodiscard]] static job_report report_of(const job_ending& ending) {
+    return {.step = ending.step, .failure = ending.failure, .stopped = ending.stopped};
+  }
+
+  strategy& strategy_;
+  world& world_;
+  placement& placement_;
+  const sync_replicas_optimizer& optimizer_;
+  const training_options& options_;
+  const session_function& body_;
+  member_actor member_;
+  chief_actor chief_;
+  awaited<msg<wire::JobBegins>> begin_;
+  awaited<job_ending> end_;
+  awaited<job_ending> left_;
+  std::shared_ptr<const training_cast> cast_;
+  std::vector<replica_actor> replicas_;
+  std::shared_ptr<headcount> count_ = std::make_shared<headcount>();
+  uint64_t last_step_ = 0;
+};
+
+} // namespace
+
+job_report follow(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                  const session_function& session, const training_options& options) {
+  return member_stage{strategy, optimizer, session, options}.play();
+}
+
+} // namespace troupe

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for processes to come, and to leave.
+#include "strategies/job_members.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/roll_call.hpp"
+
+#include <caf/send.hpp>
+
+#include <future>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+/// What the roll call says.
+struct job_members::answers {
+  std::promise<void> all_entered;
+  std::optional<expected<job_time>> entered;
+  std::promise<void> all_left;
+  job_ending ending;
+};
+
+job_members::job_members(strategy& strategy)
+  : strategy_(strategy), answers_(std::make_shared<answers>()) {}
+
+job_members::~job_members() {
+  if (roll_)
+    static_cast<void>(
+      end({.failure = error{errc::failed_precondition, "the chief's process gave the job up"}}));
+}
+
+expected<void> job_members::gather(const std::stop_token& stop) {
+  auto* placement = strategy_.layout().placement;
+  if (placement == nullptr || placement->others().empty()) return {};
+  static_cast<void>(value_or_throw(placement->enter("roll call")));
+  auto& world = strategy_.world();
+  roll_call_config config{.members = placement->others(),
+                          .seed = world.seed(),
+                          .replicas = strategy_.num_replicas_in_sync(),
+                          .enter_deadline = placement->start_deadline(),
+                          .world = &world};
+  config.on_entered = [answers = answers_](expected<job_time> clock) {
+    answers->entered = std::move(clock);
+    answers->all_entered.set_value();
+  };
+  config.on_left = [answers = answers_](const job_ending& ending) {
+    answers->ending = ending;
+    answers->all_left.set_value();
+  };
+  roll_ = world.system().spawn(roll_call, std::move(config));
+  world.introduce(roll_.id(), "roll call");
+  placement->put("roll call", roll_);
+  auto over = answers_->all_entered.get_future();
+  std::stop_callback on_stop{stop, [&] { tell_ending({.stopped = "asked to stop"}); }};
+  if (auto turned = world.run_until(over); !turned) return turned;
+  if (!*answers_->entered) return tl::unexpected<error>(answers_->entered->error());
+  world.set_clock(**answers_->entered);
+  return {};
+}
+
+void job_members::begin(uint64_t first_step, std::span<const replica_progress> replicas) {
+  if (roll_) caf::anon_send(roll_, make_job_begins(first_step, strategy_.world().now(), replicas));
+}
+
+job_report job_members::end(job_report report) {
+  if (!roll_) return report;
+  tell_ending(report);
+  auto over = answers_->all_left.get_future();
+  auto turned = strategy_.world().run_until(over);
+  roll_ = nullptr;
+  report.failure = turned ? answers_->ending.failure : turned.error();
+  return report;
+}
+
+void job_members::tell_ending(const job_report& report) {
+  strategy_.world().call(
+    [roll = roll_, ending = make_job_ended({report.step, report.failure, report.stopped})] {
+      caf::anon_send(roll, ending);
+    });
+}
+
+} // namespace troupe

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the first token to the last.
+#include "strategies/replica_life.hpp"
+
+#include "actors/replica.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+task<void> live(activity& activity, replica_context::place place, beginning from,
+                sync_replicas_optimizer optimizer, session_function body) {
+  activity.set_local_step(from.first_step);
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  auto* owner = place.owner;
+  replica_context context{activity, std::move(place)};
+  stack.push({context_kind::replica, owner, &context});
+  training_session session{context, optimizer};
+  if (from.life > 0) {
+    auto rejoining = session.rejoin(from.life);
+    co_await rejoining;
+  } else if (from.saved) {
+    auto resuming = session.resume(std::move(*from.saved));
+    co_await resuming;
+  }
+  auto living = body(session);
+  co_await living;
+  if (!session.should_stop())
+    throw failure{{errc::user_code, "its function returned before the job was over"}};
+}
+
+} // namespace
+
+replica_actor replica_company::spawn(uint32_t index, beginning from) const {
+  auto name = fmt::format("replica {}", index);
+  auto* placement = strategy.layout().placement;
+  replica_config config{.index = index, .chief = chief, .world = &strategy.world()};
+  config.patience = options.ask_again_after;
+  if (placement != nullptr)
+    config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
+  if (options.pace)
+    config.pace = [pace = options.pace, index](uint64_t iteration, job_time elapsed) {
+      return pace(index, iteration, elapsed);
+    };
+  replica_context::place place{index, strategy.num_replicas_in_sync(), cast, &strategy, {}};
+  if (placement != nullptr)
+    place.cast = std::make_shared<training_cast>(cast->seen_from(name, *placement));
+  config.body
+    = [place = std::move(place), from = std::move(from), optimizer = optimizer,
+       body = body](activity& activity) { return live(activity, place, from, optimizer, body); };
+  auto lives = strategy.world().system().spawn(replica, std::move(config));
+  strategy.world().introduce(lives.id(), name);
+  if (placement != nullptr) placement->put(name, lives);
+  return lives;
+}
+
+bool is_dead(const training_options& options, uint32_t replica) {
+  return std::ranges::count(options.dead_replicas, replica) > 0;
+}
+
+std::optional<replica_progress> saved_of(std::span<const replica_progress> saved,
+                                         uint32_t replica) {
+  auto found = std::ranges::find(saved, replica, &replica_progress::replica);
+  return found == saved.end() ? std::nullopt : std::optional{*found};
+}
+
+job_links links_of(const strategy& strategy, const training_options& options) {
+  return {.repeat = options.ask_again_after > job_time{0},
+          .may_end = strategy.layout().placement != nullptr,
+          .may_return = options.rejoin_patience > job_time{0}};
+}
+
+std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {
+  if (!options.variables.empty()) return options.variables;
+  return {strategy.variables().begin(), strategy.variables().end()};
+}
+
+} // namespace troupe

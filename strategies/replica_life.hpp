@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a replica in a training job, and how it begins.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "strategies/training.hpp"
+#include "strategies/training_cast.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace troupe {
+
+/// How a replica begins.
+struct beginning {
+  uint64_t first_step = 0;
+  std::optional<replica_progress> saved; ///< What it was at when the job was saved.
+  uint64_t life = 0;                     ///< How often its node was gone before.
+};
+
+/// What all replicas of a job that stand in one process have in common. All but `chief` and `cast`
+/// outlives them.
+struct replica_company {
+  troupe::strategy& strategy;
+  const sync_replicas_optimizer& optimizer;
+  const training_options& options;
+  const session_function& body;
+  chief_actor chief; ///< Where there is no placement; else it is looked for.
+  std::shared_ptr<const training_cast> cast;
+
+  /// Puts a replica on stage, here. Errors: throws `failure`, as `placement::see`.
+  [[nodiscard]] replica_actor spawn(uint32_t index, beginning from) const;
+};
+
+/// Whether a replica never comes.
+[[nodiscard]] bool is_dead(const training_options& options, uint32_t replica);
+
+/// What is saved of a replica, if anything.
+[[nodiscard]] std::optional<replica_progress> saved_of(std::span<const replica_progress> saved,
+                                                       uint32_t replica);
+
+/// What links and replicas of a job may go through.
+[[nodiscard]] job_links links_of(const strategy& strategy, const training_options& options);
+
+/// What a job trains.
+[[nodiscard]] std::vector<variable> trained_variables(const strategy& strategy,
+                                                      const training_options& options);
+
+} // namespace troupe

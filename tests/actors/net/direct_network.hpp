@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several nodes in one process, each with a world of its own: a parcel is handed to the other node
+// at once, by the thread that sends it.
+#pragma once
+
+#include "actors/net/membership.hpp"
+#include "actors/net/node.hpp"
+#include "actors/net/transport.hpp"
+
+#include <fmt/format.h>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe::test {
+
+/// Joins nodes, and can part them. Thread: any.
+class direct_network final : public transport {
+public:
+  /// @param names Of the nodes, by position.
+  explicit direct_network(std::vector<std::string> names) : names_(std::move(names)) {
+    for (const auto& name : names_) {
+      static_cast<void>(name);
+      places_.push_back(std::make_unique<place>());
+    }
+  }
+
+  [[nodiscard]] const std::string& name_of(node_index node) const { return names_[node]; }
+
+  void join(const std::shared_ptr<node>& one) {
+    auto& at = *places_[one->address().node];
+    {
+      std::lock_guard guard{mutex_};
+      at.here = one;
+    }
+    at.arrived.set_value(one->address());
+  }
+
+  /// A node is gone: the others lose it, and it loses them.
+  void lose(node_index gone, const std::string& how = "is gone") {
+    std::shared_ptr<node> lost;
+    std::vector<std::shared_ptr<node>> others;
+    {
+      std::lock_guard guard{mutex_};
+      lost = std::exchange(places_[gone]->here, nullptr);
+      for (auto& place : places_)
+        if (place->here) others.push_back(place->here);
+    }
+    if (!lost) return;
+    for (auto& other : others) {
+      other->lose(lost->address(), reason(gone, how));
+      lost->lose(other->address(), reason(other->address().node, how));
+    }
+  }
+
+  void send(const node_address& from, parcel what) override {
+    std::shared_ptr<node> to;
+    {
+      std::lock_guard guard{mutex_};
+      if (places_[from.node]->here) to = places_[what.to.at.node]->here;
+    }
+    if (to) to->deliver(std::move(what));
+  }
+
+  [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index node) {
+    return places_[node]->arrival;
+  }
+
+private:
+  struct place {
+    std::shared_ptr<node> here;
+    std::promise<expected<node_address>> arrived;
+    std::shared_future<expected<node_address>> arrival{arrived.get_future()};
+  };
+
+  [[nodiscard]] error reason(node_index node, const std::string& how) const {
+    return {errc::unavailable, fmt::format("node '{}' {}", names_[node], how)};
+  }
+
+  std::mutex mutex_; ///< Of who is here.
+  std::vector<std::string> names_;
+  std::vector<std::unique_ptr<place>> places_;
+};
+
+/// A node at such a network, for as long as it lives.
+class direct_membership final : public membership {
+public:
+  /// Both outlive it.
+  direct_membership(direct_network& network, caf::actor_system& system, node_index position)
+    : network_(network),
+      here_(node::make(system, network, {position, 0}, network.name_of(position))) {
+    network_.join(here_);
+  }
+
+  direct_membership(const direct_membership&) = delete;
+  direct_membership& operator=(const direct_membership&) = delete;
+
+  ~direct_membership() override { network_.lose(here_->address().node, "has left"); }
+
+  [[nodiscard]] const std::shared_ptr<node>& here() const override { return here_; }
+
+  [[nodiscard]] std::string name_of(node_index peer) const override {
+    return network_.name_of(peer);
+  }
+
+  [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override {
+    return network_.arrival(peer);
+  }
+
+private:
+  direct_network& network_;
+  std::shared_ptr<node> here_;
+};
+
+} // namespace troupe::test

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: several processes train one job, to the same bits as one process, and end it together.
+// Method: threads for processes, joined without sockets; nodes are lost at a step of the test's
+// choice, in the middle of a training.
+#include "tests/doctest.hpp"
+#include "tests/strategies/small_cluster.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What the job comes to in one process, without any placement.
+const std::map<std::string, numbers>& in_one_process() {
+  static const auto values = [] {
+    cluster_job job{.layout = {.replicas_per_worker = 4}, .has_placement = false};
+    return small_cluster{job}.run().at(0).values;
+  }();
+  return values;
+}
+
+// Keeps the snapshot of one step.
+class keeper final : public session_hook {
+public:
+  explicit keeper(uint64_t step) : step_(step) {}
+
+  void begin(session_plan& plan) override { plan.takes_snapshots = true; }
+
+  bool wants_snapshot(uint64_t step, job_time, bool) override { return step == step_; }
+
+  void after_snapshot(const job_snapshot& taken) override { kept = taken; }
+
+  std::optional<job_snapshot> kept;
+
+private:
+  uint64_t step_;
+};
+
+// Has a node lost as soon as a step is over.
+cluster_job losing(cluster_job job, small_cluster*& cluster, node_index lost, uint64_t step) {
+  auto chief = job.layout.chief_node();
+  job.prepare = [=, &cluster](node_index node, training_options& options) {
+    if (node != chief) return;
+    options.on_step = [=, &cluster](const step_record& record) {
+      if (record.step == step) cluster->network.lose(lost);
+    };
+  };
+  return job;
+}
+
+std::map<node_index, process_outcome> run_losing(const cluster_job& job, node_index lost,
+                                                 uint64_t step) {
+  small_cluster* self = nullptr;
+  small_cluster cluster{losing(job, self, lost, step)};
+  self = &cluster;
+  return cluster.run();
+}
+
+bool has(const std::optional<error>& reason, std::string_view text) {
+  return reason && reason->message.find(text) != std::string::npos;
+}
+
+void check_alike(const std::map<node_index, process_outcome>& outcomes, uint64_t step) {
+  for (const auto& [node, outcome] : outcomes) {
+    CAPTURE(node);
+    CHECK_FALSE(outcome.thrown);
+    CHECK_MESSAGE(!outcome.report.failure, outcome.report.failure.value_or(error{}).message);
+    CHECK(outcome.report.step == step);
+  }
+}
+
+} // namespace
+
+TEST_SUITE("strategies/cluster_training") {
+  TEST_CASE("what processes are compared with is more than nothing") {
+    REQUIRE(in_one_process().size() == 10);
+    CHECK(in_one_process().at("w4").size() == 49);
+    CHECK(in_one_process().at("w4")[0] != in_one_process().at("w4")[1]);
+  }
+
+  TEST_CASE("however many processes a job runs as, it comes to the same bits") {
+    for (const auto& layout : {cluster_layout{.ps = 0, .workers = 1, .replicas_per_worker = 4},
+                               cluster_layout{.ps = 0, .workers = 2, .replicas_per_worker = 2},
+                               cluster_layout{.ps = 0, .workers = 4, .replicas_per_worker = 1},
+                               cluster_layout{.ps = 2, .workers = 1, .replicas_per_worker = 4},
+                               cluster_layout{.ps = 2, .workers = 2, .replicas_per_worker = 2},
+                               cluster_layout{.ps = 2, .workers = 4, .replicas_per_worker = 1},
+                               cluster_layout{.has_chief = true, .ps = 2, .workers = 4},
+                               cluster_layout{.has_chief = true, .ps = 0, .workers = 4}}) {
+      CAPTURE(layout.node_count());
+      CAPTURE(layout.ps);
+      auto outcomes = small_cluster{{.layout = layout}}.run();
+      check_alike(outcomes, 12);
+      CHECK(outcomes.at(layout.chief_node()).values == in_one_process());
+      CHECK(outcomes.at(layout.chief_node()).steps.size() == 12);
+    }
+  }
+
+  TEST_CASE("hooks, steps and evaluation are those of the chief's process") {
+    std::mutex mutex;
+    std::map<node_index, uint64_t> evaluations;
+    cluster_job job{.layout = {.ps = 2, .workers = 2}};
+    job.prepare = [&](node_index node, training_options& options) {
+      options.evaluation.every_steps = 4;
+      options.evaluation.evaluate
+        = [](std::span<const tensor> values) { return numbers_of(values[0])[0]; };
+      options.evaluation.on_result = [&, node](uint64_t, double) {
+        std::lock_guard guard{mutex};
+        ++evaluations[node];
+      };
+    };
+    auto outcomes = small_cluster{job}.run();
+    check_alike(outcomes, 12);
+    for (const auto& [node, outcome] : outcomes)
+      CHECK(outcome.steps.size() == (node == job.layout.chief_node() ? 12 : 0));
+    CHECK(evaluations.size() == 1);
+    CHECK(evaluations[job.layout.chief_node()] >= 1);
+  }
+
+  TEST_CASE("a second training goes on where the first one ended") {
+    cluster_job alone{.layout = {.replicas_per_worker = 2}, .has_placement = false, .trainings = 2};
+    auto once = small_cluster{alone}.run();
+    auto several = small_cluster{{.layout = {.ps = 2, .workers = 2}, .trainings = 2}}.run();
+    check_alike(several, 24);
+    CHECK(several.at(2).values == once.at(0).values);
+  }
+
+  TEST_CASE("a job of several processes goes on from a snapshot to the same bits") {
+    auto halt = std::make_shared<keeper>(5);
+    cluster_job first{.layout = {.ps = 2, .workers = 2, .replicas_per_worker = 2}, .steps = 5};
+    first.prepare = [&](node_index, training_options& options) { options.hooks = {halt}; };
+    check_alike(small_cluster{first}.run(), 5);
+    REQUIRE(halt->kept);
+    auto second = first;
+    second.steps = 7;
+    second.prepare = [&](node_index node, training_options& options) {
+      if (node == second.layout.chief_node()) options.resume = halt->kept;
+    };
+    auto outcomes = small_cluster{second}.run();
+    check_alike(outcomes, 12);
+    CHECK(outcomes.at(2).values == in_one_process());
+  }
+
+  TEST_CASE("whichever process is asked to stop, all of them end") {
+    for (node_index asked : {0U, 1U, 2U}) {
+      CAPTURE(asked);
+      std::stop_source source;
+      cluster_job job{.layout = {.ps = 1, .workers = 2}, .steps = 1'000'000};
+      job.prepare = [&](node_index node, training_options& options) {
+        if (node == asked) options.stop = source.get_token();
+        options.on_step = [&](const step_record& record) {
+          if (record.step == 5) source.request_stop();
+        };
+      };
+      auto outcomes = small_cluster{job}.run();
+      check_alike(outcomes, outcomes.at(0).report.step);
+      for (const auto& [node, outcome] : outcomes)
+        CHECK(outcome.report.stopped == "asked to stop");
+    }
+  }
+
+  TEST_CASE("a job with backups goes on without a worker that is lost") {
+    cluster_job job{.layout = {.ps = 1, .workers = 4}, .aggregate = 3, .steps = 60};
+    auto outcomes = run_losing(job, 4, 5);
+    CHECK(has(outcomes.at(4).report.failure, "is gone"));
+    outcomes.erase(4);
+    check_alike(outcomes, 60);
+    REQUIRE(outcomes.at(1).report.lost.size() == 1);
+    CHECK(outcomes.at(1).report.lost[0].replica == 3);
+    CHECK(outcomes.at(1).report.lost[0].reason.message == "node 'worker:3' is gone");
+  }
+
+  TEST_CASE("a job that needs a worker that is lost ends for all, and says who") {
+    cluster_job job{.layout = {.ps = 1, .workers = 3}, .steps = 1'000'000};
+    auto outcomes = run_losing(job, 3, 5);
+    for (node_index node : {0U, 1U, 2U}) {
+      CAPTURE(node);
+      CHECK(outcomes.at(node).report.failure == outcomes.at(1).report.failure);
+      CHECK(outcomes.at(node).report.step == outcomes.at(1).report.step);
+    }
+    CHECK(outcomes.at(1).report.failure->code == errc::unavailable);
+    CHECK(has(outcomes.at(1).report.failure, "lost replica 2: node 'worker:2' is gone"));
+  }
+
+  TEST_CASE("a job whose parameter server is lost ends for all, and says which") {
+    cluster_job job{.layout = {.ps = 2, .workers = 2}, .steps = 1'000'000};
+    auto outcomes = run_losing(job, 1, 5);
+    for (node_index node : {0U, 2U, 3U}) {
+      CAPTURE(node);
+      REQUIRE(outcomes.at(node).report.failure);
+      CHECK(outcomes.at(node).report.failure->code == errc::unavailable);
+      CHECK(has(outcomes.at(node).report.failure, "node 'ps:1' is gone"));
+      CHECK(outcomes.at(node).report.step == outcomes.at(2).report.step);
+    }
+  }
+
+  TEST_CASE("a process that loses the chief says so, and which step it heard of last") {
+    cluster_job job{.layout = {.has_chief = true, .ps = 1, .workers = 2}, .steps = 1'000'000};
+    auto outcomes = run_losing(job, 0, 5);
+    for (node_index node : {1U, 2U, 3U}) {
+      CAPTURE(node);
+      const auto& report = outcomes.at(node).report;
+      REQUIRE(report.failure);
+      CHECK(report.failure->code == errc::unavailable);
+      CHECK(report.step >= 4);
+      CHECK(report.failure->message
+            == fmt::format("node 'chief' is gone; the last step heard of is {}", report.step));
+    }
+    CHECK(outcomes.at(0).report.failure);
+  }
+
+  TEST_CASE("a job does not begin without a worker, and says which is missing") {
+    cluster_job job{.layout = {.ps = 1, .workers = 3}, .start_deadline = 300ms, .missing = {2, 3}};
+    auto outcomes = small_cluster{job}.run();
+    for (const auto& [node, outcome] : outcomes) {
+      CAPTURE(node);
+      CHECK_FALSE(outcome.thrown);
+      REQUIRE(outcome.report.failure);
+      CHECK(outcome.report.failure->code == errc::deadline_exceeded);
+      CHECK(has(outcome.report.failure, "s for worker:1, worker:2 to enter the job"));
+      CHECK(outcome.steps.empty());
+    }
+  }
+
+  TEST_CASE("a job does not begin without a process that others look for") {
+    cluster_job no_ps{.layout = {.ps = 2, .workers = 2}, .start_deadline = 300ms, .missing = {1}};
+    for (const auto& [node, outcome] : small_cluster{no_ps}.run()) {
+      CAPTURE(node);
+      if (node == 0) continue; // ends with the chief
+      REQUIRE(outcome.thrown);
+      CHECK(outcome.thrown->code == errc::deadline_exceeded);
+      CHECK(outcome.thrown->message == "waited 0.3 s for 'owner w1' at ps:1");
+    }
+    cluster_job no_chief{
+      .layout = {.ps = 1, .workers = 2}, .start_deadline = 300ms, .missing = {1}};
+    for (const auto& [node, outcome] : small_cluster{no_chief}.run()) {
+      CAPTURE(node);
+      REQUIRE(outcome.thrown);
+      CHECK(outcome.thrown->message == "waited 0.3 s for 'strategy' at worker:0");
+    }
+  }
+
+  TEST_CASE("processes that were started differently do not begin") {
+    cluster_job job{.layout = {.workers = 2}};
+    job.seed = [](node_index node) { return 5 + node; };
+    for (const auto& [node, outcome] : small_cluster{job}.run()) {
+      CAPTURE(node);
+      REQUIRE(outcome.report.failure);
+      CHECK(outcome.report.failure->message
+            == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
+               "same options");
+    }
+  }
+
+  TEST_CASE("what the chief's process refuses ends the job for all") {
+    cluster_job job{.layout = {.workers = 2}};
+    job.prepare = [](node_index node, training_options& options) {
+      if (node == 0) options.resume = job_snapshot{.step = 3, .seed = 99};
+    };
+    auto outcomes = small_cluster{job}.run();
+    REQUIRE(outcomes.at(0).thrown);
+    CHECK(outcomes.at(1).report.failure == outcomes.at(0).thrown);
+  }
+}

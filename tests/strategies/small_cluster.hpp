@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small job as several processes run it, each played by a thread with a world of its own.
+#pragma once
+
+#include "actors/net/cluster_placement.hpp"
+#include "kernels/random.hpp"
+#include "strategies/training.hpp"
+#include "tests/actors/net/direct_network.hpp"
+#include "tests/small_arrays.hpp"
+#include "tests/strategies/refusal.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace troupe::test {
+
+/// What one process of a job has seen.
+struct process_outcome {
+  job_report report;
+  std::optional<error> thrown;           ///< What `train`, or what comes before it, threw.
+  std::map<std::string, numbers> values; ///< Where the chief stands: variables and slots.
+  std::vector<step_record> steps;
+};
+
+/// What is different from one process, or one test, to the other.
+struct cluster_job {
+  cluster_layout layout;
+  uint32_t aggregate = 0; ///< 0: all replicas.
+  uint64_t steps = 12;
+  bool has_placement = true; ///< Else it is a job that knows of no cluster.
+  uint32_t trainings = 1;    ///< Calls of `train`, one after the other.
+  job_time start_deadline = std::chrono::seconds{20};
+  std::set<node_index> missing; ///< Processes that are never started.
+  /// Changes what a process is started with.
+  std::function<void(node_index, training_options&)> prepare = [](node_index, training_options&) {};
+  std::function<uint64_t(node_index)> seed = [](node_index) { return 5; };
+};
+
+/// Runs all processes of a job, and waits for their ends.
+class small_cluster {
+public:
+  explicit small_cluster(cluster_job job) : job_(std::move(job)), network(names(job_.layout)) {}
+
+  std::map<node_index, process_outcome> run() {
+    std::map<node_index, process_outcome> outcomes;
+    for (node_index node = 0; node < job_.layout.node_count(); ++node)
+      if (!job_.missing.contains(node)) outcomes[node];
+    std::vector<std::thread> processes;
+    for (auto& [node, outcome] : outcomes)
+      processes.emplace_back([this, node = node, &outcome = outcome] {
+        try {
+          run_process(node, outcome);
+        } catch (const failure& failed) {
+          outcome.thrown = failed.reason();
+        }
+      });
+    for (auto& process : processes)
+      process.join();
+    return outcomes;
+  }
+
+private:
+  static std::vector<std::string> names(const cluster_layout& layout) {
+    std::vector<std::string> result;
+    for (node_index node = 0; node < layout.node_count(); ++node)
+      result.push_back(layout.name_of(node));
+    return result;
+  }
+
+  void run_process(node_index node, process_outcome& outcome) {
+    auto world = world::threads({.seed = job_.seed(node), .threads = 1});
+    direct_membership membership{network, world.system(), node};
+    cluster_placement placement{job_.layout, membership, job_.start_deadline};
+    parameter_server_strategy strategy{world,
+                                       {.replicas = job_.layout.replica_count(),
+                                        .placement = job_.has_placement ? &placement : nullptr}};
+    for (int i = 0; i < 5; ++i)
+      strategy.make_variable(fmt::format("w{}", i),
+                             array({3 + i, 7}, numbers(static_cast<size_t>(7 * (3 + i)), 0.1 * i)));
+    std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+    auto replicas = job_.layout.replica_count();
+    sync_replicas_optimizer optimizer{
+      rules::momentum{.learning_rate = 0.1},
+      {job_.aggregate == 0 ? replicas : job_.aggregate, replicas, sync_policy::latest_token}};
+    training_options options;
+    options.steps = job_.steps;
+    std::mutex mutex;
+    options.on_step = [&](const step_record& record) {
+      std::lock_guard guard{mutex};
+      outcome.steps.push_back(record);
+    };
+    job_.prepare(node, options);
+    for (uint32_t i = 0; i < job_.trainings; ++i)
+      outcome.report = train(strategy, optimizer, step_of(optimizer, variables), options);
+    if (!placement.leads() || outcome.report.failure) return;
+    for (const auto& variable : variables)
+      outcome.values[variable.name()] = numbers_of(strategy.read(variable));
+    for (const auto& [name, slot] : optimizer.variables(strategy))
+      outcome.values[name] = numbers_of(slot);
+  }
+
+  // Gradients depend on variables, replica and iteration, and on what a replica has kept.
+  static step_function step_of(const sync_replicas_optimizer& optimizer,
+                               const std::vector<variable>& variables) {
+    return [=](replica_context& context) -> task<void> {
+      auto reading = context.read(variables);
+      auto values = co_await reading;
+      auto kept = context.kept("drawn");
+      auto drawn = kept ? kept->values<float>()[0] : 0.0F;
+      context.keep("drawn", scalar(drawn + 1));
+      auto key = context.random("gradient");
+      auto computing = context.compute([=](std::stop_token) {
+        random_stream noise{key};
+        std::vector<gradient_and_variable> gradients;
+        for (size_t i = 0; i < values.size(); ++i) {
+          auto result = zeros(values[i].extents());
+          auto from = values[i].values<float>();
+          auto to = result.mutable_values<float>();
+          for (size_t j = 0; j < to.size(); ++j)
+            to[j] = from[j] + static_cast<float>(noise.uniform()) + 0.01F * drawn;
+          gradients.push_back({std::move(result), variables[i]});
+        }
+        return gradients;
+      });
+      auto gradients = co_await computing;
+      auto applying = optimizer.apply_gradients(context, std::move(gradients));
+      co_await applying;
+    };
+  }
+
+  cluster_job job_;
+
+public:
+  direct_network network;
+};
+
+} // namespace troupe::test
