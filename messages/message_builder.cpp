@@ -7,6 +7,7 @@
 #include <capnp/orphan.h>
 
 #include <algorithm>
+#include <cstring>
 
 namespace troupe {
 namespace {
@@ -57,7 +58,7 @@ struct compact_message final : message_storage {
   explicit compact_message(const built_message& finished) {
     auto from = finished.segments[0];
     TROUPE_ASSERT(from.size() <= words_max, from.size());
-    std::copy(from.begin(), from.end(), words.begin());
+    std::memcpy(words.data(), from.begin(), from.size() * sizeof(capnp::word));
     segment = kj::arrayPtr(words.data(), from.size());
     segments = kj::arrayPtr(&segment, 1);
     which = finished.which;
