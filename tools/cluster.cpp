@@ -29,6 +29,7 @@ std::string entry(std::string_view label, std::string_view text) {
 std::string task_count(const resolved_cluster& cluster) {
   if (cluster.source.empty()) return "one process: nobody says that there are others";
   auto count = cluster.tasks.size();
+  if (count == 0) return fmt::format("{} names no task", cluster.source);
   return fmt::format("{} task{}, says {}", count, count == 1 ? "" : "s", cluster.source);
 }
 

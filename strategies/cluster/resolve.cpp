@@ -3,7 +3,11 @@
 #include "strategies/cluster/resolve.hpp"
 
 #include "strategies/cluster/cluster_check.hpp"
+#include "strategies/cluster/cluster_file.hpp"
+#include "strategies/cluster/open_mpi_resolver.hpp"
+#include "strategies/cluster/slurm_resolver.hpp"
 #include "strategies/cluster/tf_config_resolver.hpp"
+#include "strategies/cluster/torchrun_resolver.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -29,11 +33,25 @@ bool is_set(const environment_reader& environment, const char* name) {
 
 std::vector<cluster_source> sources(const cluster_options& options,
                                     const environment_reader& environment) {
+  // mpirun inside a Slurm job: Slurm has started one daemon on each node, and numbered those.
+  auto is_mpi = is_set(environment, "OMPI_COMM_WORLD_RANK");
   return {
     {"--cluster", !options.cluster.empty(), true,
      [&](findings_list& findings) { return declared_by_flags(options, findings); }},
+    {"--cluster-file", !options.file.empty(), true,
+     [&](findings_list& findings) { return declared_by_file(options.file, findings); }},
     {"TF_CONFIG", is_set(environment, "TF_CONFIG"), true,
      [&](findings_list& findings) { return declared_by_tf_config(environment, findings); }},
+    {"torchrun", is_set(environment, "RANK") && is_set(environment, "WORLD_SIZE"), false,
+     [&](findings_list& findings) { return declared_by_torchrun(environment, findings); }},
+    {"Slurm", is_set(environment, "SLURM_PROCID") && !is_mpi, false,
+     [&](findings_list& findings) {
+       return declared_by_slurm(options.port_base, environment, findings);
+     }},
+    {"Open MPI", is_mpi, false,
+     [&](findings_list& findings) {
+       return declared_by_open_mpi(options.port_base, environment, findings);
+     }},
   };
 }
 

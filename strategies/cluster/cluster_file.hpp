@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A cluster in a TOML file.
+#pragma once
+
+#include "strategies/cluster/cluster_resolver.hpp"
+#include "strategies/cluster/declared_cluster.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// What the file says: `[cluster]` with a list of addresses for each job, `[task]` with `type` and
+/// `index`, which may be left out where the command line says them.
+///
+///     [cluster]
+///     chief = ["node0:2222"]
+///     worker = ["node1:2222", "node2:2222"]     # or {1 = "node1:2222"}
+///     [task]
+///     type = "worker"
+///     index = 1
+///
+/// @param findings Gets one, with its line, for everything that is not so.
+[[nodiscard]] declared_cluster declared_by_file(const std::string& path,
+                                                std::vector<cluster_finding>& findings);
+
+/// The same for a text; `path` is only named.
+[[nodiscard]] declared_cluster declared_by_toml(std::string_view toml, const std::string& path,
+                                                std::vector<cluster_finding>& findings);
+
+/// The file as a resolver; it is read anew on every call. What was set beats what it says.
+/// Errors: throws `failure`: malformed with all that is wrong in the file.
+class toml_resolver final : public cluster_resolver {
+public:
+  explicit toml_resolver(std::string path, task_query own = {})
+    : cluster_resolver(std::move(own)), path_(std::move(path)) {}
+
+  using cluster_resolver::master;
+
+  [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
+  [[nodiscard]] std::string master(const task_query& query) const override;
+  [[nodiscard]] std::optional<std::string> task_type() const override;
+  [[nodiscard]] std::optional<uint64_t> task_id() const override;
+
+private:
+  [[nodiscard]] declared_cluster read() const;
+
+  std::string path_;
+};
+
+} // namespace troupe

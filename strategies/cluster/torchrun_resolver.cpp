@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One address, and ports behind it.
+#include "strategies/cluster/torchrun_resolver.hpp"
+
+#include "strategies/cluster/host_port.hpp"
+#include "strategies/refuse.hpp"
+
+namespace troupe {
+
+namespace {
+
+constexpr auto launcher = "torchrun";
+constexpr uint64_t port_max = 65535;
+
+} // namespace
+
+torchrun_resolver::torchrun_resolver(environment_reader environment)
+  : environment_(std::move(environment)) {}
+
+uint64_t torchrun_resolver::number(const char* variable) const {
+  return launcher_number(environment_, launcher, {variable});
+}
+
+std::optional<uint64_t> torchrun_resolver::number_if_set(const char* variable) const {
+  if (environment_(variable).value_or("").empty()) return std::nullopt;
+  return number(variable);
+}
+
+job_counts torchrun_resolver::jobs() const {
+  auto processes = number("WORLD_SIZE");
+  if (processes == 0)
+    refuse(errc::failed_precondition, "torchrun: WORLD_SIZE is 0, but there is this process");
+  if (processes == 1) return {{"chief", 1}};
+  return {{"chief", 1}, {"worker", processes - 1}};
+}
+
+troupe::cluster_spec torchrun_resolver::cluster_spec() const {
+  auto processes = number("WORLD_SIZE");
+  auto host = launcher_text(environment_, launcher, {"MASTER_ADDR"});
+  auto first_port = number("MASTER_PORT") + 1;
+  auto dialled = number_if_set("LOCAL_WORLD_SIZE") == processes ? processes : 1;
+  if (first_port + dialled - 1 > port_max)
+    refuse(errc::failed_precondition,
+           "torchrun: MASTER_PORT is {}, so {} ports behind it would be above {}: give another "
+           "--master-port",
+           first_port - 1, dialled, port_max);
+  std::vector<std::string> addresses(processes);
+  for (uint64_t i = 0; i < dialled && i < processes; ++i)
+    addresses[i] = to_string(host_port{host, static_cast<uint16_t>(first_port + i)});
+  return sliced(jobs(), addresses);
+}
+
+std::string torchrun_resolver::master(const task_query& query) const {
+  return address_of(query);
+}
+
+std::optional<std::string> torchrun_resolver::task_type() const {
+  if (own().task_type) return own().task_type;
+  return task_of_process(jobs(), number("RANK")).task_type;
+}
+
+std::optional<uint64_t> torchrun_resolver::task_id() const {
+  if (own().task_id) return own().task_id;
+  return task_of_process(jobs(), number("RANK")).task_id;
+}
+
+std::optional<uint64_t> torchrun_resolver::machine() const {
+  return number_if_set("GROUP_RANK");
+}
+
+std::optional<uint64_t> torchrun_resolver::local_rank() const {
+  return number_if_set("LOCAL_RANK");
+}
+
+declared_cluster declared_by_torchrun(const environment_reader& environment,
+                                      std::vector<cluster_finding>& findings) {
+  auto declared = declared_by_launcher(launcher, torchrun_resolver{environment}, findings);
+  declared.addresses_may_be_empty = true;
+  return declared;
+}
+
+} // namespace troupe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cluster that PyTorch's torchrun has started.
+#pragma once
+
+#include "strategies/cluster/cluster_resolver.hpp"
+#include "strategies/cluster/environment.hpp"
+#include "strategies/cluster/launch_slots.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and whoever follows it set them
+/// (`torchrun --no-python` starts any program). Rank 0 is the chief, at MASTER_ADDR and the port
+/// behind MASTER_PORT, because torchrun's own store listens on that; the others are workers. Where
+/// they are nobody says, so their addresses are empty: they dial the chief. If LOCAL_WORLD_SIZE
+/// says that all are on one machine, each is at MASTER_ADDR, port MASTER_PORT + 1 + rank. All is
+/// read anew on every call.
+/// Errors: throws `failure`: failed_precondition for a variable that is missing or malformed, and
+/// for ports beyond 65535.
+class torchrun_resolver final : public cluster_resolver {
+public:
+  explicit torchrun_resolver(environment_reader environment = process_environment());
+
+  using cluster_resolver::master;
+
+  [[nodiscard]] troupe::cluster_spec cluster_spec() const override;
+  [[nodiscard]] std::string master(const task_query& query) const override;
+  [[nodiscard]] std::optional<std::string> task_type() const override;
+  [[nodiscard]] std::optional<uint64_t> task_id() const override;
+
+  /// On which of the machines this process runs, counted from 0: GROUP_RANK; nothing if not set.
+  [[nodiscard]] std::optional<uint64_t> machine() const;
+
+  /// Which of the machine's processes this is, counted from 0: LOCAL_RANK; nothing if not set.
+  [[nodiscard]] std::optional<uint64_t> local_rank() const;
+
+private:
+  [[nodiscard]] uint64_t number(const char* variable) const;
+  [[nodiscard]] std::optional<uint64_t> number_if_set(const char* variable) const;
+  [[nodiscard]] job_counts jobs() const;
+
+  environment_reader environment_;
+};
+
+/// What torchrun says. @param findings Gets what is wrong.
+[[nodiscard]] declared_cluster declared_by_torchrun(const environment_reader& environment,
+                                                    std::vector<cluster_finding>& findings);
+
+} // namespace troupe
