@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/net/byte_stream.hpp"
+#include "actors/net/membership.hpp"
 #include "actors/net/node.hpp"
 #include "actors/net/transport.hpp"
 
@@ -59,8 +60,8 @@ struct socket_network_options {
 ///
 /// Memory: what a peer makes this node keep is at most twice the window and one message in either
 /// direction.
-/// Thread: any; it has one of its own.
-class socket_network final : public transport {
+/// Thread: any; it has one of its own. Outlives the actors that speak through it.
+class socket_network final : public transport, public membership {
 public:
   /// Takes the node's address and begins to dial.
   /// Errors: invalid_argument if the options contradict each other, the address is none, or is
@@ -72,15 +73,13 @@ public:
   /// Leaves.
   ~socket_network() override;
 
-  /// This node.
-  [[nodiscard]] const std::shared_ptr<node>& here() const;
+  [[nodiscard]] const std::shared_ptr<node>& here() const override;
 
-  /// "worker:2 (10.0.0.3:2222)".
-  [[nodiscard]] std::string name_of(node_index node) const;
+  [[nodiscard]] std::string name_of(node_index peer) const override;
 
-  /// Ready as soon as that node has come, with its address; later, if it is gone and comes again,
-  /// with that of its new life. Errors: unavailable, if it refuses us for good, or we leave.
-  [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index node);
+  /// As the base says; of a node that is gone, the address of its next life.
+  /// Errors: failed_precondition if it refuses us for good; cancelled if we leave.
+  [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override;
 
   /// Has `tell` called with every node that is gone from now on, and why, in the network's thread;
   /// an empty function ends that.

@@ -163,12 +163,14 @@ private:
 /// One question and what came of it.
 class question {
 public:
-  question(const std::string& host, const std::string& port, const std::string& path)
+  question(const std::string& host, const std::string& port, const std::string& path,
+           const std::string& authorization)
     : host_(host), port_(port) {
     request_.method(http::verb::get);
     request_.target(path);
     request_.version(11);
     request_.set(http::field::host, host);
+    if (!authorization.empty()) request_.set(http::field::authorization, authorization);
     request_.keep_alive(false);
     parser_.body_limit(answer_bytes_max);
   }
@@ -236,8 +238,9 @@ expected<std::unique_ptr<http_server>> http_server::start(http_server_options op
 }
 
 expected<std::string> http_get(const std::string& host, const std::string& port,
-                               const std::string& path, std::chrono::milliseconds deadline) {
-  return question{host, port, path}.ask(deadline);
+                               const std::string& path, std::chrono::milliseconds deadline,
+                               const std::string& authorization) {
+  return question{host, port, path, authorization}.ask(deadline);
 }
 
 } // namespace troupe

@@ -47,10 +47,12 @@ public:
 };
 
 /// Asks a server for a path. @param port A number or a service's name.
+/// @param authorization What proves who asks, such as "Bearer TOKEN"; empty: nothing.
 /// Errors: unavailable, if nobody listens there or it goes away; deadline_exceeded; malformed, if
 /// what comes is no HTTP; not_found, if the status is not 200. The line names host and port.
 [[nodiscard]] expected<std::string> http_get(const std::string& host, const std::string& port,
                                              const std::string& path,
-                                             std::chrono::milliseconds deadline);
+                                             std::chrono::milliseconds deadline,
+                                             const std::string& authorization = {});
 
 } // namespace troupe
