@@ -102,6 +102,10 @@ std::string train_help() {
     group = option.group;
     text += option_entry(option);
   }
+  text += "\nA job of several processes:\n";
+  text += cluster_options_help();
+  text += server_options_help();
+  text += "\nAnd:\n";
   text += entry("--config FILE", "TOML file with options");
   text += entry("--dump-config", "print all options as such a file, with where each came from");
   text += entry("--help", "this text");
@@ -190,6 +194,17 @@ std::string cluster_options_help() {
   text
     += entry("--interface CARDS", "network card to listen on: eth,ib (beginnings of names), =eth0 "
                                   "(exactly), ^docker (none of these) [NCCL_SOCKET_IFNAME]");
+  return text;
+}
+
+std::string server_options_help() {
+  auto text = entry("--job-id ID", "a name that other jobs do not have [the launcher's]");
+  text += entry("--tls-ca FILE", "speak TLS: certificate of the authority that has signed those of "
+                                 "all tasks");
+  text += entry("--tls-certificate FILE", "this task's certificate");
+  text += entry("--tls-key FILE", "its key");
+  text += entry("--insecure-network", "listen beyond this machine even without TLS");
+  text += entry("--start-deadline SECONDS", "how long tasks wait for each other [60]");
   return text;
 }
 

@@ -28,6 +28,9 @@ namespace troupe {
 /// The options that tell a command its cluster, as part of its help.
 [[nodiscard]] std::string cluster_options_help();
 
+/// Those of `server_arguments`.
+[[nodiscard]] std::string server_options_help();
+
 /// `troupe sim --help`: all options with their defaults, and what computing times are made of.
 [[nodiscard]] std::string sim_help();
 

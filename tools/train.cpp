@@ -4,6 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "simulation/scenario.hpp"
+#include "strategies/cluster/resolve.hpp"
 #include "strategies/flight_recorder_hook.hpp"
 #include "strategies/metrics_server_hook.hpp"
 #include "tools/config_dump.hpp"
@@ -13,10 +14,12 @@
 #include "tools/run_recorder.hpp"
 #include "tools/signal_watch.hpp"
 #include "tools/text_corpus.hpp"
+#include "tools/train_checks.hpp"
 #include "tools/train_command_line.hpp"
 #include "tools/train_job.hpp"
 #include "tools/train_plan.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,6 +38,7 @@ int refuse(const error& reason, exit_code code = exit_code::usage) {
 /// What a run works on.
 struct run_input {
   train_command command;
+  resolved_cluster cluster;
   text_corpus corpus;
   compression_baselines baselines;
 };
@@ -59,12 +63,12 @@ expected<run_directory> make_directory(const train_command& command) {
   return run_directory::create(command.options.run_dir, config);
 }
 
-expected<run_input> load(train_command command) {
+expected<run_input> load(train_command command, resolved_cluster cluster) {
   auto corpus = load_corpus(command.options);
   if (!corpus) return tl::unexpected<error>(corpus.error());
   auto baselines = compress(*corpus);
   if (!baselines) return tl::unexpected<error>(baselines.error());
-  return run_input{std::move(command), std::move(*corpus), *baselines};
+  return run_input{std::move(command), std::move(cluster), std::move(*corpus), *baselines};
 }
 
 expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& options) {
@@ -78,6 +82,12 @@ expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& option
   }
 }
 
+void announce(const resolved_cluster& cluster) {
+  if (cluster.is_alone()) return;
+  fmt::print(stderr, "cluster   {} of {} tasks, says {}\n", to_string(cluster.self()),
+             cluster.tasks.size(), cluster.source);
+}
+
 void announce(const prepared_run& run) {
   const auto& options = run.command.options;
   fmt::print(stderr,
@@ -87,6 +97,7 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, to_string(options.policy),
              step_count(options, run.corpus), run.directory.path().string());
+  announce(run.cluster);
   if (run.metrics)
     fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n",
                run.metrics->endpoint());
@@ -155,6 +166,15 @@ int code_of(const job_report& report, int signal_number) {
                                          : exit_code::finished);
 }
 
+// A job that cannot begin for want of others is neither wrong nor lost.
+exit_code code_of_failure(const failure& failed, const resolved_cluster& cluster,
+                          exit_code otherwise) {
+  auto code = failed.reason().code;
+  auto want_of_others = code == errc::deadline_exceeded || code == errc::failed_precondition
+                        || code == errc::unavailable;
+  return !cluster.is_alone() && want_of_others ? exit_code::no_cluster : otherwise;
+}
+
 void print_end(const job_report& report, uint64_t steps) {
   if (report.failure)
     fmt::print(stderr, "troupe train: {}\n", report.failure->message);
@@ -199,6 +219,7 @@ int run(const prepared_run& run, signal_watch& signals) {
   announce(run);
   hand_over_checkpoint(run);
   auto result = run_train_job(options, {.corpus = run.corpus,
+                                        .cluster = {run.cluster, run.command.server},
                                         .recorder = **recorder,
                                         .checkpoints = run.directory.checkpoints(),
                                         .resume = run.resume,
@@ -214,6 +235,52 @@ int run(const prepared_run& run, signal_watch& signals) {
   return code_of(result.report, signals.signal_number());
 }
 
+// The part of a process whose chief stands elsewhere: it writes no files, and ends as the job does.
+int follow(const run_input& input, signal_watch& signals) {
+  const auto& options = input.command.options;
+  announce(input.cluster);
+  auto report = follow_train_job(options, input.corpus, {input.cluster, input.command.server},
+                                 signals.token());
+  print_end(report, step_count(options, input.corpus));
+  return code_of(report, signals.signal_number());
+}
+
+// A cluster that is there, and options that go with it.
+expected<resolved_cluster> find_cluster(train_command& command) {
+  auto cluster = resolve(command.cluster, process_environment());
+  if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
+  if (cluster.is_alone()) return cluster;
+  if (command.options.world == world_kind::virtual_time)
+    return fail(errc::invalid_argument,
+                fmt::format("--world virtual is for one process, but {} names a cluster of {} "
+                            "tasks; troupe sim has clusters in virtual time",
+                            cluster.source, cluster.tasks.size()));
+  auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
+    return task.type == "chief" || task.type == "worker";
+  });
+  fit(command.options, command.origins, static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers)));
+  return check(command.options, command.origins).map([&] { return cluster; });
+}
+
+int lead(run_input input) {
+  const auto& options = input.command.options;
+  auto resume = find_resumed(options, input.corpus, step_count(options, input.corpus));
+  if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
+  auto metrics = serve(options);
+  if (!metrics) return refuse(metrics.error());
+  auto directory = make_directory(input.command);
+  if (!directory) return refuse(directory.error());
+  auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
+  prepared_run prepared{std::move(input), std::move(*resume), std::move(*metrics),
+                        std::move(*directory)};
+  signal_watch signals;
+  try {
+    return run(prepared, signals);
+  } catch (const failure& failed) {
+    return refuse(failed.reason(), code_of_failure(failed, prepared.cluster, code_of_refusal));
+  }
+}
+
 } // namespace
 
 int train_command_main(int argument_count, const char* const* arguments) {
@@ -223,23 +290,16 @@ int train_command_main(int argument_count, const char* const* arguments) {
     fmt::print("{}", command->answer);
     return static_cast<int>(exit_code::finished);
   }
-  auto input = load(std::move(*command));
+  auto cluster = find_cluster(*command);
+  if (!cluster) return refuse(cluster.error());
+  auto input = load(std::move(*command), std::move(*cluster));
   if (!input) return refuse(input.error());
-  const auto& options = input->command.options;
-  auto resume = find_resumed(options, input->corpus, step_count(options, input->corpus));
-  if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
-  auto metrics = serve(options);
-  if (!metrics) return refuse(metrics.error());
-  auto directory = make_directory(input->command);
-  if (!directory) return refuse(directory.error());
-  auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
-  prepared_run prepared{std::move(*input), std::move(*resume), std::move(*metrics),
-                        std::move(*directory)};
+  if (input->cluster.is_chief()) return lead(std::move(*input));
   signal_watch signals;
   try {
-    return run(prepared, signals);
+    return follow(*input, signals);
   } catch (const failure& failed) {
-    return refuse(failed.reason(), code_of_refusal);
+    return refuse(failed.reason(), code_of_failure(failed, input->cluster, exit_code::usage));
   }
 }
 

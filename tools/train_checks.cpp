@@ -138,6 +138,12 @@ expected<void> settle(train_options& options, const option_origins& origins) {
   return {};
 }
 
+void fit(train_options& options, const option_origins& origins, uint64_t workers) {
+  if (origins.contains("replicas") || options.replicas % workers == 0) return;
+  options.replicas = workers;
+  if (!origins.contains("aggregate")) options.aggregate = std::max<uint64_t>(1, workers - 1);
+}
+
 expected<void> check(const train_options& options, const option_origins& origins) {
   for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow,
                      check_optimizer, check_warm_up, check_hidden})

@@ -13,6 +13,11 @@ namespace troupe {
 /// the one from the stronger source holds.
 [[nodiscard]] expected<void> settle(train_options& options, const option_origins& origins);
 
+/// Where the default number of replicas cannot be shared evenly by the workers of a cluster, each
+/// has one, and an update waits for all but one, unless something else was asked for.
+/// @param workers At least 1.
+void fit(train_options& options, const option_origins& origins, uint64_t workers);
+
 /// Checks the relations between options.
 /// Errors: `invalid_argument`, with a line that says which option to change and to what.
 [[nodiscard]] expected<void> check(const train_options& options, const option_origins& origins);

@@ -3,11 +3,13 @@
 #include "tools/train_command_line.hpp"
 
 #include "tools/arguments.hpp"
+#include "tools/cluster_arguments.hpp"
 #include "tools/config_dump.hpp"
 #include "tools/config_file.hpp"
 #include "tools/help.hpp"
 #include "tools/option_table.hpp"
 #include "tools/option_value.hpp"
+#include "tools/server_arguments.hpp"
 #include "tools/train_checks.hpp"
 
 #include <CLI/CLI.hpp>
@@ -24,6 +26,8 @@ namespace {
 // What stood on the command line, before anybody knows whether it makes sense.
 struct raw_arguments {
   std::map<std::string_view, std::vector<std::string>> texts;
+  cluster_arguments cluster;
+  server_arguments server;
   std::string config;
   bool dump_config = false;
   bool help = false;
@@ -36,6 +40,8 @@ void add_options(CLI::App& app, raw_arguments& raw) {
   app.add_flag("-h,--help", raw.help);
   app.add_flag("--dump-config", raw.dump_config);
   app.add_option("--config", raw.config)->take_last();
+  add_cluster_options(app, raw.cluster);
+  add_server_options(app, raw.server);
   for (const auto& option : train_option_table()) {
     app.add_option("--" + std::string{option.key}, raw.texts[option.key])->allow_extra_args(false);
   }
@@ -43,6 +49,8 @@ void add_options(CLI::App& app, raw_arguments& raw) {
 
 std::vector<std::string_view> option_names() {
   std::vector<std::string_view> names{"help", "config", "dump-config"};
+  names.insert(names.end(), cluster_option_names.begin(), cluster_option_names.end());
+  names.insert(names.end(), server_option_names.begin(), server_option_names.end());
   for (const auto& option : train_option_table())
     names.push_back(option.key);
   return names;
@@ -78,6 +86,12 @@ expected<void> read_files(const raw_arguments& raw, train_command& command) {
 
 expected<train_command> settled(const raw_arguments& raw) {
   train_command command;
+  auto cluster = settled(raw.cluster);
+  if (!cluster) return tl::unexpected(cluster.error());
+  command.cluster = std::move(*cluster);
+  auto server = settled(raw.server);
+  if (!server) return tl::unexpected(server.error());
+  command.server = std::move(*server);
   if (auto done = read_files(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = settle(command.options, command.origins); !done)

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "messages/errc.hpp"
+#include "strategies/cluster/cluster_flags.hpp"
+#include "strategies/server.hpp"
 #include "tools/option_origin.hpp"
 #include "tools/train_options.hpp"
 
@@ -14,6 +16,8 @@ namespace troupe {
 struct train_command {
   train_options options;
   option_origins origins;
+  cluster_options cluster; ///< Not of the run's configuration: it may go on elsewhere.
+  server_options server;   ///< Likewise; its `replicas` are those of `options`.
   /// If not empty, the user asked for a text (--help, --dump-config): print it on standard output
   /// and exit with 0, without a run.
   std::string answer;

@@ -162,31 +162,68 @@ expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
   }
 }
 
+// What all processes of a job make alike.
+class job_stage {
+public:
+  job_stage(const train_options& options, uint64_t steps, const train_cluster& cluster,
+            std::function<void(const std::string&)> warn)
+    : optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)},
+      world{world_of(options)}, server{world, cluster.tasks, server_of(options, cluster, warn)},
+      strategy{world, {.replicas = server.replicas(), .placement = server.placement()}} {
+    for (const auto& [name, value] : initial_variables(options.model, options.seed))
+      strategy.make_variable(name, value);
+    training.steps = steps;
+    training.deadline = std::chrono::duration_cast<job_time>(
+      std::chrono::duration<double>{options.deadline_seconds});
+    training.pace = pace_of(options);
+    training.on_warning = std::move(warn);
+  }
+
+  job_report train(const train_options& options, const text_corpus& corpus) {
+    std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+    return troupe::train(strategy, optimizer,
+                         make_step(options, corpus.training(), optimizer, variables), training);
+  }
+
+  sync_replicas_optimizer optimizer;
+  troupe::world world;
+  troupe::server server;
+  parameter_server_strategy strategy;
+  training_options training;
+
+private:
+  static server_options server_of(const train_options& options, const train_cluster& cluster,
+                                  const std::function<void(const std::string&)>& warn) {
+    auto settings = cluster.server;
+    settings.replicas = static_cast<uint32_t>(options.replicas);
+    settings.on_warning = warn;
+    return settings;
+  }
+};
+
+job_report follow_train_job(const train_options& options, const text_corpus& corpus,
+                            const train_cluster& cluster, std::stop_token stop) {
+  auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
+  job_stage stage{options, step_count(options, corpus), cluster, warn};
+  stage.training.stop = std::move(stop);
+  return stage.train(options, corpus);
+}
+
 train_result run_train_job(const train_options& options, const train_surroundings& given) {
   const auto& corpus = given.corpus;
   auto& recorder = given.recorder;
   auto steps = step_count(options, corpus);
-  sync_replicas_optimizer optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)};
-  auto world = world_of(options);
-  parameter_server_strategy strategy{world, {.replicas = static_cast<uint32_t>(options.replicas)}};
-  for (const auto& [name, value] : initial_variables(options.model, options.seed))
-    strategy.make_variable(name, value);
-  std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
-
   auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
-  training_options training;
-  training.steps = steps - (given.resume ? given.resume->step : 0);
+  job_stage stage{options, steps, given.cluster, warn};
+  auto& training = stage.training;
+  if (given.resume) training.steps -= given.resume->step;
   training.resume = given.resume;
-  training.deadline
-    = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{options.deadline_seconds});
-  training.pace = pace_of(options);
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
-  training.on_warning = warn;
   training.evaluation = {
     .every_steps = options.evaluate_every,
     .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
     .on_result
-    = [&](uint64_t step, double value) { recorder.on_evaluation(step, world.now(), value); }};
+    = [&](uint64_t step, double value) { recorder.on_evaluation(step, stage.world.now(), value); }};
   training.hooks = given.onlookers;
   if (options.checkpoint_every > 0)
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
@@ -195,14 +232,13 @@ train_result run_train_job(const train_options& options, const train_surrounding
                                             .notes = {{text_note, fingerprint(corpus)}},
                                             .on_warning = warn}));
   training.stop = given.stop;
-  auto report = train(strategy, optimizer,
-                      make_step(options, corpus.training(), optimizer, variables), training);
+  auto report = stage.train(options, corpus);
 
   std::vector<tensor> values;
-  for (const auto& variable : variables)
-    values.push_back(strategy.read(variable));
+  for (const auto& variable : stage.strategy.variables())
+    values.push_back(stage.strategy.read(variable));
   auto final_value = evaluate(options, corpus, values);
-  recorder.on_evaluation(report.step, world.now(), final_value);
+  recorder.on_evaluation(report.step, stage.world.now(), final_value);
   return {std::move(report), final_value};
 }
 

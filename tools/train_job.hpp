@@ -4,6 +4,8 @@
 
 #include "actors/job_report.hpp"
 #include "actors/job_snapshot.hpp"
+#include "strategies/cluster/resolved_cluster.hpp"
+#include "strategies/server.hpp"
 #include "strategies/session_hook.hpp"
 #include "tools/run_recorder.hpp"
 #include "tools/text_corpus.hpp"
@@ -28,9 +30,22 @@ struct train_result {
 /// has bytes.
 [[nodiscard]] uint64_t step_count(const train_options& options, const text_corpus& corpus);
 
+/// Where a job runs.
+struct train_cluster {
+  const resolved_cluster& tasks;
+  const server_options& server; ///< Its `replicas` do not count: those of the job do.
+};
+
+/// Takes part in a job whose chief stands in another process.
+/// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
+/// beginning.
+[[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,
+                                          const train_cluster& cluster, std::stop_token stop);
+
 /// What a job has from elsewhere.
 struct train_surroundings {
   const text_corpus& corpus;
+  train_cluster cluster;
   run_recorder& recorder;               ///< Told everything that happens on the way.
   std::filesystem::path checkpoints;    ///< Folder to save into.
   std::optional<job_snapshot> resume{}; ///< Where to go on.
@@ -40,7 +55,7 @@ struct train_surroundings {
 
 /// Trains the model and evaluates it.
 /// Errors: in the report; throws `failure` with invalid_argument for options that no job can have,
-/// as `train` for a snapshot of another job.
+/// as `train` for a snapshot of another job, as `server`.
 [[nodiscard]] train_result run_train_job(const train_options& options,
                                          const train_surroundings& given);
 

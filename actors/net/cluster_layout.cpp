@@ -9,12 +9,13 @@ namespace troupe {
 
 expected<void> cluster_layout::validate() const {
   constexpr uint64_t most = std::numeric_limits<uint32_t>::max();
-  auto replicas = uint64_t{workers} * replicas_per_worker;
+  auto trainers = uint64_t{workers} + (has_chief ? 1 : 0);
+  auto replicas = trainers * replicas_per_worker;
   if (replicas == 0)
     return fail(errc::invalid_argument,
                 fmt::format("a cluster of {} workers with {} replicas each has nobody who trains",
-                            workers, replicas_per_worker));
-  if (replicas > most || uint64_t{ps} + workers + (has_chief ? 1 : 0) > most)
+                            trainers, replicas_per_worker));
+  if (replicas > most || ps + trainers > most)
     return fail(errc::invalid_argument,
                 fmt::format("a cluster has at most {} replicas and processes", most));
   return {};
@@ -29,8 +30,8 @@ expected<node_index> cluster_layout::replica_node(uint32_t replica) const {
     return fail(errc::invalid_argument,
                 fmt::format("there is no place for replica {}: the cluster has {} workers with {} "
                             "replicas each; ask for {} replicas",
-                            replica, workers, replicas_per_worker, replica_count()));
-  return worker_node(replica / replicas_per_worker);
+                            replica, trainer_count(), replicas_per_worker, replica_count()));
+  return trainer_node(replica / replicas_per_worker);
 }
 
 bool cluster_layout::talk(node_index one, node_index other) const {

@@ -11,20 +11,21 @@
 namespace troupe {
 
 /// Every process of a job is started with the same arguments, and must know without asking where
-/// each actor stands. The list of nodes is the chief's, if it has a process of its own, then those
-/// of parameter servers, then those of workers; without a process of its own, the chief stands with
-/// worker 0. Plain decisions, the same everywhere.
+/// each actor stands. The list of nodes is the chief's, if one is called so, then those of
+/// parameter servers, then those of workers. The chief trains like a worker, as in TensorFlow, and
+/// before them; without a process that is called so, worker 0 is the chief's. Plain decisions, the
+/// same everywhere.
 ///
 /// | what                                  | where                                              |
 /// |---------------------------------------|----------------------------------------------------|
 /// | chief, token queue, whoever records   | with the chief                                     |
 /// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
-/// | replica i                             | worker i / `replicas_per_worker`                   |
+/// | replica i                             | trainer i / `replicas_per_worker`                  |
 struct cluster_layout {
-  bool has_chief = false;           ///< Whether the chief has a process of its own.
+  bool has_chief = false;           ///< Whether a process is called so.
   uint32_t ps = 0;                  ///< Processes that hold variables.
-  uint32_t workers = 1;             ///< Processes with replicas.
-  uint32_t replicas_per_worker = 1; ///< Workers hold contiguous slices.
+  uint32_t workers = 1;             ///< Processes that are called so.
+  uint32_t replicas_per_worker = 1; ///< They, and the chief, hold contiguous slices.
 
   bool operator==(const cluster_layout&) const = default;
 
@@ -33,13 +34,18 @@ struct cluster_layout {
 
   [[nodiscard]] uint32_t node_count() const { return first_worker() + workers; }
 
-  [[nodiscard]] uint32_t replica_count() const { return workers * replicas_per_worker; }
+  /// Processes with replicas.
+  [[nodiscard]] uint32_t trainer_count() const { return workers + (has_chief ? 1 : 0); }
 
-  [[nodiscard]] node_index chief_node() const { return has_chief ? 0 : first_worker(); }
+  [[nodiscard]] uint32_t replica_count() const { return trainer_count() * replicas_per_worker; }
+
+  [[nodiscard]] node_index chief_node() const { return trainer_node(0); }
 
   [[nodiscard]] node_index ps_node(uint32_t ps_index) const { return first_ps() + ps_index; }
 
-  [[nodiscard]] node_index worker_node(uint32_t worker) const { return first_worker() + worker; }
+  [[nodiscard]] node_index trainer_node(uint32_t trainer) const {
+    return has_chief && trainer == 0 ? 0 : ps + trainer;
+  }
 
   /// Where the owner and the accumulator of a variable stand.
   /// @param variable How many were made before it.

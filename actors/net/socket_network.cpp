@@ -438,6 +438,7 @@ private:
                   : fmt::format("; last heard of at step {}", gone.last_step);
     error reason{errc::unavailable,
                  fmt::format("{} is gone: {}{}", name_of(index), why.message, step)};
+    auto told = why.code == errc::cancelled ? error{errc::cancelled, reason.message} : reason;
     std::function<void(node_index, const error&)> tell;
     {
       std::lock_guard guard{mutex_};
@@ -446,7 +447,7 @@ private:
       await_again(gone);
     }
     here_->lose(gone.address, reason);
-    if (tell) tell(index, reason);
+    if (tell) tell(index, told);
   }
 
   // A peer that does not want us, or that we do not want.

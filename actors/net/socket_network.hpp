@@ -81,8 +81,8 @@ public:
   /// Errors: failed_precondition if it refuses us for good; cancelled if we leave.
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override;
 
-  /// Has `tell` called with every node that is gone from now on, and why, in the network's thread;
-  /// an empty function ends that.
+  /// Has `tell` called with every node that is gone from now on, and why, in the network's thread:
+  /// `cancelled` if it has left on purpose. An empty function ends that.
   void on_loss(std::function<void(node_index, const error&)> tell);
 
   /// Where it listens, if anywhere: "127.0.0.1:2222".

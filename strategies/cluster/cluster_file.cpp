@@ -2,9 +2,9 @@
 // Reading [cluster] and [task], where a slip of the pen is an error and not a default.
 #include "strategies/cluster/cluster_file.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "actors/recording/input_file.hpp"
 #include "strategies/cluster/cluster_check.hpp"
-#include "strategies/cluster/host_port.hpp"
 #include "strategies/refuse.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Expanding brackets and repetitions.
 #include "strategies/cluster/host_list.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

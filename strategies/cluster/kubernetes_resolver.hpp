@@ -2,9 +2,9 @@
 // The cluster that Kubernetes' pods make up.
 #pragma once
 
+#include "actors/net/host_port.hpp"
 #include "strategies/cluster/cluster_resolver.hpp"
 #include "strategies/cluster/environment.hpp"
-#include "strategies/cluster/host_port.hpp"
 
 #include <chrono>
 #include <functional>

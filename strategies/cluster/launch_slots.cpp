@@ -2,7 +2,7 @@
 // Counting processes, and reading variables that launchers set.
 #include "strategies/cluster/launch_slots.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 #include "strategies/refuse.hpp"
 
 #include <fmt/format.h>

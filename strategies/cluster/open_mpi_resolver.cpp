@@ -2,8 +2,8 @@
 // From ranks to addresses.
 #include "strategies/cluster/open_mpi_resolver.hpp"
 
+#include "actors/net/host_port.hpp"
 #include "strategies/cluster/host_list.hpp"
-#include "strategies/cluster/host_port.hpp"
 #include "strategies/refuse.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // One address, and ports behind it.
 #include "strategies/cluster/torchrun_resolver.hpp"
 
-#include "strategies/cluster/host_port.hpp"
+#include "actors/net/host_port.hpp"
 #include "strategies/refuse.hpp"
 
 namespace troupe {

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A resolved cluster becomes a network and a placement.
+#include "strategies/server.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/net/host_port.hpp"
+#include "kernels/crc32c.hpp"
+#include "strategies/cluster/network_card.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <span>
+
+namespace troupe {
+
+namespace {
+
+// Messages to others that a leaving process still has to write.
+constexpr std::chrono::seconds leave_patience{5};
+
+uint32_t count_of(const resolved_cluster& cluster, std::string_view type) {
+  return static_cast<uint32_t>(std::ranges::count(cluster.tasks, type, &cluster_task::type));
+}
+
+cluster_layout layout_of(const resolved_cluster& cluster, uint32_t replicas) {
+  cluster_layout layout{.has_chief = count_of(cluster, "chief") > 0,
+                        .ps = count_of(cluster, "ps"),
+                        .workers = count_of(cluster, "worker")};
+  auto trainers = std::max(1U, layout.trainer_count());
+  if (replicas % trainers != 0)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} replicas cannot be shared evenly by {} workers; give a multiple "
+                               "of {}",
+                               replicas, trainers, trainers)}};
+  if (replicas > 0) layout.replicas_per_worker = replicas / trainers;
+  value_or_throw(layout.validate());
+  return layout;
+}
+
+// An evaluator takes no part in the training of others, so nobody waits for it.
+void check_task(const resolved_cluster& cluster) {
+  cluster.require_sound();
+  if (cluster.self().type == "evaluator")
+    throw failure{{errc::unimplemented,
+                   "an evaluator has nothing to do here: the chief's process evaluates beside the "
+                   "training; leave it out of the cluster"}};
+}
+
+// Where to listen, if a card was asked for.
+std::string listen_host(const std::string& interface) {
+  if (interface.empty()) return {};
+  auto cards = value_or_throw(network_cards());
+  return value_or_throw(choose_network_card(cards, interface)).address;
+}
+
+socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
+                                  server_options options) {
+  socket_network_options network{.job = std::move(options.job),
+                                 .self = static_cast<node_index>(*cluster.own),
+                                 .tls = std::move(options.tls),
+                                 .insecure_network = options.insecure_network,
+                                 .on_warning = std::move(options.on_warning)};
+  if (network.job.empty()) network.job = job_name(cluster, process_environment());
+  for (const auto& task : cluster.tasks)
+    if (task.type != "evaluator")
+      network.nodes.push_back({fmt::format("{}:{}", task.type, task.index), task.address});
+  network.listen_host = listen_host(options.interface);
+  network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
+  return network;
+}
+
+} // namespace
+
+server::server(world& world, const resolved_cluster& cluster, server_options options)
+  : replicas_(std::max(1U, options.replicas)) {
+  cluster.require_sound();
+  task_ = cluster.self();
+  if (cluster.is_alone()) return;
+  check_task(cluster);
+  auto layout = layout_of(cluster, options.replicas);
+  auto start_deadline = options.start_deadline;
+  network_ = value_or_throw(
+    socket_network::open(world.system(), network_of(cluster, layout, std::move(options))));
+  replicas_ = layout.replica_count();
+  is_chief_ = *cluster.own == layout.chief_node();
+  placement_.emplace(layout, *network_, start_deadline);
+  chief_gone_ = std::make_shared<std::promise<expected<void>>>();
+  end_ = chief_gone_->get_future().share();
+  network_->on_loss([chief = layout.chief_node(), gone = chief_gone_,
+                     told = false](node_index node, const error& why) mutable {
+    if (node != chief || std::exchange(told, true)) return;
+    auto on_purpose = why.code == errc::cancelled;
+    gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(why));
+  });
+}
+
+server::~server() {
+  if (!network_) return;
+  network_->on_loss({});
+  network_->leave(leave_patience);
+}
+
+troupe::placement* server::placement() {
+  return placement_ ? &*placement_ : nullptr;
+}
+
+std::string server::target() const {
+  return network_ ? network_->listening_at() : std::string{};
+}
+
+expected<void> server::join() {
+  if (!network_ || is_chief_) return {};
+  return end_.get();
+}
+
+std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {
+  constexpr std::array<const char*, 4> launchers{"TROUPE_JOB_ID", "TORCHELASTIC_RUN_ID",
+                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE"};
+  for (const auto* name : launchers) {
+    auto value = environment(name);
+    if (!value || value->empty() || *value == "none") continue; // torchrun's default is "none"
+    auto step
+      = std::string_view{name} == "SLURM_JOB_ID" ? environment("SLURM_STEP_ID") : std::nullopt;
+    return step ? fmt::format("{}.{}", *value, *step) : *value;
+  }
+  std::string tasks;
+  for (const auto& task : cluster.tasks)
+    tasks += fmt::format("{}:{}={};", task.type, task.index, task.address);
+  return fmt::format("cluster-{:08x}", cpu::crc32c(std::as_bytes(std::span{tasks})));
+}
+
+} // namespace troupe
