@@ -213,6 +213,7 @@ void on_join(self_pointer self, uint32_t index) {
   else if (state.awaited.erase(index) > 0
            || (state.given_up.erase(index) == 0 && state.expected > 0))
     --state.expected;
+  if (index < state.has_come.size()) state.has_come[index] = true;
   state.live.insert_or_assign(index, replica);
   state.index_of[replica.id()] = index;
   if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
@@ -284,12 +285,22 @@ void need_no_more_than(self_pointer self, uint32_t count) {
     self->send(accumulator, make_cancel_takes(count, state.step));
 }
 
+// True if it was there, or was still to come: somebody else may say that it never will.
+bool remove(chief_state& state, uint32_t index) {
+  if (auto left = state.live.find(index); left != state.live.end()) {
+    state.index_of.erase(left->second.id());
+    state.live.erase(left);
+    return true;
+  }
+  if (index >= state.has_come.size() || state.has_come[index]) return false;
+  state.has_come[index] = true;
+  --state.expected;
+  return true;
+}
+
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
-  auto left = state.live.find(index);
-  if (left == state.live.end()) return;
-  state.index_of.erase(left->second.id());
-  state.live.erase(left);
+  if (!remove(state, index)) return;
   tell_clocks(self, index);
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
@@ -509,7 +520,10 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   state.config = std::move(config);
   state.step = state.config.first_step;
   const auto& sync = state.config.sync;
-  state.expected = sync.total_num_replicas - static_cast<uint32_t>(state.config.absent.size());
+  state.has_come.assign(sync.total_num_replicas, false);
+  for (auto index : state.config.absent)
+    if (index < sync.total_num_replicas) state.has_come[index] = true;
+  state.expected = static_cast<uint32_t>(std::ranges::count(state.has_come, false));
   state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
   if (sync.dynamic) state.choice.emplace(*sync.dynamic);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });

@@ -82,6 +82,7 @@ struct chief_state {
   std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
   std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those who live, by their CAF ids.
   uint32_t expected = 0;                           ///< Still on their way.
+  std::vector<bool> has_come;                      ///< By replica: whether it has ever joined.
   std::map<uint32_t, job_time> awaited; ///< Of these: those that were there, and since when.
   std::set<uint32_t> given_up;          ///< Of those that were there: who was awaited in vain.
   bool suspects_stall = false;          ///< The last look found everybody waiting.

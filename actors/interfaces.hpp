@@ -141,7 +141,7 @@ using rendezvous_actor = caf::typed_actor<
 using chief_actor = caf::typed_actor<
   // A replica is there; the sender is watched from now on.
   caf::reacts_to<msg<wire::JoinJob>>,
-  // A replica leaves.
+  // A replica leaves, or will never come.
   caf::reacts_to<msg<wire::Farewell>>,
   // An accumulator has closed the step.
   caf::reacts_to<msg<wire::TakenGradient>>,

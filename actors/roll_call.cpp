@@ -101,6 +101,7 @@ void leave_if_all_want_to(self_pointer self) {
 void on_ended(self_pointer self, const msg<wire::JobEnded>& ended) {
   auto& state = self->state;
   if (state.now_in >= phase::leaving) return;
+  refuse(state, {errc::cancelled, "the job was over before it had begun"});
   enter(state, phase::leaving);
   state.ending = read_job_ended(ended.reader());
   for (auto& [index, member] : state.members) {
@@ -141,11 +142,13 @@ void on_down(self_pointer self, const caf::down_msg& down) {
   auto gone = std::ranges::find_if(state.members, is_gone);
   if (gone == state.members.end()) return;
   gone->second.is_lost = true;
-  if (state.now_in <= phase::refused) {
-    auto why = from_caf(down.reason).message;
-    refuse(state, {errc::unavailable, fmt::format("{} left before the job had begun: {}",
-                                                  state.name_of(gone->first), why)});
-  }
+  auto why = from_caf(down.reason);
+  if (why.code != errc::unavailable) why = {errc::unavailable, "has left"};
+  if (state.now_in <= phase::entered)
+    refuse(state, {why.code, fmt::format("{} left before the job had begun: {}",
+                                         state.name_of(gone->first), why.message)});
+  if (state.now_in <= phase::playing && state.config.on_lost)
+    state.config.on_lost(gone->first, why);
   leave_if_all_want_to(self);
   close_if_all_have_ended(self);
 }

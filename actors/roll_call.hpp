@@ -28,6 +28,8 @@ struct roll_call_config {
   job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks who is missing.
   /// Called once: with the greatest time on anybody's clock, or why the job cannot begin.
   std::function<void(expected<job_time>)> on_entered;
+  /// Called when a member is lost while the job goes on, if that is not empty.
+  std::function<void(uint32_t member, const error& reason)> on_lost;
   /// Called once, last: how the job ended for all.
   std::function<void(const job_ending&)> on_left;
   troupe::world* world = nullptr; ///< Outlives the actor.

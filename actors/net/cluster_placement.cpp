@@ -5,6 +5,7 @@
 #include "actors/net/node.hpp"
 #include "actors/recording/seconds.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
 #include <future>
@@ -16,7 +17,8 @@ namespace troupe {
 
 namespace {
 
-using time_point = std::chrono::steady_clock::time_point;
+// How often whoever waits looks whether somebody wants it to give up.
+constexpr auto look_period = std::chrono::milliseconds{20};
 
 // What follows `role` in a name that begins with it.
 std::optional<std::string_view> after(std::string_view role, std::string_view name) {
@@ -89,26 +91,48 @@ expected<caf::strong_actor_ptr> cluster_placement::see(const std::string& /*view
   });
 }
 
+uint32_t cluster_placement::where(const std::string& name) const {
+  auto found = entries_.find(name);
+  return found == entries_.end() ? here_ : found->second.at;
+}
+
+void cluster_placement::give_up(std::optional<error> why) {
+  std::lock_guard guard{mutex_};
+  given_up_ = std::move(why);
+}
+
 // The whole process waits: nothing can be done before the actor is there.
 expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
                                                             const entry& whom) {
-  auto deadline = std::chrono::steady_clock::now() + start_deadline_;
-  auto late = [&] {
-    return fail(errc::deadline_exceeded,
-                fmt::format("waited {:.1f} s for '{}' at {}", seconds(start_deadline_), name,
-                            nodes_.name_of(whom.at)));
+  auto deadline = clock::now() + start_deadline_;
+  auto explain = [&](error reason) {
+    if (reason.code == errc::deadline_exceeded)
+      reason.message = fmt::format("waited {:.1f} s for '{}' at {}", seconds(start_deadline_), name,
+                                   nodes_.name_of(whom.at));
+    return tl::unexpected<error>(std::move(reason));
   };
   auto arrival = nodes_.arrival(whom.at);
-  if (arrival.wait_until(deadline) != std::future_status::ready) return late();
+  if (auto come = wait(arrival, deadline); !come) return explain(come.error());
   const auto& address = arrival.get();
-  if (!address) return tl::unexpected<error>(address.error());
+  if (!address) return explain(address.error());
   using result = expected<caf::strong_actor_ptr>;
   auto found = std::make_shared<std::promise<result>>();
   auto answer = found->get_future();
   nodes_.here()->find(*address, published_name(name, whom.life),
                       [found](result actor) { found->set_value(std::move(actor)); });
-  if (answer.wait_until(deadline) != std::future_status::ready) return late();
+  if (auto come = wait(answer, deadline); !come) return explain(come.error());
   return answer.get();
+}
+
+template <class T>
+expected<void> cluster_placement::wait(const T& future, clock::time_point deadline) const {
+  while (future.wait_until(std::min(deadline, clock::now() + look_period))
+         != std::future_status::ready) {
+    std::lock_guard guard{mutex_};
+    if (given_up_) return tl::unexpected<error>(*given_up_);
+    if (clock::now() >= deadline) return fail(errc::deadline_exceeded, "");
+  }
+  return {};
 }
 
 } // namespace troupe

@@ -9,6 +9,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -37,6 +39,8 @@ public:
   [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
 
   [[nodiscard]] expected<bool> enter(const std::string& name) override;
+  [[nodiscard]] uint32_t where(const std::string& name) const override;
+  void give_up(std::optional<error> why) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
@@ -52,6 +56,10 @@ private:
     caf::strong_actor_ptr handle; ///< As it is known here; null until somebody has looked.
   };
 
+  using clock = std::chrono::steady_clock;
+
+  template <class T>
+  [[nodiscard]] expected<void> wait(const T& future, clock::time_point deadline) const;
   [[nodiscard]] expected<node_index> node_of(const std::string& name);
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
                                                          const entry& whom);
@@ -62,6 +70,8 @@ private:
   node_index here_;
   uint64_t variables_ = 0; ///< Owners that have entered.
   std::map<std::string, entry> entries_;
+  mutable std::mutex mutex_;
+  std::optional<error> given_up_; ///< Guarded by `mutex_`.
 };
 
 } // namespace troupe

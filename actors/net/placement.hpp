@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -46,6 +47,13 @@ public:
   /// Errors: invalid_argument, if it has no place anywhere.
   [[nodiscard]] virtual expected<bool> enter(const std::string& /*name*/) { return true; }
 
+  /// The process where an actor that has entered stands.
+  [[nodiscard]] virtual uint32_t where(const std::string& /*name*/) const { return 0; }
+
+  /// Has whoever waits in `see`, or will, wait no longer; with nothing, waiting is of use again.
+  /// Thread: any.
+  virtual void give_up(std::optional<error> /*why*/) {}
+
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;
 
@@ -53,7 +61,7 @@ public:
   /// it. Waits until it has been placed in its process. Null if no actor there is ever spoken to
   /// from here.
   /// Errors: deadline_exceeded and unavailable, naming the actor and its process; not_found, if
-  /// nobody has entered under the name.
+  /// nobody has entered under the name; that of `give_up`.
   [[nodiscard]] virtual expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                             const std::string& name)
     = 0;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: each process knows what is here, and finds the rest, or says what it waited for. Method:
+// three placements at nodes of one world, joined without sockets.
+#include "actors/net/cluster_placement.hpp"
+#include "tests/actors/deterministic_world.hpp"
+#include "tests/actors/net/direct_network.hpp"
+
+#include <thread>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr cluster_layout one_ps_two_workers{.ps = 1, .workers = 2, .replicas_per_worker = 2};
+
+struct three_processes : deterministic_world {
+  three_processes() {
+    for (node_index node = 0; node < 3; ++node) {
+      members.push_back(std::make_unique<direct_membership>(network, world.system(), node));
+      processes.push_back(
+        std::make_unique<cluster_placement>(one_ps_two_workers, *members.back(), 50ms));
+    }
+  }
+
+  // Says in all processes that an actor enters. @returns In which it is to be spawned.
+  std::vector<bool> enter(const std::string& name) {
+    std::vector<bool> here;
+    for (auto& process : processes)
+      here.push_back(process->enter(name).value());
+    return here;
+  }
+
+  caf::strong_actor_ptr place(node_index node, const std::string& name) {
+    puppets.push_back(std::make_unique<puppet>(world));
+    auto actor = puppets.back()->as<caf::strong_actor_ptr>();
+    processes[node]->place(name, actor);
+    return actor;
+  }
+
+  direct_network network{{"ps:0", "worker:0", "worker:1"}};
+  std::vector<std::unique_ptr<direct_membership>> members;
+  std::vector<std::unique_ptr<cluster_placement>> processes;
+  std::vector<std::unique_ptr<puppet>> puppets;
+};
+
+using where = std::vector<bool>;
+
+} // namespace
+
+TEST_SUITE("actors/net/cluster_placement") {
+  TEST_CASE_FIXTURE(three_processes, "every actor is to be spawned in one process") {
+    CHECK(enter("owner w") == where{true, false, false});
+    CHECK(enter("accumulator w") == where{true, false, false});
+    CHECK(enter("token queue") == where{false, true, false});
+    CHECK(enter("chief") == where{false, true, false});
+    CHECK(enter("replica 1") == where{false, true, false});
+    CHECK(enter("replica 2") == where{false, false, true});
+    CHECK(processes[0]->where("replica 2") == 2);
+    CHECK(processes[0]->enter("replica 4").error().code == errc::invalid_argument);
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "one process leads, and knows the others by name") {
+    CHECK_FALSE(processes[0]->leads());
+    CHECK(processes[1]->leads());
+    CHECK_FALSE(processes[2]->leads());
+    CHECK(processes[1]->others() == std::map<uint32_t, std::string>{{0, "ps:0"}, {2, "worker:1"}});
+  }
+
+  TEST_CASE_FIXTURE(three_processes,
+                    "an actor is seen as itself where it stands, else as a proxy") {
+    enter("owner w");
+    auto owner = place(0, "owner w");
+    CHECK(processes[0]->see("", "owner w").value() == owner);
+    auto seen = processes[2]->see("replica 2", "owner w").value();
+    REQUIRE(seen);
+    CHECK(seen != owner);
+    CHECK(processes[2]->see("replica 3", "owner w").value() == seen);
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "the second of a name is not taken for the first") {
+    enter("chief");
+    place(1, "chief");
+    auto first = processes[2]->see("", "chief").value();
+    enter("chief");
+    CHECK(processes[2]->see("", "chief").error().code == errc::deadline_exceeded);
+    place(1, "chief");
+    auto second = processes[2]->see("", "chief").value();
+    CHECK(second);
+    CHECK(second != first);
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "who waits in vain says for whom, and where") {
+    enter("token queue");
+    auto seen = processes[2]->see("replica 2", "token queue");
+    REQUIRE_FALSE(seen);
+    CHECK(seen.error().code == errc::deadline_exceeded);
+    CHECK(seen.error().message == "waited 0.1 s for 'token queue' at worker:0");
+    network.lose(1);
+    seen = processes[2]->see("replica 2", "token queue");
+    CHECK(seen.error().code == errc::unavailable);
+    CHECK(seen.error().message == "node 'worker:0' is gone");
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "who waits gives up when somebody says so") {
+    enter("token queue");
+    cluster_placement patient{one_ps_two_workers, *members[2], 60s};
+    static_cast<void>(patient.enter("token queue"));
+    std::thread other{[&] { patient.give_up(error{errc::cancelled, "the job is over"}); }};
+    CHECK(patient.see("", "token queue").error().message == "the job is over");
+    other.join();
+    patient.give_up({});
+    place(1, "token queue");
+    CHECK(patient.see("", "token queue"));
+  }
+
+  TEST_CASE_FIXTURE(three_processes,
+                    "nobody sees one that has not entered, or is never spoken to") {
+    CHECK(processes[2]->see("", "token queue").error().code == errc::not_found);
+    for (auto& process : processes)
+      static_cast<void>(process->enter("replica 0"));
+    enter("replica 2");
+    CHECK(processes[0]->see("", "chief").error().code == errc::not_found);
+    cluster_layout two_ps{.ps = 2, .workers = 1};
+    cluster_placement first{two_ps, *members[0], 50ms};
+    static_cast<void>(first.enter("owner a"));
+    static_cast<void>(first.enter("owner b"));
+    CHECK(first.see("", "owner b").value() == nullptr);
+  }
+}
