@@ -28,7 +28,7 @@ constexpr job_time leave_deadline = std::chrono::seconds{30};
 template <class T>
 class awaited {
 public:
-  [[nodiscard]] auto teller() {
+  [[nodiscard]] auto teller() const {
     return [shared = shared_](expected<T> value) {
       shared->value = std::move(value);
       shared->is_known.set_value();
@@ -36,7 +36,7 @@ public:
   }
 
   /// Errors: those of the value, too.
-  [[nodiscard]] expected<T> wait(world& world) {
+  [[nodiscard]] expected<T> wait(world& world) const {
     auto known = shared_->is_known.get_future();
     if (auto turned = world.run_until(known); !turned) return tl::unexpected<error>(turned.error());
     return *shared_->value;
@@ -74,15 +74,20 @@ public:
 
   ~member_stage() {
     clear();
-    if (member_) caf::anon_send_exit(member_, caf::exit_reason::kill);
+    dismiss_member();
+    placement_.give_up({});
   }
 
-  job_report play() {
+  [[nodiscard]] job_report play() {
     enter();
     auto begins = begin_.wait(world_);
     if (!begins) return leave(tl::unexpected<error>(begins.error()));
     world_.set_clock(job_time{static_cast<int64_t>(begins->reader().getClockNanoseconds())});
-    build(*begins);
+    try {
+      build(*begins);
+    } catch (const failure& failed) {
+      if (!is_about_others(failed.reason())) throw;
+    }
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
     auto ended = end_.wait(world_);
     clear();
@@ -90,7 +95,21 @@ public:
   }
 
 private:
+  // What is wrong elsewhere, the chief's process hears of, too, and ends the job.
+  [[nodiscard]] static bool is_about_others(const error& reason) {
+    return reason.code == errc::unavailable || reason.code == errc::cancelled;
+  }
+
+  // Whoever waits for somebody to come on stage waits in vain once the job is over.
+  [[nodiscard]] auto end_teller() {
+    return [this, tell = end_.teller()](expected<job_ending> ended) {
+      placement_.give_up(error{errc::cancelled, "the job is over"});
+      tell(std::move(ended));
+    };
+  }
+
   void enter() {
+    placement_.give_up({});
     value_or_throw(placement_.enter("roll call"));
     auto roll = value_or_throw(placement_.find<roll_call_actor>("member", "roll call"));
     entrance who{.member = placement_.here(),
@@ -98,7 +117,7 @@ private:
                  .seed = world_.seed(),
                  .replicas = strategy_.num_replicas_in_sync()};
     member_ = world_.system().spawn(
-      member, member_config{roll, who, begin_.teller(), end_.teller(), left_.teller()});
+      member, member_config{roll, who, begin_.teller(), end_teller(), left_.teller()});
     world_.introduce(member_.id(), fmt::format("member {}", who.member));
   }
 
@@ -123,7 +142,9 @@ private:
     }
   }
 
-  void ask_to_stop() { caf::anon_send(chief_, make_stop_job("asked to stop")); }
+  void ask_to_stop() {
+    if (chief_) caf::anon_send(chief_, make_stop_job("asked to stop"));
+  }
 
   // After this nobody refers to the caller's functions any more.
   void clear() {
@@ -137,6 +158,16 @@ private:
         caf::anon_send_exit(replica, caf::exit_reason::kill);
     last_step_ = std::max(cast_->step_heard->load(), newest_version());
     std::exchange(cast_, nullptr)->end();
+  }
+
+  // After this it tells nobody anything any more.
+  void dismiss_member() {
+    if (!member_) return;
+    auto gone = std::make_shared<std::promise<void>>();
+    auto over = gone->get_future();
+    caf::actor_cast<caf::abstract_actor*>(member_)->attach_functor([gone] { gone->set_value(); });
+    caf::anon_send_exit(member_, caf::exit_reason::kill);
+    static_cast<void>(world_.run_until(over, leave_deadline));
   }
 
   // Of the variables that are held here.

@@ -8,8 +8,10 @@
 #include <caf/send.hpp>
 
 #include <future>
+#include <mutex>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -19,6 +21,16 @@ struct job_members::answers {
   std::optional<expected<job_time>> entered;
   std::promise<void> all_left;
   job_ending ending;
+
+  std::mutex mutex; ///< Of what follows.
+  std::function<void(uint32_t, const error&)> tell_loss;
+  std::vector<std::pair<uint32_t, error>> lost;
+
+  void lose(uint32_t member, const error& reason) {
+    std::lock_guard guard{mutex};
+    lost.emplace_back(member, reason);
+    if (tell_loss) tell_loss(member, reason);
+  }
 };
 
 job_members::job_members(strategy& strategy)
@@ -44,6 +56,8 @@ expected<void> job_members::gather(const std::stop_token& stop) {
     answers->entered = std::move(clock);
     answers->all_entered.set_value();
   };
+  config.on_lost
+    = [answers = answers_](uint32_t member, const error& reason) { answers->lose(member, reason); };
   config.on_left = [answers = answers_](const job_ending& ending) {
     answers->ending = ending;
     answers->all_left.set_value();
@@ -61,6 +75,14 @@ expected<void> job_members::gather(const std::stop_token& stop) {
 
 void job_members::begin(uint64_t first_step, std::span<const replica_progress> replicas) {
   if (roll_) caf::anon_send(roll_, make_job_begins(first_step, strategy_.world().now(), replicas));
+}
+
+void job_members::on_loss(std::function<void(uint32_t member, const error& reason)> told) {
+  std::lock_guard guard{answers_->mutex};
+  answers_->tell_loss = std::move(told);
+  if (!answers_->tell_loss) return;
+  for (const auto& [member, reason] : answers_->lost)
+    answers_->tell_loss(member, reason);
 }
 
 job_report job_members::end(job_report report) {

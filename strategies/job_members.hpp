@@ -9,6 +9,7 @@
 #include "strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -31,6 +32,9 @@ public:
   /// Tells members that there is no job, if nobody has told them more.
   ~job_members();
 
+  /// Whether there is anybody.
+  [[nodiscard]] bool has_any() const { return roll_ != nullptr; }
+
   /// Waits until all are there, and sets the clock to the greatest of theirs.
   /// Errors: deadline_exceeded and unavailable, naming who is missing; failed_precondition, if one
   /// was started for another job; cancelled, if `stop` is asked to stop.
@@ -38,6 +42,10 @@ public:
 
   /// Tells members that the job begins, and where replicas were if it goes on from a checkpoint.
   void begin(uint64_t first_step, std::span<const replica_progress> replicas);
+
+  /// Has `told` called when a member is lost while the job goes on; with an empty function nobody
+  /// is told any more.
+  void on_loss(std::function<void(uint32_t member, const error& reason)> told);
 
   /// Tells members how the job has ended, and waits until all have left.
   /// @returns The report, with how it ended for all.

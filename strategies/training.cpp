@@ -130,10 +130,15 @@ public:
   stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
         const training_options& options, job_members& members)
     : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
-      optimizer_(optimizer), options_(options),
+      optimizer_(optimizer), options_(options), members_(members),
       hooks_(options.hooks,
              session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
       cast_(build(strategy, optimizer, options, members)) {}
+
+  stage(const stage&) = delete;
+  stage& operator=(const stage&) = delete;
+
+  ~stage() { members_.on_loss({}); }
 
   job_report play(const session_function& body) {
     auto plan = make_plan();
@@ -141,6 +146,7 @@ public:
     spawn_chief(plan);
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
       if (enter(index) && !is_dead(options_, index)) spawn_replica(index, body);
+    members_.on_loss([this](uint32_t member, const error& reason) { lose(member, reason); });
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
     if (placement_ != nullptr)
@@ -232,8 +238,19 @@ private:
 
   // Whether a replica stands in this process.
   bool enter(uint32_t index) {
-    return placement_ == nullptr
-           || value_or_throw(placement_->enter(fmt::format("replica {}", index)));
+    if (placement_ == nullptr) return true;
+    auto name = fmt::format("replica {}", index);
+    auto is_here = value_or_throw(placement_->enter(name));
+    if (!is_here) replicas_of_[placement_->where(name)].push_back(index);
+    return is_here;
+  }
+
+  // Those of its replicas that have come are missed by the chief itself.
+  void lose(uint32_t member, const error& reason) {
+    auto lost = replicas_of_.find(member);
+    if (lost == replicas_of_.end()) return;
+    for (auto index : lost->second)
+      caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
   }
 
   void spawn_replica(uint32_t index, const session_function& body) {
@@ -295,6 +312,7 @@ private:
   placement* placement_;
   const sync_replicas_optimizer& optimizer_;
   const training_options& options_;
+  job_members& members_;
   hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
   chief_actor chief_;
@@ -303,6 +321,7 @@ private:
   token_queue_actor evaluation_tokens_;
   std::future<void> evaluator_ended_;
   std::shared_ptr<curtain> ending_ = std::make_shared<curtain>();
+  std::map<uint32_t, std::vector<uint32_t>> replicas_of_; ///< By process, those that stand there.
   std::map<uint32_t, uint64_t> lives_; ///< How often a replica's node has come back.
 };
 
@@ -318,7 +337,11 @@ job_report lead(strategy& strategy, const sync_replicas_optimizer& optimizer,
   try {
     return members.end(stage{strategy, optimizer, options, members}.play(session));
   } catch (const failure& failed) {
-    static_cast<void>(members.end({.failure = failed.reason()}));
+    auto is_missing = failed.reason().code == errc::unavailable
+                      || failed.reason().code == errc::deadline_exceeded;
+    auto is_shared = members.has_any();
+    auto report = members.end({.failure = failed.reason()});
+    if (is_shared && is_missing) return report;
     throw;
   }
 }

@@ -37,6 +37,17 @@ private:
   uint64_t step_;
 };
 
+/// Does something when everybody is there and nobody has begun.
+class on_begin final : public session_hook {
+public:
+  explicit on_begin(std::function<void()> action) : action_(std::move(action)) {}
+
+  void begin(session_plan&) override { action_(); }
+
+private:
+  std::function<void()> action_;
+};
+
 // Has a node lost as soon as a step is over.
 cluster_job losing(cluster_job job, small_cluster*& cluster, node_index lost, uint64_t step) {
   auto chief = job.layout.chief_node();
@@ -261,5 +272,57 @@ TEST_SUITE("strategies/cluster_training") {
     auto outcomes = small_cluster{job}.run();
     REQUIRE(outcomes.at(0).thrown);
     CHECK(outcomes.at(1).report.failure == outcomes.at(0).thrown);
+  }
+
+  TEST_CASE("a hook that refuses a job that all have begun ends it for all at once") {
+    cluster_job job{.layout = {.ps = 1, .workers = 2}};
+    job.prepare = [](node_index node, training_options& options) {
+      auto refuse = [] { throw failure{{errc::resource, "the disk is full"}}; };
+      if (node == 1) options.hooks.push_back(std::make_shared<on_begin>(refuse));
+    };
+    auto outcomes = small_cluster{job}.run();
+    REQUIRE(outcomes.at(1).thrown);
+    CHECK(outcomes.at(1).thrown->message == "the disk is full");
+    for (node_index node : {0U, 2U}) {
+      CHECK_FALSE(outcomes.at(node).thrown);
+      CHECK(outcomes.at(node).report.failure == outcomes.at(1).thrown);
+    }
+  }
+
+  TEST_CASE("a worker that is lost before its replicas have joined is not waited for") {
+    for (uint32_t aggregate : {2U, 3U}) {
+      CAPTURE(aggregate);
+      small_cluster* self = nullptr;
+      cluster_job job{.layout = {.workers = 3}, .aggregate = aggregate};
+      job.prepare = [&](node_index node, training_options& options) {
+        if (node != 0) return;
+        options.hooks.push_back(
+          std::make_shared<on_begin>([&self] { self->network.lose(2, "is gone"); }));
+      };
+      small_cluster cluster{job};
+      self = &cluster;
+      auto outcomes = cluster.run();
+      REQUIRE(outcomes.at(0).report.lost.size() == 1);
+      CHECK(outcomes.at(0).report.lost[0].replica == 2);
+      CHECK(outcomes.at(0).report.lost[0].reason.message == "node 'worker:2' is gone");
+      CHECK(outcomes.at(0).report.failure.has_value() == (aggregate == 3));
+      CHECK(outcomes.at(1).report.failure == outcomes.at(0).report.failure);
+    }
+  }
+
+  TEST_CASE("a job that is asked to stop before all are there ends without them") {
+    std::stop_source source;
+    cluster_job job{.layout = {.ps = 1, .workers = 2}, .missing = {2}};
+    job.prepare = [&](node_index node, training_options& options) {
+      if (node == 1) options.stop = source.get_token();
+    };
+    source.request_stop();
+    auto outcomes = small_cluster{job}.run();
+    CHECK_FALSE(outcomes.at(1).report.failure);
+    CHECK(outcomes.at(1).report.stopped == "asked to stop");
+    CHECK(outcomes.at(1).report.step == 0);
+    // The other one was told so, or has found nobody.
+    const auto& other = outcomes.at(0).report;
+    CHECK((other.stopped == "asked to stop" || other.failure || outcomes.at(0).thrown));
   }
 }

@@ -100,7 +100,7 @@ private:
     job_.prepare(node, options);
     for (uint32_t i = 0; i < job_.trainings; ++i)
       outcome.report = train(strategy, optimizer, step_of(optimizer, variables), options);
-    if (!placement.leads() || outcome.report.failure) return;
+    if (!placement.leads() || outcome.report.failure || outcome.report.step == 0) return;
     for (const auto& variable : variables)
       outcome.values[variable.name()] = numbers_of(strategy.read(variable));
     for (const auto& [name, slot] : optimizer.variables(strategy))
