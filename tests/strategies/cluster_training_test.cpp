@@ -108,6 +108,17 @@ TEST_SUITE("strategies/cluster_training") {
     }
   }
 
+  TEST_CASE("joined by sockets, processes come to the same bits, too") {
+    for (const auto& layout : {cluster_layout{.ps = 2, .workers = 2, .replicas_per_worker = 2},
+                               cluster_layout{.ps = 0, .workers = 4},
+                               cluster_layout{.has_chief = true, .ps = 1, .workers = 4}}) {
+      CAPTURE(layout.node_count());
+      auto outcomes = small_cluster{{.layout = layout, .has_sockets = true}}.run();
+      check_alike(outcomes, 12);
+      CHECK(outcomes.at(layout.chief_node()).values == in_one_process());
+    }
+  }
+
   TEST_CASE("hooks, steps and evaluation are those of the chief's process") {
     std::mutex mutex;
     std::map<node_index, uint64_t> evaluations;
