@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: `troupe cluster` reads the environment that launchers make, and ends with 2 if something is to be mended.
+# Method: runs the command as launchers would.  Usage: cluster_command_test.py PATH/TO/troupe
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+PREFIXES = ("OMPI_", "SLURM_", "MASTER_", "LOCAL_", "NCCL_", "TROUPE_", "TF_CONFIG", "RANK", "WORLD_SIZE", "GROUP_RANK")
+
+
+class Cluster(unittest.TestCase):
+    def cluster(self, *options, **variables):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIXES)}
+        return subprocess.run([TROUPE, "cluster", *options], env=environment | variables, text=True,
+                              capture_output=True, timeout=60)
+
+    def report(self, *options, code=0, **variables):
+        result = self.cluster("--json", *options, **variables)
+        self.assertEqual(result.returncode, code, result.stdout + result.stderr)
+        return json.loads(result.stdout)
+
+    def test_a_process_that_nobody_told_anything_is_alone(self):
+        report = self.report()
+        self.assertEqual(report["tasks"], [{"type": "chief", "index": 0, "address": ""}])
+        self.assertEqual(report["own"], 0)
+        self.assertIn("one process", self.cluster().stdout)
+
+    def test_every_launcher_is_understood(self):
+        launchers = {
+            "TF_CONFIG": {"TF_CONFIG": json.dumps({"cluster": {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2"]},
+                                                   "task": {"type": "worker", "index": 0}})},
+            "torchrun": {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                         "MASTER_PORT": "29500"},
+            "Slurm": {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NODELIST": "localhost",
+                      "SLURM_STEP_TASKS_PER_NODE": "2"},
+            "Open MPI": {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"},
+        }
+        for name, variables in launchers.items():
+            with self.subTest(launcher=name):
+                report = self.report(**variables)
+                self.assertEqual(report["source"], name)
+                self.assertEqual(report["own"], 1)
+                self.assertEqual(len(report["tasks"]), 2)
+                self.assertEqual(report["card"]["name"], "lo")
+
+    def test_what_is_wrong_is_told_with_exit_code_2(self):
+        result = self.cluster("--cluster", "chief=a;workers=b:1", "--task", "worker:0")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("chief 0: 'a' has no port", result.stdout)
+        self.assertIn('mended     --cluster "chief=a:2222;worker=b:1" --task worker:0', result.stdout)
+        self.assertEqual(len(self.report(code=2, TF_CONFIG="nonsense")["problems"]), 1)
+        wrong = self.cluster("--taks", "x")
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("the nearest known one is '--task'", wrong.stderr)
+
+    def test_help_names_every_option(self):
+        result = self.cluster("--help")
+        self.assertEqual(result.returncode, 0)
+        for name in ("cluster", "task", "cluster-file", "port-base", "interface", "json"):
+            self.assertIn(f"--{name}", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
