@@ -187,7 +187,8 @@ std::string cluster_help() {
 
 std::string cluster_options_help() {
   auto text = entry("--cluster JOBS", "tasks and where they listen: \"chief=a:2222;ps=b:2222;"
-                                      "worker=c:2222,d:2222\" [whoever started the process]");
+                                      "worker=c:2222,d:2222\"; or how many a launcher "
+                                      "has started: \"ps=1;worker=3\" [as it says]");
   text += entry("--task TYPE:INDEX", "which of them this process is: worker:1");
   text += entry("--cluster-file FILE", "TOML file with the tables [cluster] and [task] instead");
   text += entry("--port-base PORT", "the first port where a launcher names hosts alone [8888]");

@@ -180,6 +180,9 @@ private:
   void check_address(const std::string& job, uint64_t index) {
     auto tasks = spec().tasks(job);
     auto& text = tasks.at(index);
+    auto is_chief = index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker");
+    if (text.empty() && is_chief && checked_.mended.addresses_may_be_empty)
+      problem("{} 0 is the chief, but nobody knows where it is: make process 0 the chief", job);
     if (text.empty() && checked_.mended.addresses_may_be_empty) return;
     auto address = parse_host_port(text);
     if (!address) {

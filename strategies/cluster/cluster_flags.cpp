@@ -36,6 +36,20 @@ cluster_finding problem(std::string sentence) {
 
 } // namespace
 
+std::optional<std::map<std::string, uint64_t>> counted_by_flags(const cluster_options& options) {
+  std::map<std::string, uint64_t> counts;
+  for (const auto& part : split(options.cluster, ';')) {
+    if (part.empty()) continue;
+    auto is = std::min(part.find('='), part.size());
+    auto count = parse_count(trimmed(std::string_view{part}.substr(std::min(is + 1, part.size()))),
+                             index_max);
+    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
+    if (!count || !counts.emplace(job, *count).second) return std::nullopt;
+  }
+  if (counts.empty()) return std::nullopt;
+  return counts;
+}
+
 declared_cluster declared_by_flags(const cluster_options& options,
                                    std::vector<cluster_finding>& findings) {
   declared_cluster cluster{.source = "--cluster", .syntax = cluster_syntax::flags};

@@ -5,6 +5,7 @@
 #include "strategies/cluster/declared_cluster.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,13 +14,20 @@ namespace troupe {
 
 /// What the options of a command say about the cluster; empty: nothing.
 struct cluster_options {
-  std::string cluster; ///< "chief=a:1;ps=b:1,b:2;worker=c:1,d:1"
-  std::string task;    ///< "worker:1"; "chief" alone is chief 0.
-  std::string file;    ///< A TOML file with the tables [cluster] and [task].
+  /// "chief=a:1;ps=b:1,b:2;worker=c:1,d:1", or how many of each a launcher has started:
+  /// "ps=2;worker=2".
+  std::string cluster;
+  std::string task; ///< "worker:1"; "chief" alone is chief 0.
+  std::string file; ///< A TOML file with the tables [cluster] and [task].
   /// The first port of tasks whose launcher names hosts alone: Slurm, Open MPI.
   std::optional<uint16_t> port_base;
   std::string interface; ///< Which network card to listen on, as `choose_network_card` takes it.
 };
+
+/// How many tasks of each type `options.cluster` asks for; nothing if it has addresses. A launcher
+/// numbers processes and knows nothing of types, so they take them in the order of their names.
+[[nodiscard]] std::optional<std::map<std::string, uint64_t>>
+counted_by_flags(const cluster_options& options);
 
 /// Takes `options.cluster` apart.
 /// @param findings Gets a problem for each part that is not "job=host:port,...", and for a job that

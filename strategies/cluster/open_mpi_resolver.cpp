@@ -83,12 +83,12 @@ std::optional<uint64_t> open_mpi_resolver::task_id() const {
   return task_of_process(jobs(), number("OMPI_COMM_WORLD_RANK")).task_id;
 }
 
-declared_cluster declared_by_open_mpi(std::optional<uint16_t> port_base,
+declared_cluster declared_by_open_mpi(const cluster_options& options,
                                       const environment_reader& environment,
                                       std::vector<cluster_finding>& findings) {
-  open_mpi_options options;
-  options.port_base = port_base.value_or(options.port_base);
-  return declared_by_launcher(launcher, open_mpi_resolver{options, environment}, findings);
+  open_mpi_options wanted{.jobs = counted_by_flags(options)};
+  wanted.port_base = options.port_base.value_or(wanted.port_base);
+  return declared_by_launcher(launcher, open_mpi_resolver{wanted, environment}, findings);
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 // The cluster that Open MPI's mpirun has started.
 #pragma once
 
+#include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/cluster_resolver.hpp"
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/launch_slots.hpp"
@@ -48,8 +49,9 @@ private:
   environment_reader environment_;
 };
 
-/// What Open MPI says. @param port_base Nothing: 8888. @param findings Gets what is wrong.
-[[nodiscard]] declared_cluster declared_by_open_mpi(std::optional<uint16_t> port_base,
+/// What Open MPI says. @param options What they say of jobs and ports. @param findings Gets what is
+/// wrong.
+[[nodiscard]] declared_cluster declared_by_open_mpi(const cluster_options& options,
                                                     const environment_reader& environment,
                                                     std::vector<cluster_finding>& findings);
 

@@ -34,24 +34,21 @@ bool is_set(const environment_reader& environment, const char* name) {
 std::vector<cluster_source> sources(const cluster_options& options,
                                     const environment_reader& environment) {
   // mpirun inside a Slurm job: Slurm has started one daemon on each node, and numbered those.
+  auto counts = counted_by_flags(options).has_value();
   auto is_mpi = is_set(environment, "OMPI_COMM_WORLD_RANK");
   return {
-    {"--cluster", !options.cluster.empty(), true,
+    {"--cluster", !options.cluster.empty() && !counts, true,
      [&](findings_list& findings) { return declared_by_flags(options, findings); }},
     {"--cluster-file", !options.file.empty(), true,
      [&](findings_list& findings) { return declared_by_file(options.file, findings); }},
     {"TF_CONFIG", is_set(environment, "TF_CONFIG"), true,
      [&](findings_list& findings) { return declared_by_tf_config(environment, findings); }},
     {"torchrun", is_set(environment, "RANK") && is_set(environment, "WORLD_SIZE"), false,
-     [&](findings_list& findings) { return declared_by_torchrun(environment, findings); }},
+     [&](findings_list& findings) { return declared_by_torchrun(options, environment, findings); }},
     {"Slurm", is_set(environment, "SLURM_PROCID") && !is_mpi, false,
-     [&](findings_list& findings) {
-       return declared_by_slurm(options.port_base, environment, findings);
-     }},
+     [&](findings_list& findings) { return declared_by_slurm(options, environment, findings); }},
     {"Open MPI", is_mpi, false,
-     [&](findings_list& findings) {
-       return declared_by_open_mpi(options.port_base, environment, findings);
-     }},
+     [&](findings_list& findings) { return declared_by_open_mpi(options, environment, findings); }},
   };
 }
 
@@ -111,6 +108,9 @@ resolved_cluster resolve(const cluster_options& options, const environment_reade
       ignored.push_back(fmt::format("{} (it names no cluster)", source.name));
       continue;
     }
+    if (source.takes_task_flag && counted_by_flags(options))
+      add_note(findings, fmt::format("--cluster {} is ignored: {} lists the tasks", options.cluster,
+                                     source.name));
     if (source.takes_task_flag)
       apply_task_flag(options, declared, findings);
     else if (!options.task.empty())
@@ -120,6 +120,13 @@ resolved_cluster resolve(const cluster_options& options, const environment_reade
   }
   if (!found) {
     found = alone();
+    if (!options.cluster.empty()) {
+      found->source = "--cluster";
+      add_problem(found->findings,
+                  fmt::format("'{}' counts tasks, but no launcher has started any: start this by "
+                              "torchrun, srun or mpirun, or list addresses, as in worker=a:1,b:1",
+                              options.cluster));
+    }
     if (!options.task.empty()) {
       found->source = "--task";
       add_problem(found->findings, fmt::format("'{}' needs a cluster to be in: give --cluster, "

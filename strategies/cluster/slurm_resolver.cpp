@@ -153,12 +153,15 @@ uint64_t visible_gpus(const environment_reader& environment) {
   return count;
 }
 
-declared_cluster declared_by_slurm(std::optional<uint16_t> port_base,
+declared_cluster declared_by_slurm(const cluster_options& options,
                                    const environment_reader& environment,
                                    std::vector<cluster_finding>& findings) {
-  slurm_options options{.gpus_per_task = 0, .rpc_layer = std::nullopt, .hosts_as_listed = true};
-  options.port_base = port_base.value_or(options.port_base);
-  slurm_resolver resolver{options, environment};
+  slurm_options wanted{.jobs = counted_by_flags(options),
+                       .gpus_per_task = 0,
+                       .rpc_layer = std::nullopt,
+                       .hosts_as_listed = true};
+  wanted.port_base = options.port_base.value_or(wanted.port_base);
+  slurm_resolver resolver{wanted, environment};
   auto declared = declared_by_launcher(launcher, resolver, findings);
   if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1)
     findings.push_back({cluster_finding::severity::note,
@@ -174,7 +177,8 @@ declared_cluster declared_by_slurm(std::optional<uint16_t> port_base,
      {errc::failed_precondition,
       fmt::format("process {} runs as task {} of node {}, but would as task {} of node {} if one "
                   "node after the other were filled: start it with srun --distribution=block",
-                  *declared.task_id, *local, *node, place.local, place.host)}});
+                  environment("SLURM_PROCID").value_or(""), *local, *node, place.local,
+                  place.host)}});
   return declared;
 }
 

@@ -2,6 +2,7 @@
 // The cluster that Slurm has started.
 #pragma once
 
+#include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/cluster_resolver.hpp"
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/launch_slots.hpp"
@@ -82,9 +83,10 @@ private:
 [[nodiscard]] uint64_t visible_gpus(const environment_reader& environment);
 
 /// What Slurm says, with hosts as listed.
-/// @param port_base Nothing: 8888. @param findings Gets what is wrong, and a problem if Slurm has
-/// put this process elsewhere than its number says (srun --distribution=cyclic).
-[[nodiscard]] declared_cluster declared_by_slurm(std::optional<uint16_t> port_base,
+/// @param options What they say of jobs and ports. @param findings Gets what is wrong, and a
+/// problem if Slurm has put this process elsewhere than its number says (srun
+/// --distribution=cyclic).
+[[nodiscard]] declared_cluster declared_by_slurm(const cluster_options& options,
                                                  const environment_reader& environment,
                                                  std::vector<cluster_finding>& findings);
 

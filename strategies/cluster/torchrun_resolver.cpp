@@ -14,8 +14,8 @@ constexpr uint64_t port_max = 65535;
 
 } // namespace
 
-torchrun_resolver::torchrun_resolver(environment_reader environment)
-  : environment_(std::move(environment)) {}
+torchrun_resolver::torchrun_resolver(environment_reader environment, std::optional<job_counts> jobs)
+  : environment_(std::move(environment)), jobs_(std::move(jobs)) {}
 
 uint64_t torchrun_resolver::number(const char* variable) const {
   return launcher_number(environment_, launcher, {variable});
@@ -27,6 +27,7 @@ std::optional<uint64_t> torchrun_resolver::number_if_set(const char* variable) c
 }
 
 job_counts torchrun_resolver::jobs() const {
+  if (jobs_) return *jobs_;
   auto processes = number("WORLD_SIZE");
   if (processes == 0)
     refuse(errc::failed_precondition, "torchrun: WORLD_SIZE is 0, but there is this process");
@@ -72,9 +73,11 @@ std::optional<uint64_t> torchrun_resolver::local_rank() const {
   return number_if_set("LOCAL_RANK");
 }
 
-declared_cluster declared_by_torchrun(const environment_reader& environment,
+declared_cluster declared_by_torchrun(const cluster_options& options,
+                                      const environment_reader& environment,
                                       std::vector<cluster_finding>& findings) {
-  auto declared = declared_by_launcher(launcher, torchrun_resolver{environment}, findings);
+  torchrun_resolver resolver{environment, counted_by_flags(options)};
+  auto declared = declared_by_launcher(launcher, resolver, findings);
   declared.addresses_may_be_empty = true;
   return declared;
 }

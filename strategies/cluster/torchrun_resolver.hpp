@@ -2,6 +2,7 @@
 // The cluster that PyTorch's torchrun has started.
 #pragma once
 
+#include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/cluster_resolver.hpp"
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/launch_slots.hpp"
@@ -22,7 +23,9 @@ namespace troupe {
 /// for ports beyond 65535.
 class torchrun_resolver final : public cluster_resolver {
 public:
-  explicit torchrun_resolver(environment_reader environment = process_environment());
+  /// @param jobs Nothing: a chief, and workers.
+  explicit torchrun_resolver(environment_reader environment = process_environment(),
+                             std::optional<job_counts> jobs = std::nullopt);
 
   using cluster_resolver::master;
 
@@ -43,10 +46,12 @@ private:
   [[nodiscard]] job_counts jobs() const;
 
   environment_reader environment_;
+  std::optional<job_counts> jobs_;
 };
 
-/// What torchrun says. @param findings Gets what is wrong.
-[[nodiscard]] declared_cluster declared_by_torchrun(const environment_reader& environment,
+/// What torchrun says. @param options What they say of jobs. @param findings Gets what is wrong.
+[[nodiscard]] declared_cluster declared_by_torchrun(const cluster_options& options,
+                                                    const environment_reader& environment,
                                                     std::vector<cluster_finding>& findings);
 
 } // namespace troupe

@@ -192,4 +192,29 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(cluster.findings[0].reason.message
           == "--task worker:0 is ignored: torchrun says itself which task this is");
   }
+
+  TEST_CASE("jobs that are counted on the command line take processes by their names") {
+    auto of = [](const std::string& jobs, const variables& environment) {
+      return resolve({.cluster = jobs}, fixed_environment(environment));
+    };
+    auto cluster = of("worker=2;ps=1; chief=1", torchrun("1"));
+    CHECK(cluster.source == "torchrun");
+    CHECK(cluster.findings.empty());
+    CHECK(to_string(cluster.self()) == "ps 0");
+    CHECK(addresses(cluster).front() == "node0:29501");
+    CHECK(to_string(of("ps=1;worker=2", mpirun("2", "3", "3")).self()) == "worker 1");
+    CHECK(of("ps=1;worker=3", mpirun("2", "3", "3")).problem_line()
+          == "Open MPI: jobs ask for 4 tasks, but 3 were started");
+    CHECK(of("ps=1;worker=3", torchrun("1", "2")).problem_line()
+          == "torchrun: worker 0 is the chief, but nobody knows where it is: make process 0 the "
+             "chief");
+    auto listed = of("ps=1;worker=3", {{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
+      "task": {"type": "worker", "index": 0}})"}});
+    REQUIRE(listed.findings.size() == 1);
+    CHECK(listed.findings[0].reason.message
+          == "--cluster ps=1;worker=3 is ignored: TF_CONFIG lists the tasks");
+    CHECK(of("ps=1;worker=3", {}).problem_line()
+          == "--cluster: 'ps=1;worker=3' counts tasks, but no launcher has started any: start this "
+             "by torchrun, srun or mpirun, or list addresses, as in worker=a:1,b:1");
+  }
 }

@@ -177,6 +177,8 @@ TEST_SUITE("strategies/cluster/slurm_resolver") {
     CHECK(cluster.source == "Slurm");
     CHECK(cluster.findings.empty());
     CHECK(cluster.self() == cluster_task{"worker", 3, "n2:9000"});
+    auto counted = resolve({.cluster = "ps=4;worker=3"}, fixed_environment(environment));
+    CHECK(counted.self() == cluster_task{"ps", 3, "n2:8888"});
   }
 
   TEST_CASE("a process that is not where its number says is found") {
