@@ -151,12 +151,13 @@ private:
     const auto& tasks = spec().tasks(type);
     if (tasks.contains(static_cast<uint64_t>(*id))) return;
     auto last = tasks.rbegin()->first;
-    if (static_cast<uint64_t>(*id) > last)
+    if (static_cast<uint64_t>(*id) > last) {
       problem("The `task_id` {} exceeds the maximum id of {}: it has {}, counted from 0", *id, type,
               tasks.size());
-    else
+    } else {
       problem("{} {} is not in the cluster, only {}", type, *id,
               fmt::join(spec().task_indices(type), ", "));
+    }
     id = static_cast<int64_t>(last);
   }
 

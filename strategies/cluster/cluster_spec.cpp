@@ -113,6 +113,7 @@ job_addresses cluster_spec::addresses(std::string_view job) const {
   const auto& all = tasks(job);
   if (all.empty() || all.rbegin()->first + 1 != all.size()) return all;
   std::vector<std::string> list;
+  list.reserve(all.size());
   for (const auto& [index, address] : all)
     list.push_back(address);
   return list;

@@ -27,10 +27,11 @@ struct pod {
 // Everything that means something in a query has to be spelled in numbers: "job-name%3Dworker".
 std::string query_text(const std::string& text) {
   std::string spelled;
-  for (unsigned char letter : text)
+  for (unsigned char letter : text) {
     spelled += std::isalnum(letter) != 0 || letter == '-' || letter == '.' || letter == '_'
                  ? std::string(1, static_cast<char>(letter))
                  : fmt::format("%{:02X}", letter);
+  }
   return spelled;
 }
 
@@ -44,10 +45,11 @@ std::vector<pod> pods_of(const std::string& body, const std::string& path) {
   if (!answer.is_object() || !answer.contains("items") || !answer["items"].is_array())
     refuse(errc::malformed, "Kubernetes' answer to {} is no list of pods", path);
   std::vector<pod> pods;
-  for (const auto& item : answer["items"])
+  for (const auto& item : answer["items"]) {
     pods.push_back({text_at(item, json::json_pointer{"/metadata/name"}),
                     text_at(item, json::json_pointer{"/status/phase"}),
                     text_at(item, json::json_pointer{"/status/hostIP"})});
+  }
   std::ranges::sort(pods, {}, &pod::name);
   return pods;
 }
@@ -63,7 +65,7 @@ std::string task_address(const pod& pod, uint16_t port) {
 
 } // namespace
 
-kubernetes_fetch kubernetes_over_http(host_port where, std::string token_file,
+kubernetes_fetch kubernetes_over_http(const host_port& where, const std::string& token_file,
                                       std::chrono::milliseconds deadline) {
   return [=](const std::string& path) -> expected<std::string> {
     std::string authorization;
@@ -80,10 +82,11 @@ kubernetes_fetch kubernetes_over_http(host_port where, std::string token_file,
 
 kubernetes_fetch kubernetes_at(const std::string& executable_location) {
   if (executable_location == "off_cluster") return kubernetes_over_http();
-  if (executable_location == "within_cluster")
+  if (executable_location == "within_cluster") {
     refuse(errc::unimplemented,
            "kubernetes_resolver: the API within a cluster speaks https only: run kubectl proxy "
            "beside this container and give kubernetes_over_http()");
+  }
   refuse(errc::invalid_argument,
          "kubernetes_resolver: '{}' is no place: there are off_cluster and within_cluster",
          executable_location);

@@ -22,9 +22,10 @@ using kubernetes_fetch = std::function<expected<std::string>(const std::string& 
 /// @param where Host and port. @param token_file A file with a bearer token, read anew for each
 /// question because tokens are replaced; empty: none. @param deadline For each answer.
 /// Errors of what it returns: those of `http_get`; not_found if there is no such file.
-[[nodiscard]] kubernetes_fetch
-kubernetes_over_http(host_port where = {"127.0.0.1", 8001}, std::string token_file = {},
-                     std::chrono::milliseconds deadline = std::chrono::seconds{10});
+[[nodiscard]] kubernetes_fetch kubernetes_over_http(const host_port& where = {"127.0.0.1", 8001},
+                                                    const std::string& token_file = {},
+                                                    std::chrono::milliseconds deadline
+                                                    = std::chrono::seconds{10});
 
 /// How to ask from where this process is: "off_cluster" is what `kubectl proxy` serves on port 8001
 /// of this machine.

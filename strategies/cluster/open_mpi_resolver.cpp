@@ -54,10 +54,11 @@ std::vector<std::string> open_mpi_resolver::hosts(uint64_t processes) const {
 troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
   auto processes = number("OMPI_COMM_WORLD_SIZE");
   auto all = hosts(processes);
-  if (processes == 0 || processes % all.size() != 0)
+  if (processes == 0 || processes % all.size() != 0) {
     refuse(errc::failed_precondition,
            "{} processes cannot be on {} hosts, as many on each: list a host for each process",
            processes, all.size());
+  }
   // A host may stand in the list several times, and each of its processes needs another port.
   std::map<std::string, uint64_t> processes_on;
   std::vector<std::string> addresses;

@@ -69,15 +69,17 @@ slurm_resolver::layout slurm_resolver::read() const {
     expand_hostlist(launcher_text(
       environment_, launcher, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   std::vector<uint64_t> counts(hosts.size(), options_.tasks_per_node.value_or(0));
-  if (!options_.tasks_per_node)
+  if (!options_.tasks_per_node) {
     counts = or_refuse(
       "SLURM_STEP_TASKS_PER_NODE",
       expand_tasks_per_node(launcher_text(environment_, launcher,
                                           {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
-  if (counts.size() != hosts.size())
+  }
+  if (counts.size() != hosts.size()) {
     refuse(errc::failed_precondition,
            "SLURM_STEP_TASKS_PER_NODE tells of {} hosts, but SLURM_STEP_NODELIST of {}",
            counts.size(), hosts.size());
+  }
   for (size_t i = 0; i < hosts.size(); ++i)
     all.hosts.push_back({hosts[i], counts[i]});
   if (!options_.hosts_as_listed) std::ranges::sort(all.hosts, {}, &layout::host::name);
@@ -93,10 +95,11 @@ job_counts slurm_resolver::jobs() const {
 uint64_t slurm_resolver::gpus_per_task(const layout& hosts) const {
   auto per_node = options_.gpus_per_node.value_or(visible_gpus(environment_));
   auto per_task = options_.gpus_per_task.value_or(per_node / hosts.most_tasks());
-  if (hosts.most_tasks() * per_task > per_node)
+  if (hosts.most_tasks() * per_task > per_node) {
     refuse(errc::failed_precondition,
            "Requested more GPUs per node than available: {} tasks with {} each on a node with {}",
            hosts.most_tasks(), per_task, per_node);
+  }
   return per_task;
 }
 
@@ -163,10 +166,11 @@ declared_cluster declared_by_slurm(const cluster_options& options,
   wanted.port_base = options.port_base.value_or(wanted.port_base);
   slurm_resolver resolver{wanted, environment};
   auto declared = declared_by_launcher(launcher, resolver, findings);
-  if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1)
+  if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1) {
     findings.push_back({cluster_finding::severity::note,
                         {errc::none, "SLURM_STEP_NUM_TASKS is not set, so these are the tasks of "
                                      "the whole job; only srun starts them"}});
+  }
   auto node = environment("SLURM_NODEID");
   auto local = environment("SLURM_LOCALID");
   if (declared.spec.empty() || !node || !local) return declared;

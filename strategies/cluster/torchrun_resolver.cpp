@@ -40,11 +40,12 @@ troupe::cluster_spec torchrun_resolver::cluster_spec() const {
   auto host = launcher_text(environment_, launcher, {"MASTER_ADDR"});
   auto first_port = number("MASTER_PORT") + 1;
   auto dialled = number_if_set("LOCAL_WORLD_SIZE") == processes ? processes : 1;
-  if (first_port + dialled - 1 > port_max)
+  if (first_port + dialled - 1 > port_max) {
     refuse(errc::failed_precondition,
            "torchrun: MASTER_PORT is {}, so {} ports behind it would be above {}: give another "
            "--master-port",
            first_port - 1, dialled, port_max);
+  }
   std::vector<std::string> addresses(processes);
   for (uint64_t i = 0; i < dialled && i < processes; ++i)
     addresses[i] = to_string(host_port{host, static_cast<uint16_t>(first_port + i)});

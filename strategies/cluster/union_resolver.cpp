@@ -19,10 +19,11 @@ void join(troupe::cluster_spec& all, const troupe::cluster_spec& part, const std
           bool as_lists) {
   auto tasks = all.has_job(job) ? all.tasks(job) : task_addresses{};
   auto first = as_lists ? tasks.size() : 0;
-  for (const auto& [index, address] : part.tasks(job))
+  for (const auto& [index, address] : part.tasks(job)) {
     if (!tasks.emplace(first + index, address).second)
       refuse(errc::invalid_argument, "union_resolver: two clusters have a {} {}: {} and {}", job,
              index, tasks.at(index), address);
+  }
   all.set_job(job, tasks);
 }
 
