@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes of a peer as a frame: segment table, segments, every pointer. What is accepted must be
+// accepted likewise wherever in memory it lies.
+#include "messages/assert.hpp"
+#include "tests/fuzz/fuzz_target.hpp"
+#include "tests/fuzz/received_exactly.hpp"
+#include "tests/messages/examples.hpp"
+
+namespace troupe::fuzz {
+
+bool accepts(std::span<const std::byte> input) {
+  auto message = decode_any(received_exactly(input));
+  auto elsewhere = decode_any(receive(input, 1));
+  TROUPE_ASSERT(message.has_value() == elsewhere.has_value(), input.size());
+  if (!message) {
+    TROUPE_ASSERT(message.error() == elsewhere.error(), message.error().message,
+                  elsewhere.error().message);
+    return false;
+  }
+  TROUPE_ASSERT(print(*message) == print(*elsewhere), input.size());
+  return true;
+}
+
+} // namespace troupe::fuzz
