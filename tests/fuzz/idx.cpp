@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bytes as a file of MNIST's format: header, types, numbers.
+#include "strategies/data/idx_file.hpp"
+#include "tests/fuzz/datasets.hpp"
+#include "tests/fuzz/fuzz_target.hpp"
+
+namespace troupe::fuzz {
+
+bool accepts(std::span<const std::byte> input) {
+  auto file = input_file::in_memory("input", input);
+  static_cast<void>(reads(idx_dataset(file, dtype::f64)));
+  return reads(idx_dataset(file));
+}
+
+} // namespace troupe::fuzz
