@@ -25,6 +25,8 @@ public:
   void check_tasks() {
     if (spec().empty()) return;
     check_job_names();
+    check_any_task();
+    if (spec().empty()) return; // nothing is left that could be meant
     check_at_most_one("chief");
     check_at_most_one("evaluator");
     check_own_type();
@@ -90,6 +92,13 @@ private:
     return meant;
   }
 
+  // Jobs without a task may be listed beside others.
+  void check_any_task() {
+    if (spec().task_count() > 0) return;
+    if (!checked_.has_problem()) problem("no job has a task");
+    spec() = {};
+  }
+
   // Two spellings of the same job become one; tasks that are there keep their index.
   void append(const std::string& job, const task_addresses& tasks, bool is_second) {
     if (!is_second && !spec().has_job(job)) {
@@ -121,19 +130,26 @@ private:
       checked_.mended.task_id = checked_.mended.task_id.value_or(0);
     } else if (!is_task_type(*type)) {
       auto meant = meant_task_type(*type);
-      if (meant.empty() || !spec().has_job(meant)) meant = some_job();
-      problem("this process cannot be a '{}': there are {}", *type, fmt::join(spec().jobs(), ", "));
+      if (meant.empty() || spec().task_count(meant) == 0) meant = some_job();
+      problem("this process cannot be a '{}': there are {}", *type,
+              fmt::join(jobs_with_tasks(), ", "));
       type = meant;
-    } else if (!spec().has_job(*type) && *type != "evaluator") {
+    } else if (spec().task_count(*type) == 0 && *type != "evaluator") {
       problem("this process is said to be a '{}', but the cluster has only {}", *type,
-              fmt::join(spec().jobs(), ", "));
+              fmt::join(jobs_with_tasks(), ", "));
       type = some_job();
       checked_.mended.task_id = 0;
     }
   }
 
   [[nodiscard]] std::string some_job() {
-    return spec().has_job("worker") ? "worker" : spec().jobs().front();
+    return spec().task_count("worker") > 0 ? "worker" : jobs_with_tasks().front();
+  }
+
+  [[nodiscard]] std::vector<std::string> jobs_with_tasks() {
+    auto jobs = spec().jobs();
+    std::erase_if(jobs, [this](const auto& job) { return spec().task_count(job) == 0; });
+    return jobs;
   }
 
   void check_own_index() {
@@ -198,7 +214,7 @@ private:
       if (to_string(*address) == text)
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
                 index, text);
-      ++address->port;
+      address->port = address->port == UINT16_MAX ? example_port : address->port + 1;
     }
     text = to_string(*address);
     taken_.emplace(text, fmt::format("{} {}", job, index));

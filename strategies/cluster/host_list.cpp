@@ -15,6 +15,7 @@ using names = std::vector<std::string>;
 
 // A typing mistake must not fill the memory.
 constexpr uint64_t hosts_max = 100'000;
+constexpr ptrdiff_t brackets_max = 8; // of a name
 constexpr uint64_t number_max = 999'999'999;
 
 tl::unexpected<error> malformed(std::string_view text, std::string_view reason) {
@@ -49,7 +50,8 @@ expected<names> expand_numbers(std::string_view text) {
     auto high = parse_count(last, number_max);
     if (!low || !high || *low > *high)
       return malformed(part, "brackets hold numbers and ranges, as in [1-3,7]");
-    if (*high - *low >= hosts_max) return malformed(part, "so many hosts there are not");
+    if (numbers.size() + (*high - *low) >= hosts_max)
+      return malformed(part, "so many hosts there are not");
     for (auto number = *low; number <= *high; ++number)
       numbers.push_back(fmt::format("{:0{}}", number, first.size()));
   } while (!text.empty());
@@ -83,6 +85,8 @@ expected<std::vector<std::string>> expand_hostlist(std::string_view text) {
   names hosts;
   for (const auto& part : split(text)) {
     if (part.empty()) return malformed(text, "there is nothing between two commas");
+    if (std::ranges::count(part, '[') > brackets_max)
+      return malformed(part, fmt::format("a name has at most {} brackets", brackets_max));
     auto expanded = expand_host(part);
     if (!expanded) return expanded;
     std::ranges::move(*expanded, std::back_inserter(hosts));

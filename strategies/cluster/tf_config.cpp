@@ -71,6 +71,9 @@ private:
               text.find('"') == std::string::npos ? "; did the shell take the double quotes away?"
                                                   : "");
       return std::nullopt;
+    } catch (const json::out_of_range&) {
+      problem("it holds a number that is too large");
+      return std::nullopt;
     }
   }
 

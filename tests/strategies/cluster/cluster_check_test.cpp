@@ -87,6 +87,28 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(mended(cluster).find("gpu") == std::string::npos);
   }
 
+  TEST_CASE("of jobs that nobody knows, nothing is left") {
+    auto cluster = with({{"hosts", list{"a:1"}}, {"gpus", list{"b:1"}}});
+    CHECK(findings(cluster)
+          == list{"'hosts' is no task type: there are chief, ps, worker and evaluator",
+                  "'gpus' is no task type: there are chief, ps, worker and evaluator"});
+    CHECK(mended(cluster).find("host0:2222") != std::string::npos);
+  }
+
+  TEST_CASE("jobs may be empty, but not all of them") {
+    CHECK(findings(with({{"worker", list{"a:1"}}, {"ps", list{}}})).empty());
+    auto nobody = with({{"worker", list{}}, {"ps", list{}}});
+    CHECK(findings(nobody) == list{"no job has a task"});
+    CHECK(mended(nobody).find("host0:2222") != std::string::npos);
+  }
+
+  TEST_CASE("nobody can be a task of an empty job") {
+    auto cluster = with({{"chief", list{"a:1"}}, {"worker", list{}}});
+    CHECK(findings(cluster)
+          == list{"this process is said to be a 'worker', but the cluster has only chief"});
+    CHECK(mended(cluster).find(R"("task": {"type": "chief", "index": 0})") != std::string::npos);
+  }
+
   TEST_CASE("somebody must be the chief") {
     CHECK(findings(with({{"worker", list{"a:1"}}})).empty());
     CHECK(findings(with({{"worker", list{"a:1", "b:1"}}}))
@@ -149,6 +171,8 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(findings(cluster)
           == list{"chief 0 and worker 0 are both at a:1; each task needs an address of its own",
                   "worker 0 and worker 1 are both at a:2; each task needs an address of its own"});
+    auto last_port = with({{"chief", list{"a:65535"}}, {"worker", list{"a:65535"}}});
+    CHECK(mended(last_port).find(R"("worker": ["a:2222"])") != std::string::npos);
   }
 
   TEST_CASE("tasks without an address are sound where launchers do not know them") {

@@ -57,6 +57,12 @@ TEST_SUITE("strategies/cluster/host_list") {
   TEST_CASE("refuses more hosts than there can be") {
     CHECK(hosts("n[0-999999999]").ends_with("so many hosts there are not"));
     CHECK(hosts("n[0-999][0-999]").ends_with("so many hosts there are not"));
+    CHECK(hosts("n[0-60000,0-60000]").ends_with("so many hosts there are not"));
+  }
+
+  TEST_CASE("refuses more brackets than names have") {
+    CHECK(hosts("n[1][2][3][4][5][6][7][8]") == "n12345678");
+    CHECK(hosts("n[1][2][3][4][5][6][7][8][9]").ends_with("a name has at most 8 brackets"));
   }
 
   TEST_CASE("expands tasks per node") {

@@ -118,6 +118,8 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
     CHECK(refused(R"({"cluster": )").find("it is not JSON from letter 13 on, ''")
           != std::string::npos);
     CHECK(refused("[1]").find("it must be an object, not a list") != std::string::npos);
+    CHECK(refused(R"({"task": 1e777})").find("it holds a number that is too large")
+          != std::string::npos);
   }
 
   TEST_CASE("a key that stands twice is no key") {
