@@ -78,6 +78,19 @@ caf::strong_actor_ptr node::handle_of(const actor_address& actor) {
   return proxy;
 }
 
+void node::disconnect() {
+  carrier_ = nullptr;
+  for (auto busy = carrying_.load(); busy > 0; busy = carrying_.load())
+    carrying_.wait(busy);
+}
+
+// Whoever sees the carrier has counted before, so `disconnect` waits for it.
+void node::carry(parcel what) {
+  ++carrying_;
+  if (auto* carrier = carrier_.load()) carrier->send(address_, std::move(what));
+  if (--carrying_ == 0) carrying_.notify_all();
+}
+
 void node::send(const actor_address& to, caf::mailbox_element& what) {
   parcel sent{.to = to,
               .from = show(what.sender, to.at),
@@ -87,7 +100,7 @@ void node::send(const actor_address& to, caf::mailbox_element& what) {
     std::lock_guard guard{mutex_};
     pending_[{what.sender->id(), number_of(what.mid)}] = {what.sender, sent.id, to.at};
   }
-  transport_.send(address_, std::move(sent));
+  carry(std::move(sent));
 }
 
 // ---- the directory: actors by name ----
@@ -136,7 +149,7 @@ void node::find(const node_address& peer, const std::string& name, found_callbac
                   .id = number,
                   .content = caf::make_message(name)};
   if (peer == address_) return on_find(question);
-  transport_.send(address_, std::move(question));
+  carry(std::move(question));
 }
 
 void node::on_find(const parcel& question) {
@@ -161,13 +174,13 @@ void node::answer(const asked_question& question, const caf::strong_actor_ptr& w
                .id = question.number};
   if (question.asker == address_) return finish_find(found, with);
   found.from = show(with, question.asker);
-  transport_.send(address_, std::move(found));
+  carry(std::move(found));
   // If the actor has ended meanwhile, the news of it may have gone before the answer.
   if (!handle_of({address_, with->id()}))
-    transport_.send(address_, {.kind = parcel::content_kind::down,
-                               .to = {question.asker, 0},
-                               .from = {address_, with->id()},
-                               .content = caf::make_message(caf::error{})});
+    carry({.kind = parcel::content_kind::down,
+           .to = {question.asker, 0},
+           .from = {address_, with->id()},
+           .content = caf::make_message(caf::error{})});
 }
 
 // @param with The actor, or its proxy.
@@ -267,11 +280,10 @@ bool node::is_over(const node_address& peer) const {
 void node::refuse(const parcel& request) {
   auto id = caf::make_message_id(request.id);
   if (!id.is_request() || request.from.actor == 0) return;
-  transport_.send(address_,
-                  {.to = request.from,
-                   .from = request.to,
-                   .id = id.response_id().integer_value(),
-                   .content = caf::make_message(caf::error{caf::sec::request_receiver_down})});
+  carry({.to = request.from,
+         .from = request.to,
+         .id = id.response_id().integer_value(),
+         .content = caf::make_message(caf::error{caf::sec::request_receiver_down})});
 }
 
 void node::on_end(uint64_t actor, const caf::error& reason) {
@@ -285,10 +297,10 @@ void node::on_end(uint64_t actor, const caf::error& reason) {
     std::erase_if(pending_, [actor](const auto& one) { return one.first.first == actor; });
   }
   for (const auto& peer : told)
-    transport_.send(address_, {.kind = parcel::content_kind::down,
-                               .to = {peer, 0},
-                               .from = {address_, actor},
-                               .content = caf::make_message(reason)});
+    carry({.kind = parcel::content_kind::down,
+           .to = {peer, 0},
+           .from = {address_, actor},
+           .content = caf::make_message(reason)});
 }
 
 void node::end_proxy(const actor_address& of, caf::error reason) {

@@ -9,6 +9,7 @@
 #include <caf/actor_control_block.hpp>
 #include <caf/mailbox_element.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -35,7 +36,7 @@ namespace troupe {
 /// Thread: any.
 class node : public std::enable_shared_from_this<node> {
 public:
-  /// @param system Outlives the node's actors. @param carrier Outlives the node.
+  /// @param system Outlives the node's actors. @param carrier Outlives the node, or disconnects it.
   [[nodiscard]] static std::shared_ptr<node> make(caf::actor_system& system, transport& carrier,
                                                   node_address address, std::string name);
 
@@ -76,6 +77,10 @@ public:
   /// What a proxy does with a message for the actor that it stands for.
   void send(const actor_address& to, caf::mailbox_element& what);
 
+  /// Cuts the node off: when this returns, nothing is given to its carrier any more. Not to be
+  /// called from inside the carrier's `send`.
+  void disconnect();
+
   /// Requests that wait for an answer from other nodes.
   [[nodiscard]] size_t pending_requests() const;
 
@@ -114,8 +119,9 @@ private:
   };
 
   node(caf::actor_system& system, transport& carrier, node_address address, std::string name)
-    : system_(system), transport_(carrier), address_(address), name_(std::move(name)) {}
+    : system_(system), carrier_(&carrier), address_(address), name_(std::move(name)) {}
 
+  void carry(parcel what);
   [[nodiscard]] bool is_lost(const node_address& peer) const;
   [[nodiscard]] bool is_over(const node_address& peer) const; ///< Likewise, with the lock held.
   void deliver_message(parcel what);
@@ -128,7 +134,8 @@ private:
   void end_proxy(const actor_address& of, caf::error reason);
 
   caf::actor_system& system_;
-  transport& transport_;
+  std::atomic<transport*> carrier_;    ///< Null: cut off.
+  std::atomic<uint32_t> carrying_ = 0; ///< Parcels that the carrier is being given.
   node_address address_;
   std::string name_;
 

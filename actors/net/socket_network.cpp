@@ -131,6 +131,7 @@ public:
       work_.reset(); // the thread ends with the last handler
     });
     thread_.join();
+    here_->disconnect(); // actors may have last words for those who are gone
     for (auto& member : members_)
       if (!member.has_arrived) settle(member, fail(errc::cancelled, "this node has left"));
   }
