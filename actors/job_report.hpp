@@ -23,6 +23,7 @@ struct job_report {
   std::optional<error> failure; ///< Why it ended before its last step, unless it was asked to.
   std::optional<std::string> stopped; ///< Who asked it to end, if somebody did.
   std::vector<lost_replica> lost;
+  bool has_begun = true; ///< False if its processes were not all there, or did not fit together.
 };
 
 } // namespace troupe

@@ -82,6 +82,7 @@ public:
     enter();
     auto begins = begin_.wait(world_);
     if (!begins) return leave(tl::unexpected<error>(begins.error()));
+    has_begun_ = true;
     world_.set_clock(job_time{static_cast<int64_t>(begins->reader().getClockNanoseconds())});
     try {
       build(*begins);
@@ -188,6 +189,7 @@ private:
     auto left = left_.wait(world_);
     if (left) return report_of(*left);
     auto known = ended.value_or(job_ending{.step = last_step_});
+    if (known.failure) return report_of(known); // whoever is gone by now
     known.failure = ended ? left.error() : ended.error();
     known.step = std::max(known.step, last_step_);
     if (known.failure->code == errc::unavailable)
@@ -195,8 +197,11 @@ private:
     return report_of(known);
   }
 
-  [[nodiscard]] static job_report report_of(const job_ending& ending) {
-    return {.step = ending.step, .failure = ending.failure, .stopped = ending.stopped};
+  [[nodiscard]] job_report report_of(const job_ending& ending) const {
+    return {.step = ending.step,
+            .failure = ending.failure,
+            .stopped = ending.stopped,
+            .has_begun = has_begun_};
   }
 
   strategy& strategy_;
@@ -214,6 +219,7 @@ private:
   std::vector<replica_actor> replicas_;
   std::shared_ptr<headcount> count_ = std::make_shared<headcount>();
   uint64_t last_step_ = 0;
+  bool has_begun_ = false;
 };
 
 } // namespace

@@ -332,6 +332,7 @@ job_report lead(strategy& strategy, const sync_replicas_optimizer& optimizer,
   if (auto gathered = members.gather(options.stop); !gathered) {
     job_report report{.failure = gathered.error()};
     if (gathered.error().code == errc::cancelled) report = {.stopped = "asked to stop"};
+    report.has_begun = false;
     return members.end(std::move(report));
   }
   try {

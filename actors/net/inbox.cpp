@@ -17,6 +17,9 @@ constexpr size_t buffer_bytes = 64 * 1024;
 // A message below this is not worth a look into the pool.
 constexpr uint64_t pooled_bytes_min = 4096;
 
+// After a body of so many bytes another one like it is expected.
+constexpr uint64_t long_bytes = buffer_bytes;
+
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   if (bytes >= pooled_bytes_min) return cpu_pool().allocate(bytes);
   auto words = std::make_shared_for_overwrite<uint64_t[]>(bytes / sizeof(uint64_t));
@@ -46,8 +49,8 @@ boost::asio::mutable_buffer inbox::space() {
     end_ -= begin_;
     begin_ = 0;
   }
-  // Behind a part comes a header and then bytes that must not be copied.
-  auto most = message_ ? frame_header_bytes : buffer_.size();
+  // Where long bodies come, bytes behind a header are better not read to where they are copied from.
+  auto most = message_ || expects_long_ ? frame_header_bytes : buffer_.size();
   return {buffer_.data() + end_, most - end_};
 }
 
@@ -106,6 +109,7 @@ expected<bool> inbox::begin_frame(const std::function<expected<void>(received_fr
     if (!memory) return tl::unexpected<error>(memory.error());
     frame_ = arriving{*header, std::move(*memory), 0};
   }
+  expects_long_ = header->body_bytes >= long_bytes;
   auto here = std::min<uint64_t>(header->body_bytes, available());
   if (here > 0) std::memcpy(frame_->memory.get() + frame_->filled, buffer_.data() + begin_, here);
   begin_ += here;

@@ -90,6 +90,7 @@ private:
   std::vector<std::byte> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
+  bool expects_long_ = false;
   std::optional<arriving> message_; ///< Opened, and not all here.
   std::optional<arriving> frame_;   ///< Its header is here; of a part, the message's memory.
   uint64_t frame_left_ = 0;         ///< Bytes of the frame's body that are to come.

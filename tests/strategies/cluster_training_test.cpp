@@ -78,6 +78,7 @@ void check_alike(const std::map<node_index, process_outcome>& outcomes, uint64_t
     CHECK_FALSE(outcome.thrown);
     CHECK_MESSAGE(!outcome.report.failure, outcome.report.failure.value_or(error{}).message);
     CHECK(outcome.report.step == step);
+    CHECK(outcome.report.has_begun);
   }
 }
 
@@ -241,6 +242,7 @@ TEST_SUITE("strategies/cluster_training") {
       REQUIRE(outcome.report.failure);
       CHECK(outcome.report.failure->code == errc::deadline_exceeded);
       CHECK(has(outcome.report.failure, "s for worker:1, worker:2 to enter the job"));
+      CHECK_FALSE(outcome.report.has_begun);
       CHECK(outcome.steps.empty());
     }
   }
