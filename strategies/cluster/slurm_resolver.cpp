@@ -166,10 +166,14 @@ declared_cluster declared_by_slurm(const cluster_options& options,
   wanted.port_base = options.port_base.value_or(wanted.port_base);
   slurm_resolver resolver{wanted, environment};
   auto declared = declared_by_launcher(launcher, resolver, findings);
+  // A batch script has the numbers of its job: whoever is started there is alone, and would wait.
   if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1) {
-    findings.push_back({cluster_finding::severity::note,
-                        {errc::none, "SLURM_STEP_NUM_TASKS is not set, so these are the tasks of "
-                                     "the whole job; only srun starts them"}});
+    findings.push_back(
+      {cluster_finding::severity::problem,
+       {errc::failed_precondition,
+        fmt::format("SLURM_STEP_NUM_TASKS is not set, so nobody has started the job's {} tasks: "
+                    "start them with srun, or this one alone with env -u SLURM_PROCID",
+                    declared.spec.task_count())}});
   }
   auto node = environment("SLURM_NODEID");
   auto local = environment("SLURM_LOCALID");

@@ -83,8 +83,9 @@ private:
 [[nodiscard]] uint64_t visible_gpus(const environment_reader& environment);
 
 /// What Slurm says, with hosts as listed.
-/// @param options What they say of jobs and ports. @param findings Gets what is wrong, and a
-/// problem if Slurm has put this process elsewhere than its number says (srun
+/// @param options What they say of jobs and ports.
+/// @param findings Gets what is wrong, and a problem if the job's tasks were not started (a batch
+/// script without srun), or if Slurm has put this process elsewhere than its number says (srun
 /// --distribution=cyclic).
 [[nodiscard]] declared_cluster declared_by_slurm(const cluster_options& options,
                                                  const environment_reader& environment,
