@@ -56,8 +56,8 @@ int take_part() {
     auto reading = context.read(both);
     auto values = co_await reading;
     auto key = context.random("batch");
-    auto computing = context.compute(
-      [=](std::stop_token) { return differentiate(values[0], values[1], key); });
+    auto computing
+      = context.compute([=](std::stop_token) { return differentiate(values[0], values[1], key); });
     auto gradients = co_await computing;
     std::vector<gradient_and_variable> pairs{{gradients[0], slope}, {gradients[1], intercept}};
     auto applying = optimizer.apply_gradients(context, std::move(pairs));

@@ -49,7 +49,8 @@ boost::asio::mutable_buffer inbox::space() {
     end_ -= begin_;
     begin_ = 0;
   }
-  // Where long bodies come, bytes behind a header are better not read to where they are copied from.
+  // Where long bodies come, bytes behind a header are better not read to where they are copied
+  // from.
   auto most = message_ || expects_long_ ? frame_header_bytes : buffer_.size();
   return {buffer_.data() + end_, most - end_};
 }
