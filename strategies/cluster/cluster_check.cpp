@@ -205,11 +205,11 @@ private:
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
       address = mended_address(text);
-    } else if (address->host == "0.0.0.0" || address->host == "::") {
+    } else if (is_any_host(address->host)) {
       problem("{} {}: nobody can dial '{}'; it must be an address that the others reach", job,
               index, text);
-      address->host = "this-host";
     }
+    if (is_any_host(address->host)) address->host = "this-host";
     while (auto other = task_at(*address)) {
       if (to_string(*address) == text)
         problem("{} and {} {} are both at {}; each task needs an address of its own", *other, job,
@@ -221,6 +221,8 @@ private:
     hosts_.emplace(address->host, fmt::format("{} {}", job, index));
     spec().set_job(job, tasks);
   }
+
+  static bool is_any_host(std::string_view host) { return host == "0.0.0.0" || host == "::"; }
 
   // What is left of an address once everything strange is taken off, at a port that is free.
   [[nodiscard]] static host_port mended_address(std::string text) {

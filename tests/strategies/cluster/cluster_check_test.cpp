@@ -166,6 +166,11 @@ TEST_SUITE("strategies/cluster/cluster_check") {
           != std::string::npos);
   }
 
+  TEST_CASE("an address that lacks a port is still none that others can dial") {
+    auto cluster = with({{"worker", list{"0.0.0.0", "::"}}});
+    CHECK(mended(cluster).find(R"(["this-host:2222", "this-host:2223"])") != std::string::npos);
+  }
+
   TEST_CASE("no two tasks are at the same address") {
     auto cluster = with({{"chief", list{"a:1"}}, {"worker", list{"a:1", "a:2", "b:1"}}});
     CHECK(findings(cluster)
