@@ -87,7 +87,7 @@ std::string line(std::string_view name, size_t name_width, std::string_view stat
 }
 
 std::string row(const top_actor& actor, size_t name_width) {
-  auto age = std::chrono::duration<double>(std::min(actor.age_seconds, 1e9));
+  auto age = std::chrono::duration<double>(std::clamp(actor.age_seconds, 0.0, 1e9));
   auto last = actor.last_message;
   if (actor.errors > 0) last += fmt::format("  ({} errors)", readable::count(actor.errors));
   return line(

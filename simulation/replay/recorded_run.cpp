@@ -18,7 +18,7 @@ namespace troupe {
 namespace {
 
 constexpr uint32_t replicas_max = 1'000'000;
-constexpr double seconds_max = 9e9; // as nanoseconds, these fit
+constexpr double seconds_max = 1e9; // as nanoseconds, sums and differences of a few fit
 
 enum class verdict_kind : uint8_t { accepted, stale, cancelled };
 

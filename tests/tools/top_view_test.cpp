@@ -69,6 +69,13 @@ TEST_SUITE("tools/top_view") {
           != std::string::npos);
   }
 
+  TEST_CASE("an age that cannot be is none") {
+    auto now = read_top_sample(
+      metrics, R"([{"name":"a","last_message":{"kind":"Token","age_seconds":-1e300}}])");
+    REQUIRE(now);
+    CHECK(top_page("x", *now, std::nullopt, {}).find(" 0 ns  Token\n") != std::string::npos);
+  }
+
   TEST_CASE("names cannot write to the terminal") {
     auto now = read_top_sample(metrics, R"([{"name":"a\u001b[2Jb\n","state":"waiting"}])");
     REQUIRE(now);

@@ -178,6 +178,8 @@ TEST_SUITE("simulation/replay") {
     CHECK(refusal("1,0,fresh,0,0,1,1,0,,,,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted,0,0,x,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted,0,0,1e30,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");
+    // Added up, these would be more nanoseconds than fit.
+    CHECK(refusal("1,0,accepted,0,0,8e9,1,0,,,8e9,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted,1,0,1,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,9999999,accepted,0,0,1,1,0,,,0,2,32\n") == "l.csv:2: not a line of a ledger");
     CHECK(refusal("1,0,accepted\n") == "l.csv:2: not a line of a ledger");
