@@ -2,7 +2,6 @@
 // Goal: a process joins the others of its job, and leaves them. Method: servers of one process,
 // each with a world of its own, over sockets of this machine.
 #include "strategies/server.hpp"
-
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"
 
@@ -72,9 +71,9 @@ TEST_SUITE("strategies/server") {
     CHECK(first.server.replicas() == 6);
     REQUIRE(first.server.placement() != nullptr);
     CHECK(first.server.placement()->leads());
-    CHECK(process{cluster_of({{"chief", 0, free_address()}, {"worker", 0, ""}}, 0)}
-            .server.replicas()
-          == 2); // one for each, and the chief trains, too
+    CHECK(
+      process{cluster_of({{"chief", 0, free_address()}, {"worker", 0, ""}}, 0)}.server.replicas()
+      == 2); // one for each, and the chief trains, too
   }
 
   TEST_CASE("join returns when the chief's process has left") {
@@ -84,9 +83,8 @@ TEST_SUITE("strategies/server") {
     auto* placement = second.server.placement();
     static_cast<void>(first->server.placement()->enter("roll call"));
     static_cast<void>(placement->enter("roll call"));
-    auto someone = first->world.system().spawn([](caf::event_based_actor*) -> caf::behavior {
-      return {[](int) {}};
-    });
+    auto someone = first->world.system().spawn(
+      [](caf::event_based_actor*) -> caf::behavior { return {[](int) {}}; });
     first->server.placement()->put("roll call", someone);
     REQUIRE(placement->see("worker 1", "roll call")); // the two have met
     caf::anon_send_exit(someone, caf::exit_reason::user_shutdown);
