@@ -96,9 +96,9 @@ uint32_t cluster_placement::where(const std::string& name) const {
   return found == entries_.end() ? here_ : found->second.at;
 }
 
-void cluster_placement::give_up(std::optional<error> why) {
+void cluster_placement::give_up(const std::optional<error>& why) {
   std::lock_guard guard{mutex_};
-  given_up_ = std::move(why);
+  given_up_ = why;
 }
 
 // The whole process waits: nothing can be done before the actor is there.

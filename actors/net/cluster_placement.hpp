@@ -40,7 +40,7 @@ public:
 
   [[nodiscard]] expected<bool> enter(const std::string& name) override;
   [[nodiscard]] uint32_t where(const std::string& name) const override;
-  void give_up(std::optional<error> why) override;
+  void give_up(const std::optional<error>& why) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;

@@ -52,7 +52,7 @@ public:
 
   /// Has whoever waits in `see`, or will, wait no longer; with nothing, waiting is of use again.
   /// Thread: any.
-  virtual void give_up(std::optional<error> /*why*/) {}
+  virtual void give_up(const std::optional<error>& /*why*/) {}
 
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;
