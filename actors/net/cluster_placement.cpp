@@ -106,9 +106,12 @@ expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& n
                                                             const entry& whom) {
   auto deadline = clock::now() + start_deadline_;
   auto explain = [&](error reason) {
-    if (reason.code == errc::deadline_exceeded)
-      reason.message = fmt::format("waited {:.1f} s for '{}' at {}", seconds(start_deadline_), name,
-                                   nodes_.name_of(whom.at));
+    if (reason.code == errc::deadline_exceeded) {
+      auto trouble = nodes_.trouble_with(whom.at);
+      reason.message
+        = fmt::format("waited {:.1f} s for '{}' at {}{}{}", seconds(start_deadline_), name,
+                      nodes_.name_of(whom.at), trouble.empty() ? "" : ": ", trouble);
+    }
     return tl::unexpected<error>(std::move(reason));
   };
   auto arrival = nodes_.arrival(whom.at);

@@ -32,6 +32,9 @@ public:
   /// comes leaves it as it is: whoever waits has a deadline.
   /// Errors: why the node and this one cannot speak to each other.
   [[nodiscard]] virtual std::shared_future<expected<node_address>> arrival(node_index peer) = 0;
+
+  /// Why a node has not come yet, as far as that is known; else empty.
+  [[nodiscard]] virtual std::string trouble_with(node_index /*peer*/) const { return {}; }
 };
 
 } // namespace troupe

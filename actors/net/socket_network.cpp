@@ -2,6 +2,7 @@
 // Who listens, who dials, who is there, who is gone.
 #include "actors/net/socket_network.hpp"
 
+#include "actors/net/belonging.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
 #include "actors/observing/message_kind.hpp"
@@ -59,18 +60,6 @@ uint64_t step_of(const parcel& what) {
 
 tl::unexpected<error> refuse(std::string why) {
   return fail(errc::failed_precondition, std::move(why));
-}
-
-expected<void> check(const socket_network_options& options) {
-  if (options.self >= options.nodes.size())
-    return fail(errc::invalid_argument, fmt::format("node {} is not in the list of {} nodes",
-                                                    options.self, options.nodes.size()));
-  if (options.job.empty()) return fail(errc::invalid_argument, "the job has no name");
-  if (options.patience < milliseconds{100})
-    return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
-  if (options.part_bytes_max % sizeof(uint64_t) != 0 || options.part_bytes_max == 0)
-    return fail(errc::invalid_argument, "part_bytes_max is no whole number of words");
-  return {};
 }
 
 } // namespace
@@ -139,13 +128,17 @@ public:
   [[nodiscard]] const std::shared_ptr<node>& here() const { return here_; }
 
   [[nodiscard]] std::string name_of(node_index node) const {
-    const auto& place = options_.nodes.at(node);
-    return place.address.empty() ? place.name : fmt::format("{} ({})", place.name, place.address);
+    return troupe::name_of(options_, node);
   }
 
   std::shared_future<expected<node_address>> arrival(node_index node) {
     std::lock_guard guard{mutex_};
     return members_.at(node).arrival;
+  }
+
+  [[nodiscard]] std::string trouble_with(node_index node) const {
+    std::lock_guard guard{mutex_};
+    return members_.at(node).trouble;
   }
 
   void on_loss(std::function<void(node_index, const error&)> tell) {
@@ -176,6 +169,7 @@ private:
     std::promise<expected<node_address>> arrived;
     std::shared_future<expected<node_address>> arrival;
     bool has_arrived = false; ///< `arrived` has its value.
+    std::string trouble;      ///< Why it did not come when it was last dialed.
     uint64_t last_step = no_step;
     milliseconds redial = redial_min;
     std::optional<steady_clock::time_point> refused_since;
@@ -183,9 +177,7 @@ private:
 
   // ---- the door ----
 
-  [[nodiscard]] bool talks_to(node_index peer) const {
-    return peer != options_.self && (!options_.talk || options_.talk(options_.self, peer));
-  }
+  [[nodiscard]] bool talks_to(node_index peer) const { return troupe::talks_to(options_, peer); }
 
   [[nodiscard]] bool is_dialed() const {
     for (auto peer = options_.self + 1; peer < options_.nodes.size(); ++peer)
@@ -264,6 +256,8 @@ private:
       timer->cancel();
     while (!strangers_.empty())
       strangers_.front()->end({errc::cancelled, "it leaves"});
+    for (const auto& dialed : std::exchange(dialed_, {}))
+      dialed->leave();
   }
 
   // ---- dialing ----
@@ -271,11 +265,13 @@ private:
   void dial(node_index peer) {
     if (is_leaving_) return;
     auto where = *parse_host_port(options_.nodes[peer].address);
-    resolver_.async_resolve(where.host, std::to_string(where.port),
-                            [this, peer](const error_code& failed, const auto& found) {
-                              if (failed) return dial_again(peer);
-                              connect(peer, found);
-                            });
+    resolver_.async_resolve(
+      where.host, std::to_string(where.port),
+      [this, peer, host = where.host](const error_code& failed, const auto& found) {
+        if (!failed) return connect(peer, found);
+        trouble(peer, fmt::format("host '{}' is not known here: {}", host, failed.message()));
+        dial_again(peer);
+      });
   }
 
   void connect(node_index peer, const tcp::resolver::results_type& endpoints) {
@@ -293,9 +289,21 @@ private:
         auto reached = std::move(*socket);
         timer->cancel();
         if (is_leaving_) return;
-        if (failed) return dial_again(peer);
-        make_link(std::move(reached), peer)->start();
+        if (failed) {
+          auto is_late = failed == asio::error::operation_aborted;
+          trouble(peer, is_late ? "it does not answer" : failed.message());
+          return dial_again(peer);
+        }
+        trouble(peer, "it does not say who it is; is it a task of this job?");
+        auto dialed = make_link(std::move(reached), peer);
+        dialed_.insert(dialed);
+        dialed->start();
       });
+  }
+
+  void trouble(node_index peer, std::string why) {
+    std::lock_guard guard{mutex_};
+    members_[peer].trouble = std::move(why);
   }
 
   void dial_again(node_index peer) {
@@ -345,32 +353,13 @@ private:
 
   // Whether somebody may come in, or is whom we wanted to reach.
   expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
-    auto accepted = judge_belonging(who, dialed).and_then([&] { return judge_life(at, who); });
-    if (!accepted && !dialed && told_.size() < told_max
-        && told_.insert(accepted.error().message).second)
+    auto accepted
+      = judge_belonging(options_, who, dialed).and_then([&] { return judge_life(at, who); });
+    if (accepted || dialed || told_.size() >= told_max) return accepted;
+    auto what = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), who.node, who.job);
+    if (told_.insert(std::move(what)).second)
       warn(fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message));
     return accepted;
-  }
-
-  expected<void> judge_belonging(const greeting& who, std::optional<node_index> dialed) const {
-    if (who.job != options_.job)
-      return refuse(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
-                                "same --job-id, and each job ports of its own",
-                                options_.nodes[options_.self].name, options_.job, who.job));
-    if (who.nodes != options_.nodes.size())
-      return refuse(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
-                                options_.nodes[options_.self].name, options_.nodes.size(),
-                                who.nodes));
-    if (who.node >= options_.nodes.size() || who.node == options_.self)
-      return refuse(fmt::format("{} is at this address, and has the same task index",
-                                options_.nodes[options_.self].name));
-    if (dialed && who.node != *dialed)
-      return refuse(fmt::format("at the address of {} is {}; check the addresses", name_of(*dialed),
-                                options_.nodes[who.node].name));
-    if (!dialed && (who.node < options_.self || !talks_to(who.node)))
-      return refuse(fmt::format("{} is not dialed by {}", options_.nodes[options_.self].name,
-                                options_.nodes[who.node].name));
-    return {};
   }
 
   // Whether it is the first of its name.
@@ -394,6 +383,7 @@ private:
   void welcome(link& with) {
     auto with_shared = with.shared_from_this();
     std::erase(strangers_, with_shared);
+    dialed_.erase(with_shared);
     auto& member = members_[with.peer().node];
     member.redial = redial_min;
     member.refused_since.reset();
@@ -401,6 +391,7 @@ private:
     {
       std::lock_guard guard{mutex_};
       member.link = with_shared;
+      member.trouble.clear();
     }
     settle(member, address);
   }
@@ -422,12 +413,15 @@ private:
 
   void on_end(link& with, std::optional<node_index> dialed, const error& why) {
     auto peer = with.shared_from_this();
-    std::erase(strangers_, peer);
+    auto was_stranger = std::erase(strangers_, peer) > 0;
+    dialed_.erase(peer);
     auto found = std::ranges::find(members_, peer, &member::link);
     if (found != members_.end())
       lose(*found, why);
     else if (dialed)
       on_refused(*dialed, why);
+    else if (was_stranger)
+      on_stranger_gone(with, why);
     look_who_is_left();
     if (dialed) dial_again(*dialed);
   }
@@ -451,8 +445,17 @@ private:
     if (tell) tell(index, told);
   }
 
+  // Somebody may wait for who stands here with the wrong certificate; other noise is not worth a
+  // word.
+  void on_stranger_gone(const link& with, const error& why) {
+    if (!is_leaving_ && why.message.starts_with("TLS: ") && told_.size() < told_max
+        && told_.insert(why.message).second)
+      warn(fmt::format("{} is refused: {}", with.peer_address(), why.message));
+  }
+
   // A peer that does not want us, or that we do not want.
   void on_refused(node_index peer, const error& why) {
+    if (is_leaving_) return;
     auto& member = members_[peer];
     auto now = steady_clock::now();
     auto is_first = !member.refused_since;
@@ -461,11 +464,16 @@ private:
     auto is_final = why.code == errc::failed_precondition
                     || (why.code == errc::invalid_argument
                         && now - *member.refused_since > options_.patience + alive_for);
-    auto line = fmt::format("{}: {}", name_of(peer), why.message);
+    auto known = why.message;
     if (why.code == errc::unavailable)
-      line += "; is it a task of this job, with TLS at both ends or at neither?";
-    if (is_first) warn(line);
-    if (is_final && !member.has_arrived) settle(member, fail(errc::failed_precondition, line));
+      known += "; is it a task of this job, with TLS at both ends or at neither?";
+    trouble(peer, known);
+    auto line = fmt::format("{}: {}", name_of(peer), known);
+    auto is_news = is_final && !member.has_arrived; // to those who wait for it
+    if (is_news)
+      settle(member, fail(errc::failed_precondition, line));
+    else if (is_first)
+      warn(line);
   }
 
   void look_who_is_left() {
@@ -522,7 +530,8 @@ private:
   tcp::resolver resolver_;
   std::set<asio::steady_timer*> timers_;
   std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
-  std::set<std::string> told_;                  ///< What was said of those who were refused.
+  std::set<std::shared_ptr<link>> dialed_;      ///< Whose other side has not said who it is.
+  std::set<std::string> told_;                  ///< Of who was refused.
   std::string listening_at_;
   bool is_leaving_ = false;
   std::function<void()> on_everybody_left_;
@@ -555,6 +564,10 @@ std::string socket_network::name_of(node_index node) const {
 
 std::shared_future<expected<node_address>> socket_network::arrival(node_index node) {
   return implementation_->arrival(node);
+}
+
+std::string socket_network::trouble_with(node_index node) const {
+  return implementation_->trouble_with(node);
 }
 
 void socket_network::on_loss(std::function<void(node_index, const error&)> tell) {

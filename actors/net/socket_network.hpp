@@ -81,6 +81,8 @@ public:
   /// Errors: failed_precondition if it refuses us for good; cancelled if we leave.
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override;
 
+  [[nodiscard]] std::string trouble_with(node_index peer) const override;
+
   /// Has `tell` called with every node that is gone from now on, and why, in the network's thread:
   /// `cancelled` if it has left on purpose. An empty function ends that.
   void on_loss(std::function<void(node_index, const error&)> tell);

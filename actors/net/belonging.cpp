@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a node is told of its job, and what others say of theirs, side by side.
+#include "actors/net/belonging.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+tl::unexpected<error> refuse(std::string why) {
+  return fail(errc::failed_precondition, std::move(why));
+}
+
+} // namespace
+
+expected<void> check(const socket_network_options& options) {
+  if (options.self >= options.nodes.size())
+    return fail(errc::invalid_argument, fmt::format("node {} is not in the list of {} nodes",
+                                                    options.self, options.nodes.size()));
+  if (options.job.empty()) return fail(errc::invalid_argument, "the job has no name");
+  if (options.patience < std::chrono::milliseconds{100})
+    return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
+  if (options.part_bytes_max % sizeof(uint64_t) != 0 || options.part_bytes_max == 0)
+    return fail(errc::invalid_argument, "part_bytes_max is no whole number of words");
+  return {};
+}
+
+std::string name_of(const socket_network_options& options, node_index node) {
+  const auto& place = options.nodes.at(node);
+  return place.address.empty() ? place.name : fmt::format("{} ({})", place.name, place.address);
+}
+
+bool talks_to(const socket_network_options& options, node_index peer) {
+  return peer != options.self && (!options.talk || options.talk(options.self, peer));
+}
+
+expected<void> judge_belonging(const socket_network_options& options, const greeting& who,
+                               std::optional<node_index> dialed) {
+  if (who.job != options.job)
+    return refuse(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
+                              "same --job-id, and each job ports of its own",
+                              options.nodes[options.self].name, options.job, who.job));
+  if (who.nodes != options.nodes.size())
+    return refuse(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
+                              options.nodes[options.self].name, options.nodes.size(), who.nodes));
+  if (who.node >= options.nodes.size() || who.node == options.self)
+    return refuse(fmt::format("{} is at this address, and has the same task index",
+                              options.nodes[options.self].name));
+  if (dialed && who.node != *dialed)
+    return refuse(fmt::format("at the address of {} is {}; check the addresses",
+                              name_of(options, *dialed), options.nodes[who.node].name));
+  if (!dialed && (who.node < options.self || !talks_to(options, who.node)))
+    return refuse(fmt::format("{} is not dialed by {}", options.nodes[options.self].name,
+                              options.nodes[who.node].name));
+  return {};
+}
+
+} // namespace troupe

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decisions of a network that need neither sockets nor clocks: who is of this job?
+#pragma once
+
+#include "actors/net/socket_network.hpp"
+#include "messages/link_message.hpp"
+
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Whether options go together. Errors: invalid_argument.
+[[nodiscard]] expected<void> check(const socket_network_options& options);
+
+/// A node as people know it: "worker:2 (10.0.0.3:2222)". @pre It is in the list.
+[[nodiscard]] std::string name_of(const socket_network_options& options, node_index node);
+
+/// Whether this node ever has something to say to another. @pre It is in the list.
+[[nodiscard]] bool talks_to(const socket_network_options& options, node_index peer);
+
+/// Whether somebody is of this job, and may dial us, or is whom we have dialed.
+/// @param who What it says of itself.
+/// @param dialed Whom we have dialed; nothing if it has dialed us.
+/// Errors: failed_precondition, saying what does not fit, as the other side is to read it.
+[[nodiscard]] expected<void> judge_belonging(const socket_network_options& options,
+                                             const greeting& who, std::optional<node_index> dialed);
+
+} // namespace troupe
