@@ -21,15 +21,18 @@ namespace {
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
+const error asked_to_stop{errc::cancelled, "asked to stop"};
+
 // How long replicas of this process may take to leave when the job is over.
 constexpr job_time leave_deadline = std::chrono::seconds{30};
 
-/// Something that somebody else will know.
+/// Something that somebody else will know; the first who says it is believed.
 template <class T>
 class awaited {
 public:
   [[nodiscard]] auto teller() const {
     return [shared = shared_](expected<T> value) {
+      if (shared->is_told.exchange(true)) return;
       shared->value = std::move(value);
       shared->is_known.set_value();
     };
@@ -44,6 +47,7 @@ public:
 
 private:
   struct content {
+    std::atomic<bool> is_told = false;
     std::promise<void> is_known;
     std::optional<expected<T>> value;
   };
@@ -79,14 +83,14 @@ public:
   }
 
   [[nodiscard]] job_report play() {
-    enter();
-    auto begins = begin_.wait(world_);
-    if (!begins) return leave(tl::unexpected<error>(begins.error()));
+    auto begins = wait_for_beginning();
+    if (!begins) return stay_out(begins.error());
     has_begun_ = true;
     world_.set_clock(job_time{static_cast<int64_t>(begins->reader().getClockNanoseconds())});
     try {
       build(*begins);
     } catch (const failure& failed) {
+      if (failed.reason() == asked_to_stop) return {.stopped = asked_to_stop.message};
       if (!is_about_others(failed.reason())) throw;
     }
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
@@ -109,8 +113,30 @@ private:
     };
   }
 
-  void enter() {
+  // Errors: as the roll call's; cancelled, if this process is asked to stop before it begins.
+  [[nodiscard]] expected<msg<wire::JobBegins>> wait_for_beginning() {
     placement_.give_up({});
+    std::stop_callback on_stop{options_.stop, [this, tell = begin_.teller()] {
+                                 placement_.give_up(asked_to_stop);
+                                 tell(tl::unexpected<error>(asked_to_stop));
+                               }};
+    try {
+      enter();
+    } catch (const failure& failed) {
+      if (failed.reason() != asked_to_stop) throw;
+    }
+    auto begins = begin_.wait(world_);
+    placement_.give_up({});
+    return begins;
+  }
+
+  // The job does not begin, as far as this process is concerned.
+  [[nodiscard]] job_report stay_out(const error& why) {
+    if (why == asked_to_stop) return {.stopped = why.message, .has_begun = false};
+    return leave(tl::unexpected<error>(why));
+  }
+
+  void enter() {
     value_or_throw(placement_.enter("roll call"));
     auto roll = value_or_throw(placement_.find<roll_call_actor>("member", "roll call"));
     entrance who{.member = placement_.here(),
@@ -144,7 +170,7 @@ private:
   }
 
   void ask_to_stop() {
-    if (chief_) caf::anon_send(chief_, make_stop_job("asked to stop"));
+    if (chief_) caf::anon_send(chief_, make_stop_job(asked_to_stop.message));
   }
 
   // After this nobody refers to the caller's functions any more.
@@ -192,7 +218,7 @@ private:
     if (known.failure) return report_of(known); // whoever is gone by now
     known.failure = ended ? left.error() : ended.error();
     known.step = std::max(known.step, last_step_);
-    if (known.failure->code == errc::unavailable)
+    if (known.failure->code == errc::unavailable && known.step > 0)
       known.failure->message += fmt::format("; the last step heard of is {}", known.step);
     return report_of(known);
   }

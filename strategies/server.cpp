@@ -80,6 +80,7 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   check_task(cluster);
   auto layout = layout_of(cluster, options.replicas);
   auto start_deadline = options.start_deadline;
+  auto stop = options.stop;
   network_ = value_or_throw(
     socket_network::open(world.system(), network_of(cluster, layout, std::move(options))));
   replicas_ = layout.replica_count();
@@ -93,9 +94,13 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
     auto on_purpose = why.code == errc::cancelled;
     gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(why));
   });
+  on_stop_.emplace(std::move(stop), [this] {
+    placement_->give_up(error{errc::cancelled, "asked to stop"});
+  });
 }
 
 server::~server() {
+  on_stop_.reset();
   if (!network_) return;
   network_->on_loss({});
   network_->leave(leave_patience);

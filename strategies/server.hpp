@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace troupe {
@@ -28,6 +29,9 @@ struct server_options {
 
   /// Told what is wrong but can go on, in one line. Thread: the network's own.
   std::function<void(const std::string&)> on_warning{};
+
+  /// Asked to stop, nobody is waited for any more: what waits throws `failure`, with `cancelled`.
+  std::stop_token stop{};
 };
 
 /// A job's processes are started by themselves, one by one, by whatever starts processes. A server
@@ -75,6 +79,7 @@ private:
   std::optional<cluster_placement> placement_;
   std::shared_ptr<std::promise<expected<void>>> chief_gone_;
   std::shared_future<expected<void>> end_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
 /// The name of a job that was given none: what its launcher calls it (TROUPE_JOB_ID,
