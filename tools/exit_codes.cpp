@@ -23,7 +23,7 @@ std::string exit_codes_text() {
          "  0      finished: all steps were done\n"
          "  1      the trainer, the model or the disk failed; the message says where\n"
          "  2      an option, a file or a folder is not as it must be; nothing was done\n"
-         "  3      the cluster did not form in time\n"
+         "  3      the cluster did not form: others were missing, or of another job\n"
          "  4      a replica or node was lost that the job cannot go on without\n"
          "  5      stalled: a deadline passed without another step\n"
          "  6      a checkpoint is missing, damaged, or of another model\n"

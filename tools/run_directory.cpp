@@ -100,6 +100,7 @@ expected<run_directory> run_directory::create(const fs::path& path, std::string_
   expected<void> done;
   if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
   run_directory directory{path};
+  directory.is_new_ = !made.empty();
   if (done) done = write_config(directory.config(), config);
   if (done) return directory;
   if (!made.empty()) fs::remove_all(made, problem);
@@ -118,12 +119,22 @@ expected<run_directory> run_directory::create_dated(const fs::path& base,
     fs::create_directories(base, problem);
     if (!problem && fs::create_directory(path, problem)) {
       auto directory = create(path, config);
-      if (!directory) fs::remove(path, problem);
+      if (directory)
+        directory->is_new_ = true;
+      else
+        fs::remove(path, problem);
       return directory;
     }
     if (problem) return refuse(errc::resource, path, "cannot be made: " + problem.message());
   }
   return refuse(errc::failed_precondition, base, "holds too many runs of this second");
+}
+
+void run_directory::take_back() const {
+  std::error_code ignored; // what cannot be removed is refused, with a reason, by the next run
+  for (const auto& entry : fs::directory_iterator{path_, ignored})
+    fs::remove_all(entry.path(), ignored);
+  if (is_new_) fs::remove(path_, ignored);
 }
 
 } // namespace troupe

@@ -31,6 +31,9 @@ public:
   create_dated(const std::filesystem::path& base, std::chrono::system_clock::time_point now,
                std::string_view config);
 
+  /// Removes the folder, if `create` made it, and whatever is in it: of a run that never began.
+  void take_back() const;
+
   /// The folder itself.
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
@@ -64,6 +67,7 @@ private:
   explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
+  bool is_new_ = true; ///< It was not there before.
 };
 
 } // namespace troupe

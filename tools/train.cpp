@@ -20,6 +20,7 @@
 #include "tools/train_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -160,19 +161,33 @@ void draw(const prepared_run& run) {
              plot_command(folder));
 }
 
-int code_of(const job_report& report, int signal_number) {
-  if (signal_number != 0) return exit_code_of_signal(signal_number);
-  return static_cast<int>(report.failure ? exit_code_of(report.failure->code)
-                                         : exit_code::finished);
+// A job that cannot begin for want of others is neither wrong nor lost.
+bool is_about_others(errc code) {
+  return code == errc::deadline_exceeded || code == errc::failed_precondition
+         || code == errc::unavailable;
 }
 
-// A job that cannot begin for want of others is neither wrong nor lost.
+int code_of(const job_report& report, int signal_number) {
+  if (signal_number != 0) return exit_code_of_signal(signal_number);
+  if (!report.failure) return static_cast<int>(exit_code::finished);
+  auto code = report.failure->code;
+  auto is_formed = report.has_begun || !is_about_others(code);
+  return static_cast<int>(is_formed ? exit_code_of(code) : exit_code::no_cluster);
+}
+
 exit_code code_of_failure(const failure& failed, const resolved_cluster& cluster,
                           exit_code otherwise) {
-  auto code = failed.reason().code;
-  auto want_of_others = code == errc::deadline_exceeded || code == errc::failed_precondition
-                        || code == errc::unavailable;
-  return !cluster.is_alone() && want_of_others ? exit_code::no_cluster : otherwise;
+  auto is_formed = cluster.is_alone() || !is_about_others(failed.reason().code);
+  return is_formed ? otherwise : exit_code::no_cluster;
+}
+
+// What kept a job from beginning, if it was not a signal.
+int refuse_job(const failure& failed, const resolved_cluster& cluster, const signal_watch& signals,
+               exit_code otherwise) {
+  auto is_asked = failed.reason().code == errc::cancelled && signals.signal_number() != 0;
+  if (!is_asked) return refuse(failed.reason(), code_of_failure(failed, cluster, otherwise));
+  fmt::print(stderr, "troupe train: asked to stop before the job had begun\n");
+  return exit_code_of_signal(signals.signal_number());
 }
 
 void print_end(const job_report& report, uint64_t steps) {
@@ -204,6 +219,22 @@ std::vector<std::shared_ptr<session_hook>> onlookers(const prepared_run& run, si
   return {flight, run.metrics};
 }
 
+// A job that made no step leaves nothing behind that would keep the next attempt from beginning.
+// Errors: throws `failure` if it did not begin.
+train_result run_or_take_back(const prepared_run& run, run_recorder& recorder,
+                              const train_surroundings& surroundings) {
+  try {
+    auto result = run_train_job(run.command.options, surroundings);
+    if (result.report.has_begun) return result;
+    throw failure{result.report.failure.value_or(error{errc::cancelled, "asked to stop"})};
+  } catch (const failure&) {
+    recorder.finish();
+    if (!run.cluster.is_alone() && recorder.totals().step_times().count() == 0)
+      run.directory.take_back();
+    throw;
+  }
+}
+
 int run(const prepared_run& run, signal_watch& signals) {
   const auto& options = run.command.options;
   const auto steps = step_count(options, run.corpus);
@@ -218,18 +249,19 @@ int run(const prepared_run& run, signal_watch& signals) {
   if (!recorder) return refuse(recorder.error());
   announce(run);
   hand_over_checkpoint(run);
-  auto result = run_train_job(options, {.corpus = run.corpus,
-                                        .cluster = {run.cluster, run.command.server},
-                                        .recorder = **recorder,
-                                        .checkpoints = run.directory.checkpoints(),
-                                        .resume = run.resume,
-                                        .stop = signals.token(),
-                                        .onlookers = onlookers(run, signals, **recorder)});
+  auto result = run_or_take_back(run, **recorder,
+                                 {.corpus = run.corpus,
+                                  .cluster = {run.cluster, run.command.server},
+                                  .recorder = **recorder,
+                                  .checkpoints = run.directory.checkpoints(),
+                                  .resume = run.resume,
+                                  .stop = signals.token(),
+                                  .onlookers = onlookers(run, signals, **recorder)});
   signals.on_user_signal({});
   (*recorder)->finish();
   print_end(result.report, steps);
   fmt::print("{}", (*recorder)->totals().text());
-  print_quality(result, run.baselines);
+  if (!std::isnan(result.bits_per_byte)) print_quality(result, run.baselines);
   if (!result.report.failure) print_what_if(options, result.report.step, **recorder);
   draw(run);
   return code_of(result.report, signals.signal_number());
@@ -258,7 +290,13 @@ expected<resolved_cluster> find_cluster(train_command& command) {
   auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
     return task.type == "chief" || task.type == "worker";
   });
-  fit(command.options, command.origins, static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers)));
+  auto sharers = static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers));
+  fit(command.options, command.origins, sharers);
+  if (command.options.replicas % sharers != 0)
+    return fail(errc::invalid_argument,
+                fmt::format("--replicas {} cannot be shared evenly by {} workers, which {} names; "
+                            "give a multiple of {}",
+                            command.options.replicas, sharers, cluster.source, sharers));
   return check(command.options, command.origins).map([&] { return cluster; });
 }
 
@@ -277,7 +315,7 @@ int lead(run_input input) {
   try {
     return run(prepared, signals);
   } catch (const failure& failed) {
-    return refuse(failed.reason(), code_of_failure(failed, prepared.cluster, code_of_refusal));
+    return refuse_job(failed, prepared.cluster, signals, code_of_refusal);
   }
 }
 
@@ -299,7 +337,7 @@ int train_command_main(int argument_count, const char* const* arguments) {
   try {
     return follow(*input, signals);
   } catch (const failure& failed) {
-    return refuse(failed.reason(), code_of_failure(failed, input->cluster, exit_code::usage));
+    return refuse_job(failed, input->cluster, signals, exit_code::usage);
   }
 }
 

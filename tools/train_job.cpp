@@ -166,9 +166,10 @@ expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
 class job_stage {
 public:
   job_stage(const train_options& options, uint64_t steps, const train_cluster& cluster,
-            std::function<void(const std::string&)> warn)
+            std::function<void(const std::string&)> warn, const std::stop_token& stop)
     : optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)},
-      world{world_of(options)}, server{world, cluster.tasks, server_of(options, cluster, warn)},
+      world{world_of(options)}, server{world, cluster.tasks,
+                                       server_of(options, cluster, warn, stop)},
       strategy{world, {.replicas = server.replicas(), .placement = server.placement()}} {
     for (const auto& [name, value] : initial_variables(options.model, options.seed))
       strategy.make_variable(name, value);
@@ -177,6 +178,7 @@ public:
       std::chrono::duration<double>{options.deadline_seconds});
     training.pace = pace_of(options);
     training.on_warning = std::move(warn);
+    training.stop = stop;
   }
 
   job_report train(const train_options& options, const text_corpus& corpus) {
@@ -193,19 +195,20 @@ public:
 
 private:
   static server_options server_of(const train_options& options, const train_cluster& cluster,
-                                  const std::function<void(const std::string&)>& warn) {
+                                  const std::function<void(const std::string&)>& warn,
+                                  const std::stop_token& stop) {
     auto settings = cluster.server;
     settings.replicas = static_cast<uint32_t>(options.replicas);
     settings.on_warning = warn;
+    settings.stop = stop;
     return settings;
   }
 };
 
 job_report follow_train_job(const train_options& options, const text_corpus& corpus,
-                            const train_cluster& cluster, std::stop_token stop) {
+                            const train_cluster& cluster, const std::stop_token& stop) {
   auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
-  job_stage stage{options, step_count(options, corpus), cluster, warn};
-  stage.training.stop = std::move(stop);
+  job_stage stage{options, step_count(options, corpus), cluster, warn, stop};
   return stage.train(options, corpus);
 }
 
@@ -214,7 +217,7 @@ train_result run_train_job(const train_options& options, const train_surrounding
   auto& recorder = given.recorder;
   auto steps = step_count(options, corpus);
   auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
-  job_stage stage{options, steps, given.cluster, warn};
+  job_stage stage{options, steps, given.cluster, warn, given.stop};
   auto& training = stage.training;
   if (given.resume) training.steps -= given.resume->step;
   training.resume = given.resume;
@@ -231,14 +234,18 @@ train_result run_train_job(const train_options& options, const train_surrounding
                                             .keep = options.keep_checkpoints,
                                             .notes = {{text_note, fingerprint(corpus)}},
                                             .on_warning = warn}));
-  training.stop = given.stop;
   auto report = stage.train(options, corpus);
-
-  std::vector<tensor> values;
-  for (const auto& variable : stage.strategy.variables())
-    values.push_back(stage.strategy.read(variable));
-  auto final_value = evaluate(options, corpus, values);
-  recorder.on_evaluation(report.step, stage.world.now(), final_value);
+  auto final_value = std::numeric_limits<double>::quiet_NaN();
+  if (!report.has_begun) return {std::move(report), final_value};
+  try {
+    std::vector<tensor> values;
+    for (const auto& variable : stage.strategy.variables())
+      values.push_back(stage.strategy.read(variable));
+    final_value = evaluate(options, corpus, values);
+    recorder.on_evaluation(report.step, stage.world.now(), final_value);
+  } catch (const failure& failed) { // variables went with the process that held them
+    if (!report.failure) report.failure = failed.reason();
+  }
   return {std::move(report), final_value};
 }
 

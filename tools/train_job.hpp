@@ -40,7 +40,8 @@ struct train_cluster {
 /// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
 /// beginning.
 [[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,
-                                          const train_cluster& cluster, std::stop_token stop);
+                                          const train_cluster& cluster,
+                                          const std::stop_token& stop);
 
 /// What a job has from elsewhere.
 struct train_surroundings {
