@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a job of several processes comes to the same bits as one of one process, and whatever happens to its processes
+# and its network ends with one clear line, the exit code that is documented, and nobody left over.
+# Method: real processes on this machine, killed, frozen, misled and flooded.  Usage: cluster_jobs_test.py PATH/TO/troupe
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+TEXT = "the quick brown fox jumps over the lazy dog; " * 60
+SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16 --evaluate-every 0 --replicas 4".split()
+ALL_FOUR = SMALL + "--policy latest_token --aggregate 4".split()
+A_BACKUP = SMALL + "--policy latest_token --aggregate 3".split()
+FOR_EVER = "--steps 100000000".split()
+LAUNCHERS = ("TF_CONFIG", "TROUPE_", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "LOCAL_",
+             "MASTER_", "GROUP_", "ROLE_", "NCCL_SOCKET_IFNAME")
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+PATIENCE = 100  # seconds for what takes a few, on a machine that does much else
+
+
+def free_ports(count):
+    """Ports in a row that nobody listens on, out of the range that connections take theirs from."""
+    while True:
+        first = random.randrange(20000, 32768 - count)
+        try:
+            for port in range(first, first + count):
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+            return list(range(first, first + count))
+        except OSError:
+            pass
+
+
+def addresses(**counts):
+    """A cluster on this machine: {"ps": ["127.0.0.1:20001"], ...}."""
+    ports = iter(free_ports(sum(counts.values())))
+    return {kind: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for kind, count in counts.items()}
+
+
+def tensors(path):
+    """The tensors of a safetensors file, by name."""
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    header, payload = json.loads(content[8 : 8 + length]), content[8 + length :]
+    header.pop("__metadata__")
+    return {name: payload[slice(*entry["data_offsets"])] for name, entry in header.items()}
+
+
+class Process:
+    """One process of a job, and what it writes."""
+
+    def __init__(self, test, name, command, environment):
+        self.test, self.name = test, name
+        self.errors_path = test.folder / f"{name.replace(':', '-')}-{len(test.processes)}.err"
+        with open(self.errors_path, "wb") as errors:
+            self.process = subprocess.Popen(command, cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=errors)
+        test.processes.append(self)
+
+    def errors(self):
+        return self.errors_path.read_text(errors="replace")
+
+    def says(self, pattern, patience=PATIENCE):
+        """Waits until a line on its standard error is like that, and returns it."""
+        end = time.monotonic() + patience
+        while True:
+            found = re.search(f"^.*{pattern}.*$", self.errors(), re.MULTILINE)
+            if found:
+                return found[0]
+            self.test.assertLess(time.monotonic(), end, f"{self.name} never says '{pattern}'\n{self.test.story()}")
+            self.test.assertIsNone(self.process.poll(), f"{self.name} ended before '{pattern}'\n{self.test.story()}")
+            time.sleep(0.01)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def ends(self, code, *patterns, patience=PATIENCE):
+        """Waits for its end: its code, and the last line that it said, which has all the patterns."""
+        try:
+            self.process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            self.test.fail(f"{self.name} does not end\n{self.test.story()}")
+        self.test.assertEqual(self.process.returncode, code, f"{self.name}\n{self.test.story()}")
+        said = [line for line in self.errors().splitlines() if line.startswith("troupe train: ")]
+        line = said[-1] if said else ""
+        for pattern in patterns:
+            self.test.assertRegex(line, pattern, f"{self.name}\n{self.test.story()}")
+        return line
+
+
+class Job(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "text").write_text(TEXT)
+        self.processes = []
+
+    def tearDown(self):
+        for one in self.processes:
+            if one.process.poll() is None:
+                one.process.send_signal(signal.SIGCONT)
+                one.process.kill()
+                one.process.wait()
+        self.scratch.cleanup()
+
+    def story(self):
+        """What everybody said, for who has to find out what went wrong."""
+        return "\n".join(f"---- {one.name}: {one.process.poll()}\n{one.errors()[-3000:]}" for one in self.processes)
+
+    def start(self, cluster, task, *options, environment={}):
+        kind, index = task.split(":")
+        config = {"cluster": cluster, "task": {"type": kind, "index": int(index)}}
+        more = {"TF_CONFIG": json.dumps(config), **environment}
+        return Process(self, task, [TROUPE, "train", "--run-dir", "run", *options], {**PLAIN, **more})
+
+    def start_all(self, cluster, *options):
+        """All tasks of a cluster, by name."""
+        names = [f"{kind}:{index}" for kind, hosts in cluster.items() for index in range(len(hosts))]
+        return {name: self.start(cluster, name, *options) for name in names}
+
+    def trained(self, run="run"):
+        """The tensors that a job has left."""
+        saved = sorted((self.folder / run / "checkpoints").glob("checkpoint-*.safetensors"),
+                       key=lambda path: int(path.stem.split("-")[1]))
+        self.assertTrue(saved, self.story())
+        return saved[-1].stem, tensors(saved[-1])
+
+    def alone(self, *options):
+        """What a job of one process comes to."""
+        Process(self, "alone", [TROUPE, "train", *options, "--run-dir", "alone"], PLAIN).ends(0)
+        return self.trained("alone")
+
+
+class Agreement(Job):
+    OPTIONS = ALL_FOUR + ["--steps", "60"]
+
+    def launch(self, run, *options):
+        command = [TROUPE, "launch", *options, "--", TROUPE, "train", *self.OPTIONS, "--run-dir", run]
+        Process(self, run, command, PLAIN).ends(0)
+        return self.trained(run)
+
+    def test_replicas_in_one_process_and_in_many_come_to_the_same_bits(self):
+        alone = self.alone(*self.OPTIONS)
+        for workers in (2, 4):
+            for ps in (0, 2):
+                with self.subTest(workers=workers, ps=ps):
+                    here = self.launch(f"{workers}-{ps}", "-n", str(workers), "--ps", str(ps))
+                    self.assertEqual(here, alone)
+
+    def test_processes_may_be_started_by_hand_in_any_order(self):
+        alone = self.alone(*self.OPTIONS)
+        cluster = addresses(chief=1, ps=1, worker=1)
+        order = [self.start(cluster, task, *self.OPTIONS) for task in ("worker:0", "ps:0", "chief:0")]
+        for process in order:
+            process.ends(0)
+        self.assertEqual(self.trained(), alone)
+
+    def test_who_starts_seconds_later_than_the_others_is_waited_for(self):
+        cluster = addresses(worker=2)
+        chief = self.start(cluster, "worker:0", *self.OPTIONS)
+        chief.says("cluster   worker 0 of 2 tasks")
+        time.sleep(2)
+        late = self.start(cluster, "worker:1", *self.OPTIONS)
+        chief.ends(0)
+        late.ends(0)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_open_mpi_starts_a_job(self):
+        base = free_ports(2)[0]
+        command = ["mpirun", "--oversubscribe", "-np", "2", TROUPE, "train", *self.OPTIONS, "--run-dir", "run",
+                   "--port-base", str(base)]
+        Process(self, "mpirun", command, {**PLAIN, **OPEN_MPI}).ends(0)
+        self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
+
+    def test_the_variables_that_torchrun_sets_start_a_job(self):
+        port = free_ports(3)[0]
+        ranks = []
+        for rank in (1, 0):
+            names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
+            variables = {name: str(value) for name, value in names.items()}
+            variables |= {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "none"}
+            command = [TROUPE, "train", *self.OPTIONS, "--run-dir", "run"]
+            ranks.append(Process(self, f"rank {rank}", command, {**PLAIN, **variables}))
+        for process in ranks:
+            process.ends(0)
+        self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
+
+    def test_a_process_that_is_alone_does_not_mind_what_is_around_it(self):
+        alone = self.alone(*self.OPTIONS)
+        surroundings = [
+            {"TF_CONFIG": ""}, {"TF_CONFIG": "{}"}, {"TF_CONFIG": '{"environment": "cloud"}'},
+            {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_JOB_NODELIST": "n[1-4]"}, {"PMIX_NAMESPACE": "x"},
+            {"TORCHELASTIC_RUN_ID": "7", "MASTER_ADDR": "nowhere", "MASTER_PORT": "1"}, {"TROUPE_JOB_ID": "x"},
+            {"TROUPE_HOSTS": "nowhere"}, {"NCCL_SOCKET_IFNAME": "nothing"},
+        ]
+        for number, variables in enumerate(surroundings):
+            with self.subTest(variables=variables):
+                command = [TROUPE, "train", *self.OPTIONS, "--run-dir", f"run-{number}"]
+                process = Process(self, f"alone {number}", command, {**PLAIN, **variables})
+                process.ends(0)
+                self.assertNotIn("cluster ", process.errors())
+                self.assertEqual(self.trained(f"run-{number}"), alone)
+
+
+class Loss(Job):
+    def begin(self, options, **counts):
+        """A job that has made its first steps."""
+        job = self.start_all(addresses(**counts), *options)
+        chief = job["chief:0" if "chief" in counts else "worker:0"]
+        chief.says("^step ")
+        return job
+
+    def test_a_worker_killed_is_named_and_a_backup_takes_its_place(self):
+        job = self.begin(A_BACKUP + ["--steps", "800"], ps=1, worker=4)
+        job["worker:2"].send(signal.SIGKILL)
+        job["worker:0"].says("replica 2.*worker:2")
+        for name in ("worker:0", "worker:1", "worker:3", "ps:0"):
+            job[name].ends(0)
+
+    def test_a_worker_killed_that_is_needed_ends_the_job_for_all(self):
+        job = self.begin(ALL_FOUR + FOR_EVER, ps=1, worker=2)
+        job["worker:1"].send(signal.SIGKILL)
+        for name in ("worker:0", "ps:0"):
+            job[name].ends(4, "worker:1")
+
+    def test_a_killed_ps_ends_the_job_for_all(self):
+        job = self.begin(ALL_FOUR + FOR_EVER, ps=2, worker=2)
+        job["ps:1"].send(signal.SIGKILL)
+        for name in ("worker:0", "worker:1", "ps:0"):
+            job[name].ends(4, r"ps:1 \(127")
+
+    def test_a_killed_chief_ends_the_job_for_all(self):
+        job = self.begin(ALL_FOUR + FOR_EVER, chief=1, ps=1, worker=1)
+        time.sleep(0.5)
+        job["chief:0"].send(signal.SIGKILL)
+        for name in ("ps:0", "worker:0"):
+            line = job[name].ends(4, r"chief:0 \(127", r"step \d+")
+            self.assertNotIn("step 0", line)
+
+    def test_a_frozen_worker_is_gone_after_some_seconds_and_hears_of_it_when_it_goes_on(self):
+        job = self.begin(A_BACKUP + FOR_EVER, ps=1, worker=4)
+        job["worker:2"].send(signal.SIGSTOP)
+        began = time.monotonic()
+        job["worker:0"].says("replica 2.*worker:2")
+        seconds = time.monotonic() - began
+        print(f"a frozen worker was reported after {seconds:.1f} s", file=sys.stderr)
+        self.assertLess(seconds, 20)
+        job["worker:2"].send(signal.SIGCONT)
+        job["worker:2"].ends(4, "worker:0")
+        job["worker:0"].send(signal.SIGINT)
+        for name in ("worker:0", "worker:1", "worker:3", "ps:0"):
+            job[name].ends(130 if name == "worker:0" else 0)
+
+    def test_a_frozen_ps_ends_the_job(self):
+        job = self.begin(ALL_FOUR + FOR_EVER, ps=1, worker=2)
+        job["ps:0"].send(signal.SIGSTOP)
+        began = time.monotonic()
+        for name in ("worker:0", "worker:1"):
+            job[name].ends(4, "ps:0")
+        print(f"a job with a frozen ps was over after {time.monotonic() - began:.1f} s", file=sys.stderr)
+        job["ps:0"].send(signal.SIGCONT)
+        job["ps:0"].ends(4, "worker:0")
+
+    def test_a_frozen_chief_ends_the_job_and_itself_when_it_goes_on(self):
+        job = self.begin(ALL_FOUR + FOR_EVER, ps=1, worker=2)
+        job["worker:0"].send(signal.SIGSTOP)
+        for name in ("ps:0", "worker:1"):
+            job[name].ends(4, "worker:0", r"step \d+")
+        job["worker:0"].send(signal.SIGCONT)
+        job["worker:0"].ends(4, "worker:1|ps:0")
+
+    def test_a_job_frozen_as_a_whole_goes_on(self):
+        job = self.begin(ALL_FOUR + ["--steps", "500"], ps=1, worker=2)
+        for process in job.values():
+            process.send(signal.SIGSTOP)
+        time.sleep(4)
+        for process in job.values():
+            process.send(signal.SIGCONT)
+        for process in job.values():
+            process.ends(0)
+
+
+class Beginning(Job):
+    OPTIONS = ALL_FOUR + ["--steps", "300"]
+
+    def test_a_task_that_never_starts_is_named_after_the_deadline(self):
+        cluster = addresses(chief=1, ps=1, worker=3)
+        waiting = [self.start(cluster, task, *self.OPTIONS, "--start-deadline", "2")
+                   for task in ("chief:0", "ps:0", "worker:0", "worker:2")]
+        for process in waiting:
+            process.ends(3, "worker:1")
+        self.assertFalse((self.folder / "run").exists())  # else the next attempt would be refused
+
+    def test_a_chief_that_never_starts_is_named_after_the_deadline(self):
+        cluster = addresses(chief=1, worker=1)
+        self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "chief:0", "Connection refused")
+
+    def test_a_ps_that_never_starts_is_named_after_the_deadline(self):
+        cluster = addresses(chief=1, ps=1)
+        self.start(cluster, "chief:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "ps:0")
+
+    def test_an_address_where_nobody_answers_is_named_after_the_deadline(self):
+        cluster = addresses(chief=1, worker=1)
+        with socket.create_server(("127.0.0.1", 0), backlog=1) as silent:  # connections wait there for ever
+            cluster["chief"] = [f"127.0.0.1:{silent.getsockname()[1]}"]
+            self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(3, "chief:0", "does not say who it is")
+
+    def test_a_second_process_with_the_same_index_is_refused_and_the_first_goes_on(self):
+        cluster = addresses(chief=1, worker=1)
+        job = self.start_all(cluster, *ALL_FOUR, *FOR_EVER)
+        job["chief:0"].says("^step ")
+        self.start(cluster, "worker:0", *ALL_FOUR, *FOR_EVER).ends(3, "chief:0", "two processes have the same task index")
+        self.assertEqual(job["chief:0"].errors().count("two processes"), 1)
+        job["chief:0"].send(signal.SIGINT)
+        job["chief:0"].ends(130, "asked to stop after step")
+        job["worker:0"].ends(0, "asked to stop after step")
+
+    def test_a_second_process_at_the_same_port_is_refused_and_the_first_goes_on(self):
+        cluster = addresses(chief=1, worker=1)
+        job = self.start_all(cluster, *ALL_FOUR, "--steps", "600")
+        job["chief:0"].says("^step ")
+        self.start(cluster, "chief:0", *ALL_FOUR, "--steps", "600", "--run-dir", "other").ends(3, "another process")
+        for process in job.values():
+            process.ends(0)
+
+    def test_a_process_of_another_job_is_refused(self):
+        cluster = addresses(chief=1, worker=1)
+        chief = self.start(cluster, "chief:0", *self.OPTIONS, "--job-id", "one", "--start-deadline", "4")
+        self.start(cluster, "worker:0", *self.OPTIONS, "--job-id", "two").ends(3, "'one'", "'two'", "--job-id")
+        chief.ends(3, "worker:0")
+
+    def test_a_process_with_other_options_is_refused(self):
+        cluster = addresses(chief=1, worker=1)
+        chief = self.start(cluster, "chief:0", *self.OPTIONS)
+        worker = self.start(cluster, "worker:0", *self.OPTIONS, "--seed", "7")
+        for process in (chief, worker):
+            process.ends(3, "seed 7", "same options")
+
+    def test_a_signal_while_it_waits_ends_a_process_at_once(self):
+        cluster = addresses(chief=1, ps=1, worker=1)
+        for task in ("chief:0", "worker:0", "ps:0"):
+            with self.subTest(task=task):
+                process = self.start(cluster, task, *self.OPTIONS, "--run-dir", task.replace(":", "-"))
+                process.says("cluster   ")
+                time.sleep(0.5)
+                process.send(signal.SIGINT)
+                process.ends(130, patience=20)
+
+
+class Strangers(Job):
+    def test_garbage_at_the_chiefs_door_disturbs_nobody(self):
+        options = ALL_FOUR + ["--steps", "2000"]
+        alone = self.alone(*options)
+        cluster = addresses(chief=1, worker=1)
+        job = self.start_all(cluster, *options)
+        chief = job["chief:0"]
+        chief.says("^step ")
+        host, port = cluster["chief"][0].split(":")
+        is_over = threading.Event()
+
+        def connect():
+            return socket.create_connection((host, int(port)), timeout=10)
+
+        def throw_bytes():
+            draw = random.Random(1)
+            for _ in range(10):
+                try:
+                    with connect() as connection:
+                        connection.sendall(draw.randbytes(1 << 20))
+                except OSError:
+                    pass  # hung up on, as it should be
+
+        def drip_bytes():
+            while not is_over.is_set():
+                try:
+                    with connect() as connection:
+                        for byte in b"\x00" * 1000:
+                            if is_over.wait(0.02):
+                                return
+                            connection.sendall(bytes([byte]))
+                except OSError:
+                    is_over.wait(0.05)
+
+        def sit_idle():
+            idle = []
+            try:
+                for _ in range(1000):
+                    idle.append(connect())
+                is_over.wait(PATIENCE)
+            except OSError:
+                pass
+            for connection in idle:
+                connection.close()
+
+        attackers = [threading.Thread(target=attack) for attack in (throw_bytes, drip_bytes, sit_idle)]
+        for attacker in attackers:
+            attacker.start()
+        try:
+            for process in job.values():
+                process.ends(0)
+        finally:
+            is_over.set()
+            for attacker in attackers:
+                attacker.join()
+        self.assertEqual(self.trained(), alone)
+
+
+@unittest.skipUnless(shutil.which("openssl"), "no openssl")
+class Tls(Job):
+    OPTIONS = ALL_FOUR + ["--steps", "100"]
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+
+    def authority(self, name):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                     "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem")
+
+    def certificate(self, name, authority, days=2):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                     "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{authority}.pem", "-CAkey", f"{authority}.key",
+                     "-CAcreateserial", "-days", str(days), "-out", f"{name}.pem")
+
+    def files(self, name, authority):
+        return ["--tls-ca", f"{authority}.pem", "--tls-certificate", f"{name}.pem", "--tls-key", f"{name}.key"]
+
+    def both(self, chief, worker, deadline="3"):
+        cluster = addresses(chief=1, worker=1)
+        options = [*self.OPTIONS, "--start-deadline", deadline]
+        return [self.start(cluster, "chief:0", *options, *chief), self.start(cluster, "worker:0", *options, *worker)]
+
+    def test_certificates_of_one_authority_work(self):
+        self.authority("ours")
+        self.certificate("node", "ours")
+        for process in self.both(*[self.files("node", "ours")] * 2, deadline="60"):
+            process.ends(0)
+
+    def test_certificates_of_another_authority_are_refused(self):
+        for name in ("ours", "theirs"):
+            self.authority(name)
+            self.certificate(f"{name}-node", name)
+        chief, worker = self.both(self.files("ours-node", "ours"), self.files("theirs-node", "theirs"))
+        worker.ends(3, "chief:0", "certificate")
+        chief.ends(3, "worker:0")
+
+    def test_certificates_that_have_expired_are_refused(self):
+        self.authority("ours")
+        self.certificate("node", "ours")
+        self.certificate("old", "ours", days=-1)
+        with self.subTest("of the chief"):
+            chief, worker = self.both(self.files("old", "ours"), self.files("node", "ours"))
+            worker.ends(3, "chief:0", "certificate has expired")
+            chief.ends(3, "worker:0")
+        with self.subTest("of a worker"):
+            chief, worker = self.both(self.files("node", "ours"), self.files("old", "ours"))
+            worker.ends(3, "chief:0", "certificate")
+            chief.ends(3, "worker:0")
+
+    def test_tls_at_one_end_only_is_refused(self):
+        self.authority("ours")
+        self.certificate("node", "ours")
+        for files in ((self.files("node", "ours"), []), ([], self.files("node", "ours"))):
+            chief, worker = self.both(*files)
+            worker.ends(3, "chief:0", "TLS")
+            chief.ends(3, "worker:0")
+
+    def test_without_tls_nobody_listens_beyond_this_machine_unasked(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing, but tells which of our addresses would
+            except OSError:
+                self.skipTest("no address beyond loopback")
+            host = probe.getsockname()[0]
+        chief, worker = free_ports(2)
+        cluster = {"chief": [f"{host}:{chief}"], "worker": [f"{host}:{worker}"]}
+        self.start(cluster, "chief:0", *self.OPTIONS).ends(2, "without TLS", "--insecure-network")
+        job = self.start_all(cluster, *self.OPTIONS, "--insecure-network", "--run-dir", "allowed")
+        for process in job.values():
+            process.ends(0)
+
+
+class Launched(Job):
+    def test_ctrl_c_ends_all_with_a_checkpoint_that_a_cluster_goes_on_from(self):
+        command = [TROUPE, "launch", "-n", "2", "--ps", "1", "--", TROUPE, "train", *ALL_FOUR]
+        first = Process(self, "first", [*command, *FOR_EVER, "--run-dir", "first"], PLAIN)
+        first.says(r"\] step ")
+        first.send(signal.SIGINT)
+        first.ends(130)
+        self.assertIn("[worker:0] troupe train: asked to stop after step", first.errors())
+        name, _ = self.trained("first")
+        steps = int(name.split("-")[1]) + 50
+        more = ["--resume", "first", "--steps", str(steps), "--run-dir"]
+        Process(self, "second", [*command, *more, "second"], PLAIN).ends(0)
+        self.assertEqual(self.trained("second"), self.alone(*ALL_FOUR, *more[:-1]))
+
+
+if __name__ == "__main__":
+    unittest.main()
