@@ -49,6 +49,20 @@ TEST_SUITE("tools/run_directory") {
     CHECK(fs::exists(folder / "config.toml"));
   }
 
+  TEST_CASE("takes back what a run leaves that never began, but not a folder of others") {
+    test::scratch_folder folder;
+    for (auto path : {folder / "there", folder / "new"}) {
+      if (path.filename() == "there") fs::create_directory(path);
+      const auto directory = run_directory::create(path, "seed = 1\n");
+      REQUIRE(directory);
+      test::write(directory->metrics(), "step\n");
+      fs::create_directory(directory->checkpoints());
+      directory->take_back();
+      CHECK(fs::exists(path) == (path.filename() == "there"));
+      CHECK(run_directory::check(path));
+    }
+  }
+
   TEST_CASE("refuses a folder that holds something") {
     test::scratch_folder folder;
     test::write(folder / "metrics.csv", "precious");
