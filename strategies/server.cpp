@@ -47,11 +47,16 @@ void check_task(const resolved_cluster& cluster) {
                    "training; leave it out of the cluster"}};
 }
 
-// Where to listen, if a card was asked for.
-std::string listen_host(const std::string& interface) {
-  if (interface.empty()) return {};
+// Where to listen, if a card was asked for. Who is dialed at an address of this machine only has no
+// choice of cards, whatever is meant for NCCL.
+std::string listen_host(const cluster_task& self, const std::string& interface) {
+  auto wanted = interface;
+  auto own = parse_host_port(self.address, 0);
+  if (wanted.empty() && own && !is_loopback(own->host))
+    wanted = process_environment()("NCCL_SOCKET_IFNAME").value_or("");
+  if (wanted.empty()) return {};
   auto cards = value_or_throw(network_cards());
-  return value_or_throw(choose_network_card(cards, interface)).address;
+  return value_or_throw(choose_network_card(cards, wanted)).address;
 }
 
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
@@ -65,7 +70,7 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
   for (const auto& task : cluster.tasks)
     if (task.type != "evaluator")
       network.nodes.push_back({fmt::format("{}:{}", task.type, task.index), task.address});
-  network.listen_host = listen_host(options.interface);
+  network.listen_host = listen_host(cluster.self(), options.interface);
   network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
   return network;
 }

@@ -20,9 +20,11 @@ namespace troupe {
 
 /// How a process takes part in its job. Processes of one job are given the same, but for files.
 struct server_options {
-  uint32_t replicas = 0;    ///< Of the job, shared evenly among its workers; 0: one for each.
-  std::string job{};        ///< A name that other jobs do not have; empty: `job_name`.
-  std::string interface {}; ///< The network card to listen on, as `choose_network_card` takes it.
+  uint32_t replicas = 0; ///< Of the job, shared evenly among its workers; 0: one for each.
+  std::string job{};     ///< A name that other jobs do not have; empty: `job_name`.
+  /// The network card to listen on, as `choose_network_card` takes it; empty: NCCL_SOCKET_IFNAME,
+  /// if others dial this process from elsewhere.
+  std::string interface {};
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
   job_time start_deadline = std::chrono::seconds{60}; ///< How long others are waited for.

@@ -70,10 +70,6 @@ bool is_dialled(const resolved_cluster& cluster) {
          && parse_host_port(cluster.self().address);
 }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
-
 } // namespace
 
 expected<cluster_command> parse_cluster_options(int argument_count, const char* const* arguments) {

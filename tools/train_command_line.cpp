@@ -92,6 +92,7 @@ expected<train_command> settled(const raw_arguments& raw) {
   auto server = settled(raw.server);
   if (!server) return tl::unexpected(server.error());
   command.server = std::move(*server);
+  command.server.interface = command.cluster.interface;
   if (auto done = read_files(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = settle(command.options, command.origins); !done)

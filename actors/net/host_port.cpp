@@ -41,6 +41,10 @@ expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) 
   return host_port{std::string{host}, static_cast<uint16_t>(*port)};
 }
 
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
 std::string to_string(const host_port& address) {
   if (address.host.find(':') != std::string::npos)
     return fmt::format("[{}]:{}", address.host, address.port);

@@ -242,11 +242,9 @@ private:
 
   // Right on one machine, and the usual slip on several.
   void check_loopback() {
-    auto is_loopback = [](const auto& host) {
-      return host.first == "localhost" || host.first == "::1" || host.first.starts_with("127.");
-    };
-    auto here = std::ranges::find_if(hosts_, is_loopback);
-    auto elsewhere = std::ranges::find_if_not(hosts_, is_loopback);
+    auto is_here = [](const auto& host) { return is_loopback(host.first); };
+    auto here = std::ranges::find_if(hosts_, is_here);
+    auto elsewhere = std::ranges::find_if_not(hosts_, is_here);
     if (here == hosts_.end() || elsewhere == hosts_.end()) return;
     note("{} is at {}, which every machine takes for itself, but {} is at {}", here->second,
          here->first, elsewhere->second, elsewhere->first);

@@ -2,6 +2,7 @@
 # Goal: a job of several processes comes to the same bits as one of one process, and whatever happens to its processes
 # and its network ends with one clear line, the exit code that is documented, and nobody left over.
 # Method: real processes on this machine, killed, frozen, misled and flooded.  Usage: cluster_jobs_test.py PATH/TO/troupe
+import contextlib
 import json
 import os
 import pathlib
@@ -99,6 +100,39 @@ class Process:
         for pattern in patterns:
             self.test.assertRegex(line, pattern, f"{self.name}\n{self.test.story()}")
         return line
+
+
+class Gap:
+    """What lies between a process and an address: it passes everything on, until it swallows it and says nothing."""
+
+    def __init__(self, test, address):
+        host, port = address.split(":")
+        self.beyond = (host, int(port))
+        self.swallows = threading.Event()
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.door.getsockname()[1]}"
+        test.addCleanup(self.door.close)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                near, _ = self.door.accept()
+                try:
+                    far = socket.create_connection(self.beyond)
+                except OSError:
+                    near.close()
+                    continue
+                for one, other in ((near, far), (far, near)):
+                    threading.Thread(target=self.pass_on, args=(one, other), daemon=True).start()
+
+    def pass_on(self, one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 16):
+                if not self.swallows.is_set():
+                    other.sendall(data)
+        if not self.swallows.is_set():
+            other.close()
 
 
 class Job(unittest.TestCase):
@@ -291,6 +325,18 @@ class Loss(Job):
             process.send(signal.SIGCONT)
         for process in job.values():
             process.ends(0)
+
+
+    def test_a_connection_that_carries_nothing_any_more_is_noticed_at_both_ends(self):
+        cluster = addresses(worker=4)
+        gap = Gap(self, cluster["worker"][0])
+        beyond = {"worker": [gap.address, *cluster["worker"][1:]]}
+        options = A_BACKUP + FOR_EVER + ["--job-id", "half-open"]
+        job = {f"worker:{i}": self.start(beyond if i == 2 else cluster, f"worker:{i}", *options) for i in range(4)}
+        job["worker:0"].says("^step ")
+        gap.swallows.set()
+        job["worker:0"].says("replica 2.*worker:2.*nothing was heard of it")
+        job["worker:2"].ends(4, r"worker:0 \(127.*nothing was heard of it")
 
 
 class Beginning(Job):
