@@ -355,11 +355,18 @@ private:
   expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
     auto accepted
       = judge_belonging(options_, who, dialed).and_then([&] { return judge_life(at, who); });
-    if (accepted || dialed || told_.size() >= told_max) return accepted;
+    auto is_known = !accepted && is_lost(who); // of whom everybody was told when it was lost
+    if (accepted || dialed || is_known || told_.size() >= told_max) return accepted;
     auto what = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), who.node, who.job);
     if (told_.insert(std::move(what)).second)
       warn(fmt::format("{} is refused: {}", at.peer_address(), accepted.error().message));
     return accepted;
+  }
+
+  // Whether it was here already.
+  [[nodiscard]] bool is_lost(const greeting& who) const {
+    return who.node < members_.size() && !members_[who.node].link
+           && who.incarnation == members_[who.node].address.incarnation;
   }
 
   // Whether it is the first of its name.
@@ -374,6 +381,9 @@ private:
                                 name_of(who.node), member.link->peer_address(), at.peer_address()));
       member.link->end({errc::unavailable, "it began a new life"});
     }
+    if (is_lost(who))
+      return refuse(fmt::format("{} was given up, and no process is taken in twice; start it again",
+                                name_of(who.node)));
     if (who.incarnation <= member.address.incarnation)
       return refuse(fmt::format("{} began no later than the one before it; is its clock right?",
                                 name_of(who.node)));

@@ -164,6 +164,10 @@ TEST_SUITE("actors/net/socket_network") {
       CHECK(chief.network->arrival(1).get()->incarnation == 5);
     }
     static_cast<void>(chief.loss.wait());
+    hostile_peer same{chief.network->listening_at()};
+    same.say_hello(worker_hello(5));
+    CHECK(same.last_words().find("was given up, and no process is taken in twice")
+          != std::string::npos);
     hostile_peer again{chief.network->listening_at()};
     REQUIRE(again.say_hello(worker_hello(6)));
     REQUIRE(again.read()->kind == frame_kind::hello);
