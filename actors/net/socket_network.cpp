@@ -3,6 +3,7 @@
 #include "actors/net/socket_network.hpp"
 
 #include "actors/net/belonging.hpp"
+#include "actors/net/doorway.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
 #include "actors/observing/message_kind.hpp"
@@ -71,7 +72,10 @@ public:
     : options_(std::move(options)), members_(options_.nodes.size()),
       here_(node::make(system, carrier, {options_.self, new_incarnation()},
                        options_.nodes[options_.self].name)),
-      io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()), acceptor_(*io_),
+      io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
+      door_(
+        *io_, [this](tcp::socket socket) { let_in(std::move(socket)); },
+        [this](const std::string& line) { warn(line); }),
       resolver_(*io_) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
@@ -86,7 +90,7 @@ public:
     }
     const auto& own = options_.nodes[options_.self];
     if (!own.address.empty() && is_dialed())
-      if (auto listening = listen(own); !listening) return listening;
+      if (auto opened = door_.open(options_); !opened) return opened;
     for (node_index peer = 0; peer < options_.self; ++peer)
       if (talks_to(peer)) {
         auto where = parse_host_port(options_.nodes[peer].address);
@@ -146,7 +150,7 @@ public:
     on_loss_ = std::move(tell);
   }
 
-  [[nodiscard]] const std::string& listening_at() const { return listening_at_; }
+  [[nodiscard]] const std::string& listening_at() const { return door_.address(); }
 
   void send(parcel what) {
     auto encoded = encode_parcel(what);
@@ -185,61 +189,6 @@ private:
     return false;
   }
 
-  expected<void> listen(const socket_network_options::place& own) {
-    auto where = parse_host_port(own.address, 0);
-    if (!where)
-      return fail(where.error().code, fmt::format("{}: {}", own.name, where.error().message));
-    auto host = options_.listen_host.empty() ? where->host : options_.listen_host;
-    error_code failed;
-    tcp::resolver resolver{*io_};
-    auto found = resolver.resolve(host, std::to_string(where->port), failed);
-    if (failed || found.empty())
-      return fail(errc::unavailable, fmt::format("{}: host '{}' is not known here: {}", own.name,
-                                                 host, failed.message()));
-    auto endpoint = found.begin()->endpoint();
-    if (!endpoint.address().is_loopback() && !identity_ && !options_.insecure_network)
-      return fail(errc::invalid_argument,
-                  fmt::format("{} would listen at {} without TLS, where anybody can speak to it; "
-                              "give --tls-ca, --tls-certificate and --tls-key, or allow it with "
-                              "--insecure-network",
-                              own.name, own.address));
-    return listen_at(endpoint, own);
-  }
-
-  expected<void> listen_at(const tcp::endpoint& endpoint,
-                           const socket_network_options::place& own) {
-    error_code failed;
-    acceptor_.open(endpoint.protocol(), failed);
-    if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
-    if (!failed) acceptor_.bind(endpoint, failed);
-    if (!failed) acceptor_.listen(tcp::acceptor::max_listen_connections, failed);
-    if (failed == asio::error::address_in_use)
-      return fail(errc::unavailable,
-                  fmt::format("{} cannot listen at {}: another process does, of this job or of "
-                              "another one; end it, or choose another port",
-                              own.name, own.address));
-    if (failed)
-      return fail(errc::unavailable, fmt::format("{} cannot listen at {}: {}; give it an address "
-                                                 "of this machine",
-                                                 own.name, own.address, failed.message()));
-    auto bound = acceptor_.local_endpoint();
-    listening_at_ = to_string(host_port{bound.address().to_string(), bound.port()});
-    accept();
-    return {};
-  }
-
-  void accept() {
-    acceptor_.async_accept([this](const error_code& failed, tcp::socket socket) {
-      if (failed == asio::error::operation_aborted || is_leaving_) return;
-      if (failed) {
-        warn(fmt::format("nobody can be let in: {}; trying again", failed.message()));
-        return later(redial_max, [this] { accept(); });
-      }
-      let_in(std::move(socket));
-      accept();
-    });
-  }
-
   void let_in(tcp::socket socket) {
     if (strangers_.size() >= strangers_max)
       strangers_.front()->end({errc::limit_exceeded, "too many are at the door"});
@@ -249,8 +198,7 @@ private:
   }
 
   void close_doors() {
-    error_code ignored;
-    acceptor_.close(ignored);
+    door_.close();
     resolver_.cancel();
     for (auto* timer : timers_)
       timer->cancel();
@@ -536,13 +484,12 @@ private:
   std::shared_ptr<tls_identity> identity_;
   std::shared_ptr<asio::io_context> io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
-  tcp::acceptor acceptor_;
+  doorway door_;
   tcp::resolver resolver_;
   std::set<asio::steady_timer*> timers_;
   std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
   std::set<std::shared_ptr<link>> dialed_;      ///< Whose other side has not said who it is.
   std::set<std::string> told_;                  ///< Of who was refused.
-  std::string listening_at_;
   bool is_leaving_ = false;
   std::function<void()> on_everybody_left_;
   std::function<void(node_index, const error&)> on_loss_;

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where others come in: a node's address, and who may listen there.
+#pragma once
+
+#include "actors/net/socket_network.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// Takes a node's address and hands over everybody who comes.
+///
+/// Thread: the io_context's, but for `open`, which is called before it runs.
+class doorway {
+public:
+  /// @param on_arrival Has the connection of whoever comes. @param on_warning Told if nobody can
+  /// come in for a while.
+  doorway(boost::asio::io_context& io, std::function<void(boost::asio::ip::tcp::socket)> on_arrival,
+          std::function<void(const std::string&)> on_warning)
+    : acceptor_(io), retry_(io), on_arrival_(std::move(on_arrival)),
+      on_warning_(std::move(on_warning)) {}
+
+  /// Listens where the options say that this node is.
+  /// Errors: as `socket_network::open`.
+  [[nodiscard]] expected<void> open(const socket_network_options& options);
+
+  void close();
+
+  /// "127.0.0.1:2222"; empty if it is not open.
+  [[nodiscard]] const std::string& address() const { return address_; }
+
+private:
+  void accept();
+
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::steady_timer retry_;
+  std::function<void(boost::asio::ip::tcp::socket)> on_arrival_;
+  std::function<void(const std::string&)> on_warning_;
+  std::string address_;
+};
+
+} // namespace troupe
