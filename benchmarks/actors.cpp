@@ -6,6 +6,7 @@
 #include "actors/ask.hpp"
 #include "actors/token_queue.hpp"
 #include "benchmarks/resident_memory.hpp"
+#include "benchmarks/stopwatch.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/training.hpp"
 
@@ -24,22 +25,6 @@
 using namespace troupe;
 
 namespace {
-
-using clock_type = std::chrono::steady_clock;
-
-double seconds_since(clock_type::time_point begin) {
-  return std::chrono::duration<double>(clock_type::now() - begin).count();
-}
-
-double quantile(std::vector<double> values, double share) {
-  auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
-
-double median(const std::vector<double>& values) {
-  return quantile(values, 0.5);
-}
 
 // ---- a round trip ----
 

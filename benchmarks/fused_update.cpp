@@ -4,6 +4,7 @@
 //
 // Everything is measured in one run, in turns, and compared turn by turn: a busy machine slows both
 // sides of a ratio. "Moved" counts what an update must move: (k + reads + writes) x bytes.
+#include "benchmarks/stopwatch.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/parallel.hpp"
 #include "kernels/update.hpp"
@@ -33,12 +34,6 @@ double seconds(const std::function<void()>& work) {
   auto begin = std::chrono::steady_clock::now();
   work();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-double median(std::vector<double> values) {
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 /// STREAM's triad, a = b + s * c, with stores that go through the caches.

@@ -10,6 +10,7 @@
 #include "actors/tensor_payload.hpp"
 #include "actors/world.hpp"
 #include "benchmarks/resident_memory.hpp"
+#include "benchmarks/stopwatch.hpp"
 #include "messages/training_message.hpp"
 
 #include <caf/actor_system.hpp>
@@ -18,7 +19,6 @@
 #include <caf/io/middleman.hpp>
 #include <caf/scoped_actor.hpp>
 
-#include <algorithm>
 #include <arpa/inet.h>
 #include <chrono>
 #include <csignal>
@@ -40,22 +40,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using clock_type = std::chrono::steady_clock;
-
 constexpr size_t small_bytes = 64;
 constexpr int round_trips = 2000;
 constexpr int small_messages = 100'000;
 constexpr int turns = 5;
-
-double seconds_since(clock_type::time_point begin) {
-  return std::chrono::duration<double>(clock_type::now() - begin).count();
-}
-
-double quantile(std::vector<double> values, double share) {
-  auto at = values.begin() + static_cast<ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
 
 /// What is measured of each of the three.
 struct peer {

@@ -219,7 +219,7 @@ private:
     known.failure = ended ? left.error() : ended.error();
     known.step = std::max(known.step, last_step_);
     if (known.failure->code == errc::unavailable && known.step > 0)
-      known.failure->message += fmt::format("; the last step heard of is {}", known.step);
+      known.failure->message += fmt::format("; the job had come to step {}", known.step);
     return report_of(known);
   }
 
