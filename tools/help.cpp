@@ -102,7 +102,7 @@ std::string train_help() {
     group = option.group;
     text += option_entry(option);
   }
-  text += "\nA job of several processes:\n";
+  text += "\nA job of several processes (on the command line only):\n";
   text += cluster_options_help();
   text += server_options_help();
   text += "\nAnd:\n";
