@@ -19,6 +19,10 @@ import threading
 import time
 import unittest
 
+# What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+
 TROUPE = os.path.abspath(sys.argv.pop(1))
 TEXT = "the quick brown fox jumps over the lazy dog; " * 60
 SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16 --evaluate-every 0 --replicas 4".split()

@@ -15,6 +15,10 @@ import tempfile
 import time
 import unittest
 
+# What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+
 TROUPE = os.path.abspath(sys.argv.pop(1))
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "TF_CONFIG")}
 # What a shell script has to say first to know who it is: $me is "worker:2".
