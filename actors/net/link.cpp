@@ -45,9 +45,8 @@ std::chrono::nanoseconds tick_of(const link_options& options) {
 link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> stream,
            link_options options, callbacks callbacks)
   : io_(std::move(io)), stream_(std::move(stream)), options_(std::move(options)),
-    callbacks_(std::move(callbacks)), peer_address_(stream_->peer()),
-    inbox_(limits_of(options_, false), 0, nullptr), ticker_(*io_), last_heard_(steady_clock::now()),
-    outbox_(options_.part_bytes_max, 0) {}
+    callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
+    last_heard_(steady_clock::now()), outbox_(options_.part_bytes_max, 0) {}
 
 void link::start() {
   auto self = shared_from_this();
@@ -58,7 +57,7 @@ void link::start() {
         asio::post(*alive->io_, [alive, of, bytes] { alive->give_back(of, bytes); });
     },
     options_.self.window / 4);
-  inbox_ = inbox{limits_of(options_, false), options_.self.window, retained_};
+  inbox_.emplace(limits_of(options_, false), options_.self.window, retained_);
   ticker_.expires_after(options_.hello_patience);
   ticker_.async_wait([self](const error_code& failed) {
     if (!failed && self->state_ == phase::greeting)
@@ -78,7 +77,7 @@ void link::start() {
 // ---- what comes ----
 
 void link::read() {
-  stream_->read_some(inbox_.space(),
+  stream_->read_some(inbox_->space(),
                      [self = shared_from_this()](const error_code& failed, size_t bytes) {
                        self->on_read(failed, bytes);
                      });
@@ -90,7 +89,7 @@ void link::on_read(const error_code& failed, size_t bytes) {
   if (failed) return finish(stream_->explain(failed));
   heard_bytes_ += bytes;
   last_heard_ = steady_clock::now();
-  auto taken = inbox_.take(bytes, [this](received_frame frame) {
+  auto taken = inbox_->take(bytes, [this](received_frame frame) {
     return state_ == phase::ended ? expected<void>{} : on_frame(std::move(frame));
   });
   if (!taken) return end(taken.error());
@@ -127,7 +126,7 @@ expected<void> link::on_hello(const received_frame& frame) {
   if (auto accepted = callbacks_.on_hello(*this, who); !accepted) return accepted;
   peer_ = std::move(who);
   options_.patience = std::max(options_.patience, 3 * std::min(peer_.heartbeat, patience_max));
-  inbox_.trust(limits_of(options_, true));
+  inbox_->trust(limits_of(options_, true));
   if (!options_.is_dialer)
     write_signal({.kind = frame_kind::hello}, *troupe::frame(make_hello(options_.self)));
   {
@@ -173,14 +172,16 @@ void link::send(encoded_parcel what) {
   std::lock_guard guard{mutex_};
   if (is_closed_) return;
   outbox_.add(std::move(what));
-  if (outbox_.bytes() > options_.self.window + options_.message_bytes_max)
-    asio::post(*io_, [self = shared_from_this()] {
+  if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
+    is_closed_ = true;
+    return asio::post(*io_, [self = shared_from_this()] {
       self->end({errc::limit_exceeded,
                  fmt::format("it reads too slowly: {} bytes wait for it, more than the {} that a "
                              "link keeps",
                              self->bytes_waiting(),
                              self->options_.self.window + self->options_.message_bytes_max)});
     });
+  }
   if (!is_writing_) write_at_once();
 }
 

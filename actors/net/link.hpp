@@ -112,7 +112,7 @@ private:
   std::string peer_address_;
   greeting peer_;
   std::shared_ptr<retained_bytes> retained_;
-  inbox inbox_;
+  std::optional<inbox> inbox_; ///< From the start on.
   boost::asio::steady_timer ticker_;
   std::chrono::steady_clock::time_point last_heard_;
   uint64_t heard_bytes_ = 0;

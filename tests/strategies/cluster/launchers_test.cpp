@@ -5,18 +5,16 @@
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/torchrun_resolver.hpp"
 #include "tests/doctest.hpp"
+#include "tests/strategies/cluster/variables.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
 namespace {
 
 using namespace troupe;
 using test::refusal;
+using test::set;
+using test::variables;
 using list = std::vector<std::string>;
-using variables = std::map<std::string, std::string>;
-
-void set(variables& all, const std::string& name, const std::string& value) {
-  all.insert_or_assign(name, value);
-}
 
 variables mpirun(const std::string& rank, const std::string& size, const std::string& local_size,
                  const std::string& hosts = "") {

@@ -4,18 +4,16 @@
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/slurm_resolver.hpp"
 #include "tests/doctest.hpp"
+#include "tests/strategies/cluster/variables.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
 namespace {
 
 using namespace troupe;
 using test::refusal;
+using test::set;
+using test::variables;
 using list = std::vector<std::string>;
-using variables = std::map<std::string, std::string>;
-
-void set(variables& all, const std::string& name, const std::string& value) {
-  all.insert_or_assign(name, value);
-}
 
 // Three nodes with 3, 2 and 2 tasks; two GPUs on each are visible.
 variables seven_tasks(const std::string& process = "0") {
