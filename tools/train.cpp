@@ -41,11 +41,11 @@ struct run_input {
   train_command command;
   resolved_cluster cluster;
   text_corpus corpus;
-  compression_baselines baselines;
 };
 
 /// Everything that has to be right before a run may write its first byte.
 struct prepared_run : run_input {
+  compression_baselines baselines;
   std::optional<job_snapshot> resume;
   std::shared_ptr<metrics_server_hook> metrics; ///< Null if the job is not served.
   run_directory directory;
@@ -67,9 +67,7 @@ expected<run_directory> make_directory(const train_command& command) {
 expected<run_input> load(train_command command, resolved_cluster cluster) {
   auto corpus = load_corpus(command.options);
   if (!corpus) return tl::unexpected<error>(corpus.error());
-  auto baselines = compress(*corpus);
-  if (!baselines) return tl::unexpected<error>(baselines.error());
-  return run_input{std::move(command), std::move(cluster), std::move(*corpus), *baselines};
+  return run_input{std::move(command), std::move(cluster), std::move(*corpus)};
 }
 
 expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& options) {
@@ -302,6 +300,8 @@ expected<resolved_cluster> find_cluster(train_command& command) {
 
 int lead(run_input input) {
   const auto& options = input.command.options;
+  auto baselines = compress(input.corpus);
+  if (!baselines) return refuse(baselines.error());
   auto resume = find_resumed(options, input.corpus, step_count(options, input.corpus));
   if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
@@ -309,7 +309,7 @@ int lead(run_input input) {
   auto directory = make_directory(input.command);
   if (!directory) return refuse(directory.error());
   auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
-  prepared_run prepared{std::move(input), std::move(*resume), std::move(*metrics),
+  prepared_run prepared{std::move(input), *baselines, std::move(*resume), std::move(*metrics),
                         std::move(*directory)};
   signal_watch signals;
   try {
