@@ -45,6 +45,8 @@ void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
 
 void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held);
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
+void on_not_applied(self_pointer self, const error& reason);
+void end_without_snapshot(self_pointer self);
 void end_step_if_complete(self_pointer self);
 void go_on(self_pointer self);
 void take_snapshot(self_pointer self);
@@ -76,12 +78,13 @@ void begin_step(self_pointer self) {
         [self, i, holds](const msg<wire::UpdateApplied>& done) {
           holds ? on_measured(self, i, done) : on_applied(self, i, done);
         },
-        [self](const caf::error& reason) { finish(self, from_caf(reason)); });
+        [self](const caf::error& reason) { on_not_applied(self, from_caf(reason)); });
 }
 
 // All mean gradients have to be known before the first is applied.
 void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
+  if (state.taken_back) return end_without_snapshot(self);
   keep_norms(state, index, held.reader());
   if (state.norms.size() < state.config.owners.size()) return;
   auto norm = std::sqrt(state.all_norms().squared_mean);
@@ -95,6 +98,7 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
 
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
+  if (state.taken_back) return end_without_snapshot(self);
   auto done = applied.reader();
   if (measures(state.config.sync) && !state.norms.contains(index)) keep_norms(state, index, done);
   state.applied.push_back({state.config.variables[index], job_time{done.getAppliedNanoseconds()},
@@ -104,7 +108,7 @@ void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>&
 
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
-  if (!is_training(state)) return;
+  if (!is_training(state) || state.taken_back) return;
   state.ledger.add(report);
   if (!state.ledger.complete()) return;
   state.now_in = phase::applying;
@@ -145,17 +149,50 @@ void on_settled(self_pointer self) {
 
 void go_on(self_pointer self) {
   auto& state = self->state;
-  if (state.is_last()) return finish(self, std::nullopt);
+  if (state.is_last()) return finish(self, state.stop_reason);
   self->send(state.config.tokens, make_put_tokens(state.step, state.config.sync.tokens_per_step()));
   begin_step(self);
 }
 
+// ---- a step that is taken back ----
+
+// Where a variable is a step ahead of the others, there is no snapshot.
+void end_without_snapshot(self_pointer self) {
+  finish(self, self->state.stop_reason);
+}
+
+void take_step_back(self_pointer self) {
+  auto& state = self->state;
+  const auto& wants_snapshot = state.config.wants_snapshot;
+  if (state.taken_back || state.now_in == phase::saving) return;
+  auto is_open = state.now_in == phase::collecting && state.applied.empty();
+  auto is_new = state.step > state.config.first_step;
+  if (!is_open || !is_new || !wants_snapshot || !wants_snapshot(state.step, true))
+    return end_without_snapshot(self);
+  state.taken_back = 0;
+  for (const auto& accumulator : state.config.accumulators)
+    self->send(accumulator, make_cancel_takes());
+}
+
+void on_not_applied(self_pointer self, const error& reason) {
+  auto& state = self->state;
+  if (!state.taken_back || reason.code != errc::cancelled) return finish(self, reason);
+  if (++*state.taken_back == state.config.accumulators.size()) take_snapshot(self);
+}
+
 // ---- snapshots ----
+
+// Of a step that was taken back nobody has had a token: all are put again when the job goes on.
+void forget_step(chief_state& state) {
+  for (auto& replica : state.snapshot.replicas)
+    replica.local_step = std::min(replica.local_step, state.step - 1);
+}
 
 void on_part(self_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::saving || --state.snapshot_missing > 0) return;
   std::ranges::sort(state.snapshot.replicas, {}, &replica_progress::replica);
+  if (state.taken_back) forget_step(state);
   self->send(state.config.recorder, std::exchange(state.snapshot, {}));
   go_on(self);
 }
@@ -185,16 +222,17 @@ void take_snapshot(self_pointer self) {
   state.snapshot = {.step = state.step, .time = config.world->now(), .seed = config.world->seed()};
   for (const auto& name : config.variables)
     state.snapshot.variables.push_back({name, {}});
+  if (!state.taken_back) // else its tokens are put again, all of them
+    ask_for_part<msg<wire::QueueStatus>>(self, config.tokens, make_read_queue_status(),
+                                         [](job_snapshot& into, const auto& said) {
+                                           for (auto step : said.reader().getSteps())
+                                             into.tokens.push_back(step);
+                                         });
   for (size_t i = 0; i < config.owners.size(); ++i)
     ask_for_part<msg<wire::VariableState>>(
       self, config.owners[i], make_read_state(), [i](job_snapshot& into, const auto& said) {
         into.variables[i].state = read_state(said.reader(), said.owner());
       });
-  ask_for_part<msg<wire::QueueStatus>>(self, config.tokens, make_read_queue_status(),
-                                       [](job_snapshot& into, const auto& said) {
-                                         for (auto step : said.reader().getSteps())
-                                           into.tokens.push_back(step);
-                                       });
   for (const auto& [index, replica] : state.live)
     ask_for_part<msg<wire::ReplicaProgress>>(
       self, replica, make_read_progress(), [](job_snapshot& into, const auto& said) {
@@ -298,6 +336,15 @@ bool remove(chief_state& state, uint32_t index) {
   return true;
 }
 
+// The step goes on if it can end; the watch takes it back if it does not.
+void stop_for_loss(self_pointer self, const lost_replica& lost) {
+  auto& state = self->state;
+  if (state.stop_reason) return;
+  state.stop_reason
+    = error{lost.reason.code, fmt::format("lost {}; the job stops for that", describe(lost))};
+  if (!state.stop_asked) state.stop_asked = state.config.world->now();
+}
+
 void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (!remove(state, index)) return;
@@ -305,14 +352,17 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
-  auto may_return = reason.code == errc::unavailable && state.config.rejoin_patience > job_time{0};
-  if (may_return) {
+  auto may_return = reason.code == errc::unavailable;
+  if (may_return && state.config.rejoin_patience > job_time{0}) {
     state.awaited[index] = state.config.world->now();
     ++state.expected;
+  } else if (may_return) {
+    state.given_up.insert(index);
   }
   state.report.lost.push_back({index, std::move(reason)});
   const auto& lost = state.report.lost.back();
   if (state.config.on_trouble) state.config.on_trouble("lost " + describe(lost));
+  if (state.config.stops_on_loss) return stop_for_loss(self, lost);
   if (!state.enough_live()) return finish_for_want_of_replicas(self, lost);
   if (state.config.on_warning)
     state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
@@ -383,14 +433,15 @@ void confirm_stall(self_pointer self) {
       .then(
         [self, missing, step = state.step](const msg<wire::AccumulatorStatus>&) {
           auto is_open = self->state.now_in == phase::collecting && self->state.step == step;
-          if (--*missing == 0 && is_open) finish(self, stall(self->state));
+          if (--*missing > 0 || !is_open) return;
+          self->state.stop_asked ? take_step_back(self) : finish(self, stall(self->state));
         },
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
 
 void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
-  if (state.now_in != phase::collecting) return;
+  if (state.now_in != phase::collecting || state.taken_back) return;
   if (is_stalled(state, status.reader())) return confirm_stall(self);
   auto late = state.config.world->now() - state.step_began;
   if (late <= state.config.deadline / 6) return;
@@ -435,7 +486,7 @@ void watch(self_pointer self) {
   auto now = state.config.world->now();
   if (is_training(state) && state.stop_asked
       && now - *state.stop_asked > state.config.stop_patience)
-    finish(self, std::nullopt);
+    take_step_back(self);
   if (is_training(state)) give_up_awaited(self);
   if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
     finish(self, error{errc::deadline_exceeded,

@@ -42,12 +42,16 @@ struct chief_config {
   std::function<void(const std::string&)> on_trouble;
   /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
-  /// How long a job that is asked to end may go on to the end of its step, for a last snapshot.
+  /// How long a job that is asked to end may go on to the end of its step, for a last snapshot;
+  /// then the step is taken back, and the snapshot is of the one before.
   job_time stop_patience = std::chrono::seconds{5};
   /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
   bool resumes = false;
-  /// How long a replica whose node is gone is expected back; 0 = not at all.
+  /// How long a replica whose node is gone is expected back, before the job goes on, or ends,
+  /// without it. If it comes later, while the job goes on, it takes part again.
   job_time rejoin_patience{0};
+  /// Whether the loss of a replica ends the job, with a last snapshot, whoever is left.
+  bool stops_on_loss = false;
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
@@ -65,6 +69,8 @@ struct chief_config {
 ///
 /// A failure, or StopJob, leads from the first four to `ending` at any time. A step settles, and is
 /// saved, in no virtual time: whoever looks at the steps cannot tell which of them were saved.
+/// A step that does not end although the job is to end with it is taken back: no accumulator waits
+/// for it any more, and what they hold is given up.
 struct chief_state {
   static inline const char* name = "chief";
 
@@ -84,13 +90,15 @@ struct chief_state {
   uint32_t expected = 0;                           ///< Still on their way.
   std::vector<bool> has_come;                      ///< By replica: whether it has ever joined.
   std::map<uint32_t, job_time> awaited; ///< Of these: those that were there, and since when.
-  std::set<uint32_t> given_up;          ///< Of those that were there: who was awaited in vain.
+  std::set<uint32_t> given_up;          ///< Of those that were there: who is expected no more.
   bool suspects_stall = false;          ///< The last look found everybody waiting.
   bool warned = false;                  ///< Of the current step's lateness.
   job_snapshot snapshot;                ///< The one that is being taken.
   size_t snapshot_missing = 0;          ///< Answers that it still waits for.
   job_time phase_began{0};              ///< Of `saving` and `ending`.
   std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
+  std::optional<error> stop_reason;     ///< If that is a failure.
+  std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
   job_report report;
 
   /// The first step that the job will not make.

@@ -21,6 +21,8 @@ using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
 const error unknown_member{errc::invalid_argument,
                            "this job has no such member; give all processes the same cluster"};
 
+const error never_in{errc::failed_precondition, "it has no part in this job"};
+
 void enter(roll_call_state& state, phase next) {
   state.now_in = next;
   state.phase_began = state.config.world->now();
@@ -51,6 +53,18 @@ error why_it_did_not_begin(const roll_call_state& state) {
     error{errc::failed_precondition, "the job was over before it had begun"});
 }
 
+// The job has begun without it, or went on without it.
+void let_in_again(roll_call_state& state, roll_call_state::presence& member) {
+  auto now = state.config.world->now();
+  tell(member.begins, make_job_begins(state.first_step, now, {}, member.life));
+}
+
+// Nobody waits for it.
+void keep_out(roll_call_state::presence& member, const error& why) {
+  member.is_lost = true;
+  tell(member.begins, to_caf(why));
+}
+
 caf::result<msg<wire::JobBegins>> on_enter(self_pointer self, const msg<wire::EnterJob>& said) {
   auto& state = self->state;
   auto who = read_enter_job(said.reader());
@@ -59,11 +73,15 @@ caf::result<msg<wire::JobBegins>> on_enter(self_pointer self, const msg<wire::En
   auto promise = self->make_response_promise<msg<wire::JobBegins>>();
   self->monitor(caf::actor_cast<caf::actor_addr>(sender));
   auto& member = state.members[who.member];
-  member = {.who = sender, .begins = promise};
+  auto life = member.who ? member.life + 1 : 0;
+  member = {.who = sender, .life = life, .begins = promise};
   state.clock = std::max(state.clock, who.clock);
+  auto wrong = state.check(who);
   if (state.now_in >= phase::leaving)
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
-  else if (auto wrong = state.check(who))
+  else if (state.now_in == phase::playing)
+    wrong ? keep_out(member, *wrong) : let_in_again(state, member);
+  else if (wrong)
     refuse(state, std::move(*wrong));
   else
     begin_if_all_are_there(state);
@@ -73,6 +91,7 @@ caf::result<msg<wire::JobBegins>> on_enter(self_pointer self, const msg<wire::En
 void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
   if (state.now_in != phase::entered) return;
   enter(state, phase::playing);
+  state.first_step = begins.reader().getFirstStep();
   for (auto& [index, member] : state.members)
     tell(member.begins, begins);
 }
@@ -125,6 +144,7 @@ caf::result<msg<wire::JobEnded>> on_leave(self_pointer self, uint32_t index) {
   auto& state = self->state;
   auto member = state.members.find(index);
   if (member == state.members.end()) return to_caf(unknown_member);
+  if (state.now_in == phase::playing && member->second.is_lost) return to_caf(never_in);
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
   member->second.leaves = promise;
   if (state.now_in == phase::closing) // it comes late, and the others have not waited for it

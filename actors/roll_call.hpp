@@ -47,7 +47,8 @@ struct roll_call_config {
 /// |          | the deadline                            | closing, and the job has failed        |
 /// | closing  | every member has ended, or the deadline | over: quit                             |
 ///
-/// JobEnded leads from the first two and from `refused` to `leaving`, too.
+/// JobEnded leads from the first two and from `refused` to `leaving`, too. Whoever was lost while
+/// the job is played may enter again, and is told at once.
 struct roll_call_state {
   static inline const char* name = "roll_call";
 
@@ -57,6 +58,7 @@ struct roll_call_state {
   struct presence {
     caf::strong_actor_ptr who;
     bool is_lost = false;
+    uint32_t life = 0; ///< How often it was lost before.
     std::optional<caf::typed_response_promise<msg<wire::JobBegins>>> begins;
     std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> ends;
     std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> leaves;
@@ -67,6 +69,7 @@ struct roll_call_state {
   job_time phase_began{0};
   std::map<uint32_t, presence> members; ///< Those that have entered.
   job_time clock{0};                    ///< The greatest on anybody's clock.
+  uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
 
   /// What speaks against a member; nothing if it may enter.

@@ -11,7 +11,8 @@
 #   member -> roll call  LeaveJob   answered by JobEnded, when everybody who is left wants to leave
 #
 # A job that cannot begin answers EnterJob with an error of `Errc`.  A member that is gone is waited for
-# no more, and whether the job can do without it is the chief's to say.  What the last JobEnded says is how
+# no more, and whether the job can do without it is the chief's to say.  When its process is started again,
+# it enters a job that goes on, and is answered at once.  What the last JobEnded says is how
 # the job ended for everybody: only then the first process may end.
 
 @0xda9e82878a1cfd30;
@@ -47,6 +48,9 @@ struct JobBegins {
 
   replicas @2 :List(Training.ReplicaProgress);
   # If the job goes on from a checkpoint: where its replicas were.  Each process takes its own.
+
+  life @3 :UInt32;
+  # How often whoever is told has been lost: 0 for those who are there when the job begins.
 }
 
 struct AwaitEnd {

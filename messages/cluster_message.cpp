@@ -17,13 +17,14 @@ msg<wire::EnterJob> make_enter_job(const entrance& who) {
 }
 
 msg<wire::JobBegins> make_job_begins(uint64_t first_step, std::chrono::nanoseconds clock,
-                                     std::span<const replica_progress> replicas) {
+                                     std::span<const replica_progress> replicas, uint32_t life) {
   message_builder<wire::JobBegins> message;
   message.body.setFirstStep(first_step);
   message.body.setClockNanoseconds(static_cast<uint64_t>(clock.count()));
   auto written = message.body.initReplicas(static_cast<capnp::uint>(replicas.size()));
   for (capnp::uint i = 0; i < written.size(); ++i)
     write_progress(*message.storage, written[i], replicas[i]);
+  message.body.setLife(life);
   return std::move(message).finish();
 }
 

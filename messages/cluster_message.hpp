@@ -40,9 +40,11 @@ struct job_ending {
 [[nodiscard]] msg<wire::EnterJob> make_enter_job(const entrance& who);
 
 /// The job begins. The message refers to what replicas kept.
+/// @param life How often whoever is told was lost.
 [[nodiscard]] msg<wire::JobBegins> make_job_begins(uint64_t first_step,
                                                    std::chrono::nanoseconds clock,
-                                                   std::span<const replica_progress> replicas);
+                                                   std::span<const replica_progress> replicas,
+                                                   uint32_t life = 0);
 
 /// A member wants to know how the job ends.
 [[nodiscard]] msg<wire::AwaitEnd> make_await_end(uint32_t member);

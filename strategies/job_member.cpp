@@ -151,6 +151,7 @@ private:
   void build(const msg<wire::JobBegins>& begins) {
     auto first_step = begins.reader().getFirstStep();
     auto saved = read_replicas(begins);
+    auto life = begins.reader().getLife();
     auto builder = optimizer_; // copies build for each other
     builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
                   links_of(strategy_, options_));
@@ -161,7 +162,7 @@ private:
     for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index) {
       auto is_here = value_or_throw(placement_.enter(fmt::format("replica {}", index)));
       if (!is_here || is_dead(options_, index)) continue;
-      replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index)}));
+      replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index), life}));
       ++count_->left;
       caf::actor_cast<caf::abstract_actor*>(replicas_.back())->attach_functor([count = count_] {
         count->leave();

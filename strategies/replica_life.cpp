@@ -70,9 +70,11 @@ std::optional<replica_progress> saved_of(std::span<const replica_progress> saved
 }
 
 job_links links_of(const strategy& strategy, const training_options& options) {
+  const auto* placement = strategy.layout().placement;
   return {.repeat = options.ask_again_after > job_time{0},
-          .may_end = strategy.layout().placement != nullptr,
-          .may_return = options.rejoin_patience > job_time{0}};
+          .may_end = placement != nullptr,
+          .may_return = options.rejoin_patience > job_time{0}
+                        || (placement != nullptr && !placement->others().empty())};
 }
 
 std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {

@@ -190,6 +190,7 @@ private:
     config.recorder = spawn_recorder();
     config.deadline = options_.deadline;
     config.rejoin_patience = options_.rejoin_patience;
+    config.stops_on_loss = options_.stops_on_loss;
     config.on_warning = options_.on_warning;
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.resumes = options_.resume.has_value();

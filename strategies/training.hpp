@@ -58,8 +58,13 @@ struct training_options {
   job_time ask_again_after{0};
 
   /// How long a replica whose node is gone is expected back before the job goes on, or ends,
-  /// without it; 0 = not at all.
+  /// without it; 0 = not at all. One that comes back later, while the job goes on, takes part
+  /// again.
   job_time rejoin_patience{0};
+
+  /// Whether the loss of a replica ends the job, with a last snapshot if hooks want one, even if
+  /// enough replicas are left.
+  bool stops_on_loss = false;
 
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;

@@ -135,6 +135,43 @@ TEST_SUITE("actors/roll_call") {
     CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
   }
 
+  TEST_CASE_FIXTURE(gathering, "who was lost and enters again is told at once how often") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    for (uint32_t life : {1, 2}) {
+      kill(1);
+      CHECK(lost.contains(1));
+      enter(1);
+      REQUIRE(hears[1].begins->has_value());
+      CHECK(hears[1].begins->value().reader().getFirstStep() == 3);
+      CHECK(hears[1].begins->value().reader().getLife() == life);
+    }
+    say({.step = 9});
+    CHECK(hears[1].ends->value().step == 9);
+    leave(2);
+    CHECK_FALSE(left);
+    leave(1);
+    REQUIRE(left);
+    CHECK_FALSE(left->failure);
+  }
+
+  TEST_CASE_FIXTURE(gathering,
+                    "who enters again for another job is refused, and nobody waits for it") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(0, 8s, {}));
+    kill(1);
+    enter(1, 6);
+    CHECK(hears[1].begins->error().code == errc::failed_precondition);
+    leave(1);
+    CHECK(hears[1].left->error().message == "it has no part in this job");
+    say({.step = 9});
+    leave(2);
+    REQUIRE(left);
+    CHECK_FALSE(left->failure);
+  }
+
   TEST_CASE_FIXTURE(gathering, "who is lost before the job begins is named at once") {
     enter(1);
     kill(1);

@@ -20,21 +20,23 @@ const std::map<std::string, numbers>& in_one_process() {
   return values;
 }
 
-// Keeps the snapshot of one step.
+// Keeps the snapshot of one step, or of the last.
 class keeper final : public session_hook {
 public:
-  explicit keeper(uint64_t step) : step_(step) {}
+  explicit keeper(std::optional<uint64_t> step = {}) : step_(step) {}
 
   void begin(session_plan& plan) override { plan.takes_snapshots = true; }
 
-  bool wants_snapshot(uint64_t step, job_time, bool) override { return step == step_; }
+  bool wants_snapshot(uint64_t step, job_time, bool last) override {
+    return step_ ? step == *step_ : last;
+  }
 
   void after_snapshot(const job_snapshot& taken) override { kept = taken; }
 
   std::optional<job_snapshot> kept;
 
 private:
-  uint64_t step_;
+  std::optional<uint64_t> step_;
 };
 
 /// Does something when everybody is there and nobody has begun.
@@ -192,6 +194,114 @@ TEST_SUITE("strategies/cluster_training") {
     REQUIRE(outcomes.at(1).report.lost.size() == 1);
     CHECK(outcomes.at(1).report.lost[0].replica == 3);
     CHECK(outcomes.at(1).report.lost[0].reason.message == "node 'worker:3' is gone");
+  }
+
+  TEST_CASE("a worker that is started again takes part again, at the step that the job is at") {
+    small_cluster* self = nullptr;
+    std::stop_source source;
+    uint64_t returned_at = 0;
+    cluster_job job{.layout = {.ps = 1, .workers = 4}, .aggregate = 3, .steps = 1'000'000};
+    job.prepare = [&](node_index node, training_options& options) {
+      if (node != 1) return;
+      options.stop = source.get_token();
+      options.on_step = [&](const step_record& record) {
+        if (record.step == 5) {
+          self->network.lose(4);
+          self->start_again(4);
+        }
+        // What it had sent before it was lost is over by then.
+        auto is_theirs = [](const contribution& one) { return one.replica == 3; };
+        if (record.step < 9 || returned_at > 0 || std::ranges::none_of(record.accepted, is_theirs))
+          return;
+        returned_at = record.step;
+        source.request_stop();
+      };
+    };
+    small_cluster cluster{job};
+    self = &cluster;
+    auto outcomes = cluster.run();
+    CHECK(returned_at > 5);
+    CHECK(has(outcomes.at(4).report.failure, "is gone"));
+    outcomes[4] = cluster.returned;
+    check_alike(outcomes, outcomes.at(1).report.step);
+    CHECK(outcomes.at(1).report.lost.size() == 1);
+  }
+
+  TEST_CASE("a job that needs all waits for one that is lost, and goes on with it") {
+    small_cluster* self = nullptr;
+    cluster_job job{.layout = {.ps = 1, .workers = 3}};
+    job.prepare = [&](node_index node, training_options& options) {
+      options.rejoin_patience = 60s;
+      if (node != 1) return;
+      options.on_step = [&](const step_record& record) {
+        if (record.step != 5) return;
+        self->network.lose(3);
+        self->start_again(3);
+      };
+    };
+    small_cluster cluster{job};
+    self = &cluster;
+    auto outcomes = cluster.run();
+    outcomes[3] = cluster.returned;
+    check_alike(outcomes, 12);
+  }
+
+  TEST_CASE("one that was started differently is not let in again, and the job goes on") {
+    small_cluster* self = nullptr;
+    std::stop_source source;
+    cluster_job job{.layout = {.ps = 1, .workers = 3}, .aggregate = 2, .steps = 1'000'000};
+    bool is_again = false;
+    job.seed = [&](node_index) { return is_again ? 6 : 5; };
+    job.prepare = [&](node_index node, training_options& options) {
+      if (node != 1) return;
+      options.stop = source.get_token();
+      options.on_step = [&](const step_record& record) {
+        if (record.step != 5) return;
+        self->network.lose(3);
+        is_again = true;
+        self->start_again(3);
+      };
+    };
+    small_cluster cluster{job};
+    self = &cluster;
+    std::thread stopper{[&] {
+      while (!cluster.has_returned)
+        std::this_thread::sleep_for(1ms);
+      source.request_stop();
+    }};
+    auto outcomes = cluster.run();
+    stopper.join();
+    CHECK(has(cluster.returned.report.failure, "worker:2 has seed 6, the chief's process 5"));
+    CHECK_FALSE(cluster.returned.report.has_begun);
+    outcomes.erase(3);
+    check_alike(outcomes, outcomes.at(1).report.step);
+  }
+
+  TEST_CASE("a job that stops on a loss saves the step that it has come to, and goes on from it") {
+    auto last = std::make_shared<keeper>();
+    cluster_job job{.layout = {.ps = 1, .workers = 3}, .steps = 1'000'000};
+    small_cluster* self = nullptr;
+    job.prepare = [&](node_index node, training_options& options) {
+      options.stops_on_loss = true;
+      if (node != 1) return;
+      options.hooks = {last};
+      options.on_step = [&](const step_record& record) {
+        if (record.step == 5) self->network.lose(3);
+      };
+    };
+    small_cluster cluster{job};
+    self = &cluster;
+    auto outcomes = cluster.run();
+    const auto& report = outcomes.at(1).report;
+    CHECK(has(report.failure, "lost replica 2: node 'worker:2' is gone; the job stops for that"));
+    REQUIRE(last->kept);
+    CHECK(last->kept->step == report.step);
+    CHECK(outcomes.at(2).report.failure == report.failure);
+    cluster_job second{.layout = job.layout, .steps = 3};
+    second.prepare = [&](node_index node, training_options& options) {
+      if (node == 1) options.resume = last->kept;
+    };
+    check_alike(small_cluster{second}.run(), report.step + 3);
   }
 
   TEST_CASE("a job that needs a worker that is lost ends for all, and says who") {

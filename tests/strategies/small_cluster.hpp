@@ -14,6 +14,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <fmt/format.h>
 #include <functional>
 #include <map>
@@ -63,19 +64,35 @@ public:
       if (!job_.missing.contains(node)) outcomes[node];
     std::vector<std::thread> processes;
     for (auto& [node, outcome] : outcomes)
-      processes.emplace_back([this, node = node, &outcome = outcome] {
-        try {
-          run_process(node, outcome);
-        } catch (const failure& failed) {
-          outcome.thrown = failed.reason();
-        }
-      });
+      processes.push_back(start(node, outcome));
     for (auto& process : processes)
       process.join();
+    if (second_life_.joinable()) second_life_.join();
     return outcomes;
   }
 
+  /// Starts one process again, whose node is lost.
+  void start_again(node_index node) {
+    second_life_ = std::thread{[this, node] {
+      start(node, returned).join();
+      has_returned = true;
+    }};
+  }
+
+  process_outcome returned; ///< Of the process that was started again.
+  std::atomic<bool> has_returned = false;
+
 private:
+  std::thread start(node_index node, process_outcome& outcome) {
+    return std::thread{[this, node, &outcome] {
+      try {
+        run_process(node, outcome);
+      } catch (const failure& failed) {
+        outcome.thrown = failed.reason();
+      }
+    }};
+  }
+
   static std::vector<std::string> names(const cluster_layout& layout) {
     std::vector<std::string> result;
     for (node_index node = 0; node < layout.node_count(); ++node)
@@ -171,6 +188,7 @@ private:
 
   cluster_job job_;
   std::vector<std::string> addresses_;
+  std::thread second_life_;
 
 public:
   direct_network network;

@@ -31,6 +31,17 @@ public:
 
   [[nodiscard]] const std::string& name_of(node_index node) const { return names_[node]; }
 
+  /// A node's next life; its first is 0.
+  [[nodiscard]] uint32_t begin_life(node_index of) {
+    std::lock_guard guard{mutex_};
+    auto& at = *places_[of];
+    if (at.lives > 0) {
+      at.arrived = {};
+      at.arrival = at.arrived.get_future().share();
+    }
+    return at.lives++;
+  }
+
   void join(const std::shared_ptr<node>& one) {
     auto& at = *places_[one->address().node];
     {
@@ -57,6 +68,15 @@ public:
     }
   }
 
+  /// Likewise, unless it is in its next life already.
+  void leave(const std::shared_ptr<node>& one) {
+    {
+      std::lock_guard guard{mutex_};
+      if (places_[one->address().node]->here != one) return;
+    }
+    lose(one->address().node, "has left");
+  }
+
   void send(const node_address& from, parcel what) override {
     std::shared_ptr<node> to;
     {
@@ -67,12 +87,14 @@ public:
   }
 
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index node) {
+    std::lock_guard guard{mutex_};
     return places_[node]->arrival;
   }
 
 private:
   struct place {
     std::shared_ptr<node> here;
+    uint32_t lives = 0;
     std::promise<expected<node_address>> arrived;
     std::shared_future<expected<node_address>> arrival{arrived.get_future()};
   };
@@ -91,15 +113,15 @@ class direct_membership final : public membership {
 public:
   /// Both outlive it.
   direct_membership(direct_network& network, caf::actor_system& system, node_index position)
-    : network_(network),
-      here_(node::make(system, network, {position, 0}, network.name_of(position))) {
+    : network_(network), here_(node::make(system, network, {position, network.begin_life(position)},
+                                          network.name_of(position))) {
     network_.join(here_);
   }
 
   direct_membership(const direct_membership&) = delete;
   direct_membership& operator=(const direct_membership&) = delete;
 
-  ~direct_membership() override { network_.lose(here_->address().node, "has left"); }
+  ~direct_membership() override { network_.leave(here_); }
 
   [[nodiscard]] const std::shared_ptr<node>& here() const override { return here_; }
 
