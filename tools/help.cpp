@@ -130,11 +130,14 @@ std::string launch_help() {
   text += entry("--log-dir DIR", "what each task writes also goes to a file there: worker-2.log; "
                                  "what lay there is replaced [none]");
   text += entry("--grace SECONDS", "what tasks that are to end get until they are killed [10]");
+  text += entry("--restart N", "start a worker that fails again, or all tasks if the job cannot go "
+                               "on without the one that failed: N times in all [0]");
   text += entry("--job-id ID", "tells jobs apart [drawn]");
   text += entry("--help", "this text");
   text += "\nIn a task's environment:\n";
   text += entry("TF_CONFIG", "all tasks with their addresses on 127.0.0.1, and which one this is");
   text += entry("TROUPE_JOB_ID", "the same in all tasks");
+  text += entry("TROUPE_RESTART_COUNT", "with --restart: how often all were started before");
   text += entry("OMP_NUM_THREADS", "the processors over the tasks, unless it is set");
   text += "\nSignals:\n";
   text += entry("SIGINT, SIGTERM, SIGHUP, SIGQUIT",

@@ -22,6 +22,7 @@ constexpr auto policy_names = [] {
 constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
+constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
 // An option for an enumeration whose values count from 0 in the order of `names`.
 template <auto Member>
@@ -184,6 +185,14 @@ const std::array options{
   train_option{"deadline", "", "Run", "SECONDS",
                "how long a step may take before the job counts as stalled",
                &member<&train_options::deadline_seconds>, above(0, 1e9)},
+  train_option{
+    "on-loss", "", "Run", "NAME",
+    "when a replica is lost: go_on with those that are left, if they are enough, or stop "
+    "with a checkpoint",
+    choice<&train_options::on_loss>(loss_names)},
+  train_option{"rejoin-patience", "", "Run", "SECONDS",
+               "how long a job that lacks replicas waits for the return of a worker that was lost",
+               &member<&train_options::rejoin_patience_seconds>, between(0, 1e9)},
   train_option{"metrics-port", "", "Run", "PORT",
                "serve /metrics (Prometheus) and /actors (JSON, for troupe top) there; 0: on any "
                "port that is free",

@@ -10,6 +10,7 @@
 #include "tools/config_dump.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/plots.hpp"
+#include "tools/restart.hpp"
 #include "tools/run_directory.hpp"
 #include "tools/run_recorder.hpp"
 #include "tools/signal_watch.hpp"
@@ -298,11 +299,32 @@ expected<resolved_cluster> find_cluster(train_command& command) {
   return check(command.options, command.origins).map([&] { return cluster; });
 }
 
+// A job that is started again goes on with what its last attempt that has saved anything has left,
+// in a folder beside that one's.
+expected<std::optional<job_snapshot>> find_beginning(train_options& options,
+                                                     const text_corpus& corpus) {
+  const auto steps = step_count(options, corpus);
+  auto environment = process_environment();
+  auto restarts = restart_count(environment);
+  if (!restarts) return tl::unexpected<error>(restarts.error());
+  if (!*restarts) return find_resumed(options, corpus, steps);
+  auto base = options.run_dir.empty() ? restartable_folder(environment) : options.run_dir;
+  options.run_dir = attempt_folder(base, **restarts);
+  auto asked_for = options.resume;
+  for (const auto& folder : earlier_attempts(base, **restarts)) {
+    options.resume = folder;
+    auto found = find_resumed(options, corpus, steps);
+    if (found || found.error().code != errc::not_found) return found;
+  }
+  options.resume = asked_for;
+  return find_resumed(options, corpus, steps);
+}
+
 int lead(run_input input) {
-  const auto& options = input.command.options;
+  auto& options = input.command.options;
   auto baselines = compress(input.corpus);
   if (!baselines) return refuse(baselines.error());
-  auto resume = find_resumed(options, input.corpus, step_count(options, input.corpus));
+  auto resume = find_beginning(options, input.corpus);
   if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
   if (!metrics) return refuse(metrics.error());

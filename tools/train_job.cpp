@@ -21,6 +21,10 @@ namespace {
 // In the virtual world arithmetic takes no time; this stands for it.
 constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
 
+job_time to_job_time(double seconds) {
+  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
+}
+
 sync_options sync_of(const train_options& options) {
   sync_options sync{static_cast<uint32_t>(options.aggregate),
                     static_cast<uint32_t>(options.replicas), options.policy};
@@ -174,8 +178,9 @@ public:
     for (const auto& [name, value] : initial_variables(options.model, options.seed))
       strategy.make_variable(name, value);
     training.steps = steps;
-    training.deadline = std::chrono::duration_cast<job_time>(
-      std::chrono::duration<double>{options.deadline_seconds});
+    training.deadline = to_job_time(options.deadline_seconds);
+    training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
+    training.stops_on_loss = options.on_loss == loss_reaction::stop;
     training.pace = pace_of(options);
     training.on_warning = std::move(warn);
     training.stop = stop;

@@ -58,6 +58,9 @@ enum class backup_kind : uint8_t { fixed, dynamic };
 /// time.
 enum class world_kind : uint8_t { threads, virtual_time };
 
+/// What becomes of a job that has lost a replica.
+enum class loss_reaction : uint8_t { go_on, stop };
+
 /// A replica that is made to take `factor` times as long for each gradient as it would by itself.
 struct slow_replica {
   uint64_t replica = 0;
@@ -108,6 +111,8 @@ struct train_options {
   std::string run_dir; ///< Empty: a new folder under runs/, named after the time.
   world_kind world = world_kind::threads;
   double deadline_seconds = 60; ///< How long a step may take before the job counts as stalled.
+  loss_reaction on_loss = loss_reaction::go_on;
+  double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
   std::optional<uint64_t>
     metrics_port; ///< Where the running job can be looked at; 0: any that is free.
   std::string metrics_address = "127.0.0.1";

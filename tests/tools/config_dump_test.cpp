@@ -49,6 +49,8 @@ TEST_SUITE("tools/config_dump") {
     options.run_dir = "runs/\xc3\xa9t\xc3\xa9";
     options.world = world_kind::virtual_time;
     options.deadline_seconds = 0.25;
+    options.on_loss = loss_reaction::stop;
+    options.rejoin_patience_seconds = 7.5;
     CHECK(read_back(config_text(options, {})) == options);
   }
 

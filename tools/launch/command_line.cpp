@@ -17,9 +17,10 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> option_names{"workers", "ps",     "chief", "log-dir",
-                                                       "grace",   "job-id", "help"};
+constexpr std::array<std::string_view, 8> option_names{"workers", "ps",      "chief",  "log-dir",
+                                                       "grace",   "restart", "job-id", "help"};
 constexpr double grace_seconds_max = 86'400;
+constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
 
 constexpr std::string_view sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
@@ -31,6 +32,7 @@ struct raw_arguments {
   bool chief = false;
   std::string log_dir;
   std::string grace;
+  std::string restarts;
   std::string job_id;
   bool help = false;
 };
@@ -45,11 +47,12 @@ bool read_whole(const std::string& text, Number& number) {
   return problem == std::errc{} && end == text.data() + text.size();
 }
 
-expected<uint32_t> count_of(const std::string& text, std::string_view name, uint32_t least) {
+expected<uint32_t> count_of(const std::string& text, std::string_view name, uint32_t least,
+                            uint32_t most = launch_tasks_max) {
   uint32_t number = 0;
-  if (read_whole(text, number) && number >= least && number <= launch_tasks_max) return number;
-  return refuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name, least,
-                            launch_tasks_max, text));
+  if (read_whole(text, number) && number >= least && number <= most) return number;
+  return refuse(
+    fmt::format("{} must be a whole number from {} to {}, not '{}'", name, least, most, text));
 }
 
 expected<std::chrono::milliseconds> grace_of(const std::string& text) {
@@ -94,6 +97,11 @@ expected<launch_options> settled(const raw_arguments& raw) {
     if (!grace) return tl::unexpected<error>(grace.error());
     options.grace = *grace;
   }
+  if (!raw.restarts.empty()) {
+    auto restarts = count_of(raw.restarts, "--restart", 0, restarts_max);
+    if (!restarts) return tl::unexpected<error>(restarts.error());
+    options.restarts = *restarts;
+  }
   if (!raw.job_id.empty() && !is_job_id(raw.job_id)) {
     return refuse(fmt::format("--job-id takes at most {} letters, digits, '-', '_' and '.', not "
                               "'{}'",
@@ -113,6 +121,7 @@ expected<raw_arguments> read_options(std::span<const char* const> words) {
   app.add_flag("--chief", raw.chief);
   app.add_option("--log-dir", raw.log_dir)->take_last();
   app.add_option("--grace", raw.grace)->take_last();
+  app.add_option("--restart", raw.restarts)->take_last();
   app.add_option("--job-id", raw.job_id)->take_last();
   if (auto taken = take_apart(app, static_cast<int>(words.size()), words.data()); !taken)
     return tl::unexpected<error>(taken.error());

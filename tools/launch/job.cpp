@@ -2,6 +2,7 @@
 // The loop: what happens, and what follows.
 #include "tools/launch/job.hpp"
 
+#include "tools/exit_codes.hpp"
 #include "tools/terminal.hpp"
 
 #include <boost/asio/post.hpp>
@@ -69,8 +70,8 @@ std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
 } // namespace
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks)
-  : options_(options), tasks_(std::move(tasks)), outcome_(tasks_, options_.grace),
-    signals_(context_), grace_(context_),
+  : options_(options), tasks_(std::move(tasks)),
+    outcome_(tasks_, options_.grace, options_.restarts), signals_(context_), grace_(context_),
     printer_(
       [this] {
         asio::post(context_, [this] {
@@ -89,8 +90,8 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
 }
 
 expected<void> launch_job::start(const std::string& job_id) {
-  auto inherited = own_environment();
-  auto processors = processor_count();
+  job_id_ = job_id;
+  inherited_ = own_environment();
   for (size_t index = 0; index < tasks_.size(); ++index) {
     auto outlet = outlet_of(tasks_[index]);
     if (!outlet) return tl::unexpected<error>(outlet.error());
@@ -99,12 +100,16 @@ expected<void> launch_job::start(const std::string& job_id) {
     members_.push_back({std::move(process), asio::steady_timer{context_}});
   }
   started_ = steady::now();
-  for (size_t index = 0; index < tasks_.size(); ++index) {
-    auto environment = task_environment(inherited, tasks_, tasks_[index], job_id, processors);
-    auto started = members_[index].process->start(options_.program, environment);
-    if (!started) return started;
-  }
+  for (size_t index = 0; index < tasks_.size(); ++index)
+    if (auto started = start_process(index); !started) return started;
   return {};
+}
+
+expected<void> launch_job::start_process(size_t index) {
+  auto restarts = options_.restarts > 0 ? std::optional{restarts_} : std::nullopt;
+  auto environment
+    = task_environment(inherited_, tasks_, tasks_[index], job_id_, restarts, processor_count());
+  return members_[index].process->start(options_.program, environment);
 }
 
 expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
@@ -154,7 +159,7 @@ void launch_job::wait_for_signal() {
   signals_.async_wait([this](error_code failed, int number) {
     if (failed) return;
     on_signal(number);
-    if (over_count_ < tasks_.size()) wait_for_signal();
+    if (over_count_ < tasks_.size() || outcome_.restarts()) wait_for_signal();
   });
 }
 
@@ -172,6 +177,7 @@ void launch_job::on_signal(int number) {
 
 void launch_job::ask_to_end(int number, int passed_on) {
   if (ending_since_) {
+    if (outcome_.restarts()) outcome_.on_request(number, now());
     if (steady::now() - *ending_since_ > echo_time) kill_all();
     return;
   }
@@ -194,9 +200,15 @@ void launch_job::on_end(size_t index, task_end end) {
   // What a shell started in the background ignores SIGINT and SIGQUIT, and was not asked yet.
   if (ending_since_) members_[index].process->signal_all(SIGTERM);
   wait_for_silence(index);
+  if (reaction == launch_outcome::reaction::start_again) {
+    print(outcome_.restart_notice(index));
+    members_[index].starts_again = true;
+  }
   drop_if_over(index);
   if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
-  if (reaction != launch_outcome::reaction::end_others || ending_since_) return;
+  auto ends_others = reaction == launch_outcome::reaction::end_others
+                     || reaction == launch_outcome::reaction::restart;
+  if (!ends_others || ending_since_) return;
   print(outcome_.notice());
   end_all(SIGTERM);
 }
@@ -214,11 +226,37 @@ void launch_job::wait_for_silence(size_t index) {
 }
 
 void launch_job::drop_if_over(size_t index) {
-  auto& [process, patience] = members_[index];
+  auto& [process, patience, starts_again] = members_[index];
   if (!outcome_.has_ended(index) || !process->is_silent()) return;
   process->reap();
   patience.cancel();
-  if (++over_count_ == tasks_.size()) stop_listening();
+  if (std::exchange(starts_again, false) && !ending_since_)
+    return asio::post(context_, [this, index] { start_again(index); });
+  if (++over_count_ < tasks_.size()) return;
+  if (outcome_.restarts())
+    asio::post(context_, [this] { restart_all(); });
+  else
+    stop_listening();
+}
+
+void launch_job::start_again(size_t index) {
+  if (ending_since_) return drop_if_over(index);
+  outcome_.on_start(index);
+  if (auto started = start_process(index); !started) {
+    print(started.error().message);
+    on_end(index, {.exit_code = static_cast<int>(exit_code::usage)});
+  }
+}
+
+void launch_job::restart_all() {
+  ++restarts_;
+  over_count_ = 0;
+  killed_ = false;
+  ending_since_.reset();
+  grace_.cancel();
+  outcome_.on_restart();
+  for (size_t index = 0; index < tasks_.size(); ++index)
+    start_again(index);
 }
 
 void launch_job::stop_listening() {

@@ -38,8 +38,12 @@ private:
   struct member {
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer patience;
+    bool starts_again = false; ///< When it is over.
   };
 
+  [[nodiscard]] expected<void> start_process(size_t index);
+  void start_again(size_t index);
+  void restart_all();
   [[nodiscard]] expected<task_outlet> outlet_of(const launch_task& task);
   [[nodiscard]] duration now() const;
   void print(const std::string& line);
@@ -60,6 +64,9 @@ private:
 
   launch_options options_;
   std::vector<launch_task> tasks_;
+  std::string job_id_;
+  std::vector<std::string> inherited_; ///< Our environment.
+  uint32_t restarts_ = 0;              ///< Of all tasks.
   launch_outcome outcome_;
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;

@@ -35,19 +35,57 @@ std::string to_string(task_end end) {
   return fmt::format("signal {} ({})", end.signal, signal_name(end.signal));
 }
 
-launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace)
-  : tasks_(std::move(tasks)), grace_(grace), ends_(tasks_.size()) {}
+launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts)
+  : tasks_(std::move(tasks)), grace_(grace), restarts_left_(restarts), restarted_at_(tasks_.size()),
+    ends_(tasks_.size()) {}
+
+bool launch_outcome::can_spare(size_t task) const {
+  const auto& [type, index, port] = tasks_[task];
+  auto has_chief = std::ranges::count(tasks_, "chief", &launch_task::type) > 0;
+  return type == "worker" && (index > 0 || has_chief);
+}
+
+std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, task_end end,
+                                                                  duration time) {
+  auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
+  if (is_hopeless || request_ != 0) return std::nullopt;
+  if (!is_consequence(task, time)) {
+    if (restarts_left_ == 0) return std::nullopt;
+    --restarts_left_;
+  }
+  restarts_ = !can_spare(task);
+  if (restarts_) return reaction::restart;
+  restarted_at_[task] = time;
+  return reaction::start_again;
+}
+
+// Of a loss that was paid for with a restart already.
+bool launch_outcome::is_consequence(size_t task, duration time) const {
+  auto is_recent = [&](const auto& at) { return at && time - *at <= grace_; };
+  return !is_recent(restarted_at_[task]) && std::ranges::any_of(restarted_at_, is_recent);
+}
+
+void launch_outcome::on_restart() {
+  ends_.assign(tasks_.size(), std::nullopt);
+  first_.reset();
+  restarts_ = false;
+  restarted_at_.assign(tasks_.size(), std::nullopt);
+  running_at_failure_ = killed_ = 0;
+}
 
 launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, duration time) {
   TROUPE_ASSERT(!ends_[task], task);
   ends_[task] = end;
   if (first_) return reaction::none;
   auto is_expected = servers_told_ && tasks_[task].type == "ps";
+  if (restarts_) return reaction::none;
   if (!end.is_success() && !is_expected) {
+    auto again = try_again(task, end, time);
+    if (again == reaction::start_again) return *again;
     first_ = task;
     failed_at_ = time;
     running_at_failure_ = running_count();
-    return reaction::end_others;
+    return again.value_or(reaction::end_others);
   }
   auto is_needless = [this](size_t each) { return has_ended(each) || tasks_[each].type == "ps"; };
   for (size_t each = 0; each < tasks_.size(); ++each)
@@ -57,7 +95,8 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
 }
 
 void launch_outcome::on_request(int signal, duration time) {
-  if (request_ != 0 || first_) return;
+  if (request_ != 0 || (first_ && !restarts_)) return;
+  restarts_ = false;
   request_ = signal;
   requested_at_ = time;
 }
@@ -79,7 +118,22 @@ int launch_outcome::exit_code() const {
   return end.signal == 0 ? end.exit_code : exit_code_of_signal(end.signal);
 }
 
+std::string launch_outcome::restart_notice(size_t task) const {
+  return fmt::format("{} failed: {}; it is started again, {} left", tasks_[task].name(),
+                     to_string(*ends_[task]),
+                     counted(restarts_left_, "restart is", "restarts are"));
+}
+
 std::string launch_outcome::notice() const {
+  if (restarts_) {
+    auto when
+      = running_count() == 0
+          ? std::string{}
+          : fmt::format(" when {} ended", counted(running_count(), "other has", "others have"));
+    return fmt::format("{} failed: {}; all tasks are started again{}, {} left",
+                       tasks_[*first_].name(), to_string(*ends_[*first_]), when,
+                       counted(restarts_left_, "restart is", "restarts are"));
+  }
   if (running_count() == 0) return {};
   if (first_) {
     return fmt::format("{} failed: {}; ending {}", tasks_[*first_].name(),

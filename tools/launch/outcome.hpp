@@ -31,6 +31,11 @@ struct task_end {
 /// The first task that fails makes the job fail; how the others end then says nothing. Parameter
 /// servers often serve until they are told to stop, so when everybody else has finished they may be
 /// told, and then their end says nothing either.
+///
+/// As long as restarts are left, a failure does not make the job fail. A worker that fails is
+/// started again by itself. If it is somebody whom the job cannot do without, or the others fail
+/// for want of that worker, all are started again, which in the latter case is one restart with the
+/// worker's. An exit code that says that the command is wrong is not tried again.
 class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;
@@ -39,15 +44,25 @@ public:
   enum class reaction {
     none,
     end_others,  ///< The job has failed: nobody else is to go on.
+    start_again, ///< The task alone: the job may be able to go on with it.
+    restart,     ///< Nobody else is to go on, and when all have ended, all are started again.
     end_servers, ///< Only parameter servers are left, and nobody whom they could serve.
   };
 
-  /// @param tasks All of them, just started. @param grace For the summary.
-  launch_outcome(std::vector<launch_task> tasks, duration grace);
+  /// @param tasks All of them, just started. @param grace For the summary, and for how long after a
+  /// worker's restart the others' failures are its consequences.
+  /// @param restarts That there may be.
+  launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0);
 
   /// A task has ended.
   /// @pre It had not before.
   [[nodiscard]] reaction on_end(size_t task, task_end end, duration time);
+
+  /// A task that had ended was started again.
+  void on_start(size_t task) { ends_[task].reset(); }
+
+  /// All tasks have ended, and were started again.
+  void on_restart();
 
   /// Somebody asked the whole job to end, by this signal.
   void on_request(int signal, duration time);
@@ -72,14 +87,26 @@ public:
   /// @pre A task has failed, or somebody asked for the end.
   [[nodiscard]] std::string notice() const;
 
+  /// What to say of a task that is started again by itself.
+  [[nodiscard]] std::string restart_notice(size_t task) const;
+
+  /// Whether all tasks are to be started again when they have ended.
+  [[nodiscard]] bool restarts() const { return restarts_; }
+
   /// What to say of a job that failed when all have ended; empty for one that finished.
   [[nodiscard]] std::string summary() const;
 
 private:
   [[nodiscard]] std::string others_text() const;
+  [[nodiscard]] std::optional<reaction> try_again(size_t task, task_end end, duration time);
+  [[nodiscard]] bool is_consequence(size_t task, duration time) const;
+  [[nodiscard]] bool can_spare(size_t task) const;
 
   std::vector<launch_task> tasks_;
   duration grace_;
+  uint32_t restarts_left_;
+  bool restarts_ = false;                             // all, once they have ended
+  std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself
   std::vector<std::optional<task_end>> ends_;
   std::optional<size_t> first_;
   duration failed_at_{};

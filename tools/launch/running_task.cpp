@@ -41,6 +41,7 @@ expected<void> running_task::start(std::span<const std::string> words,
   output_.pipe.assign(process->output);
   errors_.pipe.assign(process->errors);
   open_count_ = 2;
+  last_errors_.clear();
   read(output_);
   read(errors_);
   return {};

@@ -56,12 +56,15 @@ std::string tf_config(std::span<const launch_task> tasks, const launch_task& sel
 std::vector<std::string> task_environment(std::span<const std::string> inherited,
                                           std::span<const launch_task> tasks,
                                           const launch_task& self, const std::string& job_id,
-                                          size_t processors) {
+                                          std::optional<uint32_t> restarts, size_t processors) {
   std::vector<std::string> lines;
   for (const auto& line : inherited)
-    if (!sets(line, "TF_CONFIG") && !sets(line, "TROUPE_JOB_ID")) lines.push_back(line);
+    if (!sets(line, "TF_CONFIG") && !sets(line, "TROUPE_JOB_ID")
+        && !sets(line, "TROUPE_RESTART_COUNT"))
+      lines.push_back(line);
   lines.push_back("TF_CONFIG=" + tf_config(tasks, self));
   lines.push_back("TROUPE_JOB_ID=" + job_id);
+  if (restarts) lines.push_back(fmt::format("TROUPE_RESTART_COUNT={}", *restarts));
   auto sets_threads = [](const std::string& line) { return sets(line, "OMP_NUM_THREADS"); };
   if (std::ranges::none_of(inherited, sets_threads))
     lines.push_back(

@@ -5,6 +5,7 @@
 #include "tools/launch/command_line.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,12 +39,14 @@ struct launch_task {
 /// Source: TensorFlow, "Distributed training with TensorFlow", section "Setting up TF_CONFIG".
 [[nodiscard]] std::string tf_config(std::span<const launch_task> tasks, const launch_task& self);
 
-/// What a task finds in its environment: what we found in ours, TF_CONFIG, TROUPE_JOB_ID, and its
-/// share of the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for
-/// each processor in each task are slower than one thread.
+/// What a task finds in its environment: what we found in ours, TF_CONFIG, TROUPE_JOB_ID, how often
+/// the job was started before as TROUPE_RESTART_COUNT if it may be started again, and its share of
+/// the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for each
+/// processor in each task are slower than one thread.
 /// @param inherited Ours, as "NAME=value". @param processors That the job may use.
 [[nodiscard]] std::vector<std::string>
 task_environment(std::span<const std::string> inherited, std::span<const launch_task> tasks,
-                 const launch_task& self, const std::string& job_id, size_t processors);
+                 const launch_task& self, const std::string& job_id,
+                 std::optional<uint32_t> restarts, size_t processors);
 
 } // namespace troupe

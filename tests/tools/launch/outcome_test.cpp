@@ -18,8 +18,12 @@ constexpr task_end terminated{.signal = SIGTERM};
 constexpr task_end killed{.signal = SIGKILL};
 
 // Three workers and a parameter server, which is task 3.
+std::vector<launch_task> job_tasks() {
+  return {{"worker", 0}, {"worker", 1}, {"worker", 2}, {"ps", 0}};
+}
+
 launch_outcome job() {
-  return {{{"worker", 0}, {"worker", 1}, {"worker", 2}, {"ps", 0}}, 10s};
+  return {job_tasks(), 10s};
 }
 
 } // namespace
@@ -55,6 +59,61 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary()
           == "worker:2 failed first: exit code 5 after 3.2 s; 2 others were ended");
     CHECK(outcome.notice().empty());
+  }
+
+  TEST_CASE("a worker that fails is started again by itself, as often as there are restarts") {
+    launch_outcome outcome{job_tasks(), 10s, 2};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    CHECK(outcome.restart_notice(2)
+          == "worker:2 failed: signal 9 (SIGKILL); it is started again, 1 restart is left");
+    CHECK_FALSE(outcome.first_failure());
+    outcome.on_start(2);
+    CHECK(outcome.running_count() == 4);
+    CHECK(outcome.on_end(2, killed, 2s) == reaction::start_again);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(2, killed, 3s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 128 + SIGKILL);
+  }
+
+  TEST_CASE("all are started again if one fails whom the job cannot do without") {
+    for (size_t task : {0U, 3U}) {
+      launch_outcome outcome{job_tasks(), 10s, 1};
+      CHECK(outcome.on_end(task, code_5, 1s) == reaction::restart);
+      CHECK(outcome.restarts());
+      CHECK(outcome.notice().ends_with(" failed: exit code 5; all tasks are started again when 3 "
+                                       "others have ended, 0 restarts are left"));
+      CHECK(outcome.on_end(1, terminated, 2s) == reaction::none);
+      outcome.on_restart();
+      CHECK(outcome.running_count() == 4);
+      CHECK_FALSE(outcome.restarts());
+      CHECK(outcome.on_end(task, code_5, 20s) == reaction::end_others);
+    }
+  }
+
+  TEST_CASE("with a chief of its own, worker 0 is a worker like the others") {
+    launch_outcome outcome{{{"chief", 0}, {"worker", 0}}, 10s, 1};
+    CHECK(outcome.on_end(1, killed, 1s) == reaction::start_again);
+  }
+
+  TEST_CASE("what fails for want of a worker is one restart with it") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(1, {.exit_code = 4}, 1100ms) == reaction::start_again);
+    outcome.on_start(1);
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 1200ms) == reaction::restart);
+    outcome.on_restart();
+    CHECK(outcome.on_end(2, killed, 2s) == reaction::end_others);
+  }
+
+  TEST_CASE("a wrong command is not tried again, nor is anything after the end was asked for") {
+    launch_outcome wrong{job_tasks(), 10s, 5};
+    CHECK(wrong.on_end(2, {.exit_code = 2}, 1s) == reaction::end_others);
+    launch_outcome asked{job_tasks(), 10s, 5};
+    CHECK(asked.on_end(0, killed, 1s) == reaction::restart);
+    asked.on_request(SIGINT, 2s);
+    CHECK_FALSE(asked.restarts());
+    CHECK(asked.on_end(1, terminated, 3s) == reaction::none);
   }
 
   TEST_CASE("the summary tells who had to be killed") {

@@ -44,7 +44,7 @@ TEST_SUITE("tools/launch/tasks") {
     auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
     texts inherited{"A=1", "TF_CONFIG=old", "TROUPE_JOB_ID=old", "TF_CONFIG_DIR=kept",
                     "OMP_NUM_THREADS=3"};
-    auto lines = task_environment(inherited, tasks, tasks[0], "id", 8);
+    auto lines = task_environment(inherited, tasks, tasks[0], "id", {}, 8);
     CHECK(lines
           == texts{"A=1", "TF_CONFIG_DIR=kept", "OMP_NUM_THREADS=3",
                    "TF_CONFIG=" + tf_config(tasks, tasks[0]), "TROUPE_JOB_ID=id"});
@@ -53,7 +53,7 @@ TEST_SUITE("tools/launch/tasks") {
   TEST_CASE("a task has its share of the processors, and at least one") {
     auto tasks = launch_tasks({.workers = 3}, std::vector<uint16_t>{1, 2, 3});
     for (auto [processors, share] : {std::pair{8, "2"}, {3, "1"}, {2, "1"}, {0, "1"}}) {
-      auto lines = task_environment({}, tasks, tasks[0], "id", static_cast<size_t>(processors));
+      auto lines = task_environment({}, tasks, tasks[0], "id", {}, static_cast<size_t>(processors));
       CHECK(std::ranges::count(lines, "OMP_NUM_THREADS=" + std::string{share}) == 1);
     }
   }

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+# Jobs of real processes on this machine, for the tests that do something to them.  Whoever imports this is started as
+# SOME_test.py PATH/TO/troupe.
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+# What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
+
+TROUPE = os.path.abspath(sys.argv.pop(1))
+TEXT = "the quick brown fox jumps over the lazy dog; " * 60
+SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16 --evaluate-every 0 --replicas 4".split()
+ALL_FOUR = SMALL + "--policy latest_token --aggregate 4".split()
+A_BACKUP = SMALL + "--policy latest_token --aggregate 3".split()
+FOR_EVER = "--steps 100000000".split()
+LAUNCHERS = ("TF_CONFIG", "TROUPE_", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "LOCAL_",
+             "MASTER_", "GROUP_", "ROLE_", "NCCL_SOCKET_IFNAME")
+PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+PATIENCE = 100  # seconds for what takes a few, on a machine that does much else
+
+
+def free_ports(count):
+    """Ports in a row that nobody listens on, out of the range that connections take theirs from."""
+    while True:
+        first = random.randrange(20000, 32768 - count)
+        try:
+            for port in range(first, first + count):
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+            return list(range(first, first + count))
+        except OSError:
+            pass
+
+
+def addresses(**counts):
+    """A cluster on this machine: {"ps": ["127.0.0.1:20001"], ...}."""
+    ports = iter(free_ports(sum(counts.values())))
+    return {kind: [f"127.0.0.1:{next(ports)}" for _ in range(count)] for kind, count in counts.items()}
+
+
+def tensors(path):
+    """The tensors of a safetensors file, by name."""
+    content = path.read_bytes()
+    (length,) = struct.unpack_from("<Q", content)
+    header, payload = json.loads(content[8 : 8 + length]), content[8 + length :]
+    header.pop("__metadata__")
+    return {name: payload[slice(*entry["data_offsets"])] for name, entry in header.items()}
+
+
+class Process:
+    """One process of a job, and what it writes."""
+
+    def __init__(self, test, name, command, environment):
+        self.test, self.name = test, name
+        self.errors_path = test.folder / f"{name.replace(':', '-')}-{len(test.processes)}.err"
+        with open(self.errors_path, "wb") as errors:
+            self.process = subprocess.Popen(command, cwd=test.folder, env=environment, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.DEVNULL, stderr=errors)
+        test.processes.append(self)
+
+    def errors(self):
+        return self.errors_path.read_text(errors="replace")
+
+    def says(self, pattern, patience=PATIENCE):
+        """Waits until a line on its standard error is like that, and returns it."""
+        end = time.monotonic() + patience
+        while True:
+            found = re.search(f"^.*{pattern}.*$", self.errors(), re.MULTILINE)
+            if found:
+                return found[0]
+            self.test.assertLess(time.monotonic(), end, f"{self.name} never says '{pattern}'\n{self.test.story()}")
+            self.test.assertIsNone(self.process.poll(), f"{self.name} ended before '{pattern}'\n{self.test.story()}")
+            time.sleep(0.01)
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def ends(self, code, *patterns, patience=PATIENCE):
+        """Waits for its end: its code, and the last line that it said, which has all the patterns."""
+        try:
+            self.process.wait(timeout=patience)
+        except subprocess.TimeoutExpired:
+            self.test.fail(f"{self.name} does not end\n{self.test.story()}")
+        self.test.assertEqual(self.process.returncode, code, f"{self.name}\n{self.test.story()}")
+        said = [line for line in self.errors().splitlines() if line.startswith("troupe train: ")]
+        line = said[-1] if said else ""
+        for pattern in patterns:
+            self.test.assertRegex(line, pattern, f"{self.name}\n{self.test.story()}")
+        return line
+
+
+class Job(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.scratch.name)
+        (self.folder / "text").write_text(TEXT)
+        self.processes = []
+
+    def tearDown(self):
+        for one in self.processes:
+            if one.process.poll() is None:
+                one.process.send_signal(signal.SIGCONT)
+                one.process.kill()
+                one.process.wait()
+        self.scratch.cleanup()
+
+    def story(self):
+        """What everybody said, for who has to find out what went wrong."""
+        return "\n".join(f"---- {one.name}: {one.process.poll()}\n{one.errors()[-3000:]}" for one in self.processes)
+
+    def start(self, cluster, task, *options, environment={}):
+        kind, index = task.split(":")
+        config = {"cluster": cluster, "task": {"type": kind, "index": int(index)}}
+        more = {"TF_CONFIG": json.dumps(config), **environment}
+        return Process(self, task, [TROUPE, "train", "--run-dir", "run", *options], {**PLAIN, **more})
+
+    def start_all(self, cluster, *options):
+        """All tasks of a cluster, by name."""
+        names = [f"{kind}:{index}" for kind, hosts in cluster.items() for index in range(len(hosts))]
+        return {name: self.start(cluster, name, *options) for name in names}
+
+    def trained(self, run="run"):
+        """The tensors that a job has left."""
+        saved = sorted((self.folder / run / "checkpoints").glob("checkpoint-*.safetensors"),
+                       key=lambda path: int(path.stem.split("-")[1]))
+        self.assertTrue(saved, self.story())
+        return saved[-1].stem, tensors(saved[-1])
+
+    def alone(self, *options):
+        """What a job of one process comes to."""
+        Process(self, "alone", [TROUPE, "train", *options, "--run-dir", "alone"], PLAIN).ends(0)
+        return self.trained("alone")

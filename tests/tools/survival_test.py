@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a job that loses a process goes on with it as soon as it is back, or from what was saved, as it was told to.
+# Method: real processes on this machine, killed, and started again by the launcher.  SURVIVAL_KILLS=100 kills more.
+# Usage: survival_test.py PATH/TO/troupe
+import collections
+import csv
+import json
+import os
+import pathlib
+import random
+import signal
+import time
+import unittest
+
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses
+
+KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
+
+
+def process_of(job_id, task):
+    """The number of the process that is a task of a job; nothing if there is none now."""
+    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            lines = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
+            is_train = b"train" in (folder / "cmdline").read_bytes().split(b"\0")[1:2]
+        except OSError:
+            continue
+        variables = dict(line.split("=", 1) for line in lines if "=" in line)
+        if not is_train or variables.get("TROUPE_JOB_ID") != job_id:
+            continue
+        who = json.loads(variables["TF_CONFIG"])["task"]
+        if f"{who['type']}:{who['index']}" == task:
+            return int(folder.name)
+    return None
+
+
+class Survival(Job):
+    def launch(self, *options, workers=2, ps=1, restarts=3):
+        self.job_id = f"survival-{os.getpid()}-{len(self.processes)}"
+        command = [TROUPE, "launch", "-n", str(workers), "--ps", str(ps), "--restart", str(restarts), "--job-id",
+                   self.job_id, "--", TROUPE, "train", "--run-dir", "run", *options]
+        job = Process(self, "launch", command, PLAIN)
+        job.says(r"\[worker:0\] step ")
+        return job
+
+    def kill(self, task):
+        number = process_of(self.job_id, task)
+        self.assertIsNotNone(number, self.story())
+        os.kill(number, signal.SIGKILL)
+
+    def ledger(self, run):
+        """What became of each gradient, by step."""
+        steps = collections.defaultdict(collections.Counter)
+        with open(self.folder / run / "ledger.csv", newline="") as lines:
+            for line in csv.DictReader(lines):
+                steps[int(line["step"])][line["verdict"]] += 1
+        return steps
+
+    def test_a_killed_worker_is_started_again_and_takes_part_again(self):
+        job = self.launch(*A_BACKUP, *FOR_EVER, workers=4)
+        self.kill("worker:2")
+        job.says("worker:2 failed: signal 9 .SIGKILL.; it is started again, 2 restarts are left")
+        job.says("lost replica 2")
+        job.says(r"lost replica 2[\s\S]* live 4/3 ")
+        job.send(signal.SIGINT)
+        job.ends(130)
+
+    def test_a_job_that_needs_all_waits_for_the_return_of_one(self):
+        job = self.launch(*ALL_FOUR, "--steps", "1500", "--rejoin-patience", "60")
+        self.kill("worker:1")
+        job.ends(0)
+        self.assertIn("lost replica 2", job.errors())
+        self.assertNotIn("all tasks are started again", job.errors())
+        self.assertTrue(all(of["accepted"] == 4 for of in self.ledger("run").values()))
+        self.assertEqual(self.trained()[0], "checkpoint-1500")
+
+    def test_a_job_that_has_lost_its_ps_goes_on_from_what_was_saved(self):
+        job = self.launch(*ALL_FOUR, "--steps", "2500", "--checkpoint-every", "50")
+        job.says(r"\[worker:0\] step (100|200|[3-9]00|1,)")
+        self.kill("ps:0")
+        job.says("ps:0 failed: signal 9 .SIGKILL.; all tasks are started again when 2 others have ended, 2 restarts")
+        job.says(r"\[worker:0\] resume    run from step \d+")
+        job.ends(0)
+        self.assertEqual(self.trained("run-2")[0], "checkpoint-2500")
+
+    def test_a_job_that_has_lost_its_chief_goes_on_from_what_was_saved_again_and_again(self):
+        job = self.launch(*ALL_FOUR, "--steps", "4000", "--checkpoint-every", "50")
+        for attempt in ("run", "run-2"):
+            job.says(rf"\[worker:0\] files     {attempt}$")
+            while not list((self.folder / attempt).glob("checkpoints/*")):
+                time.sleep(0.02)
+            self.kill("worker:0")
+        job.says(r"\[worker:0\] resume    run-2 from step \d+")
+        job.ends(0)
+        self.assertEqual(self.trained("run-3")[0], "checkpoint-4000")
+
+    def test_a_job_that_has_saved_nothing_begins_anew(self):
+        job = self.launch(*ALL_FOUR, "--steps", "2500", "--checkpoint-every", "0")
+        self.kill("ps:0")
+        job.says(r"\[worker:0\] files     run-2$")
+        job.ends(0)
+        self.assertNotIn("resume", job.errors())
+
+    def test_when_no_restarts_are_left_the_job_has_failed(self):
+        job = self.launch(*ALL_FOUR, *FOR_EVER, restarts=1)
+        self.kill("ps:0")
+        job.says(r"\[worker:0\] files     run-2$")
+        job.says(r"run-2$[\s\S]*\[worker:0\] step ")
+        self.kill("ps:0")
+        job.ends(128 + signal.SIGKILL)
+
+    def test_a_job_may_stop_with_a_checkpoint_of_the_step_that_it_has_come_to(self):
+        cluster = addresses(ps=1, worker=2)
+        job = self.start_all(cluster, *ALL_FOUR, *FOR_EVER, "--on-loss", "stop", "--checkpoint-every", "1000000")
+        job["worker:0"].says("^step ")
+        job["worker:1"].send(signal.SIGKILL)
+        for name in ("worker:0", "ps:0"):
+            job[name].ends(4, "lost replica [23]: .*worker:1.* is gone.*; the job stops for that")
+        name, _ = self.trained()
+        self.assertEqual(int(name.split("-")[1]), max(self.ledger("run")))
+        self.start_all(cluster, *ALL_FOUR, "--resume", "run", "--steps", str(int(name.split("-")[1]) + 20),
+                       "--run-dir", "more")["worker:0"].ends(0)
+
+    def test_no_kill_of_a_worker_loses_an_accepted_gradient_or_hangs_the_job(self):
+        random.seed(KILLS)
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", workers=4, ps=2, restarts=1000)
+        for _ in range(KILLS):
+            task = f"worker:{random.randrange(1, 4)}"
+            while process_of(self.job_id, task) is None:
+                time.sleep(0.02)
+            self.kill(task)
+            time.sleep(random.uniform(0, 2 * 1.2))
+        job.send(signal.SIGINT)
+        job.ends(130)
+        steps = self.ledger("run")
+        self.assertEqual(sorted(steps), list(range(1, max(steps) + 1)))
+        # A gradient that came too late for one of its variables, or for some of them never, is part of the others'
+        # updates, and stands in the ledger as stale, or with a later step.
+        self.assertGreaterEqual(sum(of["accepted"] + of["stale"] for of in steps.values()), 3 * len(steps))
+        self.assertEqual(self.trained()[0], f"checkpoint-{max(steps)}")
+        self.assertNotIn("all tasks are started again", job.errors())
+
+
+if __name__ == "__main__":
+    unittest.main()
