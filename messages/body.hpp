@@ -160,6 +160,13 @@ template <>
 inline constexpr body_place<wire::LeaveJob> body_of<wire::LeaveJob>{
   wire::Envelope::LEAVE_JOB, &envelope_builder::initLeaveJob};
 
+template <>
+inline constexpr body_place<wire::CollectivePart> body_of<wire::CollectivePart>{
+  wire::Envelope::COLLECTIVE_PART, &envelope_builder::initCollectivePart};
+template <>
+inline constexpr body_place<wire::CollectiveFailed> body_of<wire::CollectiveFailed>{
+  wire::Envelope::COLLECTIVE_FAILED, &envelope_builder::initCollectiveFailed};
+
 /// The name of a body as the schema spells it ("pushGradient"); "unknown" if the schema has none.
 [[nodiscard]] const char* body_name(wire::Envelope::Which which);
 

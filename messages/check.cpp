@@ -137,6 +137,17 @@ expected<void> check_state(wire::VariableState::Reader state) {
     });
 }
 
+// The meaning describes tensors of the sender's, which it did not send all of.
+expected<void> check_part(wire::CollectivePart::Reader part) {
+  auto meaning = part.getMeaning();
+  auto element_bytes = payload_element_bytes(static_cast<uint8_t>(meaning.getDtype()));
+  if (auto sized = tensor_bytes(meaning.getShape(), element_bytes); !sized)
+    return tl::unexpected<error>(sized.error());
+  for (auto value : part.getValues())
+    if (auto checked = check_tensor(value); !checked) return checked;
+  return {};
+}
+
 } // namespace
 
 expected<void> check_body(wire::Envelope::Reader envelope) {
@@ -157,6 +168,8 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_arrays(envelope.getReplicaProgress().getKept());
   case wire::Envelope::JOB_BEGINS:
     return check_progress(envelope.getJobBegins().getReplicas());
+  case wire::Envelope::COLLECTIVE_PART:
+    return check_part(envelope.getCollectivePart());
   default:
     return {}; // Numbers and texts, about which the walk has said all.
   }

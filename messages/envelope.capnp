@@ -10,6 +10,7 @@
 
 using Cxx = import "/capnp/c++.capnp";
 using Cluster = import "cluster.capnp";
+using Collective = import "collective.capnp";
 using Link = import "link.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
@@ -84,5 +85,7 @@ struct Envelope {
     awaitEnd @42 :Cluster.AwaitEnd;
     jobEnded @43 :Cluster.JobEnded;
     leaveJob @44 :Cluster.LeaveJob;
+    collectivePart @45 :Collective.CollectivePart;
+    collectiveFailed @46 :Collective.CollectiveFailed;
   }
 }

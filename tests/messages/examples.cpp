@@ -3,6 +3,7 @@
 #include "tests/messages/examples.hpp"
 
 #include "messages/cluster_message.hpp"
+#include "messages/collective_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
@@ -95,6 +96,24 @@ void add_cluster_messages(std::vector<message_example>& examples) {
   add(examples, make_leave_job(2));
 }
 
+void add_collective_messages(std::vector<message_example>& examples) {
+  collective_meaning meaning{.kind = collective_kind::reduce_scatter,
+                             .algorithm = collective_algorithm::all_to_all,
+                             .fixed_order = false,
+                             .dtype = 5,
+                             .contributions = 2,
+                             .root = 1,
+                             .name = "gradient of dense/kernel",
+                             .extents = {3, 2}};
+  add(examples, make_collective_part(meaning, {.call = 7,
+                                               .rank = 2,
+                                               .stage = collective_stage::partial,
+                                               .lane = 1,
+                                               .begin = 4,
+                                               .values = {make_payload<int64_t>(5, {2}, {3, 1})}}));
+  add(examples, make_collective_failed({9, 1, {errc::unavailable, "worker:2 is gone"}}));
+}
+
 void add_checkpoint_messages(std::vector<message_example>& examples) {
   variable_payload state{.version = 6,
                          .value = make_payload<float>(0, {3}, {1, 2, 3}),
@@ -123,6 +142,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_hello({"job 7", 4, 2, 1, nanoseconds(500'000'000), 1 << 20}));
   add(examples, make_find_actor("token queue"));
   add_cluster_messages(examples);
+  add_collective_messages(examples);
   return examples;
 }
 

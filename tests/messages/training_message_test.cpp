@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every message arrives as it was sent: each is built, framed, decoded and compared field by field.
 #include "messages/cluster_message.hpp"
+#include "messages/collective_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/limits.hpp"
 #include "messages/link_message.hpp"
@@ -263,6 +264,44 @@ TEST_SUITE("messages/training_message") {
     CHECK(read[1].iteration == 11);
     CHECK(send_and_receive(make_await_end(3)).reader().getMember() == 3);
     CHECK(send_and_receive(make_leave_job(3)).reader().getMember() == 3);
+  }
+
+  TEST_CASE("what processes send each other to combine arrays keeps its fields") {
+    collective_meaning meaning{.kind = collective_kind::all_reduce,
+                               .algorithm = collective_algorithm::ring,
+                               .fixed_order = false,
+                               .dtype = 1,
+                               .contributions = 2,
+                               .root = 0,
+                               .name = "a",
+                               .extents = {40}};
+    auto payload = make_payload<float>(0, {20}, counting_to(20));
+    collective_part part{.call = 3,
+                         .rank = 1,
+                         .stage = collective_stage::own,
+                         .lane = 4,
+                         .begin = 16,
+                         .values = {payload, payload}};
+    auto came = send_and_receive(make_collective_part(meaning, part));
+    CHECK(read_meaning(came.reader().getMeaning()) == meaning);
+    CHECK(means(came.reader().getMeaning(), meaning));
+    auto other = meaning;
+    other.extents = {41};
+    CHECK_FALSE(means(came.reader().getMeaning(), other));
+    other = meaning;
+    other.name = "b";
+    CHECK_FALSE(means(came.reader().getMeaning(), other));
+    auto read = read_collective_part(came);
+    CHECK(read.call == 3);
+    CHECK(read.rank == 1);
+    CHECK(read.stage == collective_stage::own);
+    CHECK(read.lane == 4);
+    CHECK(read.begin == 16);
+    REQUIRE(read.values.size() == 2);
+    CHECK(read.values[1].extents == std::vector<int64_t>{20});
+    CHECK(read.values[1].bytes == 80);
+    collective_failure how{7, 2, {errc::unavailable, "worker:1 is gone"}};
+    CHECK(read_collective_failed(send_and_receive(make_collective_failed(how)).reader()) == how);
   }
 
   TEST_CASE("how a job ended is the same for all processes, however it did") {

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building and reading what processes send each other to combine arrays.
+#include "messages/collective_message.hpp"
+
+#include "messages/message_builder.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+
+namespace troupe {
+namespace {
+
+void write_meaning(wire::CollectiveMeaning::Builder target, const collective_meaning& meaning) {
+  target.setKind(static_cast<wire::CollectiveKind>(meaning.kind));
+  target.setAlgorithm(static_cast<wire::CollectiveAlgorithm>(meaning.algorithm));
+  target.setIsUnordered(!meaning.fixed_order);
+  target.setDtype(static_cast<wire::DType>(meaning.dtype));
+  target.setContributions(meaning.contributions);
+  target.setRoot(meaning.root);
+  target.setName(meaning.name);
+  auto shape = target.initShape(static_cast<capnp::uint>(meaning.extents.size()));
+  for (capnp::uint i = 0; i < shape.size(); ++i)
+    shape.set(i, meaning.extents[i]);
+}
+
+bool is_shape(capnp::List<int64_t>::Reader shape, const std::vector<int64_t>& extents) {
+  if (shape.size() != extents.size()) return false;
+  for (capnp::uint i = 0; i < shape.size(); ++i)
+    if (shape[i] != extents[i]) return false;
+  return true;
+}
+
+} // namespace
+
+msg<wire::CollectivePart> make_collective_part(const collective_meaning& meaning,
+                                               const collective_part& part) {
+  message_builder<wire::CollectivePart> message;
+  message.body.setCall(part.call);
+  message.body.setRank(part.rank);
+  write_meaning(message.body.initMeaning(), meaning);
+  message.body.setStage(static_cast<wire::CollectiveStage>(part.stage));
+  message.body.setLane(part.lane);
+  message.body.setBegin(part.begin);
+  auto values = message.body.initValues(static_cast<capnp::uint>(part.values.size()));
+  for (capnp::uint i = 0; i < values.size(); ++i)
+    write_tensor(*message.storage, values[i], part.values[i]);
+  return std::move(message).finish();
+}
+
+msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& how) {
+  message_builder<wire::CollectiveFailed> message;
+  message.body.setCall(how.call);
+  message.body.setRank(how.rank);
+  message.body.setCode(static_cast<wire::Errc>(how.reason.code));
+  write_reason(message.body, how.reason.message);
+  return std::move(message).finish();
+}
+
+collective_meaning read_meaning(wire::CollectiveMeaning::Reader from) {
+  std::vector<int64_t> extents;
+  for (auto extent : from.getShape())
+    extents.push_back(extent);
+  return {.kind = static_cast<collective_kind>(from.getKind()),
+          .algorithm = static_cast<collective_algorithm>(from.getAlgorithm()),
+          .fixed_order = !from.getIsUnordered(),
+          .dtype = static_cast<uint8_t>(from.getDtype()),
+          .contributions = from.getContributions(),
+          .root = from.getRoot(),
+          .name = from.getName(),
+          .extents = std::move(extents)};
+}
+
+bool means(wire::CollectiveMeaning::Reader from, const collective_meaning& meaning) {
+  auto name = from.getName();
+  return from.getKind() == static_cast<wire::CollectiveKind>(meaning.kind)
+         && from.getAlgorithm() == static_cast<wire::CollectiveAlgorithm>(meaning.algorithm)
+         && from.getIsUnordered() != meaning.fixed_order
+         && from.getDtype() == static_cast<wire::DType>(meaning.dtype)
+         && from.getContributions() == meaning.contributions && from.getRoot() == meaning.root
+         && std::string_view{name.begin(), name.size()} == meaning.name
+         && is_shape(from.getShape(), meaning.extents);
+}
+
+collective_part read_collective_part(const msg<wire::CollectivePart>& from) {
+  auto body = from.reader();
+  collective_part part{.call = body.getCall(),
+                       .rank = body.getRank(),
+                       .stage = static_cast<collective_stage>(body.getStage()),
+                       .lane = body.getLane(),
+                       .begin = body.getBegin(),
+                       .values = {}};
+  for (auto value : body.getValues())
+    part.values.push_back(read_tensor(value, from.owner()));
+  return part;
+}
+
+collective_failure read_collective_failed(wire::CollectiveFailed::Reader from) {
+  return {.call = from.getCall(),
+          .rank = from.getRank(),
+          .reason = {read_errc(from.getCode()), from.getReason()}};
+}
+
+} // namespace troupe

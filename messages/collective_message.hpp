@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages by which processes combine arrays, each made by one function. What they mean and
+// when they are sent stands in collective.capnp.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+#include "messages/payload.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What comes of the contributions of all processes; the values are those of
+/// `wire::CollectiveKind`.
+enum class collective_kind : uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, barrier };
+
+/// Who sends what to whom; the values are those of `wire::CollectiveAlgorithm`.
+enum class collective_algorithm : uint8_t {
+  automatic, ///< What is best for the array, the processes and the order.
+  direct,
+  chain,
+  ring,
+  halving_doubling,
+  tree,
+  all_to_all,
+};
+
+/// What the values of a part are; those of the enumerators are `wire::CollectiveStage`'s.
+enum class collective_stage : uint8_t { called, own, partial, result };
+
+/// What a process wants; the fields are those of `wire::CollectiveMeaning`.
+struct collective_meaning {
+  collective_kind kind = collective_kind::barrier;
+  collective_algorithm algorithm = collective_algorithm::direct;
+  bool fixed_order = true;
+  uint8_t dtype = 0;
+  uint32_t contributions = 0;
+  uint32_t root = 0;
+  std::string name;
+  std::vector<int64_t> extents;
+
+  bool operator==(const collective_meaning&) const = default;
+};
+
+/// Some elements of a collective; the fields are those of `wire::CollectivePart`.
+struct collective_part {
+  uint64_t call = 0;
+  uint32_t rank = 0;
+  collective_stage stage = collective_stage::called;
+  uint32_t lane = 0;
+  uint64_t begin = 0;
+  std::vector<tensor_payload> values;
+};
+
+/// A call that has failed; the fields are those of `wire::CollectiveFailed`.
+struct collective_failure {
+  uint64_t call = 0;
+  uint32_t rank = 0;
+  error reason;
+
+  bool operator==(const collective_failure&) const = default;
+};
+
+/// Some elements. The message refers to the memory of the values.
+/// @pre The name is at most `limits::text_bytes_max` long.
+[[nodiscard]] msg<wire::CollectivePart> make_collective_part(const collective_meaning& meaning,
+                                                             const collective_part& part);
+
+/// A call has failed. A text beyond `limits::text_bytes_max` is cut there.
+[[nodiscard]] msg<wire::CollectiveFailed> make_collective_failed(const collective_failure& how);
+
+/// The fields as a plain value.
+[[nodiscard]] collective_meaning read_meaning(wire::CollectiveMeaning::Reader from);
+
+/// Whether `read_meaning` would give `meaning`; allocates nothing.
+[[nodiscard]] bool means(wire::CollectiveMeaning::Reader from, const collective_meaning& meaning);
+
+/// The fields as plain values; elements in place.
+[[nodiscard]] collective_part read_collective_part(const msg<wire::CollectivePart>& from);
+
+/// The fields as a plain value.
+[[nodiscard]] collective_failure read_collective_failed(wire::CollectiveFailed::Reader from);
+
+} // namespace troupe
