@@ -12,6 +12,7 @@
 
 #include "actors/activity_messages.hpp"
 #include "actors/caf_compat.hpp"
+#include "actors/collective/collective_call.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/msg.hpp"
 
@@ -173,6 +174,21 @@ using roll_call_actor = caf::typed_actor<
 using member_actor = caf::typed_actor<
   // The process is done with the job.
   caf::reacts_to<msg<wire::LeaveJob>>>;
+
+/// Combines arrays with its peers, one in each process of a group.
+using communicator_actor = caf::typed_actor<
+  // A part in a collective. Errors: invalid_argument, if participants differ: who, and how;
+  // limit_exceeded; deadline_exceeded, naming who is missing; unavailable, naming who is gone;
+  // malformed. A call after one that has failed fails likewise.
+  caf::replies_to<collective_call>::with<collective_result>,
+  // Whom it is to talk to; said once, if it was not spawned with them.
+  caf::reacts_to<meet_peers>,
+  // Elements of a peer.
+  caf::reacts_to<msg<wire::CollectivePart>>,
+  // A call has failed at a peer.
+  caf::reacts_to<msg<wire::CollectiveFailed>>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
 
 /// Writes down what happened; local to its node, so it takes plain records.
 using recorder_actor = caf::typed_actor<

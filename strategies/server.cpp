@@ -23,10 +23,12 @@ uint32_t count_of(const resolved_cluster& cluster, std::string_view type) {
   return static_cast<uint32_t>(std::ranges::count(cluster.tasks, type, &cluster_task::type));
 }
 
-cluster_layout layout_of(const resolved_cluster& cluster, uint32_t replicas) {
+cluster_layout layout_of(const resolved_cluster& cluster, const server_options& options) {
+  auto replicas = options.replicas;
   cluster_layout layout{.has_chief = count_of(cluster, "chief") > 0,
                         .ps = count_of(cluster, "ps"),
-                        .workers = count_of(cluster, "worker")};
+                        .workers = count_of(cluster, "worker"),
+                        .workers_meet = options.workers_meet};
   auto trainers = std::max(1U, layout.trainer_count());
   if (replicas % trainers != 0)
     throw failure{{errc::invalid_argument,
@@ -83,7 +85,7 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   task_ = cluster.self();
   if (cluster.is_alone()) return;
   check_task(cluster);
-  auto layout = layout_of(cluster, options.replicas);
+  auto layout = layout_of(cluster, options);
   auto start_deadline = options.start_deadline;
   auto stop = options.stop;
   network_ = value_or_throw(

@@ -34,9 +34,18 @@ expected<node_index> cluster_layout::replica_node(uint32_t replica) const {
   return trainer_node(replica / replicas_per_worker);
 }
 
+expected<node_index> cluster_layout::communicator_node(uint32_t rank) const {
+  if (rank >= trainer_count())
+    return fail(errc::invalid_argument,
+                fmt::format("there is no place for communicator {}: the cluster has {} workers",
+                            rank, trainer_count()));
+  return trainer_node(rank);
+}
+
 bool cluster_layout::talk(node_index one, node_index other) const {
   auto chief = chief_node();
-  return one == other || one == chief || other == chief || is_ps(one) != is_ps(other);
+  if (one == other || one == chief || other == chief) return true;
+  return is_ps(one) != is_ps(other) || (workers_meet && !is_ps(one));
 }
 
 std::string cluster_layout::name_of(node_index node) const {

@@ -21,11 +21,13 @@ namespace troupe {
 /// | chief, token queue, whoever records   | with the chief                                     |
 /// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
 /// | replica i                             | trainer i / `replicas_per_worker`                  |
+/// | communicator i                        | trainer i                                          |
 struct cluster_layout {
   bool has_chief = false;           ///< Whether a process is called so.
   uint32_t ps = 0;                  ///< Processes that hold variables.
   uint32_t workers = 1;             ///< Processes that are called so.
   uint32_t replicas_per_worker = 1; ///< They, and the chief, hold contiguous slices.
+  bool workers_meet = false;        ///< Whether they, and the chief, talk to each other.
 
   bool operator==(const cluster_layout&) const = default;
 
@@ -53,6 +55,10 @@ struct cluster_layout {
 
   /// Errors: invalid_argument, for a replica that the cluster does not have.
   [[nodiscard]] expected<node_index> replica_node(uint32_t replica) const;
+
+  /// Where the communicator of a rank stands.
+  /// Errors: invalid_argument, for a rank beyond the trainers.
+  [[nodiscard]] expected<node_index> communicator_node(uint32_t rank) const;
 
   /// Whether actors of the one node ever look for actors of the other.
   [[nodiscard]] bool talk(node_index one, node_index other) const;

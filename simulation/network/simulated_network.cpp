@@ -77,7 +77,8 @@ std::string simulated_network::name_of(node_index node) const {
 }
 
 node_index simulated_network::node_of(const std::string& actor) const {
-  if (actor.starts_with("replica ")) return replica_node(trailing_number(actor));
+  if (actor.starts_with("replica ") || actor.starts_with("communicator "))
+    return replica_node(trailing_number(actor));
   if (actor.starts_with("owner ") || actor.starts_with("accumulator "))
     return owner_node(trailing_number(actor) % options_.owners);
   return chief_node();
@@ -120,7 +121,7 @@ void simulated_network::place(const std::string& name, const caf::strong_actor_p
   auto node = node_of(name);
   stands_at_[actor->id()] = node;
   places_[node].actors.push_back(actor);
-  if (!is_replica(node)) goes_by_[name] = actor; // nobody looks for a replica
+  if (!name.starts_with("replica ")) goes_by_[name] = actor; // nobody looks for a replica
 }
 
 expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer,

@@ -73,6 +73,17 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK_FALSE(cluster_layout{.ps = 1, .workers = 3}.talk(2, 3));
   }
 
+  TEST_CASE("communicators stand with workers, who talk to each other if they are to meet") {
+    cluster_layout layout{.has_chief = true, .ps = 1, .workers = 2, .workers_meet = true};
+    CHECK(layout.communicator_node(0).value() == 0);
+    CHECK(layout.communicator_node(2).value() == 3);
+    CHECK(layout.communicator_node(3).error().message
+          == "there is no place for communicator 3: the cluster has 3 workers");
+    CHECK(layout.talk(2, 3));
+    CHECK(cluster_layout{.workers = 3, .workers_meet = true}.talk(1, 2));
+    CHECK_FALSE(cluster_layout{.ps = 2, .workers = 2, .workers_meet = true}.talk(0, 1));
+  }
+
   TEST_CASE("a cluster in which nobody trains, or too many, is refused") {
     CHECK(cluster_layout{}.validate());
     CHECK(cluster_layout{.workers = 0}.validate().error().code == errc::invalid_argument);

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a call to what it means, to how it is done.
+#include "actors/collective/collective_agreement.hpp"
+
+#include "kernels/shape.hpp"
+#include "messages/limits.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+// Segments shorter than that cost more in messages than they gain by working side by side.
+constexpr uint64_t segment_bytes = uint64_t{512} << 10;
+
+// Where cuts are made, so that messages refer to elements instead of copying them.
+constexpr uint64_t aligned_bytes = 64;
+
+std::string_view name_of(collective_kind kind) {
+  constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                  "broadcast", "barrier"};
+  return names[static_cast<size_t>(kind)];
+}
+
+std::string_view name_of(collective_algorithm algorithm) {
+  constexpr std::array<std::string_view, 7> names{"automatic",        "direct", "chain",     "ring",
+                                                  "halving_doubling", "tree",   "all_to_all"};
+  return names[static_cast<size_t>(algorithm)];
+}
+
+// Errors: invalid_argument.
+expected<void> check_contributions(const collective_call& call) {
+  const auto& first = call.contributions.front();
+  auto same_in = [&](const tensor& other, size_t begin) {
+    return std::ranges::equal(std::span{other.extents().dims()}.subspan(begin),
+                              std::span{first.extents().dims()}.subspan(begin));
+  };
+  size_t begin = call.kind == collective_kind::all_gather ? 1 : 0;
+  if (first.rank() == 0
+      && (call.kind == collective_kind::all_gather || call.kind == collective_kind::reduce_scatter))
+    return fail(errc::invalid_argument,
+                fmt::format("{} '{}' of scalars has no axis 0; give tensors of rank 1 or more",
+                            name_of(call.kind), call.name));
+  for (size_t i = 1; i < call.contributions.size(); ++i) {
+    const auto& other = call.contributions[i];
+    auto agrees = other.type() == first.type() && other.rank() == first.rank();
+    if (!agrees || !same_in(other, begin))
+      return fail(errc::invalid_argument,
+                  fmt::format("{} '{}': replica {} gives {} {}, replica 0 {} {}; all give the same",
+                              name_of(call.kind), call.name, i, to_string(other.type()),
+                              to_string(other.extents()), to_string(first.type()),
+                              to_string(first.extents())));
+  }
+  return {};
+}
+
+uint64_t element_count(const collective_meaning& meaning) {
+  return static_cast<uint64_t>(shape{meaning.extents}.element_count());
+}
+
+collective_algorithm choose(const collective_meaning& meaning, group_place /*place*/,
+                            collective_algorithm /*wanted*/) {
+  if (meaning.kind == collective_kind::reduce_scatter) return collective_algorithm::all_to_all;
+  return collective_algorithm::direct;
+}
+
+} // namespace
+
+expected<collective_meaning> meaning_of(const collective_call& call, group_place place) {
+  if (call.name.size() > limits::text_bytes_max)
+    return fail(errc::limit_exceeded,
+                fmt::format("the name of a collective has {} bytes; at most {} are sent",
+                            call.name.size(), limits::text_bytes_max));
+  auto count = call.contributions.size();
+  auto is_barrier = call.kind == collective_kind::barrier;
+  if (count > contributions_max)
+    return fail(errc::limit_exceeded,
+                fmt::format("{} '{}' with {} contributions; a process gives at most {}",
+                            name_of(call.kind), call.name, count, contributions_max));
+  if (is_barrier != call.contributions.empty())
+    return fail(errc::invalid_argument,
+                fmt::format("{} '{}' with {} contributions; a barrier takes none, all others one "
+                            "for each replica",
+                            name_of(call.kind), call.name, count));
+  if (call.kind == collective_kind::broadcast && call.root >= place.size)
+    return fail(errc::invalid_argument, fmt::format("broadcast '{}' from rank {}; there are {}",
+                                                    call.name, call.root, place.size));
+  collective_meaning meaning{.kind = call.kind,
+                             .fixed_order = call.fixed_order,
+                             .contributions = static_cast<uint32_t>(count),
+                             .root = call.kind == collective_kind::broadcast ? call.root : 0,
+                             .name = call.name};
+  if (!is_barrier) {
+    if (auto fit = check_contributions(call); !fit) return tl::unexpected<error>(fit.error());
+    meaning.dtype = static_cast<uint8_t>(call.contributions.front().type());
+    meaning.extents = call.contributions.front().extents().dims();
+    if (call.kind == collective_kind::all_gather) meaning.extents[0] = 0; // may differ
+  }
+  meaning.algorithm = choose(meaning, place, call.algorithm);
+  return meaning;
+}
+
+std::string describe(const collective_meaning& meaning, const collective_meaning& other) {
+  auto text = fmt::format("{} '{}'", name_of(meaning.kind), meaning.name);
+  if (meaning.kind != collective_kind::barrier)
+    text += fmt::format(" of {} {}", to_string(static_cast<dtype>(meaning.dtype)),
+                        to_string(shape{meaning.extents}));
+  if (meaning.contributions != other.contributions)
+    text += fmt::format(" from {} replicas", meaning.contributions);
+  if (meaning.root != other.root) text += fmt::format(" from rank {}", meaning.root);
+  if (meaning.fixed_order != other.fixed_order)
+    text += meaning.fixed_order ? " in fixed order" : " in any order";
+  if (meaning.algorithm != other.algorithm)
+    text += fmt::format(" by {}", name_of(meaning.algorithm));
+  return text;
+}
+
+error disagreement(const std::string& who, const collective_meaning& means,
+                   const std::string& other, const collective_meaning& other_means) {
+  return {
+    errc::invalid_argument,
+    fmt::format("{} calls {}, {} {}; all processes must make the same calls in the same order", who,
+                describe(means, other_means), other, describe(other_means, means))};
+}
+
+collective_plan plan_of(const collective_meaning& meaning, group_place place) {
+  auto bytes = element_bytes(static_cast<dtype>(meaning.dtype));
+  plan_grain grain{segment_bytes / bytes, aligned_bytes / bytes};
+  auto elements = element_count(meaning);
+  switch (meaning.kind) {
+  case collective_kind::barrier:
+  case collective_kind::all_gather:
+    return plan_direct(place, 0, grain);
+  case collective_kind::broadcast:
+    return plan_direct_broadcast(place, meaning.root, elements, grain);
+  case collective_kind::reduce_scatter: {
+    auto rows = static_cast<uint64_t>(meaning.extents[0]);
+    auto width = rows == 0 ? 0 : elements / rows;
+    std::vector<uint64_t> cuts;
+    for (uint32_t rank = 0; rank < place.size; ++rank)
+      cuts.push_back(rows_of({rank, place.size}, rows).begin * width);
+    cuts.push_back(elements);
+    return plan_all_to_all(place, cuts, grain, false);
+  }
+  case collective_kind::all_reduce:
+    break;
+  }
+  return plan_direct(place, elements, grain);
+}
+
+} // namespace troupe

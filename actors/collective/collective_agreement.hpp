@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a call means to others, and whether two processes mean the same.
+#pragma once
+
+#include "actors/collective/collective_call.hpp"
+#include "actors/collective/collective_plan.hpp"
+
+#include <string>
+
+namespace troupe {
+
+/// What a call of a process in a group means. The algorithm is chosen here: never `automatic`.
+/// Errors: invalid_argument, limit_exceeded: what is wrong with the call by itself.
+[[nodiscard]] expected<collective_meaning> meaning_of(const collective_call& call,
+                                                      group_place place);
+
+/// "all_reduce 'a' of f32 [3]", and what else differs from another meaning.
+[[nodiscard]] std::string describe(const collective_meaning& meaning,
+                                   const collective_meaning& other);
+
+/// What two participants are told who do not make the same call.
+[[nodiscard]] error disagreement(const std::string& who, const collective_meaning& means,
+                                 const std::string& other, const collective_meaning& other_means);
+
+/// What a process has to do for a call. @pre The meaning is `meaning_of` a call in this group.
+[[nodiscard]] collective_plan plan_of(const collective_meaning& meaning, group_place place);
+
+} // namespace troupe

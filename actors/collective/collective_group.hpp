@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the communicators of a group find each other.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/net/placement.hpp"
+#include "actors/world.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+namespace troupe {
+
+/// Which group a process joins. All its processes give the same.
+struct collective_group_options {
+  uint32_t size = 1;                ///< Processes.
+  std::vector<std::string> names{}; ///< Of the ranks, for people; missing ones: "worker:2".
+  job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
+};
+
+/// Puts the communicators of a group on stage, as "communicator 0", "communicator 1", ..., and has
+/// those that stand in this process meet all others. Each process shows its own before it looks for
+/// others, so it does not matter who comes first; calls that are made before all have come wait.
+///
+/// @param world, place Outlive the communicators, which end when they are sent an exit.
+/// @returns By rank; null for those of other processes. A job of several processes has one here, a
+/// simulation all.
+/// Errors: as `placement::see`.
+[[nodiscard]] expected<std::vector<communicator_actor>>
+join_collective_group(world& world, placement& place, const collective_group_options& options);
+
+} // namespace troupe

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who sends which elements to whom, and what becomes of them: decided without actors.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace troupe {
+
+/// Positions in a flattened array. Unit: elements.
+struct element_range {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+
+  bool operator==(const element_range&) const = default;
+
+  [[nodiscard]] uint64_t count() const { return end - begin; }
+
+  [[nodiscard]] bool is_empty() const { return begin == end; }
+
+  [[nodiscard]] bool covers(const element_range& other) const {
+    return begin <= other.begin && other.end <= end;
+  }
+};
+
+/// What a process does with a range. Its *partial* is what it would send as the sum so far: its own
+/// contributions, until something was added to them.
+enum class step_action : uint8_t {
+  send_own,     ///< Its contributions, all of them if their order matters.
+  send_partial, ///< The sum so far.
+  send_result,  ///< What is final.
+  keep_own,     ///< The peer's contributions come, and are kept.
+  add,          ///< The peer's partial comes; the partial is now that plus the partial.
+  add_last,     ///< Likewise, and that is the result.
+  sum_kept,     ///< The result is the sum of all that was kept, and its own, by rank.
+  copy_result,  ///< The peer's result comes.
+};
+
+/// Whether a step waits for a peer.
+[[nodiscard]] constexpr bool is_receiving(step_action action) {
+  return action == step_action::keep_own || action == step_action::add
+         || action == step_action::add_last || action == step_action::copy_result;
+}
+
+/// The peer of a step that sends the same to all.
+inline constexpr uint32_t everybody = std::numeric_limits<uint32_t>::max();
+
+/// One thing to do.
+struct plan_step {
+  step_action action = step_action::send_own;
+  uint32_t peer = everybody; ///< A rank; without meaning for `sum_kept`.
+  element_range range;
+
+  bool operator==(const plan_step&) const = default;
+};
+
+/// Steps that are done one after the other.
+using plan_lane = std::vector<plan_step>;
+
+/// What one process has to do. Lanes work on elements that no other lane works on, side by side: so
+/// one waits for a peer while another adds, and many are on their way. Every process has as many,
+/// and what is sent in a lane is received in the same lane.
+struct collective_plan {
+  std::vector<plan_lane> lanes;
+};
+
+/// Where a process is in its group.
+struct group_place {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+};
+
+/// How an array is cut.
+struct plan_grain {
+  uint64_t segment_elements = 1; ///< About as many are sent with one message.
+  uint64_t aligned_elements = 1; ///< Cuts are made at multiples of this.
+};
+
+/// `parts + 1` positions that cut an array into parts of about the same length, ascending.
+[[nodiscard]] std::vector<uint64_t> even_cuts(uint64_t elements, uint32_t parts, uint64_t aligned);
+
+/// The rows of a reduce_scatter's sum that a rank gets: as many as others, or one more if it is
+/// among the first.
+[[nodiscard]] element_range rows_of(group_place place, uint64_t rows);
+
+/// Everybody sends its contributions to everybody, and adds them up.
+/// Cost: 1 round; size - 1 times the array is sent and received
+[[nodiscard]] collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain);
+
+/// Every rank adds up a slice of everybody's contributions.
+/// @param cuts Of the slices, as `even_cuts` gives them.
+/// @param spreads Whether it then sends the sum to everybody.
+/// Cost: 1 round; (size - 1) / size of the array is sent and received; with `spreads` twice that
+[[nodiscard]] collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
+                                              plan_grain grain, bool spreads);
+
+/// The root sends its value to everybody.
+/// Cost: 1 round; the root sends size - 1 times the array
+[[nodiscard]] collective_plan plan_direct_broadcast(group_place place, uint32_t root,
+                                                    uint64_t elements, plan_grain grain);
+
+} // namespace troupe

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps, and the elements that they are about.
+#include "actors/collective/collective_transfer.hpp"
+
+#include "actors/collective/collective_agreement.hpp"
+#include "actors/collective/collective_sum.hpp"
+#include "actors/tensor_payload.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+collective_stage stage_of(step_action action) {
+  switch (action) {
+  case step_action::send_own:
+  case step_action::keep_own:
+    return collective_stage::own;
+  case step_action::send_result:
+  case step_action::copy_result:
+    return collective_stage::result;
+  default:
+    return collective_stage::partial;
+  }
+}
+
+bool belongs(const collective_part& part, const plan_step& step) {
+  return is_receiving(step.action) && step.peer == part.rank && step.range.begin == part.begin
+         && stage_of(step.action) == part.stage;
+}
+
+// Of a contribution without elements, whose rows cost a peer nothing to claim.
+constexpr int64_t rows_max = int64_t{1} << 40;
+
+// Elements of a flattened array that begins at `begin`.
+tensor_payload part_of(const tensor& whole, uint64_t begin, element_range range) {
+  auto bytes = element_bytes(whole.type());
+  const auto* data = static_cast<const std::byte*>(whole.data());
+  return {.dtype = static_cast<uint8_t>(whole.type()),
+          .extents = {static_cast<int64_t>(range.count())},
+          .data = range.is_empty() ? nullptr : data + (range.begin - begin) * bytes,
+          .bytes = range.count() * bytes,
+          .owner = whole.owner()};
+}
+
+elements elements_of(const tensor_payload& payload) {
+  auto type = static_cast<dtype>(payload.dtype);
+  return {payload.data, type, payload.bytes / element_bytes(type)};
+}
+
+std::vector<elements> elements_of(const std::vector<tensor_payload>& payloads) {
+  std::vector<elements> result;
+  result.reserve(payloads.size());
+  for (const auto& payload : payloads)
+    result.push_back(elements_of(payload));
+  return result;
+}
+
+tensor uninitialised(dtype type, uint64_t count) {
+  return {type, shape{static_cast<int64_t>(count)}};
+}
+
+} // namespace
+
+collective_transfer::collective_transfer(group_place place, collective_meaning meaning,
+                                         std::vector<tensor> contributions)
+  : place_(place), meaning_(std::move(meaning)), contributions_(std::move(contributions)) {
+  TROUPE_ASSERT(contributions_.size() == meaning_.contributions, contributions_.size());
+  for (auto& steps : plan_of(meaning_, place_).lanes) {
+    lanes_.emplace_back().steps = std::move(steps);
+    ++open_lanes_;
+  }
+  auto extents = meaning_.extents;
+  switch (meaning_.kind) {
+  case collective_kind::barrier:
+  case collective_kind::all_gather:
+    break;
+  case collective_kind::broadcast:
+    result_
+      = place_.rank == meaning_.root ? contributions_.front() : tensor{type(), shape{extents}};
+    break;
+  case collective_kind::reduce_scatter: {
+    auto rows = static_cast<uint64_t>(extents[0]);
+    auto own = rows_of(place_, rows);
+    auto width = rows == 0 ? 0 : static_cast<uint64_t>(shape{extents}.element_count()) / rows;
+    extents[0] = static_cast<int64_t>(own.count());
+    result_ = tensor{type(), shape{extents}};
+    result_begin_ = own.begin * width;
+    break;
+  }
+  case collective_kind::all_reduce:
+    result_ = tensor{type(), shape{extents}};
+    break;
+  }
+}
+
+void collective_transfer::begin(const send_function& send) {
+  for (auto& lane : lanes_)
+    advance(lane, send);
+}
+
+expected<void> collective_transfer::take(collective_part part, const send_function& send) {
+  if (part.lane >= lanes_.size())
+    return fail(errc::malformed, fmt::format("a part of lane {} of {}", part.lane, lanes_.size()));
+  auto& lane = lanes_[part.lane];
+  auto step = std::ranges::find_if(lane.steps, [&](const auto& one) { return belongs(part, one); });
+  if (step == lane.steps.end())
+    return fail(errc::malformed, fmt::format("a part that nobody waits for: elements from {} on, "
+                                             "stage {}, lane {}",
+                                             part.begin, static_cast<int>(part.stage), part.lane));
+  if (auto fit = check(part, *step); !fit) return fit;
+  auto is_over = step < lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next);
+  auto has_come
+    = std::ranges::any_of(lane.arrived, [&](const auto& one) { return belongs(one, *step); });
+  if (is_over || has_come) return {};
+  lane.arrived.push_back(std::move(part));
+  if (step == lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next)) advance(lane, send);
+  return {};
+}
+
+bool collective_transfer::needs(uint32_t peer) const {
+  for (const auto& lane : lanes_)
+    for (auto i = lane.next; i < lane.steps.size(); ++i) {
+      const auto& step = lane.steps[i];
+      if (step.action == step_action::sum_kept) continue;
+      auto concerns = step.peer == peer || step.peer == everybody;
+      auto has_come
+        = std::ranges::any_of(lane.arrived, [&](const auto& one) { return belongs(one, step); });
+      if (concerns && !has_come) return true;
+    }
+  return false;
+}
+
+tensor collective_transfer::result() const {
+  TROUPE_ASSERT(is_done());
+  return result_;
+}
+
+// ---- what comes ----
+
+// Sums of 16-bit types are rounded at the end alone, if they are to be the same for any split.
+dtype collective_transfer::partial_type() const {
+  auto is_half = is_floating(type()) && element_bytes(type()) == 2;
+  return is_half && meaning_.fixed_order ? dtype::f32 : type();
+}
+
+// Whether a rank sends the sum of its contributions: those of rank 0 come first anyway.
+bool collective_transfer::folds(uint32_t rank) const {
+  auto is_sum = meaning_.kind == collective_kind::all_reduce
+                || meaning_.kind == collective_kind::reduce_scatter;
+  return is_sum && meaning_.contributions > 1 && (rank == 0 || !meaning_.fixed_order);
+}
+
+expected<void> collective_transfer::check(const collective_part& part,
+                                          const plan_step& step) const {
+  if (meaning_.kind == collective_kind::all_gather) return check_gathered(part);
+  size_t count = meaning_.kind == collective_kind::barrier ? 0 : 1;
+  auto wanted = type();
+  if (part.stage == collective_stage::own) {
+    if (folds(part.rank))
+      wanted = partial_type();
+    else
+      count = meaning_.contributions;
+  } else if (part.stage == collective_stage::partial) {
+    wanted = partial_type();
+  }
+  if (part.values.size() != count)
+    return fail(errc::malformed,
+                fmt::format("a part of {} arrays instead of {}", part.values.size(), count));
+  for (const auto& value : part.values) {
+    auto bytes = step.range.count() * element_bytes(wanted);
+    if (value.dtype != static_cast<uint8_t>(wanted) || value.bytes != bytes)
+      return fail(errc::malformed, fmt::format("a part of {} bytes of dtype {}, not {} bytes of {}",
+                                               value.bytes, value.dtype, bytes, to_string(wanted)));
+  }
+  return {};
+}
+
+expected<void> collective_transfer::check_gathered(const collective_part& part) const {
+  auto fits = [&](const tensor_payload& value) {
+    return value.dtype == meaning_.dtype && value.extents.size() == meaning_.extents.size()
+           && value.extents[0] <= rows_max
+           && std::equal(value.extents.begin() + 1, value.extents.end(),
+                         meaning_.extents.begin() + 1);
+  };
+  if (part.values.size() != meaning_.contributions || !std::ranges::all_of(part.values, fits))
+    return fail(errc::malformed, "contributions that are not what they were said to be");
+  return {};
+}
+
+// ---- what is done ----
+
+void collective_transfer::advance(lane_state& lane, const send_function& send) {
+  while (lane.next < lane.steps.size() && perform(lane, lane.steps[lane.next], send))
+    ++lane.next;
+  if (lane.next < lane.steps.size()) return;
+  lane.partial.reset();
+  lane.kept.clear();
+  --open_lanes_;
+}
+
+bool collective_transfer::perform(lane_state& lane, const plan_step& step,
+                                  const send_function& send) {
+  auto say = [&](std::vector<tensor_payload> values) {
+    send(step.peer, {.stage = stage_of(step.action),
+                     .lane = static_cast<uint32_t>(&lane - lanes_.data()),
+                     .begin = step.range.begin,
+                     .values = std::move(values)});
+    return true;
+  };
+  switch (step.action) {
+  case step_action::send_own: {
+    auto values = own(step.range);
+    if (step.peer == everybody) {
+      lane.kept.resize(place_.size);
+      lane.kept[place_.rank] = values;
+    }
+    return say(std::move(values));
+  }
+  case step_action::send_partial:
+    return say({partial(lane, step.range)});
+  case step_action::send_result:
+    return say({result(step.range)});
+  case step_action::sum_kept:
+    sum_kept(lane, step.range);
+    return true;
+  default:
+    return receive(lane, step);
+  }
+}
+
+bool collective_transfer::receive(lane_state& lane, const plan_step& step) {
+  auto found
+    = std::ranges::find_if(lane.arrived, [&](const auto& part) { return belongs(part, step); });
+  if (found == lane.arrived.end()) return false;
+  auto part = std::move(*found);
+  lane.arrived.erase(found);
+  switch (step.action) {
+  case step_action::keep_own:
+    lane.kept.resize(place_.size);
+    lane.kept[part.rank] = std::move(part.values);
+    break;
+  case step_action::copy_result: {
+    auto to = result_elements(step.range);
+    if (to.count > 0) std::memcpy(to.data, part.values[0].data, part.values[0].bytes);
+    break;
+  }
+  default:
+    add(lane, step, part.values[0]);
+  }
+  return true;
+}
+
+void collective_transfer::add(lane_state& lane, const plan_step& step,
+                              const tensor_payload& received) {
+  std::vector<elements> sources{elements_of(received)};
+  auto has_partial = lane.partial && lane.partial->range.covers(step.range);
+  auto before = has_partial ? std::vector{partial(lane, step.range)} : contributions(step.range);
+  for (const auto& one : before)
+    sources.push_back(elements_of(one));
+  if (step.action == step_action::add_last)
+    return sum_in_order(sources, result_elements(step.range));
+  piece sum{step.range, uninitialised(partial_type(), step.range.count())};
+  sum_in_order(sources, mutable_elements{sum.values});
+  lane.partial = std::move(sum);
+}
+
+void collective_transfer::sum_kept(lane_state& lane, element_range range) {
+  if (meaning_.kind == collective_kind::barrier) return;
+  lane.kept.resize(place_.size);
+  if (lane.kept[place_.rank].empty()) lane.kept[place_.rank] = own(range);
+  if (meaning_.kind == collective_kind::all_gather) {
+    lanes_.front().kept.swap(lane.kept);
+    return gather();
+  }
+  std::vector<elements> sources;
+  for (const auto& values : lane.kept)
+    for (const auto& value : values)
+      sources.push_back(elements_of(value));
+  sum_in_order(sources, result_elements(range));
+}
+
+void collective_transfer::gather() {
+  auto extents = meaning_.extents;
+  extents[0] = 0;
+  const auto& kept = lanes_.front().kept;
+  for (const auto& values : kept)
+    for (const auto& value : values)
+      extents[0] += value.extents[0];
+  result_ = tensor{type(), shape{extents}};
+  auto* to = static_cast<std::byte*>(result_.mutable_data());
+  for (const auto& values : kept)
+    for (const auto& value : values) {
+      if (value.bytes > 0) std::memcpy(to, value.data, value.bytes);
+      to += value.bytes;
+    }
+}
+
+// ---- elements ----
+
+// Our contributions as others get them; they are folded once only.
+std::vector<tensor_payload> collective_transfer::own(element_range range) const {
+  std::vector<tensor_payload> values;
+  if (meaning_.kind == collective_kind::all_gather) {
+    for (const auto& one : contributions_)
+      values.push_back(to_payload(one));
+  } else if (meaning_.kind != collective_kind::barrier) {
+    values = contributions(range);
+    if (folds(place_.rank)) {
+      auto sum = uninitialised(partial_type(), range.count());
+      sum_in_order(elements_of(values), mutable_elements{sum});
+      values = {part_of(sum, range.begin, range)};
+    }
+  }
+  return values;
+}
+
+std::vector<tensor_payload> collective_transfer::contributions(element_range range) const {
+  std::vector<tensor_payload> values;
+  for (const auto& one : contributions_)
+    values.push_back(part_of(one, 0, range));
+  return values;
+}
+
+tensor_payload collective_transfer::partial(lane_state& lane, element_range range) {
+  auto is_there = lane.partial && lane.partial->range.covers(range);
+  if (!is_there && contributions_.size() == 1 && partial_type() == type())
+    return part_of(contributions_.front(), 0, range);
+  if (!is_there) {
+    piece sum{range, uninitialised(partial_type(), range.count())};
+    sum_in_order(elements_of(contributions(range)), mutable_elements{sum.values});
+    lane.partial = std::move(sum);
+  }
+  return part_of(lane.partial->values, lane.partial->range.begin, range);
+}
+
+tensor_payload collective_transfer::result(element_range range) const {
+  return part_of(result_, result_begin_, range);
+}
+
+mutable_elements collective_transfer::result_elements(element_range range) {
+  auto bytes = element_bytes(type());
+  mutable_elements to;
+  to.data = static_cast<std::byte*>(result_.mutable_data()) + (range.begin - result_begin_) * bytes;
+  to.type = type();
+  to.count = range.count();
+  return to;
+}
+
+} // namespace troupe

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One collective as one process sees it: how far it is, and what it has.
+#pragma once
+
+#include "actors/collective/collective_plan.hpp"
+#include "kernels/elements.hpp"
+#include "kernels/tensor.hpp"
+#include "messages/collective_message.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Carries a plan out: no actor, no clock, and parts may come in any order.
+///
+/// Memory is written once and read from then on: own contributions never, a sum that travels on in
+/// memory of its own, what is final into the result. So messages refer to all of it, and nothing is
+/// copied to be sent. Of what comes, only what is final is copied.
+class collective_transfer {
+public:
+  /// Takes a part to a rank, or to `everybody`; rank and call are not filled in.
+  using send_function = std::function<void(uint32_t peer, collective_part part)>;
+
+  /// @param contributions Contiguous; as `meaning` says.
+  collective_transfer(group_place place, collective_meaning meaning,
+                      std::vector<tensor> contributions);
+
+  [[nodiscard]] const collective_meaning& meaning() const { return meaning_; }
+
+  /// Does all that needs no peer.
+  void begin(const send_function& send);
+
+  /// A part has come; does all that it makes possible. A part that has come before is passed over.
+  /// Errors: malformed, if it is none that its sender could have sent: with what is wrong.
+  [[nodiscard]] expected<void> take(collective_part part, const send_function& send);
+
+  [[nodiscard]] bool is_done() const { return open_lanes_ == 0; }
+
+  /// Whether it waits for something of a peer, or has still something to send.
+  [[nodiscard]] bool needs(uint32_t peer) const;
+
+  /// What the process gets. @pre `is_done()`.
+  [[nodiscard]] tensor result() const;
+
+private:
+  /// Elements in memory of their own.
+  struct piece {
+    element_range range;
+    tensor values;
+  };
+
+  /// How far a lane is.
+  struct lane_state {
+    plan_lane steps;
+    size_t next = 0;                      ///< Step.
+    std::optional<piece> partial;         ///< Once something was added, or folded.
+    std::vector<collective_part> arrived; ///< And not needed yet.
+    /// What `sum_kept` adds up, by rank; our own, as we sent it, included.
+    std::vector<std::vector<tensor_payload>> kept;
+  };
+
+  [[nodiscard]] dtype type() const { return static_cast<dtype>(meaning_.dtype); }
+
+  [[nodiscard]] dtype partial_type() const;
+  [[nodiscard]] bool folds(uint32_t rank) const;
+  [[nodiscard]] expected<void> check(const collective_part& part, const plan_step& step) const;
+  [[nodiscard]] expected<void> check_gathered(const collective_part& part) const;
+  void advance(lane_state& lane, const send_function& send);
+  bool perform(lane_state& lane, const plan_step& step, const send_function& send);
+  bool receive(lane_state& lane, const plan_step& step);
+  void add(lane_state& lane, const plan_step& step, const tensor_payload& received);
+  void sum_kept(lane_state& lane, element_range range);
+  void gather();
+  [[nodiscard]] std::vector<tensor_payload> own(element_range range) const;
+  [[nodiscard]] std::vector<tensor_payload> contributions(element_range range) const;
+  [[nodiscard]] tensor_payload partial(lane_state& lane, element_range range);
+  [[nodiscard]] tensor_payload result(element_range range) const;
+  [[nodiscard]] mutable_elements result_elements(element_range range);
+
+  group_place place_;
+  collective_meaning meaning_;
+  std::vector<tensor> contributions_;
+  std::vector<lane_state> lanes_;
+  size_t open_lanes_ = 0;
+  tensor result_;             ///< Written part by part; nobody else sees what is not written.
+  uint64_t result_begin_ = 0; ///< Position of its first element in the whole array.
+};
+
+} // namespace troupe

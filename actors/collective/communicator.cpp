@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator: calls become transfers, transfers become messages, and trouble is told to all.
+#include "actors/collective/communicator.hpp"
+
+#include "actors/collective/collective_agreement.hpp"
+#include "actors/recording/seconds.hpp"
+
+#include <caf/exit_reason.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<communicator_actor, communicator_state>;
+using part_message = msg<wire::CollectivePart>;
+
+// How often it is looked who is missing, in a deadline.
+constexpr int looks = 8;
+
+void watch(self_pointer self);
+
+// ---- to the peers ----
+
+void send_to(self_pointer self, uint32_t rank, const part_message& message) {
+  auto& state = self->state;
+  if (state.peers.empty()) {
+    state.unsent.emplace_back(rank, message);
+    return;
+  }
+  self->send(caf::actor_cast<communicator_actor>(state.peers[rank]), message);
+}
+
+template <class Body>
+void for_peers(const communicator_state& state, const Body& body) {
+  for (uint32_t i = 1; i < state.config.size; ++i)
+    body((state.config.rank + i) % state.config.size);
+}
+
+// Makes a part a message, and sends it where it belongs.
+auto sender(self_pointer self, uint64_t call, const collective_meaning& meaning) {
+  return [self, call, &meaning](uint32_t peer, collective_part part) {
+    part.call = call;
+    part.rank = self->state.config.rank;
+    auto message = make_collective_part(meaning, part);
+    if (peer != everybody) return send_to(self, peer, message);
+    for_peers(self->state, [&](uint32_t rank) { send_to(self, rank, message); });
+  };
+}
+
+void tell_all(self_pointer self, const communicator_state::breakdown& how) {
+  auto& state = self->state;
+  auto message = make_collective_failed({how.call, state.config.rank, how.reason});
+  for (const auto& peer : state.peers)
+    if (peer) self->send(caf::actor_cast<communicator_actor>(peer), message);
+}
+
+// ---- trouble ----
+
+// Everything from a call on fails, if it has not failed already.
+void break_down(self_pointer self, uint64_t call, const error& reason, bool is_news = true) {
+  auto& state = self->state;
+  if (state.broken && state.broken->call <= call) return;
+  state.broken = {call, reason};
+  for (auto one = state.open.lower_bound(call); one != state.open.end();) {
+    one->second.answer.deliver(to_caf(reason));
+    one = state.open.erase(one);
+  }
+  state.early.erase(state.early.lower_bound(call), state.early.end());
+  std::erase_if(state.unsent,
+                [&](const auto& one) { return one.second.reader().getCall() >= call; });
+  if (is_news) tell_all(self, *state.broken);
+}
+
+void on_failed(self_pointer self, wire::CollectiveFailed::Reader said) {
+  auto how = read_collective_failed(said);
+  if (how.reason.code == errc::none) return;
+  break_down(self, how.call, how.reason, false);
+}
+
+void on_down(self_pointer self, const caf::down_msg& down) {
+  auto& state = self->state;
+  auto gone = std::ranges::find_if(state.peers,
+                                   [&](const auto& peer) { return peer && down.source == peer; });
+  if (gone == state.peers.end()) return;
+  auto rank = static_cast<uint32_t>(gone - state.peers.begin());
+  auto is_leave = !down.reason || down.reason == caf::exit_reason::user_shutdown;
+  auto how = is_leave ? "has left the group" : "is gone: " + from_caf(down.reason).message;
+  error reason{errc::unavailable, fmt::format("{} {}", state.name_of(rank), how)};
+  auto first = std::ranges::find_if(
+    state.open, [&](const auto& one) { return one.second.transfer.needs(rank); });
+  state.gone.emplace(rank, reason);
+  break_down(self,
+             first == state.open.end() ? std::max(state.calls, state.heard[rank]) : first->first,
+             reason);
+}
+
+// A peer that is gone may have done its part before.
+void check_gone(self_pointer self, uint64_t call) {
+  auto& state = self->state;
+  auto one = state.open.find(call);
+  for (const auto& [rank, reason] : state.gone)
+    if (one != state.open.end() && one->second.transfer.needs(rank))
+      return break_down(self, call, reason);
+}
+
+// ---- who is missing ----
+
+// Peers that are not known to have made a call; if all have, whom it waits for.
+std::vector<std::string> missing(const communicator_state& state, uint64_t call,
+                                 const collective_transfer& transfer) {
+  std::vector<std::string> silent;
+  std::vector<std::string> needed;
+  for (uint32_t rank = 0; rank < state.config.size; ++rank) {
+    if (rank == state.config.rank) continue;
+    if (state.heard[rank] <= call) silent.push_back(state.name_of(rank));
+    if (transfer.needs(rank)) needed.push_back(state.name_of(rank));
+  }
+  return silent.empty() ? needed : silent;
+}
+
+void plan_watch(self_pointer self) {
+  auto& state = self->state;
+  if (state.is_watching || state.open.empty()) return;
+  auto shortest = job_time::max();
+  for (const auto& [call, one] : state.open)
+    shortest = std::min(shortest, one.timeout);
+  state.is_watching = true;
+  self->delayed_send(self, std::max<job_time>(shortest / looks, std::chrono::milliseconds{1}),
+                     watch_tick{});
+}
+
+// Whoever has waited for long says that it has made the call, to whom it says nothing otherwise;
+// so all know who has not.
+void say_so(self_pointer self, uint64_t call, communicator_state::open_call& waiting) {
+  if (std::exchange(waiting.has_said_so, true)) return;
+  sender(self, call, waiting.transfer.meaning())(everybody, {.stage = collective_stage::called});
+}
+
+void watch(self_pointer self) {
+  auto& state = self->state;
+  state.is_watching = false;
+  auto now = state.config.world->now();
+  for (auto& [call, waiting] : state.open) {
+    auto waited = now - waiting.since;
+    if (waited >= waiting.timeout) {
+      const auto& meaning = waiting.transfer.meaning();
+      break_down(self, call,
+                 {errc::deadline_exceeded,
+                  fmt::format("{} waited {:.1f} s in {} for {}", state.name_of(state.config.rank),
+                              seconds(waited), describe(meaning, meaning),
+                              fmt::join(missing(state, call, waiting.transfer), ", "))});
+      break;
+    }
+    if (waited >= waiting.timeout / 2) say_so(self, call, waiting);
+  }
+  plan_watch(self);
+}
+
+// ---- calls, and parts ----
+
+void settle_if_done(self_pointer self,
+                    std::map<uint64_t, communicator_state::open_call>::iterator one) {
+  if (!one->second.transfer.is_done()) return;
+  one->second.answer.deliver(collective_result{one->second.transfer.result()});
+  self->state.open.erase(one);
+}
+
+// What a peer has sent for a call that is under way here.
+void take(self_pointer self, const part_message& message) {
+  auto& state = self->state;
+  auto body = message.reader();
+  auto one = state.open.find(body.getCall());
+  if (one == state.open.end()) return; // over, or broken
+  auto& transfer = one->second.transfer;
+  if (!means(body.getMeaning(), transfer.meaning()))
+    return break_down(self, body.getCall(),
+                      disagreement(state.name_of(body.getRank()), read_meaning(body.getMeaning()),
+                                   state.name_of(state.config.rank), transfer.meaning()));
+  if (body.getStage() == wire::CollectiveStage::CALLED) return;
+  auto part = read_collective_part(message);
+  auto send = sender(self, part.call, transfer.meaning());
+  auto rank = part.rank;
+  if (auto taken = transfer.take(std::move(part), send); !taken)
+    return break_down(
+      self, body.getCall(),
+      {taken.error().code, fmt::format("{} has sent {} {}", state.name_of(rank),
+                                       state.name_of(state.config.rank), taken.error().message)});
+  settle_if_done(self, one);
+}
+
+void on_part(self_pointer self, const part_message& message) {
+  auto& state = self->state;
+  auto body = message.reader();
+  auto rank = body.getRank();
+  if (rank >= state.config.size || rank == state.config.rank) return; // nobody we know
+  auto call = body.getCall();
+  if (state.broken && call >= state.broken->call) return;
+  if (call >= state.calls + early_calls_max)
+    return break_down(
+      self, state.calls,
+      {errc::limit_exceeded, fmt::format("{} is {} calls ahead of {}", state.name_of(rank),
+                                         call - state.calls, state.name_of(state.config.rank))});
+  state.heard[rank] = std::max(state.heard[rank], call + 1);
+  if (call >= state.calls)
+    state.early[call].push_back(message);
+  else
+    take(self, message);
+}
+
+void begin(self_pointer self, uint64_t call, communicator_state::open_call what) {
+  auto& state = self->state;
+  auto one = state.open.emplace(call, std::move(what)).first;
+  auto& transfer = one->second.transfer;
+  transfer.begin(sender(self, call, transfer.meaning()));
+  settle_if_done(self, one);
+  if (auto early = state.early.extract(call))
+    for (const auto& message : early.mapped())
+      take(self, message);
+  check_gone(self, call);
+  plan_watch(self);
+}
+
+caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+  auto& state = self->state;
+  auto call = state.calls++;
+  if (state.broken && call >= state.broken->call) return to_caf(state.broken->reason);
+  auto meaning = meaning_of(said, state.place());
+  if (!meaning) {
+    auto reason = meaning.error();
+    reason.message = fmt::format("{}: {}", state.name_of(state.config.rank), reason.message);
+    break_down(self, call, reason);
+    return to_caf(reason);
+  }
+  std::vector<tensor> contributions;
+  for (const auto& one : said.contributions)
+    contributions.push_back(one.contiguous());
+  auto answer = self->make_response_promise<collective_result>();
+  auto timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline;
+  begin(self, call,
+        {.transfer = {state.place(), std::move(*meaning), std::move(contributions)},
+         .answer = answer,
+         .since = state.config.world->now(),
+         .timeout = timeout});
+  return answer;
+}
+
+void on_meet(self_pointer self, std::vector<caf::strong_actor_ptr> peers) {
+  auto& state = self->state;
+  if (!state.peers.empty() || peers.size() != state.config.size) return;
+  state.peers = std::move(peers);
+  for (const auto& peer : state.peers)
+    if (peer) self->monitor(caf::actor_cast<caf::actor_addr>(peer));
+  if (state.broken) return tell_all(self, *state.broken);
+  for (const auto& [rank, message] : std::exchange(state.unsent, {}))
+    send_to(self, rank, message);
+}
+
+} // namespace
+
+std::string communicator_state::name_of(uint32_t rank) const {
+  return rank < config.names.size() ? config.names[rank] : fmt::format("rank {}", rank);
+}
+
+communicator_actor::behavior_type communicator(self_pointer self, communicator_config config) {
+  auto& state = self->state;
+  state.config = std::move(config);
+  state.heard.resize(state.config.size);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  std::vector<caf::strong_actor_ptr> peers;
+  for (const auto& peer : state.config.peers)
+    peers.push_back(caf::actor_cast<caf::strong_actor_ptr>(peer));
+  state.config.peers.clear();
+  if (state.config.size == 1) peers.assign(1, nullptr);
+  on_meet(self, std::move(peers));
+  return {
+    [self](const collective_call& call) { return on_call(self, call); },
+    [self](const meet_peers& met) { on_meet(self, met.peers); },
+    [self](const part_message& part) { on_part(self, part); },
+    [self](const msg<wire::CollectiveFailed>& said) { on_failed(self, said.reader()); },
+    [self](watch_tick) { watch(self); },
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every process gets what a plain loop makes of all contributions, or is told who is to blame
+// that it does not. Method: groups in a virtual world, all kinds, sizes, lengths and types.
+#include "tests/actors/collective/collective_group.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr dtype every_dtype[]
+  = {dtype::f32, dtype::f64, dtype::f16, dtype::bf16, dtype::i32, dtype::i64};
+
+// The contributions of the processes, `local` each.
+std::vector<std::vector<tensor>> contributions(uint32_t size, uint32_t local, dtype type,
+                                               const shape& extents) {
+  std::vector<std::vector<tensor>> result(size);
+  for (uint32_t i = 0; i < size * local; ++i)
+    result[i / local].push_back(sample(type, extents, i));
+  return result;
+}
+
+std::vector<tensor> flat(const std::vector<std::vector<tensor>>& values) {
+  std::vector<tensor> result;
+  for (const auto& some : values)
+    result.insert(result.end(), some.begin(), some.end());
+  return result;
+}
+
+collective_call sum_of(std::string name, std::vector<tensor> values) {
+  return {.kind = collective_kind::all_reduce,
+          .name = std::move(name),
+          .contributions = std::move(values)};
+}
+
+tensor ones(int64_t count, dtype type = dtype::f32) {
+  return filled(type, {count}, 1);
+}
+
+} // namespace
+
+TEST_SUITE("actors/collective/communicator") {
+  TEST_CASE("an all_reduce is the left fold over all replicas, whatever their split") {
+    for (auto type : every_dtype)
+      for (auto [size, local] : {std::pair{1U, 4U}, {2U, 2U}, {4U, 1U}, {5U, 1U}, {3U, 3U}})
+        for (int64_t length : {0, 1, 7, 1003}) {
+          communicator_group group{size};
+          auto values = contributions(size, local, type, {length});
+          std::vector<answer<collective_result>> answers;
+          for (uint32_t rank = 0; rank < size; ++rank)
+            answers.push_back(group.call(rank, sum_of("a", values[rank])));
+          auto wanted = folded(flat(values));
+          for (const auto& one : answers)
+            CHECK(is_same(one.value().value, wanted));
+        }
+  }
+
+  TEST_CASE("an all_gather lays rows behind each other, as many as each process has") {
+    communicator_group group{3};
+    std::vector<answer<collective_result>> answers;
+    std::vector<float> wanted;
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      auto mine = sample(dtype::f32, {rank + 1, 2}, rank);
+      auto other = sample(dtype::f32, {2, 2}, rank + 10);
+      for (const auto& one : {mine, other})
+        wanted.insert(wanted.end(), one.values<float>().begin(), one.values<float>().end());
+      answers.push_back(group.call(
+        rank,
+        {.kind = collective_kind::all_gather, .name = "rows", .contributions = {mine, other}}));
+    }
+    for (const auto& one : answers)
+      CHECK(is_same(one.value().value, make_tensor({12, 2}, wanted)));
+  }
+
+  TEST_CASE("a reduce_scatter gives each process its rows of the sum") {
+    for (auto [size, rows] : {std::pair{1U, 3}, {2U, 5}, {3U, 2}, {4U, 1003}}) {
+      communicator_group group{size};
+      auto values = contributions(size, 2, dtype::f32, {rows, 3});
+      std::vector<answer<collective_result>> answers;
+      for (uint32_t rank = 0; rank < size; ++rank)
+        answers.push_back(group.call(
+          rank,
+          {.kind = collective_kind::reduce_scatter, .name = "s", .contributions = values[rank]}));
+      auto sum = folded(flat(values));
+      for (uint32_t rank = 0; rank < size; ++rank) {
+        auto mine = rows_of({rank, size}, static_cast<uint64_t>(rows));
+        auto wanted = sum.slice(static_cast<int64_t>(mine.begin), static_cast<int64_t>(mine.end));
+        CHECK(is_same(answers[rank].value().value, wanted.clone()));
+      }
+    }
+  }
+
+  TEST_CASE("a broadcast gives all what the root has") {
+    communicator_group group{3};
+    std::vector<answer<collective_result>> answers;
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      answers.push_back(group.call(rank, {.kind = collective_kind::broadcast,
+                                          .name = "w",
+                                          .contributions = {sample(dtype::i64, {3, 5}, rank)},
+                                          .root = 1}));
+    for (const auto& one : answers)
+      CHECK(is_same(one.value().value, sample(dtype::i64, {3, 5}, 1)));
+  }
+
+  TEST_CASE("nobody leaves a barrier before all have come") {
+    communicator_group group{3};
+    auto first = group.call(0, {.name = "all there"});
+    auto second = group.call(2, {.name = "all there"});
+    CHECK_FALSE(first.has_come());
+    CHECK_FALSE(second.has_come());
+    auto third = group.call(1, {.name = "all there"});
+    CHECK(first.value().value.element_count() == 0);
+    CHECK(second.has_come());
+    CHECK(third.has_come());
+  }
+
+  TEST_CASE("a process may be calls ahead of the others, and several are under way at a time") {
+    communicator_group group{2};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    auto b0 = group.call(0, sum_of("b", {ones(2)}));
+    auto a1 = group.call(1, sum_of("a", {ones(3)}));
+    CHECK(a0.value().value.values<float>()[0] == 2);
+    CHECK_FALSE(b0.has_come());
+    auto b1 = group.call(1, sum_of("b", {ones(2)}));
+    CHECK(b0.value().value.element_count() == 2);
+    CHECK(a1.has_come());
+    CHECK(b1.has_come());
+  }
+
+  TEST_CASE("calls that are made before the peers are known wait for them") {
+    communicator_group group{2, false};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    group.meet(1);
+    auto a1 = group.call(1, sum_of("a", {ones(3)}));
+    CHECK_FALSE(a1.has_come());
+    group.meet(0);
+    CHECK(a0.value().value.values<float>()[0] == 2);
+    CHECK(a1.value().value.values<float>()[0] == 2);
+  }
+
+  TEST_CASE("processes that do not call the same are named, with what they call") {
+    communicator_group group{3};
+    auto a0 = group.call(0, sum_of("b", {ones(4)}));
+    auto a1 = group.call(1, sum_of("a", {ones(3)}));
+    auto a2 = group.call(2, sum_of("b", {ones(4)}));
+    for (const auto& one : {a0, a1, a2})
+      CHECK(one.error().code == errc::invalid_argument);
+    CHECK(a0.error().message
+          == "worker:1 calls all_reduce 'a' of f32 [3], worker:0 all_reduce 'b' of f32 [4]; all "
+             "processes must make the same calls in the same order");
+    auto later = group.call(2, {.name = "later"});
+    CHECK(later.error() == a2.error());
+  }
+
+  TEST_CASE("whoever is gone fails what needs it at once, and all that comes later") {
+    communicator_group group{3};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    auto a1 = group.call(1, sum_of("a", {ones(3)}));
+    caf::anon_send_exit(group.members[2], caf::exit_reason::kill);
+    group.settle();
+    CHECK(a0.error().code == errc::unavailable);
+    CHECK(a0.error().message == "worker:2 is gone: exit_reason(kill)");
+    CHECK(a1.error().code == errc::unavailable);
+    CHECK(group.call(1, {.name = "later"}).error().code == errc::unavailable);
+  }
+
+  TEST_CASE("who has done its part may leave") {
+    communicator_group group{3};
+    auto a2 = group.call(2, {.name = "end"});
+    auto a0 = group.call(0, {.name = "end"});
+    caf::anon_send_exit(group.members[2], caf::exit_reason::kill);
+    group.settle();
+    auto a1 = group.call(1, {.name = "end"});
+    CHECK(a0.has_come());
+    CHECK(a1.has_come());
+    CHECK(a0.value().value.element_count() == 0);
+    CHECK(a1.value().value.element_count() == 0);
+  }
+
+  TEST_CASE("whoever does not make a call in time is named, by all") {
+    communicator_group group{3};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    auto a1 = group.call(1, sum_of("a", {ones(3)}));
+    group.pass(61s);
+    CHECK(a0.error().code == errc::deadline_exceeded);
+    CHECK(a0.error().message.find("waited 60.0 s in all_reduce 'a' of f32 [3] for worker:2")
+          != std::string::npos);
+    CHECK(a1.error().code == errc::deadline_exceeded);
+    CHECK(group.call(2, sum_of("a", {ones(3)})).error().code == errc::deadline_exceeded);
+  }
+}
