@@ -16,6 +16,9 @@ namespace {
 // Segments shorter than that cost more in messages than they gain by working side by side.
 constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 
+// Up to so many bytes one round is worth more than fewer bytes.
+constexpr uint64_t direct_bytes_max = uint64_t{64} << 10;
+
 // Where cuts are made, so that messages refer to elements instead of copying them.
 constexpr uint64_t aligned_bytes = 64;
 
@@ -61,10 +64,52 @@ uint64_t element_count(const collective_meaning& meaning) {
   return static_cast<uint64_t>(shape{meaning.extents}.element_count());
 }
 
-collective_algorithm choose(const collective_meaning& meaning, group_place /*place*/,
-                            collective_algorithm /*wanted*/) {
-  if (meaning.kind == collective_kind::reduce_scatter) return collective_algorithm::all_to_all;
-  return collective_algorithm::direct;
+bool keeps_order(collective_algorithm algorithm) {
+  return algorithm != collective_algorithm::ring
+         && algorithm != collective_algorithm::halving_doubling
+         && algorithm != collective_algorithm::tree;
+}
+
+collective_algorithm choose_sum(const collective_meaning& meaning, group_place place) {
+  using enum collective_algorithm;
+  auto bytes = element_count(meaning) * element_bytes(static_cast<dtype>(meaning.dtype));
+  if (bytes <= direct_bytes_max) return direct;
+  // Whoever keeps an order sends all contributions unless it passes sums on.
+  auto sent = meaning.fixed_order ? meaning.contributions : 1;
+  return (sent + 1) * (place.size - 1) <= 2 * place.size ? all_to_all : chain;
+}
+
+collective_algorithm choose_broadcast(const collective_meaning& meaning, group_place place,
+                                      collective_algorithm wanted) {
+  using enum collective_algorithm;
+  if (wanted == direct || wanted == tree || wanted == chain) return wanted;
+  auto bytes = element_count(meaning) * element_bytes(static_cast<dtype>(meaning.dtype));
+  if (place.size <= 3 && bytes <= direct_bytes_max) return direct;
+  return bytes <= direct_bytes_max ? tree : chain;
+}
+
+// Errors: invalid_argument.
+expected<collective_algorithm> choose(const collective_meaning& meaning, group_place place,
+                                      collective_algorithm wanted) {
+  using enum collective_algorithm;
+  switch (meaning.kind) {
+  case collective_kind::reduce_scatter:
+    return all_to_all;
+  case collective_kind::broadcast:
+    return choose_broadcast(meaning, place, wanted);
+  case collective_kind::all_gather:
+  case collective_kind::barrier:
+    return direct;
+  case collective_kind::all_reduce:
+    break;
+  }
+  if (meaning.fixed_order && !keeps_order(wanted))
+    return fail(errc::invalid_argument,
+                fmt::format("all_reduce '{}' by {} in fixed order: it adds up in an order of its "
+                            "own; give fixed_order = false, or another algorithm",
+                            meaning.name, name_of(wanted)));
+  if (place.size == 1 || element_count(meaning) == 0) return direct;
+  return wanted == automatic ? choose_sum(meaning, place) : wanted;
 }
 
 } // namespace
@@ -99,8 +144,10 @@ expected<collective_meaning> meaning_of(const collective_call& call, group_place
     meaning.extents = call.contributions.front().extents().dims();
     if (call.kind == collective_kind::all_gather) meaning.extents[0] = 0; // may differ
   }
-  meaning.algorithm = choose(meaning, place, call.algorithm);
-  return meaning;
+  return choose(meaning, place, call.algorithm).map([&](collective_algorithm algorithm) {
+    meaning.algorithm = algorithm;
+    return meaning;
+  });
 }
 
 std::string describe(const collective_meaning& meaning, const collective_meaning& other) {
@@ -126,29 +173,68 @@ error disagreement(const std::string& who, const collective_meaning& means,
                 describe(means, other_means), other, describe(other_means, means))};
 }
 
+namespace {
+
+collective_plan plan_broadcast(const collective_meaning& meaning, group_place place,
+                               plan_grain grain) {
+  auto elements = element_count(meaning);
+  switch (meaning.algorithm) {
+  case collective_algorithm::tree:
+    return plan_tree_broadcast(place, meaning.root, elements, grain);
+  case collective_algorithm::chain:
+    return plan_chain_broadcast(place, meaning.root, elements, grain);
+  default:
+    return plan_direct_broadcast(place, meaning.root, elements, grain);
+  }
+}
+
+collective_plan plan_all_reduce(const collective_meaning& meaning, group_place place,
+                                plan_grain grain) {
+  auto elements = element_count(meaning);
+  switch (meaning.algorithm) {
+  case collective_algorithm::chain:
+    return plan_chain(place, elements, grain);
+  case collective_algorithm::ring:
+    return plan_ring(place, elements, grain);
+  case collective_algorithm::halving_doubling:
+    return plan_halving_doubling(place, elements, grain);
+  case collective_algorithm::tree:
+    return plan_tree(place, elements, grain);
+  case collective_algorithm::all_to_all:
+    return plan_all_to_all(place, even_cuts(elements, place.size, grain.aligned_elements), grain,
+                           true);
+  default:
+    return plan_direct(place, elements, grain);
+  }
+}
+
+collective_plan plan_reduce_scatter(const collective_meaning& meaning, group_place place,
+                                    plan_grain grain) {
+  auto rows = static_cast<uint64_t>(meaning.extents[0]);
+  auto elements = element_count(meaning);
+  auto width = rows == 0 ? 0 : elements / rows;
+  std::vector<uint64_t> cuts;
+  for (uint32_t rank = 0; rank < place.size; ++rank)
+    cuts.push_back(rows_of({rank, place.size}, rows).begin * width);
+  cuts.push_back(elements);
+  return plan_all_to_all(place, cuts, grain, false);
+}
+
+} // namespace
+
 collective_plan plan_of(const collective_meaning& meaning, group_place place) {
   auto bytes = element_bytes(static_cast<dtype>(meaning.dtype));
   plan_grain grain{segment_bytes / bytes, aligned_bytes / bytes};
-  auto elements = element_count(meaning);
   switch (meaning.kind) {
-  case collective_kind::barrier:
-  case collective_kind::all_gather:
-    return plan_direct(place, 0, grain);
-  case collective_kind::broadcast:
-    return plan_direct_broadcast(place, meaning.root, elements, grain);
-  case collective_kind::reduce_scatter: {
-    auto rows = static_cast<uint64_t>(meaning.extents[0]);
-    auto width = rows == 0 ? 0 : elements / rows;
-    std::vector<uint64_t> cuts;
-    for (uint32_t rank = 0; rank < place.size; ++rank)
-      cuts.push_back(rows_of({rank, place.size}, rows).begin * width);
-    cuts.push_back(elements);
-    return plan_all_to_all(place, cuts, grain, false);
-  }
   case collective_kind::all_reduce:
-    break;
+    return plan_all_reduce(meaning, place, grain);
+  case collective_kind::reduce_scatter:
+    return plan_reduce_scatter(meaning, place, grain);
+  case collective_kind::broadcast:
+    return plan_broadcast(meaning, place, grain);
+  default:
+    return plan_direct(place, 0, grain);
   }
-  return plan_direct(place, elements, grain);
 }
 
 } // namespace troupe

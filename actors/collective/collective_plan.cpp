@@ -5,6 +5,7 @@
 #include "messages/assert.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace troupe {
 
@@ -24,6 +25,47 @@ element_range segment_of(element_range all, uint64_t lane, uint64_t lanes, plan_
     return all.begin + all.count() / lanes * i / grain.aligned_elements * grain.aligned_elements;
   };
   return {cut(lane), cut(lane + 1)};
+}
+
+// As many lanes as segments, each made by `add_steps(lane, range)`.
+template <class Body>
+collective_plan plan_segments(uint64_t elements, plan_grain grain, const Body& add_steps) {
+  collective_plan plan;
+  auto lanes = lane_count(elements, grain);
+  for (uint64_t i = 0; i < lanes; ++i)
+    add_steps(plan.lanes.emplace_back(), segment_of({0, elements}, i, lanes, grain));
+  return plan;
+}
+
+// As many lanes as segments of the longest slice, each made by `add_steps(lane, slice_of)`; what is
+// the lane's of a rank's slice is `slice_of(rank)`.
+template <class Body>
+collective_plan plan_slices(group_place place, const std::vector<uint64_t>& cuts, plan_grain grain,
+                            const Body& add_steps) {
+  TROUPE_ASSERT(cuts.size() == uint64_t{place.size} + 1, cuts.size(), place.size);
+  uint64_t longest = 0;
+  for (uint32_t rank = 0; rank < place.size; ++rank)
+    longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
+  auto lanes = lane_count(longest, grain);
+  collective_plan plan;
+  for (uint64_t i = 0; i < lanes; ++i)
+    add_steps(plan.lanes.emplace_back(), [&, i](uint32_t rank) {
+      return segment_of({cuts[rank], cuts[rank + 1]}, i, lanes, grain);
+    });
+  return plan;
+}
+
+// Nobody has anything to do with no elements.
+void add_step(plan_lane& lane, step_action action, uint32_t peer, element_range range) {
+  if (!range.is_empty()) lane.push_back({action, peer, range});
+}
+
+uint32_t after(group_place place, uint64_t distance = 1) {
+  return static_cast<uint32_t>((place.rank + distance) % place.size);
+}
+
+uint32_t before(group_place place, uint64_t distance = 1) {
+  return after(place, place.size - distance % place.size);
 }
 
 // Ranks from the one after ours on, so that not all send to the same at the same time.
@@ -51,58 +93,197 @@ element_range rows_of(group_place place, uint64_t rows) {
 }
 
 collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain) {
-  collective_plan plan;
-  auto lanes = lane_count(elements, grain);
-  for (uint64_t i = 0; i < lanes; ++i) {
-    auto range = segment_of({0, elements}, i, lanes, grain);
-    auto& lane = plan.lanes.emplace_back();
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
     if (place.size > 1) lane.push_back({send_own, everybody, range});
     for_others(place, [&](uint32_t peer) { lane.push_back({keep_own, peer, range}); });
     lane.push_back({sum_kept, everybody, range});
-  }
-  return plan;
+  });
 }
 
 collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
                                 plan_grain grain, bool spreads) {
-  TROUPE_ASSERT(cuts.size() == uint64_t{place.size} + 1, cuts.size(), place.size);
-  uint64_t longest = 0;
-  for (uint32_t rank = 0; rank < place.size; ++rank)
-    longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
-  auto lanes = lane_count(longest, grain);
-  collective_plan plan;
-  for (uint64_t i = 0; i < lanes; ++i) {
-    auto slice_of = [&](uint32_t rank) {
-      return segment_of({cuts[rank], cuts[rank + 1]}, i, lanes, grain);
-    };
-    auto& lane = plan.lanes.emplace_back();
-    auto add_step = [&](step_action action, uint32_t peer, element_range range) {
-      if (!range.is_empty()) lane.push_back({action, peer, range});
-    };
+  return plan_slices(place, cuts, grain, [&](plan_lane& lane, const auto& slice_of) {
     auto own = slice_of(place.rank);
-    for_others(place, [&](uint32_t peer) { add_step(send_own, peer, slice_of(peer)); });
-    for_others(place, [&](uint32_t peer) { add_step(keep_own, peer, own); });
-    add_step(sum_kept, everybody, own);
-    if (!spreads || place.size == 1) continue;
-    add_step(send_result, everybody, own);
-    for_others(place, [&](uint32_t peer) { add_step(copy_result, peer, slice_of(peer)); });
+    for_others(place, [&](uint32_t peer) { add_step(lane, send_own, peer, slice_of(peer)); });
+    for_others(place, [&](uint32_t peer) { add_step(lane, keep_own, peer, own); });
+    add_step(lane, sum_kept, everybody, own);
+    if (!spreads || place.size == 1) return;
+    add_step(lane, send_result, everybody, own);
+    for_others(place, [&](uint32_t peer) { add_step(lane, copy_result, peer, slice_of(peer)); });
+  });
+}
+
+collective_plan plan_chain(group_place place, uint64_t elements, plan_grain grain) {
+  TROUPE_ASSERT(place.size > 1);
+  auto last = place.size - 1;
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+    if (place.rank > 0) add_step(lane, place.rank == last ? add_last : add, before(place), range);
+    if (place.rank < last) add_step(lane, send_partial, after(place), range);
+    if (place.rank < last) add_step(lane, copy_result, before(place), range);
+    if (after(place) != last) add_step(lane, send_result, after(place), range);
+  });
+}
+
+collective_plan plan_ring(group_place place, uint64_t elements, plan_grain grain) {
+  TROUPE_ASSERT(place.size > 1);
+  auto cuts = even_cuts(elements, place.size, grain.aligned_elements);
+  return plan_slices(place, cuts, grain, [&](plan_lane& lane, const auto& slice_of) {
+    for (uint32_t round = 1; round < place.size; ++round) {
+      auto is_last = round + 1 == place.size;
+      add_step(lane, send_partial, after(place), slice_of(before(place, round - 1)));
+      add_step(lane, is_last ? add_last : add, before(place), slice_of(before(place, round)));
+    }
+    for (uint32_t round = 1; round < place.size; ++round) {
+      add_step(lane, send_result, after(place),
+               slice_of(before(place, uint64_t{round} + place.size - 2)));
+      add_step(lane, copy_result, before(place), slice_of(before(place, round - 1)));
+    }
+  });
+}
+
+// ---- halving and doubling ----
+
+namespace {
+
+// Ranks as a power of two, made by pairs of which one speaks for both.
+struct folded_group {
+  uint32_t size;  // a power of two
+  uint32_t pairs; // ranks 2i and 2i + 1, for i below that; the odd ones speak
+
+  explicit folded_group(uint32_t ranks) : size(std::bit_floor(ranks)), pairs(ranks - size) {}
+
+  [[nodiscard]] bool is_spoken_for(uint32_t rank) const {
+    return rank < 2 * pairs && rank % 2 == 0;
   }
-  return plan;
+
+  [[nodiscard]] bool speaks_for_two(uint32_t rank) const {
+    return rank < 2 * pairs && rank % 2 == 1;
+  }
+
+  [[nodiscard]] uint32_t number_of(uint32_t rank) const {
+    return rank < 2 * pairs ? rank / 2 : rank - pairs;
+  }
+
+  [[nodiscard]] uint32_t rank_of(uint32_t number) const {
+    return number < pairs ? 2 * number + 1 : number + pairs;
+  }
+};
+
+// What two partners divide between them.
+struct halved_range {
+  uint32_t partner;
+  element_range kept;
+  element_range given;
+};
+
+std::vector<halved_range> halve(const folded_group& group, uint32_t number, element_range range,
+                                uint64_t aligned) {
+  std::vector<halved_range> halves;
+  for (auto distance = group.size / 2; distance > 0; distance /= 2) {
+    auto middle = range.begin + range.count() / 2 / aligned * aligned;
+    element_range low{range.begin, middle};
+    element_range high{middle, range.end};
+    auto is_low = (number & distance) == 0;
+    auto partner = group.rank_of(number ^ distance);
+    halves.push_back({partner, is_low ? low : high, is_low ? high : low});
+    range = halves.back().kept;
+  }
+  return halves;
+}
+
+} // namespace
+
+collective_plan plan_halving_doubling(group_place place, uint64_t elements, plan_grain grain) {
+  TROUPE_ASSERT(place.size > 1);
+  folded_group group{place.size};
+  // The shortest pieces are to be as long as segments.
+  grain.segment_elements *= group.size;
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+    if (group.is_spoken_for(place.rank)) {
+      add_step(lane, send_partial, place.rank + 1, range);
+      add_step(lane, copy_result, place.rank + 1, range);
+      return;
+    }
+    if (group.speaks_for_two(place.rank)) add_step(lane, add, place.rank - 1, range);
+    auto halves = halve(group, group.number_of(place.rank), range, grain.aligned_elements);
+    for (const auto& half : halves) {
+      add_step(lane, send_partial, half.partner, half.given);
+      add_step(lane, &half == &halves.back() ? add_last : add, half.partner, half.kept);
+    }
+    std::ranges::reverse(halves);
+    for (const auto& half : halves) {
+      add_step(lane, send_result, half.partner, half.kept);
+      add_step(lane, copy_result, half.partner, half.given);
+    }
+    if (group.speaks_for_two(place.rank)) add_step(lane, send_result, place.rank - 1, range);
+  });
+}
+
+// ---- trees ----
+
+namespace {
+
+// The children of a number in a binomial tree that grows from 0, nearest first.
+std::vector<uint32_t> children_of(uint32_t number, uint32_t size) {
+  std::vector<uint32_t> children;
+  for (uint64_t distance = 1; distance < size && (number & distance) == 0; distance *= 2)
+    if (number + distance < size) children.push_back(static_cast<uint32_t>(number + distance));
+  return children;
+}
+
+uint32_t parent_of(uint32_t number) {
+  return number & (number - 1);
+}
+
+} // namespace
+
+collective_plan plan_tree(group_place place, uint64_t elements, plan_grain grain) {
+  TROUPE_ASSERT(place.size > 1);
+  auto children = children_of(place.rank, place.size);
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+    for (auto child : children) {
+      auto is_last = place.rank == 0 && child == children.back();
+      add_step(lane, is_last ? add_last : add, child, range);
+    }
+    if (place.rank != 0) {
+      add_step(lane, send_partial, parent_of(place.rank), range);
+      add_step(lane, copy_result, parent_of(place.rank), range);
+    }
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      add_step(lane, send_result, *child, range);
+  });
+}
+
+collective_plan plan_tree_broadcast(group_place place, uint32_t root, uint64_t elements,
+                                    plan_grain grain) {
+  auto rank_of = [&](uint32_t number) {
+    return static_cast<uint32_t>((uint64_t{number} + root) % place.size);
+  };
+  auto number = before(place, root);
+  auto children = children_of(number, place.size);
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+    if (number != 0) add_step(lane, copy_result, rank_of(parent_of(number)), range);
+    for (auto child = children.rbegin(); child != children.rend(); ++child)
+      add_step(lane, send_result, rank_of(*child), range);
+  });
+}
+
+collective_plan plan_chain_broadcast(group_place place, uint32_t root, uint64_t elements,
+                                     plan_grain grain) {
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+    if (place.rank != root) add_step(lane, copy_result, before(place), range);
+    if (after(place) != root) add_step(lane, send_result, after(place), range);
+  });
 }
 
 collective_plan plan_direct_broadcast(group_place place, uint32_t root, uint64_t elements,
                                       plan_grain grain) {
-  collective_plan plan;
-  auto lanes = lane_count(elements, grain);
-  for (uint64_t i = 0; i < lanes; ++i) {
-    auto range = segment_of({0, elements}, i, lanes, grain);
-    auto& lane = plan.lanes.emplace_back();
+  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
     if (place.rank != root)
       lane.push_back({copy_result, root, range});
     else if (place.size > 1)
       lane.push_back({send_result, everybody, range});
-  }
-  return plan;
+  });
 }
 
 } // namespace troupe

@@ -95,6 +95,40 @@ struct plan_grain {
 [[nodiscard]] collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
                                               plan_grain grain, bool spreads);
 
+/// Each rank adds its contributions to the sum of those before it; the last one's sum goes the same
+/// way, to all others. The order is that of ranks. @pre `place.size > 1`
+/// Cost: 2 size - 2 rounds, of which segments make one; twice the array is sent and received
+[[nodiscard]] collective_plan plan_chain(group_place place, uint64_t elements, plan_grain grain);
+
+/// A sum begins at each rank for one slice of the array, and all go round twice: added to, then
+/// copied. @pre `place.size > 1`
+/// Cost: 2 size - 2 rounds; 2 (size - 1) / size of the array is sent and received
+[[nodiscard]] collective_plan plan_ring(group_place place, uint64_t elements, plan_grain grain);
+
+/// Half of the array is swapped and added with the rank half a group away, half of that with the
+/// one a quarter away, and so on; then back. Ranks beyond a power of two give theirs to a neighbour
+/// before, and get the sum from it. @pre `place.size > 1`
+/// Cost: 2 log2 size rounds, rounded down, and 2 more if that is no whole number; with it
+/// 2 (size - 1) / size of the array is sent and received, without it up to twice the array more
+/// Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in
+/// MPICH" (2005), section 4.4.
+[[nodiscard]] collective_plan plan_halving_doubling(group_place place, uint64_t elements,
+                                                    plan_grain grain);
+
+/// Sums go up a binomial tree to rank 0, and the result down again. @pre `place.size > 1`
+/// Cost: 2 log2 size rounds, rounded up; rank 0 sends and receives log2 size times the array
+[[nodiscard]] collective_plan plan_tree(group_place place, uint64_t elements, plan_grain grain);
+
+/// The root's value goes down a binomial tree.
+/// Cost: log2 size rounds, rounded up; the root sends log2 size times the array
+[[nodiscard]] collective_plan plan_tree_broadcast(group_place place, uint32_t root,
+                                                  uint64_t elements, plan_grain grain);
+
+/// The root's value goes from each rank to the next.
+/// Cost: size - 1 rounds, of which segments make one; the array is sent and received once
+[[nodiscard]] collective_plan plan_chain_broadcast(group_place place, uint32_t root,
+                                                   uint64_t elements, plan_grain grain);
+
 /// The root sends its value to everybody.
 /// Cost: 1 round; the root sends size - 1 times the array
 [[nodiscard]] collective_plan plan_direct_broadcast(group_place place, uint32_t root,

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: every process gets what a plain loop makes of all contributions, or is told who is to blame
 // that it does not. Method: groups in a virtual world, all kinds, sizes, lengths and types.
+#include "kernels/elements.hpp"
 #include "tests/actors/collective/collective_group.hpp"
+
+#include <cmath>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -38,6 +41,20 @@ tensor ones(int64_t count, dtype type = dtype::f32) {
   return filled(type, {count}, 1);
 }
 
+// Whether two tensors differ by roundings alone.
+bool is_near(const tensor& a, const tensor& b) {
+  auto bound = element_bytes(a.type()) == 2 ? 4.0 : 1e-3;
+  auto far = [&]<class T>(T) {
+    for (size_t i = 0; i < a.element_count(); ++i)
+      if (std::abs(widen<double>(a.values<T>()[i]) - widen<double>(b.values<T>()[i])) > bound)
+        return true;
+    return false;
+  };
+  bool is_far = false;
+  if (is_floating(a.type())) visit_floating(a.type(), [&](auto zero) { is_far = far(zero); });
+  return !is_far;
+}
+
 } // namespace
 
 TEST_SUITE("actors/collective/communicator") {
@@ -54,6 +71,65 @@ TEST_SUITE("actors/collective/communicator") {
           for (const auto& one : answers)
             CHECK(is_same(one.value().value, wanted));
         }
+  }
+
+  TEST_CASE("every algorithm gives all processes the same sum") {
+    using enum collective_algorithm;
+    for (auto algorithm : {direct, chain, ring, halving_doubling, tree, all_to_all})
+      for (auto type : every_dtype)
+        for (uint32_t size = 1; size <= 5; ++size)
+          for (auto [local, length] : {std::pair{1U, 1}, {2U, 77}, {1U, 300'001}}) {
+            CAPTURE(static_cast<int>(algorithm));
+            CAPTURE(to_string(type));
+            CAPTURE(size);
+            CAPTURE(length);
+            if (length > 1000 && type != dtype::f32 && type != dtype::bf16) continue;
+            auto keeps_order = algorithm == direct || algorithm == chain || algorithm == all_to_all;
+            communicator_group group{size};
+            auto values = contributions(size, local, type, {length});
+            std::vector<answer<collective_result>> answers;
+            for (uint32_t rank = 0; rank < size; ++rank) {
+              auto call = sum_of("a", values[rank]);
+              call.algorithm = algorithm;
+              call.fixed_order = keeps_order;
+              answers.push_back(group.call(rank, std::move(call)));
+            }
+            auto wanted = folded(flat(values));
+            for (const auto& one : answers) {
+              CHECK(is_same(one.value().value, answers[0].value().value));
+              if (keeps_order || !is_floating(type)) CHECK(is_same(one.value().value, wanted));
+              CHECK(is_near(one.value().value, wanted));
+            }
+          }
+  }
+
+  TEST_CASE("sums in any order are the same everywhere, however many replicas there are") {
+    for (auto type : {dtype::f32, dtype::f16})
+      for (uint32_t size : {2U, 3U}) {
+        communicator_group group{size};
+        auto values = contributions(size, 3, type, {1003});
+        std::vector<answer<collective_result>> answers;
+        for (uint32_t rank = 0; rank < size; ++rank) {
+          auto call = sum_of("a", values[rank]);
+          call.fixed_order = false;
+          answers.push_back(group.call(rank, std::move(call)));
+        }
+        for (const auto& one : answers)
+          CHECK(is_same(one.value().value, answers[0].value().value));
+      }
+  }
+
+  TEST_CASE("an algorithm that keeps no order refuses to keep it") {
+    communicator_group group{2};
+    auto call = sum_of("a", {ones(3)});
+    call.algorithm = collective_algorithm::ring;
+    auto a0 = group.call(0, call);
+    auto a1 = group.call(1, call);
+    CHECK(a0.error().code == errc::invalid_argument);
+    CHECK(a0.error().message
+          == "worker:0: all_reduce 'a' by ring in fixed order: it adds up in an order of its own; "
+             "give fixed_order = false, or another algorithm");
+    CHECK(a1.error() == a0.error());
   }
 
   TEST_CASE("an all_gather lays rows behind each other, as many as each process has") {
