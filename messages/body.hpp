@@ -173,4 +173,23 @@ inline constexpr body_place<wire::CollectiveFailed> body_of<wire::CollectiveFail
 /// The body, whichever it is: all bodies share the envelope's only pointer.
 [[nodiscard]] capnp::AnyStruct::Reader body_of_envelope(wire::Envelope::Reader envelope);
 
+template <>
+inline constexpr body_place<wire::WorkerReady> body_of<wire::WorkerReady>{
+  wire::Envelope::WORKER_READY, &envelope_builder::initWorkerReady};
+template <>
+inline constexpr body_place<wire::RunClosure> body_of<wire::RunClosure>{
+  wire::Envelope::RUN_CLOSURE, &envelope_builder::initRunClosure};
+template <>
+inline constexpr body_place<wire::ClosureDone> body_of<wire::ClosureDone>{
+  wire::Envelope::CLOSURE_DONE, &envelope_builder::initClosureDone};
+template <>
+inline constexpr body_place<wire::CancelClosure> body_of<wire::CancelClosure>{
+  wire::Envelope::CANCEL_CLOSURE, &envelope_builder::initCancelClosure};
+template <>
+inline constexpr body_place<wire::AwaitServiceEnd> body_of<wire::AwaitServiceEnd>{
+  wire::Envelope::AWAIT_SERVICE_END, &envelope_builder::initAwaitServiceEnd};
+template <>
+inline constexpr body_place<wire::ServiceEnded> body_of<wire::ServiceEnded>{
+  wire::Envelope::SERVICE_ENDED, &envelope_builder::initServiceEnded};
+
 } // namespace troupe

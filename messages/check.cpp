@@ -128,6 +128,17 @@ expected<void> check_progress(capnp::List<wire::ReplicaProgress>::Reader replica
   return {};
 }
 
+expected<void> check_values(capnp::List<wire::ClosureValue>::Reader values) {
+  for (auto value : values) {
+    if (static_cast<uint16_t>(value.which()) > wire::ClosureValue::RESOURCE)
+      return fail(errc::malformed, "closure value of the unknown kind "
+                                     + to_string(static_cast<uint16_t>(value.which())));
+    if (!value.isTensor()) continue;
+    if (auto checked = check_tensor(value.getTensor()); !checked) return checked;
+  }
+  return {};
+}
+
 expected<void> check_state(wire::VariableState::Reader state) {
   return check_tensor(state.getValue())
     .and_then([&] { return check_arrays(state.getSlots()); })
@@ -170,6 +181,10 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_progress(envelope.getJobBegins().getReplicas());
   case wire::Envelope::COLLECTIVE_PART:
     return check_part(envelope.getCollectivePart());
+  case wire::Envelope::RUN_CLOSURE:
+    return check_values(envelope.getRunClosure().getArguments());
+  case wire::Envelope::CLOSURE_DONE:
+    return check_values(envelope.getClosureDone().getResults());
   default:
     return {}; // Numbers and texts, about which the walk has said all.
   }

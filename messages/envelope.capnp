@@ -11,6 +11,7 @@
 using Cxx = import "/capnp/c++.capnp";
 using Cluster = import "cluster.capnp";
 using Collective = import "collective.capnp";
+using Coordinator = import "coordinator.capnp";
 using Link = import "link.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
@@ -87,5 +88,11 @@ struct Envelope {
     leaveJob @44 :Cluster.LeaveJob;
     collectivePart @45 :Collective.CollectivePart;
     collectiveFailed @46 :Collective.CollectiveFailed;
+    workerReady @47 :Coordinator.WorkerReady;
+    runClosure @48 :Coordinator.RunClosure;
+    closureDone @49 :Coordinator.ClosureDone;
+    cancelClosure @50 :Coordinator.CancelClosure;
+    awaitServiceEnd @51 :Coordinator.AwaitServiceEnd;
+    serviceEnded @52 :Coordinator.ServiceEnded;
   }
 }

@@ -22,6 +22,8 @@ using every_body
               wire::ReadState, wire::VariableState, wire::RestoreState, wire::ReadProgress,
               wire::ReplicaProgress, wire::ReadAverage, wire::ReleaseUpdate, wire::ChangeVariable,
               wire::Hello, wire::FindActor, wire::EnterJob, wire::JobBegins, wire::AwaitEnd,
-              wire::JobEnded, wire::LeaveJob, wire::CollectivePart, wire::CollectiveFailed>;
+              wire::JobEnded, wire::LeaveJob, wire::CollectivePart, wire::CollectiveFailed,
+              wire::WorkerReady, wire::RunClosure, wire::ClosureDone, wire::CancelClosure,
+              wire::AwaitServiceEnd, wire::ServiceEnded>;
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "messages/cluster_message.hpp"
 #include "messages/collective_message.hpp"
+#include "messages/coordinator_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
@@ -114,6 +115,17 @@ void add_collective_messages(std::vector<message_example>& examples) {
   add(examples, make_collective_failed({9, 1, {errc::unavailable, "worker:2 is gone"}}));
 }
 
+void add_coordinator_messages(std::vector<message_example>& examples) {
+  std::vector<closure_value> values{make_payload<float>(0, {3}, {1, 2, 3}), 0.5, int64_t{-2},
+                                    std::string{"text"}, worker_resource{1, 2}};
+  add(examples, make_worker_ready(3));
+  add(examples, make_run_closure(7, "step", values));
+  add(examples, make_closure_done(7, values));
+  add(examples, make_cancel_closure(7));
+  add(examples, make_await_service_end());
+  add(examples, make_service_ended());
+}
+
 void add_checkpoint_messages(std::vector<message_example>& examples) {
   variable_payload state{.version = 6,
                          .value = make_payload<float>(0, {3}, {1, 2, 3}),
@@ -143,6 +155,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_find_actor("token queue"));
   add_cluster_messages(examples);
   add_collective_messages(examples);
+  add_coordinator_messages(examples);
   return examples;
 }
 
