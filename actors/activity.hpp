@@ -178,6 +178,9 @@ public:
   /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
 
+  /// Whether `cancel_before` has been told a later step than the one that the coroutine is at.
+  [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
+
   /// To be called by the actor for each message of these kinds.
   void on(const work_done& done);
   void on(const delay_over& over);
@@ -299,8 +302,6 @@ private:
 
   void pace_for(job_time delay);
   void finish();
-
-  [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
 
   replica_actor::pointer self_;
   troupe::world& world_;

@@ -14,6 +14,7 @@
 #include "actors/caf_compat.hpp"
 #include "actors/collective/collective_call.hpp"
 #include "actors/recording/records.hpp"
+#include "messages/coordinator_message.hpp"
 #include "messages/msg.hpp"
 
 #include <caf/replies_to.hpp>
@@ -21,9 +22,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <typeinfo>
+#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -190,6 +193,64 @@ using communicator_actor = caf::typed_actor<
   // Time to look who is missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
+/// The leaves of an argument: the same for all workers, or those of each, by index.
+using closure_argument
+  = std::variant<std::vector<closure_value>, std::vector<std::vector<closure_value>>>;
+
+/// A user has a function called. Nobody is told that it is in the queue unless `admitted` is set.
+struct schedule_closure {
+  std::string function;
+  std::vector<closure_argument> arguments;
+  /// Called once: what the function returned, or why it did not.
+  std::function<void(expected<std::vector<closure_value>>)> settle;
+  /// Called once, when there is room in the queue. Errors: that of another closure; then this one
+  /// is cancelled.
+  std::function<void(expected<void>)> admitted;
+};
+
+/// A user wants to know how the closures are.
+struct await_closures {
+  bool until_all_are_done = false; ///< Else at once, unless one has failed.
+  /// Called once: whether all are done. Errors: that of the first that failed, once, when the
+  /// others have ended.
+  std::function<void(expected<bool>)> tell;
+};
+
+/// There will be no more closures: queued ones are cancelled, others waited for.
+struct end_service {
+  std::function<void()> tell; ///< Called when none runs any more.
+};
+
+/// Holds the queue of closures, gives them to workers, and keeps the first error.
+using coordinator_actor = caf::typed_actor<
+  // A worker is there; the sender is watched from now on.
+  caf::reacts_to<msg<wire::WorkerReady>>,
+  // Somebody waits for the end; answered then.
+  caf::replies_to<msg<wire::AwaitServiceEnd>>::with<msg<wire::ServiceEnded>>,
+  // A new closure.
+  caf::reacts_to<schedule_closure>,
+  // Whether all are done, or when.
+  caf::reacts_to<await_closures>,
+  // The end: cancels what is queued, waits for what runs, and quits.
+  caf::reacts_to<end_service>,
+  // The end has taken too long: quits now.
+  caf::reacts_to<give_up>>;
+
+/// A closure has ended, or none has begun yet; sent by the actor that hosts its coroutine.
+struct closure_ended {
+  msg<wire::ClosureDone> how; ///< Empty: none has begun.
+};
+
+/// Runs closures, one at a time.
+using closure_worker_actor = caf::typed_actor<
+  // Calls a function; answered when it has returned or failed. Errors: failed_precondition, if
+  // another one runs.
+  caf::replies_to<msg<wire::RunClosure>>::with<msg<wire::ClosureDone>>,
+  // The result is not needed.
+  caf::reacts_to<msg<wire::CancelClosure>>,
+  // What came of the call.
+  caf::reacts_to<closure_ended>>;
+
 /// Writes down what happened; local to its node, so it takes plain records.
 using recorder_actor = caf::typed_actor<
   // One step.
@@ -204,3 +265,7 @@ using recorder_actor = caf::typed_actor<
 TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
 TROUPE_LOCAL_MESSAGE(troupe::merge_result)
 TROUPE_LOCAL_MESSAGE(troupe::departure)
+TROUPE_LOCAL_MESSAGE(troupe::schedule_closure)
+TROUPE_LOCAL_MESSAGE(troupe::await_closures)
+TROUPE_LOCAL_MESSAGE(troupe::end_service)
+TROUPE_LOCAL_MESSAGE(troupe::closure_ended)

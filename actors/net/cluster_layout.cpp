@@ -42,6 +42,15 @@ expected<node_index> cluster_layout::communicator_node(uint32_t rank) const {
   return trainer_node(rank);
 }
 
+expected<node_index> cluster_layout::worker_node(uint32_t worker) const {
+  if (worker >= worker_count())
+    return fail(errc::invalid_argument,
+                fmt::format("there is no place for closure worker {}: the cluster has {} workers "
+                            "with {} each",
+                            worker, workers, replicas_per_worker));
+  return first_worker() + worker / replicas_per_worker;
+}
+
 bool cluster_layout::talk(node_index one, node_index other) const {
   auto chief = chief_node();
   if (one == other || one == chief || other == chief) return true;

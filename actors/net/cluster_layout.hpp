@@ -22,6 +22,9 @@ namespace troupe {
 /// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
 /// | replica i                             | trainer i / `replicas_per_worker`                  |
 /// | communicator i                        | trainer i                                          |
+/// | a coordinator                         | with the chief                                     |
+/// | closure worker i                      | process i / `replicas_per_worker` of those that are|
+/// |                                       | called workers: one that is called chief has none  |
 struct cluster_layout {
   bool has_chief = false;           ///< Whether a process is called so.
   uint32_t ps = 0;                  ///< Processes that hold variables.
@@ -41,6 +44,9 @@ struct cluster_layout {
 
   [[nodiscard]] uint32_t replica_count() const { return trainer_count() * replicas_per_worker; }
 
+  /// Those who run a coordinator's closures.
+  [[nodiscard]] uint32_t worker_count() const { return workers * replicas_per_worker; }
+
   [[nodiscard]] node_index chief_node() const { return trainer_node(0); }
 
   [[nodiscard]] node_index ps_node(uint32_t ps_index) const { return first_ps() + ps_index; }
@@ -59,6 +65,9 @@ struct cluster_layout {
   /// Where the communicator of a rank stands.
   /// Errors: invalid_argument, for a rank beyond the trainers.
   [[nodiscard]] expected<node_index> communicator_node(uint32_t rank) const;
+
+  /// Errors: invalid_argument, for a closure worker that the cluster does not have.
+  [[nodiscard]] expected<node_index> worker_node(uint32_t worker) const;
 
   /// Whether actors of the one node ever look for actors of the other.
   [[nodiscard]] bool talk(node_index one, node_index other) const;

@@ -62,6 +62,8 @@ expected<node_index> cluster_placement::node_of(const std::string& name) {
     if (auto number = number_in(*replica)) return layout_.replica_node(*number);
   if (auto rank = after("communicator ", name))
     if (auto number = number_in(*rank)) return layout_.communicator_node(*number);
+  if (auto worker = after("worker ", name))
+    if (auto number = number_in(*worker)) return layout_.worker_node(*number);
   return layout_.chief_node();
 }
 

@@ -36,6 +36,10 @@ public:
 
   [[nodiscard]] std::map<uint32_t, std::string> others() const override;
 
+  [[nodiscard]] std::optional<uint32_t> worker_count() const override {
+    return layout_.worker_count();
+  }
+
   [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
 
   [[nodiscard]] expected<bool> enter(const std::string& name) override;

@@ -38,6 +38,10 @@ public:
   /// The names of the job's other processes, by position.
   [[nodiscard]] virtual std::map<uint32_t, std::string> others() const { return {}; }
 
+  /// How many run the closures of a coordinator; nothing: as many as the strategy has replicas.
+  /// They go by the names "worker 0", "worker 1" and so on.
+  [[nodiscard]] virtual std::optional<uint32_t> worker_count() const { return std::nullopt; }
+
   /// How long others are waited for.
   [[nodiscard]] virtual job_time start_deadline() const { return std::chrono::seconds{60}; }
 

@@ -80,6 +80,10 @@ std::vector<message_kind> make_kinds() {
     local_kind<merge_arrival>("merge_arrival"),
     local_kind<merge_result>("merge_result"),
     local_kind<departure>("departure"),
+    local_kind<schedule_closure>("schedule_closure"),
+    local_kind<await_closures>("await_closures"),
+    local_kind<end_service>("end_service"),
+    local_kind<closure_ended>("closure_ended"),
   };
   auto wire = wire_kinds(every_body{});
   kinds.insert(kinds.end(), wire.begin(), wire.end());

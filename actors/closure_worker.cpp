@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closure worker: from the call to its answer.
+#include "actors/closure_worker.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/replica.hpp"
+#include "messages/coordinator_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<closure_worker_actor, closure_worker_state>;
+using call_message = msg<wire::RunClosure>;
+
+error reason_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const failure& failed) {
+    return failed.reason();
+  } catch (const std::exception& failed) {
+    return {errc::user_code, failed.what()};
+  } catch (...) {
+    return {errc::user_code, "it threw something that is no std::exception"};
+  }
+}
+
+task<msg<wire::ClosureDone>> answer(activity& activity, closure_function call,
+                                    call_message message) {
+  auto closure = message.reader().getClosure();
+  try {
+    auto calling = call(activity, message);
+    auto results = co_await calling;
+    co_return make_closure_done(closure, results);
+  } catch (...) {
+    co_return make_closure_failed(closure, reason_of(std::current_exception()));
+  }
+}
+
+// What the host does: it sleeps until there is a call.
+task<void> live(activity& activity, closure_worker_actor worker, closure_function call) {
+  activity.send(worker, closure_ended{});
+  for (uint64_t calls = 1;; ++calls) {
+    auto sleeping = activity.woken();
+    auto given = co_await sleeping;
+    activity.set_local_step(calls);
+    auto answering = answer(activity, call, *std::static_pointer_cast<call_message>(given));
+    given = nullptr;
+    closure_ended ended;
+    ended.how = co_await answering;
+    activity.send(worker, std::move(ended));
+  }
+}
+
+void spawn_host(self_pointer self) {
+  auto& state = self->state;
+  replica_config config{.index = state.config.index, .world = state.config.world};
+  config.body
+    = [worker = caf::actor_cast<closure_worker_actor>(self->address()),
+       call = state.config.call](activity& activity) { return live(activity, worker, call); };
+  state.host = self->spawn(replica, std::move(config));
+  state.config.world->introduce(state.host.id(),
+                                fmt::format("closures of worker {}", state.config.index));
+  self->link_to(state.host);
+}
+
+caf::result<msg<wire::ClosureDone>> on_call(self_pointer self, const call_message& said) {
+  auto& state = self->state;
+  if (state.running)
+    return to_caf({errc::failed_precondition,
+                   fmt::format("worker {} runs another closure", state.config.index)});
+  auto promise = self->make_response_promise<msg<wire::ClosureDone>>();
+  state.running = closure_worker_state::call{said.reader().getClosure(), promise};
+  ++state.calls;
+  self->send(state.host, wake{std::make_shared<call_message>(said), nullptr});
+  return promise;
+}
+
+void on_cancel(self_pointer self, uint64_t closure) {
+  auto& state = self->state;
+  if (state.running && state.running->closure == closure)
+    self->send(state.host, make_cancel_step(state.calls + 1));
+}
+
+void on_ended(self_pointer self, const msg<wire::ClosureDone>& how) {
+  auto& state = self->state;
+  if (how.is_empty())
+    self->send(state.config.coordinator, make_worker_ready(state.config.index));
+  else if (auto ended = std::exchange(state.running, std::nullopt))
+    ended->done.deliver(how);
+}
+
+} // namespace
+
+closure_worker_actor::behavior_type closure_worker(self_pointer self,
+                                                   closure_worker_config config) {
+  self->state.config = std::move(config);
+  spawn_host(self);
+  return {
+    [self](const call_message& said) { return on_call(self, said); },
+    [self](const msg<wire::CancelClosure>& said) { on_cancel(self, said.reader().getClosure()); },
+    [self](const closure_ended& ended) { on_ended(self, ended.how); },
+  };
+}
+
+} // namespace troupe

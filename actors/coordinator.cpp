@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator: what each event leads to.
+#include "actors/coordinator.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+const error closure_cancelled{errc::cancelled,
+                              "The corresponding function is cancelled. Please reschedule the "
+                              "function."};
+
+namespace {
+
+using self_pointer = observed_pointer<coordinator_actor, coordinator_state>;
+
+void warn(const coordinator_state& state, const std::string& line) {
+  if (state.config.on_warning) state.config.on_warning(line);
+}
+
+// ---- closures ----
+
+void settle(coordinator_state& state, uint64_t closure,
+            expected<std::vector<closure_value>> result) {
+  auto ended = state.closures.extract(closure);
+  if (!ended.empty()) ended.mapped().settle(std::move(result));
+}
+
+void cancel(coordinator_state& state, const std::vector<uint64_t>& closures) {
+  for (auto closure : closures)
+    settle(state, closure, tl::unexpected<error>(closure_cancelled));
+  state.config.gauge->taken -= closures.size();
+}
+
+// @param closure Has a place in the gauge already.
+void put(coordinator_state& state, schedule_closure closure) {
+  auto number = ++state.scheduled;
+  state.closures.emplace(number, std::move(closure));
+  if (state.ending || !state.queue->put(number)) cancel(state, {number});
+}
+
+// What a worker is told of a closure: of what each worker has one of, its own.
+std::vector<closure_value> arguments_for(uint32_t worker, const schedule_closure& closure) {
+  std::vector<closure_value> arguments;
+  for (const auto& argument : closure.arguments) {
+    const auto* each = std::get_if<std::vector<std::vector<closure_value>>>(&argument);
+    const auto& leaves
+      = each != nullptr ? each->at(worker) : std::get<std::vector<closure_value>>(argument);
+    arguments.insert(arguments.end(), leaves.begin(), leaves.end());
+  }
+  return arguments;
+}
+
+void cancel_in_flight(self_pointer self) {
+  for (const auto& [index, worker] : self->state.workers)
+    if (worker.runs) self->send(worker.handle, make_cancel_closure(*worker.runs));
+}
+
+// ---- those who ask ----
+
+void let_in(coordinator_state& state) {
+  while (!state.waiting_for_room.empty() && !state.queue->is_full()) {
+    auto next = std::move(state.waiting_for_room.front());
+    state.waiting_for_room.pop_front();
+    auto admitted = std::exchange(next.admitted, {});
+    ++state.config.gauge->taken;
+    put(state, std::move(next));
+    admitted({});
+  }
+}
+
+// One of those who wait is told the error, if anybody waits.
+bool raise(coordinator_state& state) {
+  if (state.waiting_for_room.empty() && state.waiting_for_end.empty()) return false;
+  auto reason = state.queue->take_error();
+  if (!reason) return false;
+  state.config.gauge->has_failed = false;
+  if (!state.waiting_for_room.empty()) {
+    auto refused = std::move(state.waiting_for_room.front());
+    state.waiting_for_room.pop_front();
+    refused.settle(tl::unexpected<error>(closure_cancelled));
+    refused.admitted(tl::unexpected<error>(*reason));
+  } else {
+    auto told = std::move(state.waiting_for_end.front());
+    state.waiting_for_end.erase(state.waiting_for_end.begin());
+    told.tell(tl::unexpected<error>(*reason));
+  }
+  return true;
+}
+
+void answer_those_who_may_know(coordinator_state& state) {
+  auto all_done = state.queue->is_idle();
+  auto may_know = [&](const await_closures& who) { return all_done || !who.until_all_are_done; };
+  auto ready = std::ranges::stable_partition(state.waiting_for_end, std::not_fn(may_know));
+  std::vector<await_closures> answered{std::make_move_iterator(ready.begin()),
+                                       std::make_move_iterator(ready.end())};
+  state.waiting_for_end.erase(ready.begin(), ready.end());
+  for (const auto& who : answered)
+    who.tell(all_done);
+}
+
+void finish(self_pointer self) {
+  auto& state = self->state;
+  for (auto& bystander : state.bystanders)
+    bystander.deliver(make_service_ended());
+  if (state.ending->tell) state.ending->tell();
+  self->quit();
+}
+
+// ---- workers ----
+
+void on_answer(self_pointer self, uint32_t index, uint64_t closure,
+               const expected<msg<wire::ClosureDone>>& how);
+
+void give(self_pointer self, uint32_t index, uint64_t closure) {
+  auto& state = self->state;
+  const auto& what = state.closures.at(closure);
+  auto& worker = state.workers.at(index);
+  worker.runs = closure;
+  auto message = make_run_closure(closure, what.function, arguments_for(index, what));
+  self
+    ->request(worker.handle, caf::infinite, message) // a function may take any time
+    .then([self, index,
+           closure](const msg<wire::ClosureDone>& done) { on_answer(self, index, closure, done); },
+          [self, index, closure](const caf::error& reason) {
+            on_answer(self, index, closure, tl::unexpected<error>(from_caf(reason)));
+          });
+}
+
+// Whatever has happened, this is what follows from it.
+void go_on(self_pointer self) {
+  auto& state = self->state;
+  if (state.ending) {
+    if (state.queue->in_flight().empty()) finish(self);
+    return;
+  }
+  while (state.queue->has_failed())
+    if (!raise(state)) return;
+  let_in(state);
+  while (!state.idle.empty()) {
+    auto next = state.queue->take();
+    if (!next) break;
+    --state.config.gauge->taken;
+    auto index = state.idle.front();
+    state.idle.pop_front();
+    give(self, index, *next);
+    let_in(state);
+  }
+  answer_those_who_may_know(state);
+}
+
+// A worker is there no more: what it ran goes to another.
+void lose(self_pointer self, uint32_t index, const error& reason) {
+  auto& state = self->state;
+  auto lost = state.workers.extract(index);
+  if (lost.empty()) return;
+  std::erase(state.idle, index);
+  ++state.losses[index];
+  auto runs = lost.mapped().runs;
+  if (runs) {
+    ++state.config.gauge->taken;
+    if (state.ending || !state.queue->put_back(*runs)) {
+      state.queue->finish(*runs);
+      cancel(state, {*runs});
+    }
+  }
+  if (!state.ending)
+    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message,
+                            runs ? "another one runs what it ran" : "others go on"));
+}
+
+void fail(self_pointer self, uint32_t index, uint64_t closure, error reason) {
+  auto& state = self->state;
+  // What is said of a cancelled one is of no interest to anybody but whoever fetches it.
+  auto was_cancelled = state.ending || state.queue->has_failed();
+  if (was_cancelled && reason.code == errc::cancelled)
+    reason = closure_cancelled;
+  else
+    reason.message = fmt::format("'{}' failed at worker {}: {}",
+                                 state.closures.at(closure).function, index, reason.message);
+  settle(state, closure, tl::unexpected<error>(reason));
+  if (state.ending) return state.queue->finish(closure);
+  state.config.gauge->has_failed = true;
+  cancel(state, state.queue->fail(closure, std::move(reason)));
+  if (!was_cancelled) cancel_in_flight(self);
+}
+
+void on_answer(self_pointer self, uint32_t index, uint64_t closure,
+               const expected<msg<wire::ClosureDone>>& how) {
+  auto& state = self->state;
+  auto found = state.workers.find(index);
+  if (found == state.workers.end() || found->second.runs != closure) return; // of a former life
+  if (!how) {
+    lose(self, index, how.error());
+    return go_on(self);
+  }
+  found->second.runs = std::nullopt;
+  state.idle.push_back(index);
+  auto results = read_results(*how);
+  if (results) {
+    state.queue->finish(closure);
+    settle(state, closure, std::move(*results));
+  } else {
+    fail(self, index, closure, results.error());
+  }
+  go_on(self);
+}
+
+void on_ready(self_pointer self, uint32_t index) {
+  auto& state = self->state;
+  if (index >= state.config.workers)
+    return warn(state, fmt::format("worker {} is none of {}; start it with the same cluster", index,
+                                   state.config.workers));
+  lose(self, index, {errc::unavailable, "it has begun anew"});
+  auto sender = self->current_sender();
+  self->monitor(caf::actor_cast<caf::actor_addr>(sender));
+  state.workers[index] = {caf::actor_cast<closure_worker_actor>(sender), std::nullopt};
+  state.idle.push_back(index);
+  if (state.losses[index] > 0) warn(state, fmt::format("worker {} is back", index));
+  go_on(self);
+}
+
+void on_down(self_pointer self, const caf::down_msg& down) {
+  for (const auto& [index, worker] : self->state.workers)
+    if (worker.handle.address() == down.source) {
+      lose(self, index, from_caf(down.reason));
+      return go_on(self);
+    }
+}
+
+void on_schedule(self_pointer self, schedule_closure closure) {
+  auto& state = self->state;
+  if (closure.admitted)
+    state.waiting_for_room.push_back(std::move(closure));
+  else
+    put(state, std::move(closure));
+  go_on(self);
+}
+
+void on_end(self_pointer self, const end_service& end) {
+  auto& state = self->state;
+  state.ending = end;
+  cancel(state, state.queue->cancel_queued());
+  for (auto& refused : std::exchange(state.waiting_for_room, {})) {
+    refused.settle(tl::unexpected<error>(closure_cancelled));
+    refused.admitted(tl::unexpected<error>(closure_cancelled));
+  }
+  for (auto& who : std::exchange(state.waiting_for_end, {}))
+    who.tell(tl::unexpected<error>(closure_cancelled));
+  cancel_in_flight(self);
+  go_on(self);
+}
+
+// Whatever still runs has no more use.
+void on_give_up(self_pointer self) {
+  auto& state = self->state;
+  while (!state.closures.empty())
+    settle(state, state.closures.begin()->first, tl::unexpected<error>(closure_cancelled));
+  if (!state.ending) state.ending = end_service{};
+  finish(self);
+}
+
+} // namespace
+
+coordinator_actor::behavior_type coordinator(self_pointer self, coordinator_config config) {
+  auto& state = self->state;
+  state.queue.emplace(config.capacity);
+  state.config = std::move(config);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  return {
+    [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
+    [self](const msg<wire::AwaitServiceEnd>&) {
+      return self->state.bystanders.emplace_back(
+        self->make_response_promise<msg<wire::ServiceEnded>>());
+    },
+    [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
+    [self](const await_closures& who) {
+      self->state.waiting_for_end.push_back(who);
+      go_on(self);
+    },
+    [self](const end_service& end) { on_end(self, end); },
+    [self](give_up) { on_give_up(self); },
+  };
+}
+
+} // namespace troupe
