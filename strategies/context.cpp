@@ -41,6 +41,8 @@ std::string describe(const context_frame& frame) {
     return fmt::format("the update context of copy {}", *frame.component);
   case context_kind::computing:
     return "the work of `compute`";
+  case context_kind::closure:
+    return "a function that a coordinator has scheduled";
   default:
     return "the default context";
   }
@@ -60,7 +62,8 @@ strategy& get_strategy() {
 }
 
 bool in_cross_replica_context() {
-  return is_cross_replica(context_stack::current().top().kind);
+  auto kind = context_stack::current().top().kind;
+  return is_cross_replica(kind) || kind == context_kind::closure;
 }
 
 replica_context* get_replica_context() {
@@ -85,7 +88,8 @@ void experimental_set_strategy(strategy* chosen) {
 strategy_scope::strategy_scope(strategy& entered)
   : strategy_(entered), stack_(&context_stack::current()) {
   auto around = stack_->top();
-  if (around.kind == context_kind::replica || around.kind == context_kind::computing)
+  if (around.kind == context_kind::replica || around.kind == context_kind::computing
+      || around.kind == context_kind::closure)
     refuse(fmt::format("scope was called in {}, but needs the cross-replica context; enter the "
                        "scope around `run`",
                        describe(around)));
@@ -120,6 +124,9 @@ void cross_replica(std::string_view call, const strategy& owner) {
   if (at.owner != &owner && at.owner != nullptr)
     refuse(fmt::format("{} was called in {} of another strategy. Mixing different "
                        "tf.distribute.Strategy objects; leave the other scope first",
+                       call, describe(at)));
+  if (at.kind == context_kind::closure)
+    refuse(fmt::format("{} was called in {}; call it where all processes do, before they serve",
                        call, describe(at)));
   if (!is_cross_replica(at.kind))
     refuse(fmt::format("{} was called in {}. Method requires being in cross-replica context, use "

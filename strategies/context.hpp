@@ -21,6 +21,7 @@ enum class context_kind : uint8_t {
   replica,         ///< In a function that `run` runs: for one replica.
   update,          ///< In a function that `extended().update` runs: for one copy of a variable.
   computing,       ///< In work that `compute` runs: no call to a strategy is possible there.
+  closure,         ///< In a function that a coordinator has scheduled: likewise.
 };
 
 /// One context. A new thread begins in the default one; a coroutine takes its own along, whatever

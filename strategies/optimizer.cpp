@@ -5,6 +5,7 @@
 #include "actors/optimizer_settings.hpp"
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/closure_context.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
 
@@ -56,7 +57,9 @@ struct optimizer::shared_state {
   optimizer_options options;
 
   std::mutex mutex;
-  std::set<caf::actor_addr> ready; ///< Owners that know what an update does.
+  /// Owners that know what an update does, as whoever has told them knows: replica 0 for all
+  /// replicas, but each worker for itself, whose messages may come before another's.
+  std::set<std::pair<caf::actor_addr, uint32_t>> ready;
 
   /// What a replica has accumulated, by variable.
   struct accumulated {
@@ -91,12 +94,12 @@ struct optimizer::shared_state {
     return std::exchange(so_far, {}).gradients;
   }
 
-  task<void> use(activity& host, const std::vector<addressed_push>& targets) {
+  task<void> use(activity& host, uint32_t teller, const std::vector<addressed_push>& targets) {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
     {
       std::lock_guard guard{mutex};
       for (const auto& [target, push] : targets)
-        if (ready.insert(target.owner().address()).second)
+        if (ready.insert({target.owner().address(), teller}).second)
           requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
     }
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
@@ -105,9 +108,9 @@ struct optimizer::shared_state {
       static_cast<void>(value_or_throw(std::move(answer)));
   }
 
-  task<void> apply(activity& host, std::vector<brought_pushes> all) {
+  task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t teller = 0) {
     check_same_variables(all);
-    auto using_it = use(host, *all.front());
+    auto using_it = use(host, teller, *all.front());
     co_await using_it;
     auto replicas = static_cast<uint32_t>(all.size());
     auto divisor
@@ -176,6 +179,28 @@ optimizer::apply_gradients(replica_context& context,
   auto merging = context.merge_call(apply, make_pushes(replica, *complete));
   complete.reset(); // from here on the messages hold the gradients
   co_await merging;
+  co_return true;
+}
+
+task<bool>
+optimizer::apply_gradients(closure_context& context,
+                           std::vector<gradient_and_variable> gradients_and_variables) const {
+  context.check_wanted();
+  if (gradients_and_variables.empty())
+    refuse(errc::invalid_argument,
+           "No gradients provided for any variable: apply_gradients got no gradient");
+  auto state = state_;
+  if (state->options.clip_global_norm > 0)
+    refuse(errc::unimplemented,
+           "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
+           "each other; clip by clip_by_global_norm before");
+  auto worker = context.worker_index();
+  auto complete = state->add(worker, std::move(gradients_and_variables));
+  if (!complete) co_return false;
+  std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
+  complete.reset(); // from here on the messages hold the gradients
+  auto applying = state->apply(context.host(), std::move(pushes), worker);
+  co_await applying;
   co_return true;
 }
 

@@ -12,6 +12,8 @@
 
 namespace troupe {
 
+class closure_context;
+
 /// How gradients become an update.
 struct optimizer_options {
   /// How those of all replicas are combined. A loss that is divided by the global batch, as
@@ -60,6 +62,15 @@ public:
   /// Likewise for a single variable.
   [[nodiscard]] task<bool> apply_gradients(replica_context& context, troupe::gradient gradient,
                                            troupe::variable variable) const;
+
+  /// Applies the gradients of a scheduled function, by themselves: other workers' come before or
+  /// after. Accumulates likewise, for each worker by itself.
+  /// Errors: throws `failure`: invalid_argument if there is no gradient at all, or one does not fit
+  /// its variable; unimplemented for a clip by the norm of all, which other workers' updates would
+  /// come between (use `clip_by_global_norm`); cancelled, as all that such a function awaits.
+  [[nodiscard]] task<bool>
+  apply_gradients(closure_context& context,
+                  std::vector<gradient_and_variable> gradients_and_variables) const;
 
   /// `compute_gradients`, then `apply_gradients`. @returns The loss of this replica's batch.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,

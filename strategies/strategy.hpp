@@ -27,6 +27,7 @@
 
 namespace troupe {
 
+class closure_service;
 class strategy_extended;
 
 /// What makes one strategy differ from another.
@@ -231,6 +232,8 @@ protected:
   strategy(troupe::world& world, strategy_layout layout);
 
 private:
+  friend class cluster_coordinator;
+
   [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
@@ -241,6 +244,7 @@ private:
   uint32_t num_replicas_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
+  std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
   caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
 };
 

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting a coordinator and its workers on stage, and speaking to them.
+#include "strategies/closure_service.hpp"
+
+#include "actors/caf_compat.hpp"
+#include "actors/closure_worker.hpp"
+#include "messages/coordinator_message.hpp"
+#include "strategies/refuse.hpp"
+#include "strategies/strategy.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <atomic>
+#include <fmt/format.h>
+#include <future>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::string name_of_worker(uint32_t index) {
+  return fmt::format("worker {}", index);
+}
+
+// A call by name, in the contexts of user code.
+task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> message,
+                                      closure_context::place place,
+                                      std::shared_ptr<const closure_registry> registry,
+                                      std::shared_ptr<worker_room> room) {
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  stack.push({context_kind::closure, place.owner});
+  place.closure = message.reader().getClosure();
+  std::vector<closure_value> results;
+  std::exception_ptr thrown;
+  try {
+    closure_context context{activity, place};
+    auto function = registry->find(message.reader().getFunction());
+    auto calling = function(context, std::move(message), *room);
+    results = co_await calling;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  activity.set_surroundings(nullptr);
+  if (thrown) std::rethrow_exception(thrown);
+  co_return results;
+}
+
+/// Something that is told once, by whoever is first.
+struct single_answer {
+  std::atomic<bool> is_told = false;
+  expected<void> answer;
+  std::promise<void> promise;
+
+  void tell(expected<void> told) {
+    if (is_told.exchange(true)) return;
+    answer = std::move(told);
+    promise.set_value();
+  }
+};
+
+} // namespace
+
+closure_service::closure_service(troupe::strategy& strategy, coordinator_options options)
+  : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
+    options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
+  if (options_.queue_capacity == 0)
+    refuse(errc::invalid_argument, "queue_capacity is 0; a closure needs a place to wait in");
+  workers_ = strategy.num_replicas_in_sync();
+  if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
+  if (workers_ == 0)
+    refuse(errc::failed_precondition,
+           "no process of the cluster is called worker, so nobody would run closures; add some");
+  static_cast<void>(stands_here("coordinator"));
+  for (uint32_t i = 0; i < workers_; ++i)
+    if (stands_here(name_of_worker(i))) workers_here_.push_back(i);
+  if (!leads_) return;
+  coordinator_
+    = world_.system().spawn(coordinator, coordinator_config{workers_, options_.queue_capacity,
+                                                            gauge_, options_.on_warning});
+  world_.introduce(coordinator_.id(), "coordinator");
+  if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
+  spawn_workers();
+}
+
+closure_service::~closure_service() {
+  if (!leads_) return;
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  caf::actor_cast<caf::abstract_actor*>(coordinator_)->attach_functor([ended] {
+    ended->set_value();
+  });
+  caf::anon_send(coordinator_, end_service{});
+  if (!world_.run_until(over, options_.end_patience)) {
+    world_.call([coordinator = coordinator_] { caf::anon_send(coordinator, give_up{}); });
+    static_cast<void>(world_.run_until(over, options_.end_patience));
+  }
+  end_workers();
+}
+
+bool closure_service::stands_here(const std::string& name) {
+  return placement_ == nullptr || value_or_throw(placement_->enter(name));
+}
+
+void closure_service::spawn_workers() {
+  for (auto index : workers_here_) {
+    closure_worker_config config{.index = index, .coordinator = coordinator_, .world = &world_};
+    auto room = std::make_shared<worker_room>(registry_, input_context{workers_, index, 1});
+    closure_context::place place{.worker = index, .workers = workers_, .owner = &strategy_};
+    config.call
+      = [place, room, registry = registry_](activity& activity, msg<wire::RunClosure> message) {
+          return troupe::call(activity, std::move(message), place, registry, room);
+        };
+    spawned_.push_back(world_.system().spawn(closure_worker, std::move(config)));
+    world_.introduce(spawned_.back().id(), name_of_worker(index));
+  }
+}
+
+// After this no function of a user runs here any more.
+void closure_service::end_workers() {
+  for (const auto& worker : std::exchange(spawned_, {})) {
+    auto ended = std::make_shared<std::promise<void>>();
+    auto over = ended->get_future();
+    caf::actor_cast<caf::abstract_actor*>(worker)->attach_functor([ended] { ended->set_value(); });
+    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+    static_cast<void>(world_.run_until(over, options_.end_patience));
+  }
+}
+
+void closure_service::check_call(std::string_view call) const {
+  const auto& stack = context_stack::current();
+  if (!stack.may_block() || stack.top().kind == context_kind::computing)
+    refuse(errc::wrong_context,
+           "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
+           call, describe(stack.top()));
+  if (!leads_)
+    refuse(errc::wrong_context,
+           "{} was called in a process that only works for the coordinator; call serve there",
+           call);
+}
+
+void closure_service::check_own(const closure_service* of, std::string_view what) const {
+  if (of != this)
+    refuse(errc::invalid_argument,
+           "{} belongs to another coordinator; make it with the one that schedules", what);
+}
+
+// Mostly this is but a message; whoever comes to a full queue, or after an error, waits.
+void closure_service::schedule(const std::string& function, std::vector<closure_argument> arguments,
+                               std::shared_ptr<closure_outcome> outcome) {
+  schedule_closure closure{
+    function,
+    std::move(arguments),
+    [outcome](expected<std::vector<closure_value>> result) { outcome->settle(std::move(result)); },
+    {}};
+  auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
+  if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
+  --gauge_->taken;
+  auto answer = std::make_shared<expected<void>>();
+  auto answered = std::make_shared<std::promise<void>>();
+  auto over = answered->get_future();
+  closure.admitted = [answer, answered](expected<void> admitted) {
+    *answer = std::move(admitted);
+    answered->set_value();
+  };
+  caf::anon_send(coordinator_, std::move(closure));
+  value_or_throw(world_.run_until(over));
+  value_or_throw(*answer);
+}
+
+bool closure_service::ask(bool until_all_are_done, job_time patience) {
+  auto answer = std::make_shared<expected<bool>>();
+  auto answered = std::make_shared<std::promise<void>>();
+  auto over = answered->get_future();
+  caf::anon_send(coordinator_,
+                 await_closures{until_all_are_done, [answer, answered](expected<bool> all_done) {
+                                  *answer = std::move(all_done);
+                                  answered->set_value();
+                                }});
+  value_or_throw(world_.run_until(over, patience));
+  return value_or_throw(*answer);
+}
+
+void closure_service::join(job_time patience) {
+  static_cast<void>(ask(true, patience));
+}
+
+bool closure_service::done() {
+  return ask(false, world::for_ever);
+}
+
+void closure_service::serve(const std::stop_token& stop) {
+  if (leads_)
+    refuse(errc::wrong_context,
+           "serve was called in the process that leads; it has workers of its own, and schedules");
+  auto ended = std::make_shared<single_answer>();
+  std::stop_callback on_stop{stop, [this, ended] {
+                               placement_->give_up(error{errc::cancelled, "asked to stop"});
+                               ended->tell({});
+                             }};
+  if (stop.stop_requested()) return;
+  coordinator_ = value_or_throw(placement_->find<coordinator_actor>("member", "coordinator"));
+  auto bystander = world_.system().spawn(
+    [coordinator = coordinator_, ended](caf::event_based_actor* self) -> caf::behavior {
+      self
+        ->request(coordinator, caf::infinite, make_await_service_end()) // a lost node answers
+        .then([ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
+              [ended](const caf::error& reason) {
+                ended->tell(tl::unexpected<error>(from_caf(reason)));
+              });
+      return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
+    });
+  spawn_workers();
+  auto over = ended->promise.get_future();
+  auto turned = world_.run_until(over);
+  end_workers();
+  caf::anon_send_exit(bystander, caf::exit_reason::kill);
+  value_or_throw(std::move(turned));
+  value_or_throw(ended->answer);
+}
+
+} // namespace troupe

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A function that is scheduled by name: its types, and how it is called where it runs.
+#pragma once
+
+#include "strategies/closure_leaves.hpp"
+#include "strategies/closure_registry.hpp"
+#include "strategies/per_worker.hpp"
+#include "strategies/remote_value.hpp"
+#include "strategies/replica_function.hpp"
+
+#include <concepts>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A function that all processes have made by the same name, as `schedule` takes it.
+template <class Result, class... Parameters>
+class coordinated_function {
+public:
+  coordinated_function(const closure_service* of, std::string name)
+    : of_(of), name_(std::move(name)) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  /// The coordinator that it belongs to.
+  [[nodiscard]] const closure_service* of() const { return of_; }
+
+private:
+  const closure_service* of_;
+  std::string name_;
+};
+
+namespace detail {
+
+/// Of a parameter `T&`: what each worker has of its own. All others travel.
+template <class Parameter>
+inline constexpr bool takes_resource
+  = std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
+
+/// What a function is called with.
+template <class Parameter>
+using called_with
+  = std::conditional_t<takes_resource<Parameter>, Parameter, std::decay_t<Parameter>>;
+
+template <class Parameter>
+called_with<Parameter> take_argument(closure_leaves& from, worker_room& room) {
+  if constexpr (takes_resource<Parameter>)
+    return room.get<std::remove_reference_t<Parameter>>(
+      from.next<worker_resource>("what each worker has of its own"));
+  else
+    return read_leaves<std::decay_t<Parameter>>(from);
+}
+
+template <class... Parameters>
+std::tuple<called_with<Parameters>...> take_arguments(const msg<wire::RunClosure>& call,
+                                                      worker_room& room) {
+  auto leaves = read_arguments(call);
+  closure_leaves from{leaves};
+  std::tuple<called_with<Parameters>...> arguments{take_argument<Parameters>(from, room)...};
+  from.end();
+  return arguments;
+}
+
+/// Calls a function where it runs, with a copy of its own.
+template <class Function, class Result, class... Parameters>
+task<std::vector<closure_value>> call_closure(Function function, closure_context& context,
+                                              msg<wire::RunClosure> call, worker_room& room) {
+  auto running
+    = call_erased(std::move(function), take_arguments<Parameters...>(call, room), context);
+  auto result = co_await running;
+  std::vector<closure_value> leaves;
+  write_leaves(*std::static_pointer_cast<Result>(result), leaves);
+  check_leaves(leaves);
+  co_return leaves;
+}
+
+template <class Returned, class... Parameters>
+struct closure_signature_of {
+  using result = typename awaited<Returned>::type;
+  using handle = coordinated_function<result, Parameters...>;
+
+  template <class Function>
+  static closure_registry::function registered(Function function) {
+    return [function = std::move(function)](closure_context& context, msg<wire::RunClosure> call,
+                                            worker_room& room) {
+      return call_closure<Function, result, Parameters...>(function, context, std::move(call),
+                                                           room);
+    };
+  }
+};
+
+template <class Function>
+struct closure_signature : closure_signature<decltype(&Function::operator())> {};
+
+template <class Returned, class... Parameters>
+struct closure_signature<Returned (*)(closure_context&, Parameters...)>
+  : closure_signature_of<Returned, Parameters...> {};
+
+template <class Returned, class Class, class... Parameters>
+struct closure_signature<Returned (Class::*)(closure_context&, Parameters...)>
+  : closure_signature_of<Returned, Parameters...> {};
+
+template <class Returned, class Class, class... Parameters>
+struct closure_signature<Returned (Class::*)(closure_context&, Parameters...) const>
+  : closure_signature_of<Returned, Parameters...> {};
+
+template <class T>
+inline constexpr bool is_per_worker = false;
+template <class T>
+inline constexpr bool is_per_worker<per_worker_values<T>> = true;
+
+template <class Parameter, class Argument>
+constexpr bool fits() {
+  if constexpr (takes_resource<Parameter>)
+    return std::derived_from<Argument, per_worker_resource<std::remove_reference_t<Parameter>>>;
+  else if constexpr (is_per_worker<Argument>)
+    return std::convertible_to<const typename decltype(Argument::values)::value_type&,
+                               std::decay_t<Parameter>>;
+  else
+    return std::convertible_to<const Argument&, std::decay_t<Parameter>>;
+}
+
+} // namespace detail
+
+/// What may be given to a scheduled function for a parameter: a value that converts to it, one for
+/// each worker, or what each worker has of its own. A remote value may not: whoever schedules
+/// fetches it first.
+template <class Argument, class Parameter>
+concept schedulable_as = !has_remote_values<Argument> && detail::fits<Parameter, Argument>();
+
+} // namespace troupe
