@@ -3,6 +3,8 @@
 # Method: runs the command as launchers would.  Usage: cluster_command_test.py PATH/TO/troupe
 import json
 import os
+import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -27,6 +29,23 @@ class Cluster(unittest.TestCase):
         self.assertEqual(report["tasks"], [{"type": "chief", "index": 0, "address": ""}])
         self.assertEqual(report["own"], 0)
         self.assertIn("one process", self.cluster().stdout)
+
+    def test_the_files_to_copy_describe_clusters_with_which_nothing_is_wrong(self):
+        folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "cluster"
+        file = self.report("--cluster-file", str(folder / "cluster.toml"), "--task", "worker:1")
+        self.assertEqual(len(file["tasks"]), 4)
+        text = (folder / "kubernetes.yaml").read_text()
+        pods = self.report("--cluster", re.search('--cluster "([^"]+)"', text)[1], "--task", "worker:3")
+        self.assertEqual(pods["tasks"][pods["own"]]["address"], "troupe-3.troupe:2222")
+        self.assertEqual(f"completions: {len(pods['tasks'])}", re.search("completions: [0-9]+", text)[0])
+        script = folder / "slurm.sbatch"
+        subprocess.run(["sh", "-n", script], check=True)
+        text = script.read_text()
+        roles = re.search('--cluster "([^"]+)"', text)[1]
+        tasks, each = (re.search(rf"--{name}=([0-9]+)", text)[1] for name in ("ntasks", "ntasks-per-node"))
+        nodes = self.report("--cluster", roles, SLURM_PROCID="7", SLURM_STEP_NUM_TASKS=tasks,
+                            SLURM_STEP_NODELIST="node[0-3]", SLURM_STEP_TASKS_PER_NODE=f"{each}(x4)")
+        self.assertEqual(nodes["tasks"][nodes["own"]], {"type": "worker", "index": 5, "address": "node3:8889"})
 
     def test_every_launcher_is_understood(self):
         launchers = {
