@@ -16,8 +16,8 @@ namespace {
 // Segments shorter than that cost more in messages than they gain by working side by side.
 constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 
-// Up to so many bytes one round is worth more than fewer bytes.
-constexpr uint64_t direct_bytes_max = uint64_t{64} << 10;
+// While everybody sends and receives no more than that, one round is worth more than fewer bytes.
+constexpr uint64_t direct_bytes_max = uint64_t{128} << 10;
 
 // Where cuts are made, so that messages refer to elements instead of copying them.
 constexpr uint64_t aligned_bytes = 64;
@@ -64,6 +64,10 @@ uint64_t element_count(const collective_meaning& meaning) {
   return static_cast<uint64_t>(shape{meaning.extents}.element_count());
 }
 
+uint64_t bytes_of(const collective_meaning& meaning) {
+  return element_count(meaning) * element_bytes(static_cast<dtype>(meaning.dtype));
+}
+
 bool keeps_order(collective_algorithm algorithm) {
   return algorithm != collective_algorithm::ring
          && algorithm != collective_algorithm::halving_doubling
@@ -72,10 +76,10 @@ bool keeps_order(collective_algorithm algorithm) {
 
 collective_algorithm choose_sum(const collective_meaning& meaning, group_place place) {
   using enum collective_algorithm;
-  auto bytes = element_count(meaning) * element_bytes(static_cast<dtype>(meaning.dtype));
-  if (bytes <= direct_bytes_max) return direct;
   // Whoever keeps an order sends all contributions unless it passes sums on.
   auto sent = meaning.fixed_order ? meaning.contributions : 1;
+  if (place.size == 2 && sent == 1) return direct; // nothing sends less
+  if (bytes_of(meaning) <= direct_bytes_max / sent / place.size) return direct;
   return (sent + 1) * (place.size - 1) <= 2 * place.size ? all_to_all : chain;
 }
 
@@ -83,9 +87,8 @@ collective_algorithm choose_broadcast(const collective_meaning& meaning, group_p
                                       collective_algorithm wanted) {
   using enum collective_algorithm;
   if (wanted == direct || wanted == tree || wanted == chain) return wanted;
-  auto bytes = element_count(meaning) * element_bytes(static_cast<dtype>(meaning.dtype));
-  if (place.size <= 3 && bytes <= direct_bytes_max) return direct;
-  return bytes <= direct_bytes_max ? tree : chain;
+  if (bytes_of(meaning) > direct_bytes_max) return chain;
+  return place.size <= 4 ? direct : tree;
 }
 
 // Errors: invalid_argument.

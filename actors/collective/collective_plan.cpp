@@ -116,12 +116,15 @@ collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& 
 collective_plan plan_chain(group_place place, uint64_t elements, plan_grain grain) {
   TROUPE_ASSERT(place.size > 1);
   auto last = place.size - 1;
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+  auto add_steps = [&](plan_lane& lane, element_range range) {
     if (place.rank > 0) add_step(lane, place.rank == last ? add_last : add, before(place), range);
     if (place.rank < last) add_step(lane, send_partial, after(place), range);
     if (place.rank < last) add_step(lane, copy_result, before(place), range);
     if (after(place) != last) add_step(lane, send_result, after(place), range);
-  });
+  };
+  auto plan = plan_segments(elements, grain, add_steps);
+  plan.lanes_at_once = std::max(plan.lanes_at_once, size_t{2} * place.size); // one for each hop
+  return plan;
 }
 
 collective_plan plan_ring(group_place place, uint64_t elements, plan_grain grain) {

@@ -63,6 +63,9 @@ using plan_lane = std::vector<plan_step>;
 /// and what is sent in a lane is received in the same lane.
 struct collective_plan {
   std::vector<plan_lane> lanes;
+  /// So many, from the first on, are best under way at a time: enough that nobody waits, few enough
+  /// that what comes finds memory that is still in the cache. At least 1; no plan needs more.
+  size_t lanes_at_once = 4;
 };
 
 /// Where a process is in its group.

@@ -72,7 +72,9 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
                                          std::vector<tensor> contributions)
   : place_(place), meaning_(std::move(meaning)), contributions_(std::move(contributions)) {
   TROUPE_ASSERT(contributions_.size() == meaning_.contributions, contributions_.size());
-  for (auto& steps : plan_of(meaning_, place_).lanes) {
+  auto plan = plan_of(meaning_, place_);
+  lanes_at_once_ = plan.lanes_at_once;
+  for (auto& steps : plan.lanes) {
     lanes_.emplace_back().steps = std::move(steps);
     ++open_lanes_;
   }
@@ -101,14 +103,14 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
 }
 
 void collective_transfer::begin(const send_function& send) {
-  for (auto& lane : lanes_)
-    advance(lane, send);
+  begin_more(send);
 }
 
 expected<void> collective_transfer::take(collective_part part, const send_function& send) {
   if (part.lane >= lanes_.size())
     return fail(errc::malformed, fmt::format("a part of lane {} of {}", part.lane, lanes_.size()));
-  auto& lane = lanes_[part.lane];
+  auto part_lane = part.lane;
+  auto& lane = lanes_[part_lane];
   auto step = std::ranges::find_if(lane.steps, [&](const auto& one) { return belongs(part, one); });
   if (step == lane.steps.end())
     return fail(errc::malformed, fmt::format("a part that nobody waits for: elements from {} on, "
@@ -120,7 +122,10 @@ expected<void> collective_transfer::take(collective_part part, const send_functi
     = std::ranges::any_of(lane.arrived, [&](const auto& one) { return belongs(one, *step); });
   if (is_over || has_come) return {};
   lane.arrived.push_back(std::move(part));
-  if (step == lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next)) advance(lane, send);
+  auto is_next = step == lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next);
+  if (!is_next || part_lane >= begun_lanes_) return {};
+  advance(lane, send);
+  begin_more(send);
   return {};
 }
 
@@ -195,6 +200,14 @@ expected<void> collective_transfer::check_gathered(const collective_part& part) 
 }
 
 // ---- what is done ----
+
+// Of a long array only some lanes are under way, so that what comes finds memory that is still in
+// the cache.
+void collective_transfer::begin_more(const send_function& send) {
+  auto under_way = [&] { return begun_lanes_ + open_lanes_ - lanes_.size(); };
+  while (begun_lanes_ < lanes_.size() && under_way() < lanes_at_once_)
+    advance(lanes_[begun_lanes_++], send);
+}
 
 void collective_transfer::advance(lane_state& lane, const send_function& send) {
   while (lane.next < lane.steps.size() && perform(lane, lane.steps[lane.next], send))

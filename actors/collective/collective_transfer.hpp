@@ -67,6 +67,7 @@ private:
   [[nodiscard]] bool folds(uint32_t rank) const;
   [[nodiscard]] expected<void> check(const collective_part& part, const plan_step& step) const;
   [[nodiscard]] expected<void> check_gathered(const collective_part& part) const;
+  void begin_more(const send_function& send);
   void advance(lane_state& lane, const send_function& send);
   bool perform(lane_state& lane, const plan_step& step, const send_function& send);
   bool receive(lane_state& lane, const plan_step& step);
@@ -83,6 +84,8 @@ private:
   collective_meaning meaning_;
   std::vector<tensor> contributions_;
   std::vector<lane_state> lanes_;
+  size_t lanes_at_once_ = 1;
+  size_t begun_lanes_ = 0;
   size_t open_lanes_ = 0;
   tensor result_;             ///< Written part by part; nobody else sees what is not written.
   uint64_t result_begin_ = 0; ///< Position of its first element in the whole array.

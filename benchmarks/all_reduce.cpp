@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// An all-reduce by communicators over loopback, one process for each rank.
+//
+// all_reduce RANK RANKS BYTES ROUNDS PORT [ALGORITHM [any]]   rank 0 prints the seconds of each
+// round; rank i listens at PORT + i; "any" leaves the order of additions open
+#include "actors/collective/collective_group.hpp"
+#include "actors/failure.hpp"
+#include "actors/net/cluster_placement.hpp"
+#include "actors/net/socket_network.hpp"
+#include "benchmarks/stopwatch.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <future>
+#include <memory>
+#include <string_view>
+
+using namespace troupe;
+
+namespace {
+
+// What the process is told.
+struct task_settings {
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  int64_t bytes = 0;
+  int rounds = 0;
+  int port = 0;
+  collective_algorithm algorithm = collective_algorithm::automatic;
+  bool fixed_order = true;
+};
+
+collective_algorithm algorithm_of(std::string_view name) {
+  constexpr std::array<std::string_view, 7> names{"automatic",        "direct", "chain",     "ring",
+                                                  "halving_doubling", "tree",   "all_to_all"};
+  auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw failure{{errc::not_found, fmt::format("no '{}'", name)}};
+  return static_cast<collective_algorithm>(found - names.begin());
+}
+
+std::unique_ptr<socket_network> open_network(world& world, const task_settings& task) {
+  socket_network_options options{.job = "all_reduce", .self = task.rank};
+  for (uint32_t rank = 0; rank < task.ranks; ++rank)
+    options.nodes.push_back({fmt::format("worker:{}", rank),
+                             fmt::format("127.0.0.1:{}", task.port + static_cast<int>(rank))});
+  return value_or_throw(socket_network::open(world.system(), options));
+}
+
+// Makes one call after the other, and sees how long each takes.
+struct caller {
+  communicator_actor communicator;
+  collective_call call;
+  int rounds = 0;
+  std::vector<double> laps{};
+  std::promise<void> over{};
+
+  void next(caf::event_based_actor* self) {
+    if (static_cast<int>(laps.size()) == rounds) {
+      over.set_value();
+      return self->quit();
+    }
+    self->request(communicator, caf::infinite, call)
+      .then(
+        [this, self, begin = clock_type::now()](const collective_result&) {
+          laps.push_back(seconds_since(begin));
+          next(self);
+        },
+        [this, self](const caf::error& reason) {
+          std::fprintf(stderr, "%s\n", from_caf(reason).message.c_str());
+          over.set_value();
+          self->quit();
+        });
+  }
+};
+
+void run(const task_settings& task) {
+  auto in_process = world::threads({.threads = 1, .observed = false});
+  auto network = open_network(in_process, task);
+  cluster_placement placement{{.workers = task.ranks, .workers_meet = true}, *network};
+  auto members = value_or_throw(join_collective_group(in_process, placement, {.size = task.ranks}));
+  caller calls{.communicator = members[task.rank],
+               .call = {.kind = collective_kind::all_reduce,
+                        .name = "benchmark",
+                        .contributions = {zeros({task.bytes / 4})},
+                        .algorithm = task.algorithm,
+                        .fixed_order = task.fixed_order},
+               .rounds = task.rounds};
+  auto over = calls.over.get_future();
+  auto actor = in_process.system().spawn([&](caf::event_based_actor* self) { calls.next(self); });
+  over.wait();
+  for (auto lap : calls.laps)
+    if (task.rank == 0) std::printf("%.9f\n", lap);
+  caf::anon_send_exit(members[task.rank], caf::exit_reason::user_shutdown);
+  network->leave(std::chrono::seconds{5});
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  if (count < 6) return EXIT_FAILURE;
+  try {
+    run({.rank = static_cast<uint32_t>(std::atoi(arguments[1])),
+         .ranks = static_cast<uint32_t>(std::atoi(arguments[2])),
+         .bytes = std::atoll(arguments[3]),
+         .rounds = std::atoi(arguments[4]),
+         .port = std::atoi(arguments[5]),
+         .algorithm = algorithm_of(count > 6 ? arguments[6] : "automatic"),
+         .fixed_order = count < 8});
+  } catch (const failure& failed) {
+    std::fprintf(stderr, "%s\n", failed.what());
+    return EXIT_FAILURE;
+  }
+}

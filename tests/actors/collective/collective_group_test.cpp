@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: communicators of several processes find each other and agree, over any network, and hear of
+// each other's ends. Method: threads that play processes, each with a world of its own, over
+// sockets and over direct parcels.
+#include "actors/ask.hpp"
+#include "actors/collective/collective_group.hpp"
+#include "actors/net/cluster_placement.hpp"
+#include "actors/net/socket_network.hpp"
+#include "tests/actors/collective/collective_group.hpp"
+#include "tests/actors/net/direct_network.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <functional>
+#include <memory>
+#include <thread>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Addresses of this machine that were free a moment ago.
+std::vector<std::string> free_addresses(uint32_t count) {
+  using boost::asio::ip::tcp;
+  boost::asio::io_context context;
+  std::vector<std::unique_ptr<tcp::acceptor>> taken;
+  std::vector<std::string> addresses;
+  for (uint32_t i = 0; i < count; ++i) {
+    tcp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
+    taken.push_back(std::make_unique<tcp::acceptor>(context, anywhere));
+    addresses.push_back(fmt::format("127.0.0.1:{}", taken.back()->local_endpoint().port()));
+  }
+  return addresses;
+}
+
+// What one process has of its group.
+struct process {
+  troupe::world& world;
+  uint32_t rank;
+  communicator_actor communicator;
+
+  expected<collective_result> call(collective_call what) {
+    return ask<collective_result>(world, communicator, std::move(what));
+  }
+};
+
+using script_of_process = std::function<void(process&)>;
+
+void run_process(membership& here, world& world, cluster_layout layout, uint32_t rank,
+                 const script_of_process& act) {
+  cluster_placement placement{layout, here, 20s};
+  auto members = join_collective_group(world, placement, {.size = layout.workers, .deadline = 20s});
+  REQUIRE(members);
+  process self{world, rank, (*members)[rank]};
+  act(self);
+  caf::anon_send_exit(self.communicator, caf::exit_reason::user_shutdown);
+}
+
+// Runs a process for each worker of a cluster, in a thread of its own.
+void run_group(uint32_t size, bool has_sockets, const script_of_process& act) {
+  cluster_layout layout{.workers = size, .workers_meet = true};
+  std::vector<std::string> names;
+  for (uint32_t rank = 0; rank < size; ++rank)
+    names.push_back(layout.name_of(rank));
+  direct_network direct{names};
+  auto addresses = free_addresses(size);
+  std::vector<std::thread> processes;
+  for (uint32_t rank = 0; rank < size; ++rank)
+    processes.emplace_back([&, rank] {
+      auto in_process = world::threads({.threads = 1});
+      if (!has_sockets) {
+        direct_membership here{direct, in_process.system(), rank};
+        return run_process(here, in_process, layout, rank, act);
+      }
+      socket_network_options options{.job = "group", .self = rank};
+      for (uint32_t i = 0; i < size; ++i)
+        options.nodes.push_back({names[i], addresses[i]});
+      auto network = socket_network::open(in_process.system(), options);
+      REQUIRE(network);
+      run_process(**network, in_process, layout, rank, act);
+      (*network)->leave(2s);
+    });
+  for (auto& one : processes)
+    one.join();
+}
+
+collective_call sum_of(const tensor& value, collective_algorithm algorithm) {
+  using enum collective_algorithm;
+  return {.kind = collective_kind::all_reduce,
+          .name = "sum",
+          .contributions = {value},
+          .algorithm = algorithm,
+          .fixed_order = algorithm == direct || algorithm == chain || algorithm == all_to_all};
+}
+
+// All algorithms, short and long; then a barrier, so that nobody leaves before all are done.
+void agree(process& self, uint32_t size) {
+  using enum collective_algorithm;
+  for (auto algorithm : {direct, chain, ring, halving_doubling, tree, all_to_all})
+    for (int64_t length : {3, 1'000'003}) {
+      std::vector<tensor> all;
+      for (uint32_t rank = 0; rank < size; ++rank)
+        all.push_back(sample(dtype::i32, {length}, rank));
+      auto sum = self.call(sum_of(all[self.rank], algorithm));
+      REQUIRE(sum);
+      CHECK(is_same(sum->value, folded(all)));
+    }
+  CHECK(self.call({.name = "done"}));
+}
+
+} // namespace
+
+TEST_SUITE("actors/collective/collective_group") {
+  TEST_CASE("processes agree over sockets, with every algorithm") {
+    run_group(3, true, [](process& self) { agree(self, 3); });
+  }
+
+  TEST_CASE("processes agree where parcels are handed over") {
+    run_group(4, false, [](process& self) { agree(self, 4); });
+  }
+
+  TEST_CASE("a process whose connection ends is named to all that wait for it") {
+    run_group(3, true, [](process& self) {
+      CHECK(self.call({.name = "all there"}));
+      if (self.rank == 2) return;
+      auto sum
+        = self.call(sum_of(sample(dtype::f32, {5}, self.rank), collective_algorithm::direct));
+      REQUIRE_FALSE(sum);
+      CHECK(sum.error().code == errc::unavailable);
+      CHECK(sum.error().message.starts_with("worker:2 "));
+    });
+  }
+
+  TEST_CASE("processes that do not call the same are told so, over sockets") {
+    run_group(2, true, [](process& self) {
+      auto sum
+        = self.call(sum_of(sample(dtype::f32, {5 + self.rank}, 0), collective_algorithm::direct));
+      REQUIRE_FALSE(sum);
+      CHECK(sum.error().code == errc::invalid_argument);
+      CHECK(sum.error().message.find("worker:0") != std::string::npos);
+      CHECK(sum.error().message.find("worker:1") != std::string::npos);
+      CHECK(sum.error().message.find("f32 [6]") != std::string::npos);
+    });
+  }
+
+  TEST_CASE("workers that do not meet cannot form a group") {
+    auto in_process = world::threads({.threads = 1});
+    direct_network direct{{"worker:0", "worker:1", "worker:2"}};
+    std::vector<std::thread> others;
+    direct_membership zero{direct, in_process.system(), 0};
+    direct_membership one{direct, in_process.system(), 1};
+    direct_membership two{direct, in_process.system(), 2};
+    cluster_layout layout{.workers = 3};
+    cluster_placement first{layout, zero, 5s};
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      CHECK(first.enter(fmt::format("communicator {}", rank)));
+    puppet stand_in{in_process};
+    first.put("communicator 0", stand_in.as<caf::actor>());
+    cluster_placement second{layout, one, 5s};
+    auto members = join_collective_group(in_process, second, {.size = 3});
+    REQUIRE_FALSE(members);
+    CHECK(members.error().code == errc::failed_precondition);
+    CHECK(members.error().message
+          == "communicator 1 and communicator 2 do not talk to each other in this cluster; have "
+             "its workers meet (workers_meet)");
+  }
+}
