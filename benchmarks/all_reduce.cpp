@@ -64,7 +64,8 @@ struct caller {
       over.set_value();
       return self->quit();
     }
-    self->request(communicator, caf::infinite, call)
+    self
+      ->request(communicator, caf::infinite, call) // the communicator has a deadline
       .then(
         [this, self, begin = clock_type::now()](const collective_result&) {
           laps.push_back(seconds_since(begin));
