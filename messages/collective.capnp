@@ -10,6 +10,7 @@
 # Which part goes to whom when follows from the algorithm, the number of processes and the array alone:
 # nobody asks.  A part may come before its receiver makes the call; it is kept until then.  A receiver
 # that means something else than the sender ends the call for everybody; so do a deadline and a loss.
+# Who leaves says so in the same way, behind its last part.
 # Whatever comes after a call that has failed fails with it.
 
 @0xb1af5a38fda03202;
@@ -123,7 +124,7 @@ struct CollectivePart {
   stage @3 :CollectiveStage;
   # What the values are.
 
-  lane @4 :UInt32;
+  strand @4 :UInt32;
   # Which of the strands that the algorithm works on side by side.
 
   begin @5 :UInt64;

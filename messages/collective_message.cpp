@@ -38,7 +38,7 @@ msg<wire::CollectivePart> make_collective_part(const collective_meaning& meaning
   message.body.setRank(part.rank);
   write_meaning(message.body.initMeaning(), meaning);
   message.body.setStage(static_cast<wire::CollectiveStage>(part.stage));
-  message.body.setLane(part.lane);
+  message.body.setStrand(part.strand);
   message.body.setBegin(part.begin);
   auto values = message.body.initValues(static_cast<capnp::uint>(part.values.size()));
   for (capnp::uint i = 0; i < values.size(); ++i)
@@ -85,7 +85,7 @@ collective_part read_collective_part(const msg<wire::CollectivePart>& from) {
   collective_part part{.call = body.getCall(),
                        .rank = body.getRank(),
                        .stage = static_cast<collective_stage>(body.getStage()),
-                       .lane = body.getLane(),
+                       .strand = body.getStrand(),
                        .begin = body.getBegin(),
                        .values = {}};
   for (auto value : body.getValues())

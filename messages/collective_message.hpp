@@ -50,7 +50,7 @@ struct collective_part {
   uint64_t call = 0;
   uint32_t rank = 0;
   collective_stage stage = collective_stage::called;
-  uint32_t lane = 0;
+  uint32_t strand = 0;
   uint64_t begin = 0;
   std::vector<tensor_payload> values;
 };

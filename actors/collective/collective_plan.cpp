@@ -13,32 +13,32 @@ namespace {
 
 using enum step_action;
 
-// How many lanes there are if the longest range that one works on is cut into segments.
-uint64_t lane_count(uint64_t elements, plan_grain grain) {
+// How many strands there are if the longest range that one works on is cut into segments.
+uint64_t strand_count(uint64_t elements, plan_grain grain) {
   return std::max<uint64_t>(1, (elements + grain.segment_elements - 1) / grain.segment_elements);
 }
 
-// The part of a range that a lane works on.
-element_range segment_of(element_range all, uint64_t lane, uint64_t lanes, plan_grain grain) {
+// The part of a range that a strand works on.
+element_range segment_of(element_range all, uint64_t strand, uint64_t strands, plan_grain grain) {
   auto cut = [&](uint64_t i) {
-    if (i == lanes) return all.end;
-    return all.begin + all.count() / lanes * i / grain.aligned_elements * grain.aligned_elements;
+    if (i == strands) return all.end;
+    return all.begin + all.count() / strands * i / grain.aligned_elements * grain.aligned_elements;
   };
-  return {cut(lane), cut(lane + 1)};
+  return {cut(strand), cut(strand + 1)};
 }
 
-// As many lanes as segments, each made by `add_steps(lane, range)`.
+// As many strands as segments, each made by `add_steps(strand, range)`.
 template <class Body>
 collective_plan plan_segments(uint64_t elements, plan_grain grain, const Body& add_steps) {
   collective_plan plan;
-  auto lanes = lane_count(elements, grain);
-  for (uint64_t i = 0; i < lanes; ++i)
-    add_steps(plan.lanes.emplace_back(), segment_of({0, elements}, i, lanes, grain));
+  auto strands = strand_count(elements, grain);
+  for (uint64_t i = 0; i < strands; ++i)
+    add_steps(plan.strands.emplace_back(), segment_of({0, elements}, i, strands, grain));
   return plan;
 }
 
-// As many lanes as segments of the longest slice, each made by `add_steps(lane, slice_of)`; what is
-// the lane's of a rank's slice is `slice_of(rank)`.
+// As many strands as segments of the longest slice, each made by `add_steps(strand, slice_of)`;
+// what is the strand's of a rank's slice is `slice_of(rank)`.
 template <class Body>
 collective_plan plan_slices(group_place place, const std::vector<uint64_t>& cuts, plan_grain grain,
                             const Body& add_steps) {
@@ -46,18 +46,18 @@ collective_plan plan_slices(group_place place, const std::vector<uint64_t>& cuts
   uint64_t longest = 0;
   for (uint32_t rank = 0; rank < place.size; ++rank)
     longest = std::max(longest, cuts[rank + 1] - cuts[rank]);
-  auto lanes = lane_count(longest, grain);
+  auto strands = strand_count(longest, grain);
   collective_plan plan;
-  for (uint64_t i = 0; i < lanes; ++i)
-    add_steps(plan.lanes.emplace_back(), [&, i](uint32_t rank) {
-      return segment_of({cuts[rank], cuts[rank + 1]}, i, lanes, grain);
+  for (uint64_t i = 0; i < strands; ++i)
+    add_steps(plan.strands.emplace_back(), [&, i](uint32_t rank) {
+      return segment_of({cuts[rank], cuts[rank + 1]}, i, strands, grain);
     });
   return plan;
 }
 
 // Nobody has anything to do with no elements.
-void add_step(plan_lane& lane, step_action action, uint32_t peer, element_range range) {
-  if (!range.is_empty()) lane.push_back({action, peer, range});
+void add_step(plan_strand& strand, step_action action, uint32_t peer, element_range range) {
+  if (!range.is_empty()) strand.push_back({action, peer, range});
 }
 
 uint32_t after(group_place place, uint64_t distance = 1) {
@@ -93,53 +93,53 @@ element_range rows_of(group_place place, uint64_t rows) {
 }
 
 collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain) {
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
-    if (place.size > 1) lane.push_back({send_own, everybody, range});
-    for_others(place, [&](uint32_t peer) { lane.push_back({keep_own, peer, range}); });
-    lane.push_back({sum_kept, everybody, range});
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
+    if (place.size > 1) strand.push_back({send_own, everybody, range});
+    for_others(place, [&](uint32_t peer) { strand.push_back({keep_own, peer, range}); });
+    strand.push_back({sum_kept, everybody, range});
   });
 }
 
 collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
                                 plan_grain grain, bool spreads) {
-  return plan_slices(place, cuts, grain, [&](plan_lane& lane, const auto& slice_of) {
+  return plan_slices(place, cuts, grain, [&](plan_strand& strand, const auto& slice_of) {
     auto own = slice_of(place.rank);
-    for_others(place, [&](uint32_t peer) { add_step(lane, send_own, peer, slice_of(peer)); });
-    for_others(place, [&](uint32_t peer) { add_step(lane, keep_own, peer, own); });
-    add_step(lane, sum_kept, everybody, own);
+    for_others(place, [&](uint32_t peer) { add_step(strand, send_own, peer, slice_of(peer)); });
+    for_others(place, [&](uint32_t peer) { add_step(strand, keep_own, peer, own); });
+    add_step(strand, sum_kept, everybody, own);
     if (!spreads || place.size == 1) return;
-    add_step(lane, send_result, everybody, own);
-    for_others(place, [&](uint32_t peer) { add_step(lane, copy_result, peer, slice_of(peer)); });
+    add_step(strand, send_result, everybody, own);
+    for_others(place, [&](uint32_t peer) { add_step(strand, copy_result, peer, slice_of(peer)); });
   });
 }
 
 collective_plan plan_chain(group_place place, uint64_t elements, plan_grain grain) {
   TROUPE_ASSERT(place.size > 1);
   auto last = place.size - 1;
-  auto add_steps = [&](plan_lane& lane, element_range range) {
-    if (place.rank > 0) add_step(lane, place.rank == last ? add_last : add, before(place), range);
-    if (place.rank < last) add_step(lane, send_partial, after(place), range);
-    if (place.rank < last) add_step(lane, copy_result, before(place), range);
-    if (after(place) != last) add_step(lane, send_result, after(place), range);
+  auto add_steps = [&](plan_strand& strand, element_range range) {
+    if (place.rank > 0) add_step(strand, place.rank == last ? add_last : add, before(place), range);
+    if (place.rank < last) add_step(strand, send_partial, after(place), range);
+    if (place.rank < last) add_step(strand, copy_result, before(place), range);
+    if (after(place) != last) add_step(strand, send_result, after(place), range);
   };
   auto plan = plan_segments(elements, grain, add_steps);
-  plan.lanes_at_once = std::max(plan.lanes_at_once, size_t{2} * place.size); // one for each hop
+  plan.strands_at_once = std::max(plan.strands_at_once, size_t{2} * place.size); // one for each hop
   return plan;
 }
 
 collective_plan plan_ring(group_place place, uint64_t elements, plan_grain grain) {
   TROUPE_ASSERT(place.size > 1);
   auto cuts = even_cuts(elements, place.size, grain.aligned_elements);
-  return plan_slices(place, cuts, grain, [&](plan_lane& lane, const auto& slice_of) {
+  return plan_slices(place, cuts, grain, [&](plan_strand& strand, const auto& slice_of) {
     for (uint32_t round = 1; round < place.size; ++round) {
       auto is_last = round + 1 == place.size;
-      add_step(lane, send_partial, after(place), slice_of(before(place, round - 1)));
-      add_step(lane, is_last ? add_last : add, before(place), slice_of(before(place, round)));
+      add_step(strand, send_partial, after(place), slice_of(before(place, round - 1)));
+      add_step(strand, is_last ? add_last : add, before(place), slice_of(before(place, round)));
     }
     for (uint32_t round = 1; round < place.size; ++round) {
-      add_step(lane, send_result, after(place),
+      add_step(strand, send_result, after(place),
                slice_of(before(place, uint64_t{round} + place.size - 2)));
-      add_step(lane, copy_result, before(place), slice_of(before(place, round - 1)));
+      add_step(strand, copy_result, before(place), slice_of(before(place, round - 1)));
     }
   });
 }
@@ -201,24 +201,24 @@ collective_plan plan_halving_doubling(group_place place, uint64_t elements, plan
   folded_group group{place.size};
   // The shortest pieces are to be as long as segments.
   grain.segment_elements *= group.size;
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
     if (group.is_spoken_for(place.rank)) {
-      add_step(lane, send_partial, place.rank + 1, range);
-      add_step(lane, copy_result, place.rank + 1, range);
+      add_step(strand, send_partial, place.rank + 1, range);
+      add_step(strand, copy_result, place.rank + 1, range);
       return;
     }
-    if (group.speaks_for_two(place.rank)) add_step(lane, add, place.rank - 1, range);
+    if (group.speaks_for_two(place.rank)) add_step(strand, add, place.rank - 1, range);
     auto halves = halve(group, group.number_of(place.rank), range, grain.aligned_elements);
     for (const auto& half : halves) {
-      add_step(lane, send_partial, half.partner, half.given);
-      add_step(lane, &half == &halves.back() ? add_last : add, half.partner, half.kept);
+      add_step(strand, send_partial, half.partner, half.given);
+      add_step(strand, &half == &halves.back() ? add_last : add, half.partner, half.kept);
     }
     std::ranges::reverse(halves);
     for (const auto& half : halves) {
-      add_step(lane, send_result, half.partner, half.kept);
-      add_step(lane, copy_result, half.partner, half.given);
+      add_step(strand, send_result, half.partner, half.kept);
+      add_step(strand, copy_result, half.partner, half.given);
     }
-    if (group.speaks_for_two(place.rank)) add_step(lane, send_result, place.rank - 1, range);
+    if (group.speaks_for_two(place.rank)) add_step(strand, send_result, place.rank - 1, range);
   });
 }
 
@@ -243,17 +243,17 @@ uint32_t parent_of(uint32_t number) {
 collective_plan plan_tree(group_place place, uint64_t elements, plan_grain grain) {
   TROUPE_ASSERT(place.size > 1);
   auto children = children_of(place.rank, place.size);
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
     for (auto child : children) {
       auto is_last = place.rank == 0 && child == children.back();
-      add_step(lane, is_last ? add_last : add, child, range);
+      add_step(strand, is_last ? add_last : add, child, range);
     }
     if (place.rank != 0) {
-      add_step(lane, send_partial, parent_of(place.rank), range);
-      add_step(lane, copy_result, parent_of(place.rank), range);
+      add_step(strand, send_partial, parent_of(place.rank), range);
+      add_step(strand, copy_result, parent_of(place.rank), range);
     }
     for (auto child = children.rbegin(); child != children.rend(); ++child)
-      add_step(lane, send_result, *child, range);
+      add_step(strand, send_result, *child, range);
   });
 }
 
@@ -264,28 +264,28 @@ collective_plan plan_tree_broadcast(group_place place, uint32_t root, uint64_t e
   };
   auto number = before(place, root);
   auto children = children_of(number, place.size);
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
-    if (number != 0) add_step(lane, copy_result, rank_of(parent_of(number)), range);
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
+    if (number != 0) add_step(strand, copy_result, rank_of(parent_of(number)), range);
     for (auto child = children.rbegin(); child != children.rend(); ++child)
-      add_step(lane, send_result, rank_of(*child), range);
+      add_step(strand, send_result, rank_of(*child), range);
   });
 }
 
 collective_plan plan_chain_broadcast(group_place place, uint32_t root, uint64_t elements,
                                      plan_grain grain) {
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
-    if (place.rank != root) add_step(lane, copy_result, before(place), range);
-    if (after(place) != root) add_step(lane, send_result, after(place), range);
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
+    if (place.rank != root) add_step(strand, copy_result, before(place), range);
+    if (after(place) != root) add_step(strand, send_result, after(place), range);
   });
 }
 
 collective_plan plan_direct_broadcast(group_place place, uint32_t root, uint64_t elements,
                                       plan_grain grain) {
-  return plan_segments(elements, grain, [&](plan_lane& lane, element_range range) {
+  return plan_segments(elements, grain, [&](plan_strand& strand, element_range range) {
     if (place.rank != root)
-      lane.push_back({copy_result, root, range});
+      strand.push_back({copy_result, root, range});
     else if (place.size > 1)
-      lane.push_back({send_result, everybody, range});
+      strand.push_back({send_result, everybody, range});
   });
 }
 

@@ -56,16 +56,16 @@ struct plan_step {
 };
 
 /// Steps that are done one after the other.
-using plan_lane = std::vector<plan_step>;
+using plan_strand = std::vector<plan_step>;
 
-/// What one process has to do. Lanes work on elements that no other lane works on, side by side: so
-/// one waits for a peer while another adds, and many are on their way. Every process has as many,
-/// and what is sent in a lane is received in the same lane.
+/// What one process has to do. Strands work on elements that no other strand works on, side by
+/// side: so one waits for a peer while another adds, and many are on their way. Every process has
+/// as many, and what is sent in a strand is received in the same strand.
 struct collective_plan {
-  std::vector<plan_lane> lanes;
+  std::vector<plan_strand> strands;
   /// So many, from the first on, are best under way at a time: enough that nobody waits, few enough
   /// that what comes finds memory that is still in the cache. At least 1; no plan needs more.
-  size_t lanes_at_once = 4;
+  size_t strands_at_once = 4;
 };
 
 /// Where a process is in its group.

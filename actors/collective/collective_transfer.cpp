@@ -73,10 +73,10 @@ collective_transfer::collective_transfer(group_place place, collective_meaning m
   : place_(place), meaning_(std::move(meaning)), contributions_(std::move(contributions)) {
   TROUPE_ASSERT(contributions_.size() == meaning_.contributions, contributions_.size());
   auto plan = plan_of(meaning_, place_);
-  lanes_at_once_ = plan.lanes_at_once;
-  for (auto& steps : plan.lanes) {
-    lanes_.emplace_back().steps = std::move(steps);
-    ++open_lanes_;
+  strands_at_once_ = plan.strands_at_once;
+  for (auto& steps : plan.strands) {
+    strands_.emplace_back().steps = std::move(steps);
+    ++open_strands_;
   }
   auto extents = meaning_.extents;
   switch (meaning_.kind) {
@@ -107,36 +107,39 @@ void collective_transfer::begin(const send_function& send) {
 }
 
 expected<void> collective_transfer::take(collective_part part, const send_function& send) {
-  if (part.lane >= lanes_.size())
-    return fail(errc::malformed, fmt::format("a part of lane {} of {}", part.lane, lanes_.size()));
-  auto part_lane = part.lane;
-  auto& lane = lanes_[part_lane];
-  auto step = std::ranges::find_if(lane.steps, [&](const auto& one) { return belongs(part, one); });
-  if (step == lane.steps.end())
-    return fail(errc::malformed, fmt::format("a part that nobody waits for: elements from {} on, "
-                                             "stage {}, lane {}",
-                                             part.begin, static_cast<int>(part.stage), part.lane));
+  if (part.strand >= strands_.size())
+    return fail(errc::malformed,
+                fmt::format("a part of strand {} of {}", part.strand, strands_.size()));
+  auto part_strand = part.strand;
+  auto& strand = strands_[part_strand];
+  auto step
+    = std::ranges::find_if(strand.steps, [&](const auto& one) { return belongs(part, one); });
+  if (step == strand.steps.end())
+    return fail(errc::malformed,
+                fmt::format("a part that nobody waits for: elements from {} on, "
+                            "stage {}, strand {}",
+                            part.begin, static_cast<int>(part.stage), part.strand));
   if (auto fit = check(part, *step); !fit) return fit;
-  auto is_over = step < lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next);
+  auto is_over = step < strand.steps.begin() + static_cast<std::ptrdiff_t>(strand.next);
   auto has_come
-    = std::ranges::any_of(lane.arrived, [&](const auto& one) { return belongs(one, *step); });
+    = std::ranges::any_of(strand.arrived, [&](const auto& one) { return belongs(one, *step); });
   if (is_over || has_come) return {};
-  lane.arrived.push_back(std::move(part));
-  auto is_next = step == lane.steps.begin() + static_cast<std::ptrdiff_t>(lane.next);
-  if (!is_next || part_lane >= begun_lanes_) return {};
-  advance(lane, send);
+  strand.arrived.push_back(std::move(part));
+  auto is_next = step == strand.steps.begin() + static_cast<std::ptrdiff_t>(strand.next);
+  if (!is_next || part_strand >= begun_strands_) return {};
+  advance(strand, send);
   begin_more(send);
   return {};
 }
 
 bool collective_transfer::needs(uint32_t peer) const {
-  for (const auto& lane : lanes_)
-    for (auto i = lane.next; i < lane.steps.size(); ++i) {
-      const auto& step = lane.steps[i];
+  for (const auto& strand : strands_)
+    for (auto i = strand.next; i < strand.steps.size(); ++i) {
+      const auto& step = strand.steps[i];
       if (step.action == step_action::sum_kept) continue;
       auto concerns = step.peer == peer || step.peer == everybody;
       auto has_come
-        = std::ranges::any_of(lane.arrived, [&](const auto& one) { return belongs(one, step); });
+        = std::ranges::any_of(strand.arrived, [&](const auto& one) { return belongs(one, step); });
       if (concerns && !has_come) return true;
     }
   return false;
@@ -201,28 +204,28 @@ expected<void> collective_transfer::check_gathered(const collective_part& part) 
 
 // ---- what is done ----
 
-// Of a long array only some lanes are under way, so that what comes finds memory that is still in
+// Of a long array only some strands are under way, so that what comes finds memory that is still in
 // the cache.
 void collective_transfer::begin_more(const send_function& send) {
-  auto under_way = [&] { return begun_lanes_ + open_lanes_ - lanes_.size(); };
-  while (begun_lanes_ < lanes_.size() && under_way() < lanes_at_once_)
-    advance(lanes_[begun_lanes_++], send);
+  auto under_way = [&] { return begun_strands_ + open_strands_ - strands_.size(); };
+  while (begun_strands_ < strands_.size() && under_way() < strands_at_once_)
+    advance(strands_[begun_strands_++], send);
 }
 
-void collective_transfer::advance(lane_state& lane, const send_function& send) {
-  while (lane.next < lane.steps.size() && perform(lane, lane.steps[lane.next], send))
-    ++lane.next;
-  if (lane.next < lane.steps.size()) return;
-  lane.partial.reset();
-  lane.kept.clear();
-  --open_lanes_;
+void collective_transfer::advance(strand_state& strand, const send_function& send) {
+  while (strand.next < strand.steps.size() && perform(strand, strand.steps[strand.next], send))
+    ++strand.next;
+  if (strand.next < strand.steps.size()) return;
+  strand.partial.reset();
+  strand.kept.clear();
+  --open_strands_;
 }
 
-bool collective_transfer::perform(lane_state& lane, const plan_step& step,
+bool collective_transfer::perform(strand_state& strand, const plan_step& step,
                                   const send_function& send) {
   auto say = [&](std::vector<tensor_payload> values) {
     send(step.peer, {.stage = stage_of(step.action),
-                     .lane = static_cast<uint32_t>(&lane - lanes_.data()),
+                     .strand = static_cast<uint32_t>(&strand - strands_.data()),
                      .begin = step.range.begin,
                      .values = std::move(values)});
     return true;
@@ -231,33 +234,33 @@ bool collective_transfer::perform(lane_state& lane, const plan_step& step,
   case step_action::send_own: {
     auto values = own(step.range);
     if (step.peer == everybody) {
-      lane.kept.resize(place_.size);
-      lane.kept[place_.rank] = values;
+      strand.kept.resize(place_.size);
+      strand.kept[place_.rank] = values;
     }
     return say(std::move(values));
   }
   case step_action::send_partial:
-    return say({partial(lane, step.range)});
+    return say({partial(strand, step.range)});
   case step_action::send_result:
     return say({result(step.range)});
   case step_action::sum_kept:
-    sum_kept(lane, step.range);
+    sum_kept(strand, step.range);
     return true;
   default:
-    return receive(lane, step);
+    return receive(strand, step);
   }
 }
 
-bool collective_transfer::receive(lane_state& lane, const plan_step& step) {
+bool collective_transfer::receive(strand_state& strand, const plan_step& step) {
   auto found
-    = std::ranges::find_if(lane.arrived, [&](const auto& part) { return belongs(part, step); });
-  if (found == lane.arrived.end()) return false;
+    = std::ranges::find_if(strand.arrived, [&](const auto& part) { return belongs(part, step); });
+  if (found == strand.arrived.end()) return false;
   auto part = std::move(*found);
-  lane.arrived.erase(found);
+  strand.arrived.erase(found);
   switch (step.action) {
   case step_action::keep_own:
-    lane.kept.resize(place_.size);
-    lane.kept[part.rank] = std::move(part.values);
+    strand.kept.resize(place_.size);
+    strand.kept[part.rank] = std::move(part.values);
     break;
   case step_action::copy_result: {
     auto to = result_elements(step.range);
@@ -265,35 +268,35 @@ bool collective_transfer::receive(lane_state& lane, const plan_step& step) {
     break;
   }
   default:
-    add(lane, step, part.values[0]);
+    add(strand, step, part.values[0]);
   }
   return true;
 }
 
-void collective_transfer::add(lane_state& lane, const plan_step& step,
+void collective_transfer::add(strand_state& strand, const plan_step& step,
                               const tensor_payload& received) {
   std::vector<elements> sources{elements_of(received)};
-  auto has_partial = lane.partial && lane.partial->range.covers(step.range);
-  auto before = has_partial ? std::vector{partial(lane, step.range)} : contributions(step.range);
+  auto has_partial = strand.partial && strand.partial->range.covers(step.range);
+  auto before = has_partial ? std::vector{partial(strand, step.range)} : contributions(step.range);
   for (const auto& one : before)
     sources.push_back(elements_of(one));
   if (step.action == step_action::add_last)
     return sum_in_order(sources, result_elements(step.range));
   piece sum{step.range, uninitialised(partial_type(), step.range.count())};
   sum_in_order(sources, mutable_elements{sum.values});
-  lane.partial = std::move(sum);
+  strand.partial = std::move(sum);
 }
 
-void collective_transfer::sum_kept(lane_state& lane, element_range range) {
+void collective_transfer::sum_kept(strand_state& strand, element_range range) {
   if (meaning_.kind == collective_kind::barrier) return;
-  lane.kept.resize(place_.size);
-  if (lane.kept[place_.rank].empty()) lane.kept[place_.rank] = own(range);
+  strand.kept.resize(place_.size);
+  if (strand.kept[place_.rank].empty()) strand.kept[place_.rank] = own(range);
   if (meaning_.kind == collective_kind::all_gather) {
-    lanes_.front().kept.swap(lane.kept);
+    strands_.front().kept.swap(strand.kept);
     return gather();
   }
   std::vector<elements> sources;
-  for (const auto& values : lane.kept)
+  for (const auto& values : strand.kept)
     for (const auto& value : values)
       sources.push_back(elements_of(value));
   sum_in_order(sources, result_elements(range));
@@ -302,7 +305,7 @@ void collective_transfer::sum_kept(lane_state& lane, element_range range) {
 void collective_transfer::gather() {
   auto extents = meaning_.extents;
   extents[0] = 0;
-  const auto& kept = lanes_.front().kept;
+  const auto& kept = strands_.front().kept;
   for (const auto& values : kept)
     for (const auto& value : values)
       extents[0] += value.extents[0];
@@ -341,16 +344,16 @@ std::vector<tensor_payload> collective_transfer::contributions(element_range ran
   return values;
 }
 
-tensor_payload collective_transfer::partial(lane_state& lane, element_range range) {
-  auto is_there = lane.partial && lane.partial->range.covers(range);
+tensor_payload collective_transfer::partial(strand_state& strand, element_range range) {
+  auto is_there = strand.partial && strand.partial->range.covers(range);
   if (!is_there && contributions_.size() == 1 && partial_type() == type())
     return part_of(contributions_.front(), 0, range);
   if (!is_there) {
     piece sum{range, uninitialised(partial_type(), range.count())};
     sum_in_order(elements_of(contributions(range)), mutable_elements{sum.values});
-    lane.partial = std::move(sum);
+    strand.partial = std::move(sum);
   }
-  return part_of(lane.partial->values, lane.partial->range.begin, range);
+  return part_of(strand.partial->values, strand.partial->range.begin, range);
 }
 
 tensor_payload collective_transfer::result(element_range range) const {

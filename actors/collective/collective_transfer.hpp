@@ -36,7 +36,7 @@ public:
   /// Errors: malformed, if it is none that its sender could have sent: with what is wrong.
   [[nodiscard]] expected<void> take(collective_part part, const send_function& send);
 
-  [[nodiscard]] bool is_done() const { return open_lanes_ == 0; }
+  [[nodiscard]] bool is_done() const { return open_strands_ == 0; }
 
   /// Whether it waits for something of a peer, or has still something to send.
   [[nodiscard]] bool needs(uint32_t peer) const;
@@ -51,9 +51,9 @@ private:
     tensor values;
   };
 
-  /// How far a lane is.
-  struct lane_state {
-    plan_lane steps;
+  /// How far a strand is.
+  struct strand_state {
+    plan_strand steps;
     size_t next = 0;                      ///< Step.
     std::optional<piece> partial;         ///< Once something was added, or folded.
     std::vector<collective_part> arrived; ///< And not needed yet.
@@ -68,25 +68,25 @@ private:
   [[nodiscard]] expected<void> check(const collective_part& part, const plan_step& step) const;
   [[nodiscard]] expected<void> check_gathered(const collective_part& part) const;
   void begin_more(const send_function& send);
-  void advance(lane_state& lane, const send_function& send);
-  bool perform(lane_state& lane, const plan_step& step, const send_function& send);
-  bool receive(lane_state& lane, const plan_step& step);
-  void add(lane_state& lane, const plan_step& step, const tensor_payload& received);
-  void sum_kept(lane_state& lane, element_range range);
+  void advance(strand_state& strand, const send_function& send);
+  bool perform(strand_state& strand, const plan_step& step, const send_function& send);
+  bool receive(strand_state& strand, const plan_step& step);
+  void add(strand_state& strand, const plan_step& step, const tensor_payload& received);
+  void sum_kept(strand_state& strand, element_range range);
   void gather();
   [[nodiscard]] std::vector<tensor_payload> own(element_range range) const;
   [[nodiscard]] std::vector<tensor_payload> contributions(element_range range) const;
-  [[nodiscard]] tensor_payload partial(lane_state& lane, element_range range);
+  [[nodiscard]] tensor_payload partial(strand_state& strand, element_range range);
   [[nodiscard]] tensor_payload result(element_range range) const;
   [[nodiscard]] mutable_elements result_elements(element_range range);
 
   group_place place_;
   collective_meaning meaning_;
   std::vector<tensor> contributions_;
-  std::vector<lane_state> lanes_;
-  size_t lanes_at_once_ = 1;
-  size_t begun_lanes_ = 0;
-  size_t open_lanes_ = 0;
+  std::vector<strand_state> strands_;
+  size_t strands_at_once_ = 1;
+  size_t begun_strands_ = 0;
+  size_t open_strands_ = 0;
   tensor result_;             ///< Written part by part; nobody else sees what is not written.
   uint64_t result_begin_ = 0; ///< Position of its first element in the whole array.
 };

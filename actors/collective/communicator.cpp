@@ -87,16 +87,27 @@ void on_down(self_pointer self, const caf::down_msg& down) {
   auto gone = std::ranges::find_if(state.peers,
                                    [&](const auto& peer) { return peer && down.source == peer; });
   if (gone == state.peers.end()) return;
+  // Who leaves on purpose has said so, behind its last part.
+  if (!down.reason || down.reason == caf::exit_reason::user_shutdown) return;
   auto rank = static_cast<uint32_t>(gone - state.peers.begin());
-  auto is_leave = !down.reason || down.reason == caf::exit_reason::user_shutdown;
-  auto how = is_leave ? "has left the group" : "is gone: " + from_caf(down.reason).message;
-  error reason{errc::unavailable, fmt::format("{} {}", state.name_of(rank), how)};
+  error reason{errc::unavailable,
+               fmt::format("{} is gone: {}", state.name_of(rank), from_caf(down.reason).message)};
   auto first = std::ranges::find_if(
     state.open, [&](const auto& one) { return one.second.transfer.needs(rank); });
   state.gone.emplace(rank, reason);
   break_down(self,
              first == state.open.end() ? std::max(state.calls, state.heard[rank]) : first->first,
              reason);
+}
+
+// We leave: nobody is to wait for calls that we shall not make, or not finish.
+void on_exit(self_pointer self, caf::exit_msg& how) {
+  auto& state = self->state;
+  auto call = state.open.empty() ? state.calls : state.open.begin()->first;
+  break_down(
+    self, call,
+    {errc::unavailable, fmt::format("{} has left the group", state.name_of(state.config.rank))});
+  self->quit(std::move(how.reason));
 }
 
 // A peer that is gone may have done its part before.
@@ -271,6 +282,7 @@ communicator_actor::behavior_type communicator(self_pointer self, communicator_c
   state.config = std::move(config);
   state.heard.resize(state.config.size);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  self->set_exit_handler([self](caf::exit_msg& how) { on_exit(self, how); });
   std::vector<caf::strong_actor_ptr> peers;
   for (const auto& peer : state.config.peers)
     peers.push_back(caf::actor_cast<caf::strong_actor_ptr>(peer));

@@ -31,13 +31,17 @@ struct message_form {
   troupe::lane lane;
 };
 
-// Messages with arrays in them, of whatever length: all of one lane, so that they keep their order.
+// Messages with arrays in them, of whatever length, and what must not pass those: all of one lane,
+// so that they keep their order.
 constexpr bool is_bulk(wire::Envelope::Which which) {
-  constexpr std::array bulk{wire::Envelope::VARIABLE_SNAPSHOT, wire::Envelope::PUSH_GRADIENT,
-                            wire::Envelope::APPLY_UPDATE,      wire::Envelope::AGGREGATE,
-                            wire::Envelope::VARIABLE_STATE,    wire::Envelope::RESTORE_STATE,
-                            wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
-                            wire::Envelope::RUN_CLOSURE,       wire::Envelope::CLOSURE_DONE};
+  constexpr std::array bulk{
+    wire::Envelope::VARIABLE_SNAPSHOT, wire::Envelope::PUSH_GRADIENT,
+    wire::Envelope::APPLY_UPDATE,      wire::Envelope::AGGREGATE,
+    wire::Envelope::VARIABLE_STATE,    wire::Envelope::RESTORE_STATE,
+    wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
+    wire::Envelope::COLLECTIVE_PART,   wire::Envelope::COLLECTIVE_FAILED, // behind its parts
+    wire::Envelope::RUN_CLOSURE,       wire::Envelope::CLOSURE_DONE,
+  };
   return std::ranges::find(bulk, which) != bulk.end();
 }
 

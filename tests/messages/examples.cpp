@@ -109,7 +109,7 @@ void add_collective_messages(std::vector<message_example>& examples) {
   add(examples, make_collective_part(meaning, {.call = 7,
                                                .rank = 2,
                                                .stage = collective_stage::partial,
-                                               .lane = 1,
+                                               .strand = 1,
                                                .begin = 4,
                                                .values = {make_payload<int64_t>(5, {2}, {3, 1})}}));
   add(examples, make_collective_failed({9, 1, {errc::unavailable, "worker:2 is gone"}}));

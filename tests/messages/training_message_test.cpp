@@ -279,7 +279,7 @@ TEST_SUITE("messages/training_message") {
     collective_part part{.call = 3,
                          .rank = 1,
                          .stage = collective_stage::own,
-                         .lane = 4,
+                         .strand = 4,
                          .begin = 16,
                          .values = {payload, payload}};
     auto came = send_and_receive(make_collective_part(meaning, part));

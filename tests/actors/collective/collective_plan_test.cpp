@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: every plan adds up what it should, for any number of ranks and elements, whatever comes
-// first, and however few lanes are under way. Method: a plain loop carries plans out on arrays of
+// first, and however few strands are under way. Method: a plain loop carries plans out on arrays of
 // texts, so that order shows.
 #include "actors/collective/collective_plan.hpp"
 #include "tests/doctest.hpp"
@@ -20,7 +20,7 @@ namespace {
 using enum step_action;
 using text_array = std::vector<std::string>;
 
-// Everything between ranks; by sender, receiver, lane, begin and kind of content.
+// Everything between ranks; by sender, receiver, strand, begin and kind of content.
 enum class content { own, partial, result };
 using postmark = std::tuple<uint32_t, uint32_t, size_t, uint64_t, content>;
 using post_office = std::map<postmark, std::deque<text_array>>;
@@ -41,15 +41,15 @@ struct player {
 
   player(group_place where, collective_plan what, uint64_t elements)
     : place(where), plan(std::move(what)), partial(elements, std::to_string(where.rank)),
-      result(elements), kept(where.size, text_array(elements)), next(plan.lanes.size()) {}
+      result(elements), kept(where.size, text_array(elements)), next(plan.strands.size()) {}
 
-  void send(post_office& post, size_t lane, const plan_step& step) {
+  void send(post_office& post, size_t strand, const plan_step& step) {
     const auto& from = step.action == send_result ? result : partial;
     auto at = [](uint64_t i) { return static_cast<std::ptrdiff_t>(i); };
     text_array some(from.begin() + at(step.range.begin), from.begin() + at(step.range.end));
     for (uint32_t rank = 0; rank < place.size; ++rank)
       if (rank != place.rank && (step.peer == rank || step.peer == everybody))
-        post[{place.rank, rank, lane, step.range.begin, content_of(step.action)}].push_back(some);
+        post[{place.rank, rank, strand, step.range.begin, content_of(step.action)}].push_back(some);
   }
 
   void use(const plan_step& step, const text_array& came) {
@@ -69,21 +69,21 @@ struct player {
         result[i] += rank == place.rank ? partial[i] : kept[rank][i];
   }
 
-  // Whether as many lanes before it are done as have to be.
-  [[nodiscard]] bool may_begin(size_t lane) const {
+  // Whether as many strands before it are done as have to be.
+  [[nodiscard]] bool may_begin(size_t strand) const {
     size_t done = 0;
-    for (size_t i = 0; i < lane; ++i)
-      if (next[i] == plan.lanes[i].size()) ++done;
-    return lane < done + plan.lanes_at_once;
+    for (size_t i = 0; i < strand; ++i)
+      if (next[i] == plan.strands[i].size()) ++done;
+    return strand < done + plan.strands_at_once;
   }
 
-  // Does one step of a lane, if it can.
-  bool act(post_office& post, size_t lane) {
-    if (next[lane] == plan.lanes[lane].size() || !may_begin(lane)) return false;
-    const auto& step = plan.lanes[lane][next[lane]];
+  // Does one step of a strand, if it can.
+  bool act(post_office& post, size_t strand) {
+    if (next[strand] == plan.strands[strand].size() || !may_begin(strand)) return false;
+    const auto& step = plan.strands[strand][next[strand]];
     if (is_receiving(step.action)) {
       auto found
-        = post.find({step.peer, place.rank, lane, step.range.begin, content_of(step.action)});
+        = post.find({step.peer, place.rank, strand, step.range.begin, content_of(step.action)});
       if (found == post.end()) return false;
       use(step, found->second.front());
       found->second.pop_front();
@@ -91,9 +91,9 @@ struct player {
     } else if (step.action == sum_kept) {
       sum(step.range);
     } else {
-      send(post, lane, step);
+      send(post, strand, step);
     }
-    ++next[lane];
+    ++next[strand];
     return true;
   }
 };
@@ -113,17 +113,17 @@ std::vector<text_array> play(const planner& make, uint32_t size, uint64_t elemen
   post_office post;
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
-    for (auto& one : players) // each as far as it can, the last lane first
-      for (auto lane = one.plan.lanes.size(); lane-- > 0;)
-        while (one.act(post, lane))
+    for (auto& one : players) // each as far as it can, the last strand first
+      for (auto strand = one.plan.strands.size(); strand-- > 0;)
+        while (one.act(post, strand))
           goes_on = true;
   }
   CHECK(post.empty());
   std::vector<text_array> results;
   for (auto& one : players) {
-    CHECK(one.plan.lanes.size() == players[0].plan.lanes.size());
-    for (size_t lane = 0; lane < one.plan.lanes.size(); ++lane)
-      CHECK(one.next[lane] == one.plan.lanes[lane].size());
+    CHECK(one.plan.strands.size() == players[0].plan.strands.size());
+    for (size_t strand = 0; strand < one.plan.strands.size(); ++strand)
+      CHECK(one.next[strand] == one.plan.strands[strand].size());
     results.push_back(std::move(one.result));
   }
   return results;
@@ -156,12 +156,12 @@ void check_sum(uint32_t least, bool is_ordered, const planner& make) {
     auto results = play(make, size, elements, grain);
     for (const auto& result : results)
       CHECK(result == results[0]);
-    auto one_lane_at_a_time = [&](group_place place, uint64_t n, plan_grain g) {
+    auto one_strand_at_a_time = [&](group_place place, uint64_t n, plan_grain g) {
       auto plan = make(place, n, g);
-      plan.lanes_at_once = 1;
+      plan.strands_at_once = 1;
       return plan;
     };
-    CHECK(play(one_lane_at_a_time, size, elements, grain) == results);
+    CHECK(play(one_strand_at_a_time, size, elements, grain) == results);
     auto sum = results[0];
     if (!is_ordered)
       for (auto& text : sum)
@@ -253,8 +253,8 @@ TEST_SUITE("actors/collective/collective_plan") {
   TEST_CASE("nobody sends more than its algorithm says") {
     auto sent = [](const collective_plan& plan) {
       uint64_t elements = 0;
-      for (const auto& lane : plan.lanes)
-        for (const auto& step : lane)
+      for (const auto& strand : plan.strands)
+        for (const auto& step : strand)
           if (!is_receiving(step.action) && step.action != sum_kept)
             elements += step.range.count() * (step.peer == everybody ? 3 : 1);
       return elements;

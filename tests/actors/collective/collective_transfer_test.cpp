@@ -94,7 +94,7 @@ TEST_SUITE("actors/collective/collective_transfer") {
     CHECK(sent[0].values[0].data == own.data());
   }
 
-  TEST_CASE("a long array is under way in a few lanes at a time") {
+  TEST_CASE("a long array is under way in a few strands at a time") {
     first_of_three three{collective_algorithm::direct, true, 4'000'000};
     CHECK(three.sent.size() == 4);
   }
@@ -102,14 +102,16 @@ TEST_SUITE("actors/collective/collective_transfer") {
   TEST_CASE("a part that its sender could not mean is refused, and says why") {
     first_of_three three{collective_algorithm::direct};
     auto part = three.own(1, 2);
-    part.lane = 1;
-    check_refused(three, part, "a part of lane 1 of 1");
+    part.strand = 1;
+    check_refused(three, part, "a part of strand 1 of 1");
     part = three.own(1, 2);
     part.begin = 2;
-    check_refused(three, part, "a part that nobody waits for: elements from 2 on, stage 1, lane 0");
+    check_refused(three, part,
+                  "a part that nobody waits for: elements from 2 on, stage 1, strand 0");
     part = three.own(1, 2);
     part.stage = collective_stage::result;
-    check_refused(three, part, "a part that nobody waits for: elements from 0 on, stage 3, lane 0");
+    check_refused(three, part,
+                  "a part that nobody waits for: elements from 0 on, stage 3, strand 0");
     check_refused(three, three.own(1, 2, 5), "a part of 20 bytes of dtype 0, not 24 bytes of f32");
     part = three.own(1, 2);
     part.values.clear();

@@ -241,17 +241,36 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(group.call(1, {.name = "later"}).error().code == errc::unavailable);
   }
 
-  TEST_CASE("who has done its part may leave") {
+  TEST_CASE("who has done its part may go, before others have made the call") {
+    for (auto how : {caf::exit_reason::kill, caf::exit_reason::user_shutdown}) {
+      communicator_group group{3};
+      auto broadcast = [&](uint32_t rank) {
+        return group.call(rank, {.kind = collective_kind::broadcast,
+                                 .name = "end",
+                                 .contributions = {ones(3)},
+                                 .root = 2});
+      };
+      auto a2 = broadcast(2);
+      CHECK(a2.has_come());
+      caf::anon_send_exit(group.members[2], how);
+      group.settle();
+      auto a0 = broadcast(0);
+      auto a1 = broadcast(1);
+      CHECK(a0.value().value.element_count() == 3);
+      CHECK(a1.value().value.element_count() == 3);
+      auto later = group.call(0, {.name = "later"});
+      CHECK(later.error().code == errc::unavailable);
+    }
+  }
+
+  TEST_CASE("who leaves with its part undone says so") {
     communicator_group group{3};
     auto a2 = group.call(2, {.name = "end"});
     auto a0 = group.call(0, {.name = "end"});
-    caf::anon_send_exit(group.members[2], caf::exit_reason::kill);
+    caf::anon_send_exit(group.members[2], caf::exit_reason::user_shutdown);
     group.settle();
-    auto a1 = group.call(1, {.name = "end"});
-    CHECK(a0.has_come());
-    CHECK(a1.has_come());
-    CHECK(a0.value().value.element_count() == 0);
-    CHECK(a1.value().value.element_count() == 0);
+    for (const auto& one : {a2, a0, group.call(1, {.name = "end"})})
+      CHECK(one.error() == error{errc::unavailable, "worker:2 has left the group"});
   }
 
   TEST_CASE("whoever does not make a call in time is named, by all") {

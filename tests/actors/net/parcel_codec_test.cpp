@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what an actor is told arrives at another node as it was said.
 #include "actors/net/parcel_codec.hpp"
+#include "messages/collective_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
@@ -54,6 +55,7 @@ TEST_SUITE("actors/net/parcel_codec") {
       = [](caf::message content) { return encode_parcel(with(std::move(content)))->header.lane; };
     CHECK(lane_of(caf::make_message(make_token(8))) == lane::control);
     CHECK(lane_of(caf::make_message(make_push_gradient({}, {}))) == lane::bulk);
+    CHECK(lane_of(caf::make_message(make_collective_part({}, {}))) == lane::bulk);
     CHECK(lane_of(caf::make_message(make_push_reply(verdict::accepted, 0, 0))) == lane::control);
   }
 
