@@ -87,12 +87,23 @@ void on_cancel(self_pointer self, uint64_t closure) {
     self->send(state.host, make_cancel_step(state.calls + 1));
 }
 
+// One that leaves does not answer: its call is to be made by another worker.
 void on_ended(self_pointer self, const msg<wire::ClosureDone>& how) {
   auto& state = self->state;
-  if (how.is_empty())
+  if (state.is_leaving)
+    self->quit();
+  else if (how.is_empty())
     self->send(state.config.coordinator, make_worker_ready(state.config.index));
   else if (auto ended = std::exchange(state.running, std::nullopt))
     ended->done.deliver(how);
+}
+
+// What computes would outlive the world that it refers to.
+void on_exit(self_pointer self, const caf::error& reason) {
+  auto& state = self->state;
+  if (reason != caf::exit_reason::user_shutdown || !state.running) return self->quit(reason);
+  state.is_leaving = true;
+  on_cancel(self, state.running->closure);
 }
 
 } // namespace
@@ -100,6 +111,7 @@ void on_ended(self_pointer self, const msg<wire::ClosureDone>& how) {
 closure_worker_actor::behavior_type closure_worker(self_pointer self,
                                                    closure_worker_config config) {
   self->state.config = std::move(config);
+  self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit.reason); });
   spawn_host(self);
   return {
     [self](const call_message& said) { return on_call(self, said); },

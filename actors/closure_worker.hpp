@@ -28,7 +28,8 @@ struct closure_worker_config {
 };
 
 /// A worker's coroutine lives in an actor of its own, so that the worker hears that a closure is
-/// cancelled while it runs. The two live and die together.
+/// cancelled while it runs. The two live and die together. A worker that is shut down cancels what
+/// it runs, and ends when that has ended.
 struct closure_worker_state {
   static inline const char* name = "closure_worker";
 
@@ -42,6 +43,7 @@ struct closure_worker_state {
   replica_actor host;
   std::optional<call> running;
   uint64_t calls = 0; ///< Begun so far; also the step of the host's activity.
+  bool is_leaving = false;
 };
 
 /// The behaviour of a closure worker. It says WorkerReady when it can begin.

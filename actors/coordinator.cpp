@@ -133,7 +133,9 @@ void give(self_pointer self, uint32_t index, uint64_t closure) {
 void go_on(self_pointer self) {
   auto& state = self->state;
   if (state.ending) {
-    if (state.queue->in_flight().empty()) finish(self);
+    // A process that has not come yet would look for a coordinator that is gone.
+    auto all_were_there = state.bystanders_seen >= state.config.bystanders;
+    if (state.queue->in_flight().empty() && all_were_there) finish(self);
     return;
   }
   while (state.queue->has_failed())
@@ -253,6 +255,15 @@ void on_end(self_pointer self, const end_service& end) {
   go_on(self);
 }
 
+caf::result<msg<wire::ServiceEnded>> on_bystander(self_pointer self) {
+  auto& state = self->state;
+  auto promise = self->make_response_promise<msg<wire::ServiceEnded>>();
+  state.bystanders.push_back(promise);
+  ++state.bystanders_seen;
+  if (state.ending) go_on(self);
+  return promise;
+}
+
 // Whatever still runs has no more use.
 void on_give_up(self_pointer self) {
   auto& state = self->state;
@@ -271,10 +282,7 @@ coordinator_actor::behavior_type coordinator(self_pointer self, coordinator_conf
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
-    [self](const msg<wire::AwaitServiceEnd>&) {
-      return self->state.bystanders.emplace_back(
-        self->make_response_promise<msg<wire::ServiceEnded>>());
-    },
+    [self](const msg<wire::AwaitServiceEnd>&) { return on_bystander(self); },
     [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
     [self](const await_closures& who) {
       self->state.waiting_for_end.push_back(who);

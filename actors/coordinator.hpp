@@ -28,7 +28,8 @@ struct queue_gauge {
 
 /// Whom a coordinator gives work.
 struct coordinator_config {
-  uint32_t workers = 1; ///< In all; some may not be there yet, or any more.
+  uint32_t workers = 1;    ///< In all; some may not be there yet, or any more.
+  uint32_t bystanders = 0; ///< Processes that ask for the end; it comes when all have.
   size_t capacity = 262'144;
   std::shared_ptr<queue_gauge> gauge = std::make_shared<queue_gauge>();
   std::function<void(const std::string&)> on_warning; ///< Told of workers that are lost, or back.
@@ -66,6 +67,7 @@ struct coordinator_state {
   std::deque<schedule_closure> waiting_for_room;
   std::vector<await_closures> waiting_for_end;
   std::vector<caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
+  uint64_t bystanders_seen = 0; ///< In all their lives.
   std::optional<end_service> ending;
 };
 

@@ -77,9 +77,10 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
   for (uint32_t i = 0; i < workers_; ++i)
     if (stands_here(name_of_worker(i))) workers_here_.push_back(i);
   if (!leads_) return;
-  coordinator_
-    = world_.system().spawn(coordinator, coordinator_config{workers_, options_.queue_capacity,
-                                                            gauge_, options_.on_warning});
+  auto others = placement_ == nullptr ? 0 : static_cast<uint32_t>(placement_->others().size());
+  coordinator_ = world_.system().spawn(
+    coordinator,
+    coordinator_config{workers_, others, options_.queue_capacity, gauge_, options_.on_warning});
   world_.introduce(coordinator_.id(), "coordinator");
   if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
   spawn_workers();
@@ -118,13 +119,16 @@ void closure_service::spawn_workers() {
   }
 }
 
-// After this no function of a user runs here any more.
+// After this no function of a user runs here any more, unless it does not stop in time.
 void closure_service::end_workers() {
+  for (const auto& worker : spawned_)
+    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
   for (const auto& worker : std::exchange(spawned_, {})) {
     auto ended = std::make_shared<std::promise<void>>();
     auto over = ended->get_future();
     caf::actor_cast<caf::abstract_actor*>(worker)->attach_functor([ended] { ended->set_value(); });
-    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+    if (world_.run_until(over, options_.end_patience)) continue;
+    caf::anon_send_exit(worker, caf::exit_reason::kill);
     static_cast<void>(world_.run_until(over, options_.end_patience));
   }
 }

@@ -26,7 +26,8 @@ class strategy;
 struct coordinator_options {
   /// Closures that may be queued; whoever schedules more waits.
   size_t queue_capacity = 262'144;
-  /// How long closures that run may take to stop when the coordinator ends.
+  /// How long closures that run may take to stop when the coordinator ends, and processes that have
+  /// not come yet to come: they would find nobody.
   job_time end_patience = std::chrono::seconds{5};
   /// Told, in one line, of workers that are lost and workers that are back. Thread: an actor's.
   std::function<void(const std::string&)> on_warning;

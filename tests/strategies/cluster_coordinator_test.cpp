@@ -60,13 +60,24 @@ world two_threads() {
   return world::threads({.threads = 2});
 }
 
-task<int> wait_at(closure_context& context, gate& at) {
+task<int> compute_at(closure_context& context, gate& at) {
   auto waiting = context.compute([&at](const std::stop_token& stop) {
     at.pass(stop);
     return 0;
   });
   auto result = co_await waiting;
   co_return result;
+}
+
+// Likewise without a computing thread: all workers can wait so at the same time.
+task<int> read_at(closure_context& context, gate& at, variable any) {
+  ++at.waiting;
+  while (!at.is_open) {
+    auto reading = context.read(any);
+    co_await reading;
+    std::this_thread::sleep_for(1ms);
+  }
+  co_return 0;
 }
 
 // A line without the worker's number, which depends on who was there first.
@@ -153,9 +164,9 @@ TEST_SUITE("strategies/cluster_coordinator") {
 
   TEST_CASE("every idle worker gets a function") {
     gate open;
-    team one{3, world::threads({.threads = 3})};
+    team one{3, two_threads()};
     auto function = one.coordinator.make_function(
-      "wait", [&open](closure_context& context) { return wait_at(context, open); });
+      "wait", [&](closure_context& context) { return read_at(context, open, one.counter); });
     for (int i = 0; i < 3; ++i)
       static_cast<void>(one.coordinator.schedule(function));
     open.await(3);
@@ -169,7 +180,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     gate open;
     team one{1, two_threads(), {.queue_capacity = 2}};
     auto function = one.coordinator.make_function(
-      "wait", [&open](closure_context& context) { return wait_at(context, open); });
+      "wait", [&open](closure_context& context) { return compute_at(context, open); });
     static_cast<void>(one.coordinator.schedule(function));
     open.await(1);
     static_cast<void>(one.coordinator.schedule(function));
@@ -224,7 +235,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     team one{2, two_threads()};
     auto bad = one.coordinator.make_function("bad", fail_always);
     auto wait = one.coordinator.make_function(
-      "wait", [&open](closure_context& context) { return wait_at(context, open); });
+      "wait", [&open](closure_context& context) { return compute_at(context, open); });
     auto waits = one.coordinator.schedule(wait);
     open.await(1);
     static_cast<void>(one.coordinator.schedule(bad));
@@ -243,7 +254,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     auto wait
       = one.coordinator.make_function("wait", [&open](closure_context& context) -> task<int> {
           try {
-            auto waiting = wait_at(context, open);
+            auto waiting = compute_at(context, open);
             co_await waiting;
           } catch (const failure&) {
             throw std::runtime_error("not now");
@@ -266,7 +277,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     auto wait = one.coordinator.make_function(
       "wait", [&open, counter = one.counter](closure_context& context) -> task<void> {
         try {
-          auto waiting = wait_at(context, open);
+          auto waiting = compute_at(context, open);
           co_await waiting;
         } catch (const failure&) { // NOLINT(bugprone-empty-catch): it goes on all the same
         }
@@ -554,7 +565,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     gate open;
     team one{1, two_threads()};
     auto function = one.coordinator.make_function(
-      "wait", [&open](closure_context& context) { return wait_at(context, open); });
+      "wait", [&open](closure_context& context) { return compute_at(context, open); });
     static_cast<void>(one.coordinator.schedule(function));
     CHECK(refusal_of([&] { one.coordinator.join(20ms); }).code == errc::deadline_exceeded);
     open.is_open = true;
@@ -569,7 +580,7 @@ TEST_SUITE("strategies/cluster_coordinator") {
     {
       cluster_coordinator coordinator{strategy};
       auto function = coordinator.make_function(
-        "wait", [&open](closure_context& context) { return wait_at(context, open); });
+        "wait", [&open](closure_context& context) { return compute_at(context, open); });
       for (int i = 0; i < 3; ++i)
         results.push_back(coordinator.schedule(function));
       open.await(1);

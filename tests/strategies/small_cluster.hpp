@@ -3,15 +3,11 @@
 #pragma once
 
 #include "actors/net/cluster_placement.hpp"
-#include "actors/net/socket_network.hpp"
 #include "kernels/random.hpp"
 #include "strategies/training.hpp"
-#include "tests/actors/net/direct_network.hpp"
 #include "tests/small_arrays.hpp"
+#include "tests/strategies/played_network.hpp"
 #include "tests/strategies/refusal.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -54,9 +50,8 @@ struct cluster_job {
 /// Runs all processes of a job, and waits for their ends.
 class small_cluster {
 public:
-  explicit small_cluster(cluster_job job) : job_(std::move(job)), network(names(job_.layout)) {
-    if (job_.has_sockets) addresses_ = free_addresses(job_.layout.node_count());
-  }
+  explicit small_cluster(cluster_job job)
+    : job_(std::move(job)), played_(job_.layout, job_.has_sockets), network(played_.direct) {}
 
   std::map<node_index, process_outcome> run() {
     std::map<node_index, process_outcome> outcomes;
@@ -93,41 +88,9 @@ private:
     }};
   }
 
-  static std::vector<std::string> names(const cluster_layout& layout) {
-    std::vector<std::string> result;
-    for (node_index node = 0; node < layout.node_count(); ++node)
-      result.push_back(layout.name_of(node));
-    return result;
-  }
-
-  std::unique_ptr<membership> join(caf::actor_system& system, node_index node) {
-    if (!job_.has_sockets) return std::make_unique<direct_membership>(network, system, node);
-    socket_network_options options{.job = "test", .self = node};
-    for (node_index i = 0; i < job_.layout.node_count(); ++i)
-      options.nodes.push_back({job_.layout.name_of(i), addresses_[i]});
-    options.talk = [layout = job_.layout](node_index one, node_index other) {
-      return layout.talk(one, other);
-    };
-    return value_or_throw(socket_network::open(system, options));
-  }
-
-  // Addresses of this machine that were free a moment ago.
-  static std::vector<std::string> free_addresses(uint32_t count) {
-    using boost::asio::ip::tcp;
-    boost::asio::io_context context;
-    std::vector<std::unique_ptr<tcp::acceptor>> taken;
-    std::vector<std::string> addresses;
-    for (uint32_t i = 0; i < count; ++i) {
-      tcp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
-      taken.push_back(std::make_unique<tcp::acceptor>(context, anywhere));
-      addresses.push_back(fmt::format("127.0.0.1:{}", taken.back()->local_endpoint().port()));
-    }
-    return addresses;
-  }
-
   void run_process(node_index node, process_outcome& outcome) {
     auto world = world::threads({.seed = job_.seed(node), .threads = 1});
-    auto membership = join(world.system(), node);
+    auto membership = played_.join(world.system(), node);
     cluster_placement placement{job_.layout, *membership, job_.start_deadline};
     parameter_server_strategy strategy{world,
                                        {.replicas = job_.layout.replica_count(),
@@ -187,11 +150,11 @@ private:
   }
 
   cluster_job job_;
-  std::vector<std::string> addresses_;
+  played_network played_;
   std::thread second_life_;
 
 public:
-  direct_network network;
+  direct_network& network;
 };
 
 } // namespace troupe::test

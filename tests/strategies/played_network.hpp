@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What joins processes that are played by threads: sockets, or parcels that are handed over.
+#pragma once
+
+#include "actors/failure.hpp"
+#include "actors/net/cluster_layout.hpp"
+#include "actors/net/socket_network.hpp"
+#include "tests/actors/net/direct_network.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include <fmt/format.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// The names of a layout's nodes.
+[[nodiscard]] inline std::vector<std::string> node_names(const cluster_layout& layout) {
+  std::vector<std::string> result;
+  for (node_index node = 0; node < layout.node_count(); ++node)
+    result.push_back(layout.name_of(node));
+  return result;
+}
+
+/// Thread: any.
+class played_network {
+public:
+  played_network(const cluster_layout& layout, bool has_sockets)
+    : direct(node_names(layout)), layout_(layout) {
+    if (has_sockets) addresses_ = free_addresses(layout.node_count());
+  }
+
+  /// A process enters, until what it is given is gone.
+  [[nodiscard]] std::unique_ptr<membership> join(caf::actor_system& system, node_index node) {
+    if (addresses_.empty()) return std::make_unique<direct_membership>(direct, system, node);
+    socket_network_options options{.job = "test", .self = node};
+    for (node_index i = 0; i < layout_.node_count(); ++i)
+      options.nodes.push_back({layout_.name_of(i), addresses_[i]});
+    options.talk
+      = [layout = layout_](node_index one, node_index other) { return layout.talk(one, other); };
+    return value_or_throw(socket_network::open(system, options));
+  }
+
+  direct_network direct; ///< What hands parcels over, if there are no sockets.
+
+private:
+  // Addresses of this machine that were free a moment ago.
+  static std::vector<std::string> free_addresses(uint32_t count) {
+    using boost::asio::ip::tcp;
+    boost::asio::io_context context;
+    std::vector<std::unique_ptr<tcp::acceptor>> taken;
+    std::vector<std::string> addresses;
+    for (uint32_t i = 0; i < count; ++i) {
+      tcp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
+      taken.push_back(std::make_unique<tcp::acceptor>(context, anywhere));
+      addresses.push_back(fmt::format("127.0.0.1:{}", taken.back()->local_endpoint().port()));
+    }
+    return addresses;
+  }
+
+  cluster_layout layout_;
+  std::vector<std::string> addresses_; ///< None if there are no sockets.
+};
+
+} // namespace troupe::test
