@@ -264,7 +264,7 @@ TEST_SUITE("strategies/coordinator_cluster") {
   TEST_CASE("what a lost worker ran goes to another, and it comes back with new inputs") {
     job of{two_workers};
     lose_and_return(
-      of, [&] { of.cluster.network.lose(second); }, errc::unavailable);
+      of, [&] { of.cluster.direct.lose(second); }, errc::unavailable);
   }
 
   TEST_CASE("so it does over sockets, after it has left") {
@@ -290,7 +290,7 @@ TEST_SUITE("strategies/coordinator_cluster") {
     auto chief = of.lead();
     static_cast<void>(chief.coordinator.schedule(chief.count, 1.0));
     chief.coordinator.join();
-    of.cluster.network.lose(ps);
+    of.cluster.direct.lose(ps);
     static_cast<void>(chief.coordinator.schedule(chief.count, 1.0));
     auto reason = refusal_of([&] { chief.coordinator.join(); });
     CHECK(reason.code == errc::unavailable);
@@ -305,7 +305,7 @@ TEST_SUITE("strategies/coordinator_cluster") {
       static_cast<void>(chief.coordinator.schedule(chief.count, 1.0));
       chief.coordinator.join();
       CHECK(places_of(of, chief, 2).size() == 2); // all are there
-      of.cluster.network.lose(first);
+      of.cluster.direct.lose(first);
     }
     for (auto node : {ps, second}) {
       auto reason = of.end_of(node);
