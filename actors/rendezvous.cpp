@@ -62,20 +62,21 @@ run_outcome outcome_of(const rendezvous_state& state) {
 
 error mismatch(const rendezvous_state& state) {
   const auto& first = state.members.front().arrival;
+  auto base = state.config.first_replica;
   for (uint32_t i = 1; i < state.members.size(); ++i) {
     const auto& other = state.members[i].arrival.site;
     auto number = state.members[i].calls;
     if (other.function != first.site.function || other.address != first.site.address)
       return {errc::failed_precondition,
-              fmt::format("replica {} is in another merge_call than replica 0: its call number {} "
+              fmt::format("replica {} is in another merge_call than replica {}: its call number {} "
                           "is with another function; all replicas have to make the same calls in "
                           "the same order",
-                          i, number)};
+                          base + i, base, number)};
     if (other.structure != first.site.structure)
       return {errc::failed_precondition,
-              fmt::format("replica {} brings {} to merge_call number {}, replica 0 brings {}; the "
+              fmt::format("replica {} brings {} to merge_call number {}, replica {} brings {}; the "
                           "arguments of all replicas must have one structure",
-                          i, other.structure, number, first.site.structure)};
+                          base + i, other.structure, number, base, first.site.structure)};
   }
   return {};
 }
@@ -138,7 +139,8 @@ void on_departure(self_pointer self, const departure& leaving) {
   member.thrown = leaving.thrown;
   ++state.gone;
   if (leaving.thrown)
-    end_run(self, {errc::cancelled, fmt::format("replica {} failed: {}", leaving.replica,
+    end_run(self, {errc::cancelled, fmt::format("replica {} failed: {}",
+                                                state.config.first_replica + leaving.replica,
                                                 describe(leaving.thrown))});
   settle(self);
 }
@@ -156,9 +158,10 @@ void on_give_up(self_pointer self) {
   auto others = state.waiting == 0
                   ? std::string{}
                   : fmt::format("; in a merge_call: {}", state.who(whereabouts::waiting));
-  auto missing = state.merging ? std::string{"the merge function of replica 0 is not over"}
-                               : fmt::format("still computing: {}{}",
-                                             state.who(whereabouts::computing), others);
+  auto missing
+    = state.merging
+        ? fmt::format("the merge function of replica {} is not over", state.config.first_replica)
+        : fmt::format("still computing: {}{}", state.who(whereabouts::computing), others);
   auto seconds = std::chrono::duration<double>(state.config.patience).count();
   end_run(self, {errc::deadline_exceeded,
                  fmt::format("a run on {} replicas is not over after {:.1f} s: {}",
@@ -170,7 +173,7 @@ void on_give_up(self_pointer self) {
 std::string rendezvous_state::who(whereabouts is) const {
   std::vector<std::string> names;
   for (size_t i = 0; i < members.size(); ++i)
-    if (members[i].is == is) names.push_back(fmt::format("replica {}", i));
+    if (members[i].is == is) names.push_back(fmt::format("replica {}", config.first_replica + i));
   constexpr size_t shown = 8;
   auto more = names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "";
   names.resize(std::min(names.size(), shown));

@@ -26,6 +26,7 @@ struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
   job_time patience{0}; ///< How long the run may take; for the line that says that it has not.
+  uint32_t first_replica = 0; ///< What the first of them is called; others are elsewhere.
 };
 
 /// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought

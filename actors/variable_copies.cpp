@@ -100,8 +100,8 @@ expected<tensor> variable_copies::combined() const {
 }
 
 tensor variable_copies::share(const tensor& whole) const {
-  return config_.rule == copy_rule::sum && config_.count > 1 ? divided(whole, config_.count)
-                                                             : whole;
+  auto all = config_.count + config_.elsewhere;
+  return config_.rule == copy_rule::sum && all > 1 ? divided(whole, all) : whole;
 }
 
 expected<tensor> variable_copies::apply(int32_t component, change how, const gradient& operand) {
@@ -133,7 +133,7 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
                 fmt::format("variable '{}' is synchronised on read and has no aggregation; {} it "
                             "inside a replica",
                             config_.name, name_of_assign(how)));
-  if (config_.rule == copy_rule::sum && !is_assigned && config_.count > 1)
+  if (config_.rule == copy_rule::sum && !is_assigned && config_.count + config_.elsewhere > 1)
     return fail(errc::invalid_argument,
                 fmt::format("SyncOnReadVariable does not support `{}` in cross-replica context "
                             "when aggregation is set to SUM: variable '{}'; assign the new sum",

@@ -26,6 +26,7 @@ struct copies_config {
   std::string name;   ///< Of the variable, for errors.
   uint32_t count = 1; ///< Copies; one for each replica of this node.
   copy_rule rule = copy_rule::alike;
+  uint32_t elsewhere = 0; ///< Copies in other processes, which are part of the same sum.
 };
 
 /// Every replica has a copy of a variable, and as long as nobody can see a difference all of them

@@ -193,8 +193,9 @@ variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
 
 variable_owner_actor::behavior_type variable_owner(self_pointer self,
                                                    variable_owner_config config) {
-  self->state.copies = variable_copies{{config.variable.name, config.copies, config.rule},
-                                       std::exchange(config.initial, {}).clone()};
+  self->state.copies
+    = variable_copies{{config.variable.name, config.copies, config.rule, config.copies_elsewhere},
+                      std::exchange(config.initial, {}).clone()};
   self->state.config = std::move(config);
   return {
     [self](const msg<wire::ReadVariable>& wanted) {

@@ -22,6 +22,8 @@ struct variable_owner_config {
   troupe::world* world = nullptr; ///< Tells how long updates take. Outlives the actor.
   uint32_t copies = 1;            ///< One for each replica of this node.
   copy_rule rule = copy_rule::alike;
+  uint32_t copies_elsewhere
+    = 0; ///< Those of replicas of other processes, which are not known here.
 };
 
 /// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
