@@ -30,21 +30,6 @@ bool is_sparse(const gradient& value) {
 
 // ---- dense ----
 
-void check_alike(std::span<const tensor> components) {
-  const auto& first = components.front();
-  for (size_t i = 1; i < components.size(); ++i) {
-    const auto& other = components[i];
-    if (other.type() != first.type())
-      refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
-             to_string(other.type()), to_string(first.type()));
-    if (other.extents() != first.extents())
-      refuse(errc::invalid_argument,
-             "replica {} has a value of shape {}, replica 0 one of shape {}; shapes have to agree, "
-             "or name the axis to reduce",
-             i, to_string(other.extents()), to_string(first.extents()));
-  }
-}
-
 template <class T>
 tensor reduce_floats(std::span<const tensor> components, double divisor) {
   std::vector<elements> sources;
@@ -67,27 +52,7 @@ tensor reduce_integers(std::span<const tensor> components, double divisor) {
 
 tensor reduce_dense(std::span<const tensor> components, double divisor) {
   check_alike(components);
-  if (!std::ranges::all_of(components, &tensor::is_contiguous)) {
-    std::vector<tensor> row_major;
-    for (const auto& component : components)
-      row_major.push_back(component.contiguous());
-    return reduce_dense(row_major, divisor);
-  }
-  switch (auto type = components.front().type()) {
-  case dtype::f32:
-    return reduce_floats<float>(components, divisor);
-  case dtype::f64:
-    return reduce_floats<double>(components, divisor);
-  case dtype::i32:
-  case dtype::i64:
-    return reduce_integers(components, divisor);
-  default: {
-    auto wide = reduce_floats<float>(components, divisor);
-    tensor result{type, wide.extents()};
-    cpu::cast({}, elements{wide}, mutable_elements{result});
-    return result;
-  }
-  }
+  return divided_sum(components, divisor);
 }
 
 double divisor_of(reduce_op op, size_t components) {
@@ -211,6 +176,46 @@ bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
 
 } // namespace
 
+void check_alike(std::span<const tensor> components, uint32_t first_replica) {
+  const auto& first = components.front();
+  for (size_t i = 1; i < components.size(); ++i) {
+    const auto& other = components[i];
+    if (other.type() != first.type())
+      refuse(errc::type_mismatch, "replica {} has a value of {}, replica {} one of {}",
+             first_replica + i, to_string(other.type()), first_replica, to_string(first.type()));
+    if (other.extents() != first.extents())
+      refuse(errc::invalid_argument,
+             "replica {} has a value of shape {}, replica {} one of shape {}; shapes have to "
+             "agree, or name the axis to reduce",
+             first_replica + i, to_string(other.extents()), first_replica,
+             to_string(first.extents()));
+  }
+}
+
+tensor divided_sum(std::span<const tensor> components, double divisor) {
+  if (!std::ranges::all_of(components, &tensor::is_contiguous)) {
+    std::vector<tensor> row_major;
+    for (const auto& component : components)
+      row_major.push_back(component.contiguous());
+    return divided_sum(row_major, divisor);
+  }
+  switch (auto type = components.front().type()) {
+  case dtype::f32:
+    return reduce_floats<float>(components, divisor);
+  case dtype::f64:
+    return reduce_floats<double>(components, divisor);
+  case dtype::i32:
+  case dtype::i64:
+    return reduce_integers(components, divisor);
+  default: {
+    auto wide = reduce_floats<float>(components, divisor);
+    tensor result{type, wide.extents()};
+    cpu::cast({}, elements{wide}, mutable_elements{result});
+    return result;
+  }
+  }
+}
+
 std::string_view to_string(reduce_op op) {
   return op == reduce_op::mean ? "MEAN" : "SUM";
 }
@@ -267,11 +272,15 @@ distributed_value<gradient> as_gradients(const distributed_value<tensor>& value)
 }
 
 gradient reduce_components(reduce_op op, std::span<const gradient> components) {
-  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
   auto divisor = divisor_of(op, components.size());
+  if (are_sparse(components)) return reduce_sparse(components, divisor);
+  return reduce_dense(dense_components(components), divisor);
+}
+
+bool are_sparse(std::span<const gradient> components) {
+  if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
   auto sparse = static_cast<size_t>(std::ranges::count_if(components, is_sparse));
-  if (sparse == 0) return reduce_dense(dense_components(components), divisor);
-  if (sparse == components.size()) return reduce_sparse(components, divisor);
+  if (sparse == 0 || sparse == components.size()) return sparse > 0;
   auto odd = is_sparse(components.front())
                ? std::ranges::find_if_not(components, is_sparse) - components.begin()
                : std::ranges::find_if(components, is_sparse) - components.begin();

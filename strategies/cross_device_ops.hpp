@@ -31,6 +31,7 @@ enum class communication_implementation : uint8_t { automatic, ring, nccl };
 /// Hints for a reduction. What one call says wins over what the strategy was made with.
 struct communication_options {
   /// Values of a batch are reduced together until a pack is larger than this; 0: all in one pack.
+  /// Between processes, 0 leaves large values out of it: copying them costs more than a message.
   int64_t bytes_per_pack = 0;
   std::optional<double> timeout_seconds; ///< None, or 0: the strategy's deadline.
   communication_implementation implementation = communication_implementation::automatic;
@@ -72,6 +73,18 @@ struct device_values {
 
 /// Arrays of replicas as what a reduction takes.
 [[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
+
+/// Refuses arrays of several replicas that are not of one dtype and shape.
+/// @param first_replica The replica of the first of them, for the line.
+/// Errors: throws `failure` with invalid_argument or type_mismatch.
+void check_alike(std::span<const tensor> components, uint32_t first_replica = 0);
+
+/// Whether the components of a value are rows of arrays.
+/// Errors: throws `failure`: type_mismatch if some are and some are not; invalid_argument for none.
+[[nodiscard]] bool are_sparse(std::span<const gradient> components);
+
+/// The sum of arrays, divided by a number. @pre They are alike; there is at least one.
+[[nodiscard]] tensor divided_sum(std::span<const tensor> components, double divisor);
 
 /// The sum or mean of arrays, element by element. Errors: as `reduce_components`.
 [[nodiscard]] tensor reduce_arrays(reduce_op op, std::span<const tensor> components);

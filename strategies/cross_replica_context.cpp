@@ -31,13 +31,24 @@ device_values on_devices(const strategy& of, const distributed_value<gradient>& 
 }
 
 // A mirrored value is its own mean, and has no sum.
-std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value) {
-  if (!value.is_mirrored()) return std::nullopt;
+std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value,
+                                         const process_group* group) {
+  if (!value.is_mirrored() || (group != nullptr && value.size() == 1)) return std::nullopt;
   const auto* dense = std::get_if<tensor>(&value.primary());
   auto is_zero = dense != nullptr && is_zero_scalar(*dense);
   if (op == reduce_op::sum && value.size() > 1 && !is_zero)
-    refuse_sum_of_one(static_cast<uint32_t>(value.size()));
+    refuse_sum_of_one(static_cast<uint32_t>(value.size()) * (group != nullptr ? group->size : 1));
   return value.primary();
+}
+
+std::vector<gradient> batch_reduce(reduce_op op,
+                                   const std::vector<std::pair<device_values, destinations>>& given,
+                                   process_exchange& exchange) {
+  std::vector<gradient> reduced;
+  for (size_t i = 0; i < given.size(); ++i)
+    reduced.push_back(
+      reduce_components(op, given[i].first.components, &exchange, fmt::format("value {}", i)));
+  return reduced;
 }
 
 // Ends the replicas of a run inside a merge function whose own run is given up.
@@ -100,10 +111,61 @@ uint32_t cross_replica_context::num_replicas_in_sync() const {
   return strategy_.num_replicas_in_sync();
 }
 
+const process_group* cross_replica_context::group() const {
+  return strategy_.layout().group.get();
+}
+
+uint32_t cross_replica_context::num_local_replicas() const {
+  return strategy_.num_local_replicas();
+}
+
+task<variable> cross_replica_context::make_variable(std::string name, tensor initial,
+                                                    variable_options options) {
+  strategy_.check_variable(name, initial, options);
+  auto what = strategy::describe_variable(name, options);
+  auto work = [initial](process_exchange* exchange) {
+    return exchange != nullptr ? exchange->broadcast_to_all(initial) : initial;
+  };
+  auto sharing = exchanged(std::move(what), 0, work);
+  auto shared = co_await sharing;
+  co_return strategy_.add_variable(std::move(name), shared, options);
+}
+
+task<tensor> cross_replica_context::gather(distributed_value<tensor> value, int64_t axis) {
+  auto work = [components = value.local_results(), axis](process_exchange* exchange) {
+    return gather_components(components, axis, exchange);
+  };
+  return exchanged("gather", 0, work);
+}
+
 task<tensor> cross_replica_context::read(variable source) {
+  auto is_kept_apart = source.synchronization() == variable_synchronization::on_read;
+  auto has_whole = source.aggregation() != variable_aggregation::none;
+  if (group() != nullptr && is_kept_apart && has_whole) {
+    auto combining = read_over_processes(std::move(source));
+    auto combined = co_await combining;
+    co_return combined;
+  }
   auto reading = read_copy(activity_, source, whole_variable);
   auto value = co_await reading;
   co_return value;
+}
+
+task<tensor> cross_replica_context::read_over_processes(variable source) {
+  std::vector<tensor> copies;
+  for (uint32_t i = 0; i < source.copies(); ++i) {
+    auto reading = read_copy(activity_, source, static_cast<int32_t>(i));
+    auto copy = co_await reading;
+    copies.push_back(std::move(copy));
+  }
+  auto work = [copies, mode = source.aggregation()](process_exchange* exchange) {
+    return mode == variable_aggregation::only_first_replica
+             ? exchange->broadcast(copies.front())
+             : reduce_arrays(to_reduce_op(mode), copies, exchange);
+  };
+  auto combining = exchanged(fmt::format("read of variable '{}'", source.name()), 0, work);
+  auto combined = co_await combining;
+  co_return combined;
 }
 
 task<tensor> cross_replica_context::apply(variable target, change how, variable_operand operand) {
@@ -122,8 +184,16 @@ task<tensor> cross_replica_context::apply(variable target, change how, variable_
 task<distributed_value<gradient>>
 cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to) {
   auto count = to.devices().size();
-  if (auto as_it_is = reduced_as_it_is(op, value))
+  if (auto as_it_is = reduced_as_it_is(op, value, group()))
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
+  if (group() != nullptr) {
+    auto work = [op, components = value.local_results()](process_exchange* exchange) {
+      return reduce_components(op, components, exchange);
+    };
+    auto reducing = exchanged(describe_reduction("reduce_to", op), bytes_of(value), work);
+    auto reduced = co_await reducing;
+    co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
+  }
   const auto* ops = &strategy_.cross_device_operations();
   auto given = on_devices(strategy_, value);
   auto work = [ops, op, given, to] { return ops->reduce(op, given, to); };
@@ -149,7 +219,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   size_t bytes = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [value, to] = values[i];
-    if (auto as_it_is = reduced_as_it_is(op, value)) {
+    if (auto as_it_is = reduced_as_it_is(op, value, group())) {
       results[i] = distributed_value<gradient>::mirrored(std::move(*as_it_is), to.devices().size());
       continue;
     }
@@ -158,8 +228,11 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
     places.push_back(i);
   }
   const auto* ops = &strategy_.cross_device_operations();
-  auto work = [ops, op, given, options] { return ops->batch_reduce(op, given, options); };
-  auto reducing = compute(bytes, work);
+  auto work = [ops, op, given, options](process_exchange* exchange) {
+    return exchange == nullptr ? ops->batch_reduce(op, given, options)
+                               : batch_reduce(op, given, *exchange);
+  };
+  auto reducing = exchanged(describe_reduction("batch_reduce_to", op), bytes, work, options);
   auto reduced = co_await reducing;
   for (size_t i = 0; i < places.size(); ++i)
     results[places[i]] = distributed_value<gradient>::mirrored(
@@ -171,13 +244,42 @@ task<distributed_value<tensor>> cross_replica_context::broadcast_to(tensor value
   co_return distributed_value<tensor>::mirrored(std::move(value), to.devices().size());
 }
 
-void cross_replica_context::check_alike(std::span<const reduce_op> ops) {
+void cross_replica_context::check_alike(std::span<const reduce_op> ops) const {
+  auto first = strategy_.first_local_replica();
   for (size_t i = 1; i < ops.size(); ++i)
     if (ops[i] != ops[0])
       throw failure{{errc::failed_precondition,
-                     fmt::format("replica {} reduces by {}, replica 0 by {}; all replicas have to "
+                     fmt::format("replica {} reduces by {}, replica {} by {}; all replicas have to "
                                  "reduce alike",
-                                 i, to_string(ops[i]), to_string(ops[0]))}};
+                                 first + i, to_string(ops[i]), first, to_string(ops[0]))}};
+}
+
+std::string cross_replica_context::describe_reduction(std::string_view call, reduce_op op) {
+  return fmt::format("{} {}", call, to_string(op));
+}
+
+task<void> cross_replica_context::settle(std::shared_ptr<process_exchange> exchange,
+                                         communication_options options) {
+  const auto& group = exchange->group();
+  auto calls = exchange->calls();
+  prepare(calls, group, options);
+  auto per_pack = group.options.merge(options).bytes_per_pack;
+  size_t bytes = 0;
+  for (const auto& call : calls)
+    for (const auto& contribution : call.contributions)
+      bytes += contribution.bytes();
+  auto work = [calls, per_pack] { return pack(calls, per_pack); };
+  auto packing = compute(bytes, work);
+  auto packed = co_await packing;
+  std::vector<std::pair<communicator_actor, collective_call>> requests;
+  for (auto& call : packed.calls)
+    requests.emplace_back(group.communicator, std::move(call));
+  auto asking = activity_.request_all<collective_result>(std::move(requests));
+  auto answers = co_await asking;
+  std::vector<tensor> results;
+  for (auto& answer : answers)
+    results.push_back(value_or_throw(std::move(answer)).value);
+  exchange->settle(unpack(packed, calls, results));
 }
 
 task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_body> bodies) {

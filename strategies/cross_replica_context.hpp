@@ -3,6 +3,7 @@
 #pragma once
 
 #include "strategies/context.hpp"
+#include "strategies/process_exchange.hpp"
 #include "strategies/reduce_nest.hpp"
 #include "strategies/replica_function.hpp"
 #include "strategies/variable_access.hpp"
@@ -51,7 +52,30 @@ public:
 
   [[nodiscard]] uint32_t num_replicas_in_sync() const;
 
-  /// The value of a variable as a whole.
+  /// The processes that run replicas of the strategy; null if this one runs all.
+  [[nodiscard]] const process_group* group() const;
+
+  /// As `strategy::make_variable`. All processes have to make it.
+  [[nodiscard]] task<variable> make_variable(std::string name, tensor initial,
+                                             variable_options options = {});
+
+  /// As `strategy::reduce`.
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, T value,
+                            std::optional<std::vector<int64_t>> axes = std::nullopt)
+    -> task<decltype(reduce_nest(op, value, reduce_scope{}, 1))> {
+    auto work = [op, value = std::move(value), axes = std::move(axes),
+                 replicas = num_replicas_in_sync()](process_exchange* exchange) {
+      return reduce_nest(op, value, reduce_scope{axes, exchange}, replicas);
+    };
+    return exchanged(describe_reduction("reduce", op), 0, std::move(work));
+  }
+
+  /// As `strategy::gather`.
+  [[nodiscard]] task<tensor> gather(distributed_value<tensor> value, int64_t axis);
+
+  /// The value of a variable as a whole. Where processes hold copies that are made one on read, all
+  /// of them have to read it.
   [[nodiscard]] task<tensor> read(variable source) override;
 
   /// A value reduced, for all of `to`. A value that is the same for all replicas stays as it is
@@ -83,6 +107,27 @@ public:
     });
     co_await working;
     co_return std::move(**result);
+  }
+
+  /// Runs a reduction over the replicas of all processes: `work(process_exchange*)`, once with null
+  /// if there is but one process, else twice. All processes have to make the call.
+  /// @param what As `process_exchange` has it. @param bytes That `work` moves in this process.
+  /// Errors: rethrows what `work` threw; throws `failure`: invalid_argument if another process
+  /// makes another call; deadline_exceeded and unavailable, naming the one that is missing or gone.
+  template <class Work>
+  [[nodiscard]] task<std::invoke_result_t<Work&, process_exchange*>>
+  exchanged(std::string what, size_t bytes, Work work, communication_options options = {}) {
+    std::shared_ptr<process_exchange> exchange;
+    if (group() != nullptr) {
+      exchange = std::make_shared<process_exchange>(*group(), std::move(what));
+      static_cast<void>(work(exchange.get()));
+      auto settling = settle(exchange, options);
+      co_await settling;
+    }
+    auto finish = [work = std::move(work), exchange]() mutable { return work(exchange.get()); };
+    auto finishing = compute(bytes, std::move(finish));
+    auto result = co_await finishing;
+    co_return result;
   }
 
   /// Runs a function once for each copy of a variable, one after the other.
@@ -124,7 +169,7 @@ public:
   template <class Function, class... Arguments>
   [[nodiscard]] auto call_for_each_replica(Function function, Arguments... arguments)
     -> task<regrouped_t<run_result_t<Function, Arguments...>>> {
-    auto bodies = bodies_for(num_replicas_in_sync(), function, arguments...);
+    auto bodies = bodies_for(num_local_replicas(), function, arguments...);
     auto running = run_on_replicas(std::move(bodies));
     auto outcome = co_await running;
     if (outcome.thrown) std::rethrow_exception(outcome.thrown);
@@ -145,13 +190,13 @@ public:
       bytes = brought.size() * brought.front()->bytes();
     else
       bytes = few_bytes;
-    auto work = [op, brought] {
+    auto work = [op, brought](process_exchange* exchange) {
       std::vector<T> values;
       for (const auto& each : brought)
         values.push_back(*each);
-      return all_reduce_nest(op, std::move(values));
+      return all_reduce_nest(op, std::move(values), exchange);
     };
-    auto reducing = compute(bytes, work);
+    auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, work);
     auto result = co_await reducing;
     co_return result;
   }
@@ -160,7 +205,15 @@ protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
-  static void check_alike(std::span<const reduce_op> ops);
+  void check_alike(std::span<const reduce_op> ops) const;
+  [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op);
+  [[nodiscard]] uint32_t num_local_replicas() const;
+
+  [[nodiscard]] task<tensor> read_over_processes(variable source);
+
+  /// Makes all collectives that an exchange has noted, at once.
+  [[nodiscard]] task<void> settle(std::shared_ptr<process_exchange> exchange,
+                                  communication_options options);
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] task<std::vector<std::shared_ptr<void>>>
   run_updates(std::vector<update_body> bodies);

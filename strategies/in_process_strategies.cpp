@@ -42,13 +42,10 @@ std::vector<std::string> canonical(std::vector<std::string> devices) {
 }
 
 strategy_layout layout_of(mirrored_options options) {
-  auto devices = canonical(std::move(options.devices));
-  return {.name = "mirrored",
-          .worker_devices = devices,
-          .parameter_devices = devices,
-          .mirrors_variables = true,
-          .cross_device_operations = std::move(options.cross_device_operations),
-          .deadline = options.deadline};
+  auto layout = mirrored_layout(std::move(options.devices));
+  layout.cross_device_operations = std::move(options.cross_device_operations);
+  layout.deadline = options.deadline;
+  return layout;
 }
 
 strategy_layout layout_of(central_storage_options options) {
@@ -80,6 +77,15 @@ std::vector<std::string> cpu_devices(uint32_t count) {
   for (uint32_t i = 0; i < count; ++i)
     devices.push_back(fmt::format("cpu:{}", i));
   return devices;
+}
+
+strategy_layout mirrored_layout(std::vector<std::string> devices) {
+  devices = canonical(std::move(devices));
+  return {.name = "mirrored",
+          .worker_devices = devices,
+          .parameter_devices = devices,
+          .mirrors_variables = true,
+          .makes_input_per_replica = true};
 }
 
 mirrored_strategy::mirrored_strategy(troupe::world& world, mirrored_options options)

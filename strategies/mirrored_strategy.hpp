@@ -19,6 +19,10 @@ struct mirrored_options {
 /// So many devices of the host's processor: "cpu:0", "cpu:1" and so on.
 [[nodiscard]] std::vector<std::string> cpu_devices(uint32_t count);
 
+/// A replica and a copy of every variable on each device.
+/// Errors: throws `failure` with invalid_argument for a device that is none.
+[[nodiscard]] strategy_layout mirrored_layout(std::vector<std::string> devices);
+
 /// Every device has a replica and a copy of all variables; a step ends for all of them together.
 /// On processors that share memory, a variable's copies are one array until they differ.
 class mirrored_strategy final : public strategy {

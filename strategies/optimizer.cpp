@@ -3,9 +3,14 @@
 #include "strategies/optimizer.hpp"
 
 #include "actors/optimizer_settings.hpp"
+#include "actors/tensor_payload.hpp"
+#include "kernels/cast.hpp"
 #include "kernels/clip.hpp"
+#include "kernels/gradient_sum.hpp"
+#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/closure_context.hpp"
+#include "strategies/gradient_values.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
 
@@ -43,6 +48,32 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
         "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
         "and '{}'); all replicas have to apply the same",
         i, all[i]->front().target.name(), all[0]->front().target.name());
+}
+
+// A gradient where it lies in its message, in the dtype of its variable: what is added between
+// processes is to have the bits of what an owner adds.
+gradient gradient_of(const addressed_push& addressed) {
+  auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
+  auto as_it_is = to_gradient(given);
+  auto type = addressed.target.type();
+  const auto& values = values_of(as_it_is);
+  if (!widens_to(values.type(), type) || values.type() == type) return as_it_is;
+  tensor wide{type, values.extents()};
+  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
+  return with_values(as_it_is, wide);
+}
+
+// The gradients of all processes, as one for each variable: their sum.
+std::vector<gradient> combined(const std::vector<brought_pushes>& all, process_exchange* exchange) {
+  std::vector<gradient> sums;
+  for (size_t i = 0; i < all.front()->size(); ++i) {
+    std::vector<gradient> components;
+    for (const auto& brought : all)
+      components.push_back(gradient_of((*brought)[i]));
+    const auto& name = (*all.front())[i].target.name();
+    sums.push_back(reduce_components(reduce_op::sum, components, exchange, name));
+  }
+  return sums;
 }
 
 gradient sum_of(const gradient& first, const gradient& second) {
@@ -108,11 +139,43 @@ struct optimizer::shared_state {
       static_cast<void>(value_or_throw(std::move(answer)));
   }
 
-  task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t teller = 0) {
+  // What the replicas of this process bring, for those of all.
+  static task<brought_pushes> combine(cross_replica_context& cross,
+                                      std::vector<brought_pushes> all) {
+    size_t bytes = 0;
+    for (const auto& brought : all)
+      for (const auto& one : *brought)
+        bytes += one.target.extents().element_count() * element_bytes(one.target.type());
+    auto work = [all](process_exchange* exchange) { return combined(all, exchange); };
+    auto combining = cross.exchanged("gradient", bytes, std::move(work));
+    auto sums = co_await combining;
+    auto pushes = std::make_shared<std::vector<addressed_push>>();
+    for (size_t i = 0; i < sums.size(); ++i)
+      pushes->push_back({(*all.front())[i].target, make_push_gradient({}, to_payload(sums[i]))});
+    co_return pushes;
+  }
+
+  // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
+  task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
+                            bool are_reduced) {
     check_same_variables(all);
+    if (are_reduced) {
+      all.resize(1);
+    } else if (cross.group() != nullptr) {
+      auto combining = combine(cross, std::move(all));
+      auto sums = co_await combining;
+      all = {};
+      all.push_back(std::move(sums));
+    }
+    auto applying = apply(cross.host(), std::move(all), cross.num_replicas_in_sync());
+    co_await applying;
+  }
+
+  // @param replicas That the gradients are of. @param teller Who tells owners of the optimizer.
+  task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
+                   uint32_t teller = 0) {
     auto using_it = use(host, teller, *all.front());
     co_await using_it;
-    auto replicas = static_cast<uint32_t>(all.size());
     auto divisor
       = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
     auto holds = options.clip_global_norm > 0;
@@ -174,7 +237,7 @@ optimizer::apply_gradients(replica_context& context,
   auto complete = state->add(replica, std::move(gradients_and_variables));
   if (!complete) co_return false;
   auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
-    return state->apply(cross.host(), all.local_results());
+    return state->apply_together(cross, all.local_results(), false);
   };
   auto merging = context.merge_call(apply, make_pushes(replica, *complete));
   complete.reset(); // from here on the messages hold the gradients
@@ -199,7 +262,7 @@ optimizer::apply_gradients(closure_context& context,
   if (!complete) co_return false;
   std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients
-  auto applying = state->apply(context.host(), std::move(pushes), worker);
+  auto applying = state->apply(context.host(), std::move(pushes), 1, worker);
   co_await applying;
   co_return true;
 }
@@ -207,6 +270,27 @@ optimizer::apply_gradients(closure_context& context,
 task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient gradient,
                                       troupe::variable variable) const {
   return apply_gradients(context, {{std::move(gradient), std::move(variable)}});
+}
+
+task<void> optimizer::apply_reduced_gradients(
+  replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
+  context_check::replica("apply_reduced_gradients", context);
+  if (gradients_and_variables.empty())
+    refuse(errc::invalid_argument,
+           "No gradients provided for any variable: apply_reduced_gradients got no gradient");
+  if (state_->options.accumulation_steps != 1)
+    refuse(errc::failed_precondition,
+           "an optimizer that accumulates {} batches cannot apply gradients that are reduced "
+           "already; call apply_gradients",
+           state_->options.accumulation_steps);
+  auto apply
+    = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
+        return state->apply_together(cross, all.local_results(), true);
+      };
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients_and_variables);
+  gradients_and_variables.clear(); // from here on the messages hold the gradients
+  auto merging = context.merge_call(apply, std::move(pushes));
+  co_await merging;
 }
 
 task<double> optimizer::minimize(replica_context& context, loss_function loss,

@@ -72,6 +72,14 @@ public:
   apply_gradients(closure_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
+  /// Applies gradients that are combined already, the same in all replicas: the sum of theirs, as
+  /// `gradient_buckets` has it. A merge_call, as `apply_gradients`.
+  /// Errors: as `apply_gradients`; throws `failure` with failed_precondition if several batches are
+  /// to be accumulated, which is done before gradients are combined.
+  [[nodiscard]] task<void>
+  apply_reduced_gradients(replica_context& context,
+                          std::vector<gradient_and_variable> gradients_and_variables) const;
+
   /// `compute_gradients`, then `apply_gradients`. @returns The loss of this replica's batch.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
                                       std::vector<variable> variables) const;

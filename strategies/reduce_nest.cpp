@@ -104,16 +104,17 @@ tensor narrowed(const tensor& sum, dtype type) {
 }
 
 tensor reduce_over_axes(reduce_op op, std::span<const tensor> values,
-                        const std::vector<int64_t>& axes) {
+                        const std::vector<int64_t>& axes, process_exchange* exchange) {
   if (values.empty()) refuse("there is no value to reduce");
-  std::vector<gradient> sums;
-  int64_t count = 0;
+  std::vector<tensor> sums;
+  std::vector<int64_t> counts;
   for (const auto& value : values) {
     auto part = sum_over(value, axes);
-    sums.emplace_back(part.sum);
-    count += part.count;
+    sums.push_back(part.sum);
+    counts.push_back(part.count);
   }
-  auto sum = std::get<tensor>(reduce_components(reduce_op::sum, sums));
+  auto sum = reduce_arrays(reduce_op::sum, sums, exchange);
+  auto count = sum_integers(counts, {.exchange = exchange});
   auto type = values.front().type();
   if (op == reduce_op::sum) return narrowed(sum, type);
   if (!is_floating(type)) sum = cast_elements<double, int64_t>(sum);
@@ -158,53 +159,79 @@ bool is_zero_scalar(const tensor& value) {
   return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
 }
 
-tensor reduce_tensors(reduce_op op, std::span<const tensor> values, const reduce_axes& over) {
-  if (over.axes) return reduce_over_axes(op, values, *over.axes);
-  return reduce_arrays(op, values);
+tensor reduce_tensors(reduce_op op, std::span<const tensor> values, const reduce_scope& over) {
+  if (over.axes) return reduce_over_axes(op, values, *over.axes, over.exchange);
+  return reduce_arrays(op, values, over.exchange);
 }
 
-tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_axes& over,
+tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_scope& over,
                           uint32_t replicas) {
-  auto reduced = over.axes ? reduce_over_axes(op, {&value, 1}, *over.axes) : value;
+  auto reduced = over.axes ? reduce_over_axes(op, {&value, 1}, *over.axes, nullptr) : value;
   if (op == reduce_op::sum && replicas > 1 && !is_zero_scalar(value)) refuse_sum_of_one(replicas);
   return reduced;
 }
 
 double reduce_numbers(reduce_op op, std::span<const double> values, bool are_integers,
-                      const reduce_axes& over) {
+                      const reduce_scope& over) {
   if (over.axes && !over.axes->empty())
     refuse(fmt::format("`axis` = {} out of range for `value` with rank 0", over.axes->front()));
-  double sum = 0;
-  for (auto value : values)
-    sum += value;
-  if (op == reduce_op::sum || values.empty()) return sum;
-  if (are_integers)
+  if (op == reduce_op::mean && are_integers && !values.empty())
     refuse("the mean of integers is cut; have replicas return a double, or a tensor");
-  return sum / static_cast<double>(values.size());
+  auto count = static_cast<double>(values.size());
+  double sum = 0;
+  if (over.exchange != nullptr && !values.empty()) {
+    std::vector<tensor> numbers;
+    for (auto value : values)
+      numbers.push_back(filled(dtype::f64, {}, value));
+    sum = over.exchange->sum(numbers).values<double>()[0];
+    count *= over.exchange->group().size;
+  } else {
+    for (auto value : values)
+      sum += value;
+  }
+  return op == reduce_op::sum || values.empty() ? sum : sum / count;
 }
 
-tensor reduce_nest(reduce_op op, const tensor& value, const reduce_axes& over, uint32_t replicas) {
+// Every process has one: as many contributions as there are processes.
+tensor reduce_nest(reduce_op op, const tensor& value, const reduce_scope& over, uint32_t replicas) {
+  if (over.exchange != nullptr) return reduce_tensors(op, {&value, 1}, over);
   return reduce_one_for_all(op, value, over, replicas);
 }
 
-tensor reduce_nest(reduce_op op, const distributed_value<tensor>& value, const reduce_axes& over,
+int64_t sum_integers(std::span<const int64_t> values, const reduce_scope& over) {
+  uint64_t sum = 0;
+  if (over.exchange == nullptr) {
+    for (auto value : values)
+      sum += static_cast<uint64_t>(value);
+    return static_cast<int64_t>(sum);
+  }
+  std::vector<tensor> numbers;
+  for (auto value : values) {
+    auto number = zeros({}, dtype::i64);
+    number.mutable_values<int64_t>()[0] = value;
+    numbers.push_back(std::move(number));
+  }
+  return over.exchange->sum(numbers).values<int64_t>()[0];
+}
+
+tensor reduce_nest(reduce_op op, const distributed_value<tensor>& value, const reduce_scope& over,
                    uint32_t replicas) {
-  if (value.is_mirrored()) return reduce_one_for_all(op, value.primary(), over, replicas);
+  if (is_one_for_all(value, over)) return reduce_one_for_all(op, value.primary(), over, replicas);
   return reduce_tensors(op, value.local_results(), over);
 }
 
 gradient reduce_nest(reduce_op op, const distributed_value<gradient>& value,
-                     const reduce_axes& over, uint32_t replicas) {
+                     const reduce_scope& over, uint32_t replicas) {
   if (over.axes) refuse("a gradient is reduced as a whole; leave out the axis");
-  if (value.is_mirrored() && replicas > 1) {
+  if (is_one_for_all(value, over) && replicas > 1) {
     if (op == reduce_op::sum) refuse_sum_of_one(replicas);
     return value.primary();
   }
-  return reduce_components(op, value.local_results());
+  return reduce_components(op, value.local_results(), over.exchange);
 }
 
 indexed_slices reduce_nest(reduce_op op, const distributed_value<indexed_slices>& value,
-                           const reduce_axes& over, uint32_t replicas) {
+                           const reduce_scope& over, uint32_t replicas) {
   std::vector<gradient> components;
   for (auto& slices : value.local_results())
     components.emplace_back(std::move(slices));

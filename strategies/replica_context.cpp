@@ -47,7 +47,7 @@ void check_change_in_replica(const variable& target, change how, const variable_
   auto is_scatter = std::holds_alternative<indexed_slices>(operand);
   if (target.synchronization() == variable_synchronization::on_read) return; // its owner knows
   if (target.owner_strategy().num_replicas_in_sync() == 1) return;
-  auto is_shared = target.copies() == 1;
+  auto is_shared = !target.owner_strategy().layout().mirrors_variables;
   if (is_shared && mode == variable_aggregation::none)
     throw failure{{errc::invalid_argument,
                    fmt::format("You must specify an aggregation method to update variable '{}' in "
@@ -101,8 +101,12 @@ tensor slice_along(const tensor& from, int64_t axis, int64_t begin, int64_t end)
 
 } // namespace
 
+uint32_t replica_context::num_replicas_in_sync() const {
+  return place_.meeting ? place_.owner->num_replicas_in_sync() : place_.replicas;
+}
+
 random_key replica_context::random(std::string_view purpose) const {
-  return {activity_.world().seed(), purpose, place_.replica, iteration()};
+  return {activity_.world().seed(), purpose, replica_id_in_sync_group(), iteration()};
 }
 
 const variable_owner_actor& replica_context::owner_of(const variable& source) const {
@@ -160,20 +164,23 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
   auto gather = [](cross_replica_context& context, distributed_value<int64_t> axes,
                    distributed_value<brought<tensor>> all) -> task<tensor> {
     auto axis = axes.primary();
+    auto first = context.strategy().first_local_replica();
     for (size_t i = 1; i < axes.size(); ++i)
       if (axes[i] != axis)
         throw failure{{errc::failed_precondition,
-                       fmt::format("replica {} gathers along axis {}, replica 0 along axis {}; all "
-                                   "replicas have to gather alike",
-                                   i, axes[i], axis)}};
+                       fmt::format("replica {} gathers along axis {}, replica {} along axis {}; "
+                                   "all replicas have to gather alike",
+                                   first + i, axes[i], first, axis)}};
     std::vector<tensor> parts;
     size_t bytes = 0;
     for (const auto& each : all.local_results()) {
       parts.push_back(*each);
       bytes += each->bytes();
     }
-    auto work = [parts, axis] { return cross_device_ops::gather(parts, axis); };
-    auto gathering = context.compute(bytes, work);
+    auto work = [parts, axis](process_exchange* exchange) {
+      return gather_components(parts, axis, exchange);
+    };
+    auto gathering = context.exchanged("all_gather", bytes, work);
     auto gathered = co_await gathering;
     co_return gathered;
   };
@@ -185,7 +192,7 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
 
 task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis, int64_t extent) {
   std::vector<int64_t> extents(num_replicas_in_sync());
-  extents[place_.replica] = extent;
+  extents[replica_id_in_sync_group()] = extent;
   auto reducing = all_reduce(reduce_op::sum, std::pair{std::move(by_result), std::move(extents)});
   auto sum = co_await reducing;
   auto rank = static_cast<int64_t>(sum.first.rank());
@@ -198,7 +205,8 @@ task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis
        fmt::format("a gradient of shape {} is not by what all_gather gives of {} in all "
                    "along axis {}",
                    to_string(sum.first.extents()), whole, axis)}};
-  auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + place_.replica, int64_t{0});
+  auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + replica_id_in_sync_group(),
+                               int64_t{0});
   co_return slice_along(sum.first, axis, begin, begin + extent);
 }
 
@@ -227,18 +235,23 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     = [](cross_replica_context& context, variable target, distributed_value<change> changes,
          distributed_value<brought<variable_operand>> all) -> task<tensor> {
     auto how = changes.primary();
+    auto first = context.strategy().first_local_replica();
     for (size_t i = 1; i < changes.size(); ++i)
       if (changes[i] != how)
-        throw failure{
-          {errc::failed_precondition,
-           fmt::format("replica {} calls {} of variable '{}', replica 0 {}; all "
-                       "replicas have to make the same change",
-                       i, name_of_assign(changes[i]), target.name(), name_of_assign(how))}};
+        throw failure{{errc::failed_precondition,
+                       fmt::format("replica {} calls {} of variable '{}', replica {} {}; all "
+                                   "replicas have to make the same change",
+                                   first + i, name_of_assign(changes[i]), target.name(), first,
+                                   name_of_assign(how))}};
     std::vector<variable_operand> operands;
     for (const auto& each : all.local_results())
       operands.push_back(*each);
-    auto changing = change_copy(context.host(), target, whole_variable, how,
-                                aggregate(target, how, std::move(operands)));
+    auto work = [target, how, operands](process_exchange* exchange) {
+      return aggregate(target, how, operands, exchange);
+    };
+    auto aggregating = context.exchanged(std::string{name_of_assign(how)}, 0, work);
+    auto aggregated = co_await aggregating;
+    auto changing = change_copy(context.host(), target, whole_variable, how, std::move(aggregated));
     auto value = co_await changing;
     co_return value;
   };
@@ -252,15 +265,17 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
 task<variable> replica_context::make_variable(std::string name, tensor initial,
                                               variable_options options) {
   auto make = [options](cross_replica_context& context, distributed_value<std::string> names,
-                        distributed_value<tensor> initials) {
+                        distributed_value<tensor> initials) -> task<variable> {
     for (size_t i = 1; i < names.size(); ++i)
       if (canonical(names[i]) != canonical(names[0]))
-        throw failure{
-          {errc::invalid_argument,
-           fmt::format("Tried to create variable '{}' with mismatching name on device "
-                       "{}: replica {} makes '{}'; all have to make the same one",
-                       names[0], context.strategy().layout().worker_devices[i], i, names[i])}};
-    return context.strategy().make_variable(names[0], initials[0], options);
+        throw failure{{errc::invalid_argument,
+                       fmt::format("Tried to create variable '{}' with mismatching name on device "
+                                   "{}: replica {} makes '{}'; all have to make the same one",
+                                   names[0], context.strategy().layout().worker_devices[i],
+                                   context.strategy().first_local_replica() + i, names[i])}};
+    auto making = context.make_variable(names[0], initials[0], options);
+    auto made = co_await making;
+    co_return made;
   };
   auto merging = merge_call(make, std::move(name), std::move(initial));
   auto made = co_await merging;

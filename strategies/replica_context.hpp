@@ -34,11 +34,12 @@ class replica_context final : public variable_access {
 public:
   /// Where a replica stands among the others.
   struct place {
-    uint32_t replica = 0;
-    uint32_t replicas = 1;
+    uint32_t replica = 0;                      ///< Among those of this process.
+    uint32_t replicas = 1;                     ///< Of this process.
     std::shared_ptr<const training_cast> cast; ///< Whom a job's gradients and tokens go to.
     troupe::strategy* owner = nullptr;
-    rendezvous_actor meeting; ///< Of the replicas of a run; null in a job.
+    rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
+    uint32_t first_replica = 0; ///< Of this process, among those of all.
   };
 
   replica_context(activity& activity, place place)
@@ -48,9 +49,11 @@ public:
   replica_context& operator=(const replica_context&) = delete;
 
   /// This replica's index, from 0 to below `num_replicas_in_sync`.
-  [[nodiscard]] uint32_t replica_id_in_sync_group() const { return place_.replica; }
+  [[nodiscard]] uint32_t replica_id_in_sync_group() const {
+    return place_.first_replica + place_.replica;
+  }
 
-  [[nodiscard]] uint32_t num_replicas_in_sync() const { return place_.replicas; }
+  [[nodiscard]] uint32_t num_replicas_in_sync() const;
 
   [[nodiscard]] troupe::strategy& strategy() const { return *place_.owner; }
 

@@ -50,17 +50,19 @@ replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
   auto count = static_cast<uint32_t>(bodies.size());
   replica_group group;
   group.meeting
-    = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over), of.layout().deadline});
+    = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over), of.layout().deadline,
+                                                 of.first_local_replica()});
   of.world().introduce(group.meeting.id(), "rendezvous");
   group.replicas.reserve(count);
   for (uint32_t i = 0; i < count; ++i) {
-    replica_config config{.index = i, .world = &of.world()};
-    replica_context::place place{i, count, nullptr, &of, group.meeting};
+    auto in_sync_group = of.first_local_replica() + i;
+    replica_config config{.index = in_sync_group, .world = &of.world()};
+    replica_context::place place{i, count, nullptr, &of, group.meeting, of.first_local_replica()};
     config.body = [place, body = std::move(bodies[i])](activity& activity) {
       return live(activity, place, body);
     };
     group.replicas.push_back(system.spawn(replica, std::move(config)));
-    of.world().introduce(group.replicas.back().id(), "replica " + std::to_string(i));
+    of.world().introduce(group.replicas.back().id(), "replica " + std::to_string(in_sync_group));
   }
   return group;
 }

@@ -117,6 +117,15 @@ troupe::placement* server::placement() {
   return placement_ ? &*placement_ : nullptr;
 }
 
+std::vector<std::string> server::trainers() const {
+  if (!placement_) return {fmt::format("{}:{}", task_.type, task_.index)};
+  std::vector<std::string> names;
+  const auto& layout = placement_->layout();
+  for (uint32_t rank = 0; rank < layout.trainer_count(); ++rank)
+    names.push_back(layout.name_of(layout.trainer_node(rank)));
+  return names;
+}
+
 std::string server::target() const {
   return network_ ? network_->listening_at() : std::string{};
 }

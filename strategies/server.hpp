@@ -15,6 +15,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -63,6 +64,9 @@ public:
   [[nodiscard]] uint32_t replicas() const { return replicas_; }
 
   [[nodiscard]] bool is_chief() const { return is_chief_; }
+
+  /// The processes with replicas, by rank, the chief first: "worker:2".
+  [[nodiscard]] std::vector<std::string> trainers() const;
 
   /// This process: "worker 1".
   [[nodiscard]] const cluster_task& task() const { return task_; }

@@ -109,21 +109,24 @@ job_time time_to_stop(job_time deadline) {
 
 } // namespace
 
+void check_layout(const strategy_layout& layout) {
+  const auto& devices = layout.worker_devices;
+  if (devices.empty())
+    refuse(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout.name);
+  for (auto device = devices.begin(); device != devices.end(); ++device)
+    if (std::find(devices.begin(), device, *device) != device)
+      refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
+             *device);
+  if (layout.deadline <= job_time{0})
+    refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
+           layout.name, std::chrono::duration<double>(layout.deadline).count());
+}
+
 strategy::strategy(troupe::world& world, strategy_layout layout)
   : world_(world), layout_(std::move(layout)),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
     extended_(std::make_unique<strategy_extended>(*this)) {
-  if (num_replicas_ == 0)
-    refuse(errc::invalid_argument, "a {} strategy needs at least 1 replica", layout_.name);
-  for (size_t i = 0; i < layout_.worker_devices.size(); ++i)
-    if (auto begin = layout_.worker_devices.begin();
-        std::find(begin, begin + static_cast<ptrdiff_t>(i), layout_.worker_devices[i])
-        != begin + static_cast<ptrdiff_t>(i))
-      refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
-             layout_.worker_devices[i]);
-  if (layout_.deadline <= job_time{0})
-    refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
-           layout_.name, std::chrono::duration<double>(layout_.deadline).count());
+  check_layout(layout_);
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
   show_presence();
@@ -133,6 +136,7 @@ strategy::~strategy() {
   auto& stack = context_stack::current();
   if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();
   let_go();
+  leave_group();
   for (const auto& variable : variables_)
     if (variable.is_here()) caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
 }
@@ -165,11 +169,54 @@ void strategy::let_go() {
   static_cast<void>(world_.run_until(over, layout_.deadline));
 }
 
+// Who is ahead must not leave while others still need what it has to say. If something went wrong,
+// there is nothing to wait for.
+void strategy::leave_group() {
+  if (!layout_.group) return;
+  const auto& communicator = layout_.group->communicator;
+  if (std::uncaught_exceptions() == 0) {
+    collective_call last{.kind = collective_kind::barrier,
+                         .name = "end of the strategy",
+                         .timeout = layout_.group->timeout};
+    static_cast<void>(ask<collective_result>(world_, communicator, last));
+  }
+  // What it has to say to others is said before it ends, and its node may leave only then.
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  caf::actor_cast<caf::abstract_actor*>(communicator)->attach_functor([ended] {
+    ended->set_value();
+  });
+  caf::anon_send_exit(communicator, caf::exit_reason::user_shutdown);
+  static_cast<void>(world_.run_until(over, time_to_stop(layout_.deadline)));
+}
+
 variable strategy::make_variable(std::string name, const tensor& initial,
                                  const variable_options& options) {
+  if (!layout_.group) {
+    check_variable(name, initial, options);
+    return add_variable(std::move(name), initial, options);
+  }
+  context_check::blocking("make_variable", *this);
+  return cross_replica(
+    [=](cross_replica_context& context) { return context.make_variable(name, initial, options); });
+}
+
+void strategy::check_variable(const std::string& name, const tensor& initial,
+                              const variable_options& options) const {
   context_check::cross_replica("make_variable", *this);
   check_new_variable(variables_, name, initial);
   check_options(name, initial, options, layout_);
+}
+
+// What has to be the same in all processes, beside dtype and shape.
+std::string strategy::describe_variable(const std::string& name, const variable_options& options) {
+  auto trained = !options.trainable ? "" : *options.trainable ? ", trainable" : ", not trainable";
+  return fmt::format("initial value of variable '{}' ({}, {}{})", name,
+                     to_string(options.synchronization), to_string(options.aggregation), trained);
+}
+
+variable strategy::add_variable(std::string name, const tensor& initial,
+                                const variable_options& options) {
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
   auto is_on_read = options.synchronization == variable_synchronization::on_read;
@@ -188,7 +235,8 @@ variable strategy::make_variable(std::string name, const tensor& initial,
   if (data->is_here) {
     data->owner = world_.system().spawn(
       variable_owner, variable_owner_config{data->form, initial, &world_,
-                                            static_cast<uint32_t>(data->devices.size()), rule});
+                                            static_cast<uint32_t>(data->devices.size()), rule,
+                                            num_replicas_in_sync() - num_replicas_});
     world_.introduce(data->owner.id(), owner_name);
     if (placement != nullptr) placement->put(owner_name, data->owner);
   } else {
@@ -206,6 +254,8 @@ std::vector<variable> strategy::trainable_variables() const {
 
 tensor strategy::read(const variable& source) {
   context_check::waiting("read", "read");
+  if (layout_.group && source.synchronization() == variable_synchronization::on_read)
+    return cross_replica([source](cross_replica_context& context) { return context.read(source); });
   auto snapshot = value_or_throw(
     ask<msg<wire::VariableSnapshot>>(world_, source.owner(), make_read_variable()));
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
@@ -234,8 +284,11 @@ tensor strategy::assign_sub(const variable& target, variable_operand delta) {
 
 tensor strategy::gather(const distributed_value<tensor>& value, int64_t axis) {
   check_gather(*this);
-  if (num_replicas_ == 1) return value.select(0);
-  return cross_device_ops::gather(value.local_results(), axis);
+  if (num_replicas_in_sync() == 1) return value.select(0);
+  if (!layout_.group) return cross_device_ops::gather(value.local_results(), axis);
+  context_check::blocking("gather", *this);
+  return cross_replica(
+    [value, axis](cross_replica_context& context) { return context.gather(value, axis); });
 }
 
 tensor strategy::gather(const tensor& value, int64_t axis) {
@@ -255,6 +308,11 @@ tensor strategy::reduce(reduce_op op, const variable& value) {
     co_return copy;
   });
   return reduce(op, copies);
+}
+
+// A collective that begins at the last moment still has its time: its end says who is missing.
+job_time strategy::patience() const {
+  return layout_.deadline + (layout_.group ? layout_.group->timeout : job_time{0});
 }
 
 run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
@@ -278,7 +336,7 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
     world_.call([meeting = group.meeting] { caf::anon_send(meeting, give_up{}); });
     return world_.run_until(over, time_to_stop(layout_.deadline));
   };
-  if (world_.run_until(over, layout_.deadline)) return std::move(end->outcome);
+  if (world_.run_until(over, patience())) return std::move(end->outcome);
   if (give_up_on()) return std::move(end->outcome); // those who waited have left
   group.kill_replicas();
   if (give_up_on()) return std::move(end->outcome); // it names those who have not
@@ -298,7 +356,7 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
   };
   auto host = world_.system().spawn(replica, std::move(config));
   world_.introduce(host.id(), "cross-replica");
-  if (auto turned = world_.run_until(over, layout_.deadline); !turned) {
+  if (auto turned = world_.run_until(over, patience()); !turned) {
     caf::anon_send_exit(host, caf::exit_reason::kill);
     refuse(errc::deadline_exceeded,
            "a cross-replica function of the {} strategy is not over after {:.1f} s", layout_.name,

@@ -10,6 +10,7 @@
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/cross_replica_context.hpp"
 #include "strategies/nest.hpp"
+#include "strategies/process_group.hpp"
 #include "strategies/reduce_nest.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/replica_function.hpp"
@@ -44,6 +45,10 @@ struct strategy_layout {
   bool should_checkpoint = true;
   bool should_save_summary = true;
   bool experimental_require_static_shapes = false;
+  /// Whether the function that makes a dataset may be called for each replica.
+  bool makes_input_per_replica = false;
+  /// The processes that run replicas together with this one; null: this one runs all.
+  std::shared_ptr<const process_group> group;
   /// Chosen by the devices, if null.
   std::shared_ptr<const cross_device_ops> cross_device_operations;
   /// A run that takes longer ends, and says who is missing.
@@ -51,6 +56,11 @@ struct strategy_layout {
   /// Where owners, and the actors of jobs, stand; null: all here. Outlives the strategy.
   troupe::placement* placement = nullptr;
 };
+
+/// Refuses what no strategy can be made of.
+/// Errors: throws `failure` with invalid_argument for no devices, the same one twice, or a deadline
+/// that is not positive.
+void check_layout(const strategy_layout& layout);
 
 /// Where a value is made for each replica, and how many there are.
 struct value_context {
@@ -78,7 +88,8 @@ public:
   /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or the options
   /// do not go together; type_mismatch if the dtype is f16 or bf16; limit_exceeded for more than
   /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope; as
-  /// `placement::see`, if the variable is held by another process that is not there in time.
+  /// `placement::see`, if the variable is held by another process that is not there in time; as
+  /// `cross_replica_context::exchanged`, if processes do not make the same variables.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
 
@@ -102,8 +113,18 @@ public:
 
   // ---- replicas ----
 
-  /// Replicas whose gradients are combined.
-  [[nodiscard]] uint32_t num_replicas_in_sync() const { return num_replicas_; }
+  /// Replicas whose gradients are combined: those of all processes that run some.
+  [[nodiscard]] uint32_t num_replicas_in_sync() const {
+    return num_replicas_ * (layout_.group ? layout_.group->size : 1);
+  }
+
+  /// Those of them that run in this process.
+  [[nodiscard]] uint32_t num_local_replicas() const { return num_replicas_; }
+
+  /// The first of those, in the order of all.
+  [[nodiscard]] uint32_t first_local_replica() const {
+    return layout_.group ? layout_.group->first_replica() : 0;
+  }
 
   /// Runs a function on every replica, and waits until all have returned.
   /// @param function `R f(replica_context&, Arguments...)` or a coroutine `task<R> f(...)`.
@@ -130,8 +151,7 @@ public:
   /// (give an axis, then), or a value that is the same for all would be counted several times.
   template <class T>
   [[nodiscard]] auto reduce(reduce_op op, const T& value) {
-    context_check::cross_replica("reduce", *this);
-    return reduce_nest(op, value, reduce_axes{}, num_replicas_);
+    return reduce_over(op, value, std::nullopt);
   }
 
   /// Reduces each replica's value along `axes` first. Replicas may have different numbers of
@@ -140,8 +160,7 @@ public:
   /// Errors: as above; invalid_argument ("`axis` = 2 out of range for `value` with rank 2").
   template <class T>
   [[nodiscard]] auto reduce(reduce_op op, const T& value, std::vector<int64_t> axes) {
-    context_check::cross_replica("reduce", *this);
-    return reduce_nest(op, value, reduce_axes{std::move(axes)}, num_replicas_);
+    return reduce_over(op, value, std::move(axes));
   }
 
   template <class T>
@@ -179,7 +198,7 @@ public:
     using value_type = std::invoke_result_t<const Function&, value_context>;
     std::vector<value_type> values;
     for (uint32_t i = 0; i < num_replicas_; ++i)
-      values.push_back(function(value_context{i, num_replicas_}));
+      values.push_back(function(value_context{first_local_replica() + i, num_replicas_in_sync()}));
     return distributed_value<value_type>::per_replica(std::move(values));
   }
 
@@ -233,15 +252,35 @@ protected:
 
 private:
   friend class cluster_coordinator;
+  friend class cross_replica_context;
+
+  template <class T>
+  [[nodiscard]] auto reduce_over(reduce_op op, const T& value,
+                                 std::optional<std::vector<int64_t>> axes) {
+    context_check::cross_replica("reduce", *this);
+    if (!layout_.group) return reduce_nest(op, value, reduce_scope{std::move(axes)}, num_replicas_);
+    context_check::blocking("reduce", *this);
+    return cross_replica([op, value, axes = std::move(axes)](cross_replica_context& context) {
+      return context.reduce(op, value, axes);
+    });
+  }
+
+  void check_variable(const std::string& name, const tensor& initial,
+                      const variable_options& options) const;
+  [[nodiscard]] static std::string describe_variable(const std::string& name,
+                                                     const variable_options& options);
+  variable add_variable(std::string name, const tensor& initial, const variable_options& options);
 
   [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
   void let_go();
+  void leave_group();
+  [[nodiscard]] job_time patience() const;
 
   troupe::world& world_;
   strategy_layout layout_;
-  uint32_t num_replicas_;
+  uint32_t num_replicas_; ///< Of this process.
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.

@@ -31,6 +31,12 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
   auto refuse = [](std::string line) { throw failure{{errc::invalid_argument, std::move(line)}}; };
   if (strategy.variables().empty())
     refuse("the strategy has no variables; make one before training");
+  if (strategy.layout().group)
+    throw failure{
+      {errc::unimplemented,
+       fmt::format("a {} strategy of several processes does not `train`; write the loop "
+                   "around its `run`, or use a parameter_server strategy",
+                   strategy.layout().name)}};
   if (options.steps == 0) refuse("steps is 0; training needs at least 1");
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)

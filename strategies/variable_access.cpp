@@ -6,6 +6,7 @@
 #include "actors/tensor_payload.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/strategy.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,9 +22,11 @@ tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
 }
 
-// One and the same number or array from everybody is not a value for each replica.
+// One and the same number or array from everybody is not a value for each replica. A single array
+// is: that of the only replica of this process.
 bool are_one(const std::vector<variable_operand>& operands) {
   const auto& first = operands.front();
+  if (operands.size() == 1) return std::holds_alternative<double>(first);
   return std::ranges::all_of(operands, [&](const variable_operand& other) {
     if (other.index() != first.index()) return false;
     if (const auto* number = std::get_if<double>(&other)) return *number == std::get<double>(first);
@@ -31,6 +34,24 @@ bool are_one(const std::vector<variable_operand>& operands) {
       return is_same_object(*dense, std::get<tensor>(first));
     return false;
   });
+}
+
+// The operand of the first replica of all processes.
+variable_operand of_first(const variable& target, const variable_operand& own,
+                          process_exchange& exchange) {
+  if (const auto* number = std::get_if<double>(&own)) {
+    auto shared = exchange.broadcast(filled(dtype::f64, {}, *number), target.name());
+    return shared.values<double>()[0];
+  }
+  if (const auto* dense = std::get_if<tensor>(&own))
+    return exchange.broadcast(*dense, target.name());
+  auto rows = std::get<indexed_slices>(own);
+  auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
+  auto indices = rows.indices.contiguous().slice(0, count);
+  auto values = rows.values.contiguous().slice(0, count);
+  rows.indices = exchange.gather({&indices, 1}, target.name());
+  rows.values = exchange.gather({&values, 1}, target.name());
+  return rows;
 }
 
 bool is_zero(const variable_operand& operand) {
@@ -131,10 +152,11 @@ task<tensor> change_copy(activity& activity, variable target, int32_t component,
 }
 
 variable_operand aggregate(const variable& target, change how,
-                           std::vector<variable_operand> operands) {
+                           std::vector<variable_operand> operands, process_exchange* exchange) {
   auto mode = target.aggregation();
-  if (mode == variable_aggregation::only_first_replica || operands.size() == 1)
-    return operands.front();
+  if (mode == variable_aggregation::only_first_replica)
+    return exchange == nullptr ? operands.front() : of_first(target, operands.front(), *exchange);
+  if (exchange == nullptr && operands.size() == 1) return operands.front();
   if (are_one(operands)) {
     if (mode == variable_aggregation::mean || is_zero(operands.front())) return operands.front();
     throw failure{
@@ -142,12 +164,13 @@ variable_operand aggregate(const variable& target, change how,
        fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
                    "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
                    "value; give each a tensor of its own, or choose another aggregation",
-                   operands.size(), name_of_assign(how), target.name())}};
+                   target.owner_strategy().num_replicas_in_sync(), name_of_assign(how),
+                   target.name())}};
   }
   std::vector<gradient> values;
   for (const auto& operand : operands)
     values.push_back(to_change(target, operand));
-  auto reduced = reduce_components(to_reduce_op(mode), values);
+  auto reduced = reduce_components(to_reduce_op(mode), values, exchange, target.name());
   if (auto* dense = std::get_if<tensor>(&reduced)) return *dense;
   return std::get<indexed_slices>(reduced);
 }

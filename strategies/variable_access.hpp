@@ -7,6 +7,7 @@
 #include "kernels/change.hpp"
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/distributed_value.hpp"
+#include "strategies/process_exchange.hpp"
 #include "strategies/variable.hpp"
 
 #include <string_view>
@@ -126,10 +127,12 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 
 /// What the operands of all replicas come to, for a variable that is aggregated.
 /// @param operands By replica; neither distributed nor variables.
+/// @param exchange With the replicas of other processes; null if there are none.
 /// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
 /// from all replicas under SUM, which would be counted several times; 0 may be.
 [[nodiscard]] variable_operand aggregate(const variable& target, change how,
-                                         std::vector<variable_operand> operands);
+                                         std::vector<variable_operand> operands,
+                                         process_exchange* exchange = nullptr);
 
 /// The operand as one array or some rows: a number becomes an array like the variable.
 /// Errors: throws `failure` with invalid_argument for a number that the variable's dtype has not.

@@ -85,19 +85,27 @@ uint64_t distributed_dataset::begun_steps() const {
   return steps;
 }
 
+pipeline_extent distributed_dataset::extent() const {
+  return {has_partial_steps_, model_.has_value(), has_partial_steps_ ? begun_steps() : infinite,
+          whole_steps()};
+}
+
+void distributed_dataset::end_with(std::span<const pipeline_extent> all) {
+  has_partial_steps_ = std::ranges::all_of(all, &pipeline_extent::has_partial_steps);
+  steps_ = has_partial_steps_
+             ? std::ranges::max(all, {}, &pipeline_extent::begun_steps).begun_steps
+             : std::ranges::min(all, {}, &pipeline_extent::whole_steps).whole_steps;
+}
+
 void end_together(std::vector<distributed_dataset>& parts) {
-  const bool has_partial_steps
-    = std::ranges::all_of(parts, &distributed_dataset::has_partial_steps_);
-  uint64_t steps = has_partial_steps ? 0 : infinite;
+  std::vector<pipeline_extent> all;
   std::optional<dataset> model;
   for (const auto& one : parts) {
-    steps
-      = has_partial_steps ? std::max(steps, one.begun_steps()) : std::min(steps, one.whole_steps());
+    all.push_back(one.extent());
     if (!model) model = one.model_;
   }
   for (auto& one : parts) {
-    one.has_partial_steps_ = has_partial_steps;
-    one.steps_ = steps;
+    one.end_with(all);
     if (!one.model_) one.model_ = model;
   }
 }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe {
@@ -24,6 +25,14 @@ class distributed_iterator;
 /// right shape, and the step is left out. So it is with a dataset without end. All pipelines of a
 /// job take the same number of steps: as many as the longest needs, or as the shortest has.
 ///
+/// What the end of one pipeline says of the end of a pass.
+struct pipeline_extent {
+  bool has_partial_steps = false; ///< Whether its batches may be smaller than others.
+  bool has_elements = false;
+  uint64_t begun_steps = 0; ///< Until all of its elements are delivered.
+  uint64_t whole_steps = 0; ///< With an element for each replica; or `dataset::infinite`.
+};
+
 /// A cheap value, as a dataset. Thread: any.
 class distributed_dataset {
 public:
@@ -42,6 +51,14 @@ public:
 
   /// A new pass, from its first step.
   [[nodiscard]] distributed_iterator iterate() const;
+
+  /// What other pipelines have to know of this one.
+  [[nodiscard]] pipeline_extent extent() const;
+
+  /// Takes as many steps as all pipelines of the job. @pre This one has elements, or no steps are
+  /// to be taken.
+  /// @param all Of every pipeline, this one's among them.
+  void end_with(std::span<const pipeline_extent> all);
 
 private:
   friend class distributed_iterator;
@@ -111,7 +128,7 @@ struct distribution {
 /// `per_replica`, `make` is called for each replica, as if it were a pipeline of its own. `policy`
 /// is of no matter.
 ///
-/// Nobody here knows how long the other pipelines are: see `end_together`.
+/// Nobody here knows how long the other pipelines are: see `end_with`.
 /// Errors: throws `failure`: what `make` throws; as `check`; `unimplemented` for the mode
 /// `per_replica` with several pipelines.
 /// Source: TensorFlow, `Strategy.distribute_datasets_from_function`.

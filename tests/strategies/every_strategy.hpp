@@ -5,6 +5,7 @@
 #include "strategies/central_storage_strategy.hpp"
 #include "strategies/default_strategy.hpp"
 #include "strategies/mirrored_strategy.hpp"
+#include "strategies/multi_worker_mirrored_strategy.hpp"
 #include "strategies/one_device_strategy.hpp"
 #include "strategies/strategy_extended.hpp"
 #include "tests/doctest.hpp"
@@ -30,6 +31,11 @@ inline void for_every_strategy(const std::function<void(strategy&)>& body) {
     {"mirrored on 5",
      [](world& in) {
        return std::make_unique<mirrored_strategy>(in, mirrored_options{cpu_devices(5)});
+     }},
+    {"multi worker mirrored, alone on 2",
+     [](world& in) {
+       return std::make_unique<multi_worker_mirrored_strategy>(
+         in, multi_worker_mirrored_options{.devices = cpu_devices(2)});
      }},
     {"central storage on 3",
      [](world& in) {

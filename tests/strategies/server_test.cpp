@@ -56,6 +56,7 @@ TEST_SUITE("strategies/server") {
     CHECK(alone.server.placement() == nullptr);
     CHECK(alone.server.replicas() == 3);
     CHECK(alone.server.is_chief());
+    CHECK(alone.server.trainers() == std::vector<std::string>{"chief:0"});
     CHECK(alone.server.target().empty());
     CHECK(alone.server.join());
   }
@@ -74,6 +75,7 @@ TEST_SUITE("strategies/server") {
     CHECK(
       process{cluster_of({{"chief", 0, free_address()}, {"worker", 0, ""}}, 0)}.server.replicas()
       == 2); // one for each, and the chief trains, too
+    CHECK(first.server.trainers() == std::vector<std::string>{"worker:0", "worker:1"});
   }
 
   TEST_CASE("join returns when the chief's process has left") {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a process joins the others, and what it is among them.
+#include "strategies/multi_worker_mirrored_strategy.hpp"
+
+#include "actors/collective/collective_group.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/refuse.hpp"
+
+#include <caf/send.hpp>
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+using options_type = multi_worker_mirrored_options;
+
+// The communicator of this process, and its rank.
+std::pair<communicator_actor, uint32_t> join(world& world, const options_type& options) {
+  collective_group_options group{.size = static_cast<uint32_t>(options.workers.size()),
+                                 .names = options.workers,
+                                 .deadline = options.deadline};
+  auto members = value_or_throw(join_collective_group(world, *options.placement, group));
+  auto is_here = [](const communicator_actor& one) { return static_cast<bool>(one); };
+  auto here = std::ranges::count_if(members, is_here);
+  auto found = std::ranges::find_if(members, is_here);
+  if (here == 1) return {*found, static_cast<uint32_t>(found - members.begin())};
+  for (const auto& one : members)
+    if (one) caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  refuse(errc::invalid_argument,
+         "{} of the {} workers of a multi_worker_mirrored strategy stand in this process; make it "
+         "in a process of each worker, and nowhere else",
+         here, members.size());
+}
+
+std::shared_ptr<const process_group> group_of(world& world, const options_type& options) {
+  if (options.placement == nullptr) return nullptr;
+  if (options.workers.empty())
+    refuse(errc::invalid_argument,
+           "a multi_worker_mirrored strategy was given a placement, but no workers; give it those "
+           "of the server");
+  if (options.workers.size() == 1) return nullptr;
+  process_group group{.size = static_cast<uint32_t>(options.workers.size()),
+                      .replicas_each = static_cast<uint32_t>(options.devices.size()),
+                      .options = options.communication,
+                      .fixed_order = options.fixed_order,
+                      .timeout = options.deadline,
+                      .names = options.workers};
+  if (auto seconds = options.communication.timeout_seconds.value_or(0); seconds > 0)
+    group.timeout = std::min(group.timeout, timeout_of(seconds));
+  std::tie(group.communicator, group.rank) = join(world, options);
+  return std::make_shared<const process_group>(std::move(group));
+}
+
+strategy_layout layout_of(world& world, options_type options) {
+  options.communication.validate();
+  static_cast<void>(algorithm_of(options.communication.implementation));
+  auto layout = mirrored_layout(std::move(options.devices));
+  options.devices = layout.worker_devices;
+  layout.name = "multi_worker_mirrored";
+  layout.makes_input_per_replica = false;
+  layout.experimental_between_graph = true;
+  layout.deadline = options.deadline;
+  check_layout(layout);
+  layout.group = group_of(world, options);
+  auto leads = layout.group == nullptr || layout.group->rank == 0;
+  layout.should_checkpoint = leads;
+  layout.should_save_summary = leads;
+  return layout;
+}
+
+} // namespace
+
+multi_worker_mirrored_strategy::multi_worker_mirrored_strategy(
+  troupe::world& world, multi_worker_mirrored_options options)
+  : strategy(world, layout_of(world, std::move(options))) {
+  check_replicas();
+}
+
+// Whoever has other numbers of replicas would take the gradients of one for those of another.
+void multi_worker_mirrored_strategy::check_replicas() {
+  if (!layout().group) return;
+  static_cast<void>(cross_replica([](cross_replica_context& context) {
+    tensor nothing{dtype::i64, {1}};
+    nothing.mutable_values<int64_t>()[0] = 0;
+    auto what = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
+                            context.group()->replicas_each,
+                            context.group()->fixed_order ? "in fixed order" : "in any order");
+    auto work
+      = [nothing](process_exchange* exchange) { return exchange->broadcast_to_all(nothing); };
+    return context.exchanged(what, 0, work);
+  }));
+}
+
+} // namespace troupe

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replicas in several processes, which make every step together: each process has copies of all
+// variables.
+#pragma once
+
+#include "strategies/strategy.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a multi worker mirrored strategy is laid out. All processes are given the same, but for the
+/// placement.
+struct multi_worker_mirrored_options {
+  /// One replica on each: those of this process. Every process has as many.
+  std::vector<std::string> devices = {"cpu:0"};
+  /// Where the others are, as `server::placement` tells; null: this process is alone. Outlives the
+  /// strategy.
+  troupe::placement* placement = nullptr;
+  /// The processes with replicas, by rank, the chief first, as `server::trainers` tells; one, or
+  /// none: this process is alone.
+  std::vector<std::string> workers{};
+  communication_options communication{}; ///< Of collectives whose call says nothing else.
+  /// Whether sums are added in the order of replicas, so that their bits do not depend on how many
+  /// processes the replicas are in. Not with the implementation `ring`, which has its own order.
+  bool fixed_order = true;
+  /// Of a run; and of a collective, if `communication` has no timeout.
+  job_time deadline = std::chrono::minutes{10};
+};
+
+/// Each process runs the same program. Its replicas meet as those of a `mirrored_strategy`; what
+/// they reduce goes on between the processes, by collectives, so that all end with the same values.
+/// Every process holds all variables, and updates them alike: nothing but gradients travels.
+///
+/// All processes have to make the same calls in the same order: variables, reductions, reads of
+/// variables that are synchronised on read, aggregated changes. The merge function of a merge_call
+/// runs in each of them. One that makes another call is told apart by name, dtype and shape, and
+/// then nobody goes on: a collective that has failed fails all later ones.
+///
+/// | of the strategy           | is                                                              |
+/// |---------------------------|-----------------------------------------------------------------|
+/// | `num_replicas_in_sync`    | devices of all processes                                        |
+/// | `replica_id_in_sync_group`| counted over all processes, in the order of their ranks         |
+/// | local results, devices    | those of this process                                           |
+/// | a tensor given to `reduce`| counts once for each process                                    |
+/// | initial values            | those of the first process                                      |
+/// | `should_checkpoint`       | true in the first process; but all have to make the call        |
+///
+/// Its destructor waits for the other processes to come to theirs, unless an exception is under
+/// way.
+/// Source: tf.distribute.MultiWorkerMirroredStrategy.
+class multi_worker_mirrored_strategy final : public strategy {
+public:
+  /// Errors: throws `failure`: invalid_argument as `mirrored_strategy`, as
+  /// `communication_options::validate`, if workers are missing, and if processes have other numbers
+  /// of replicas; unimplemented for `nccl`;
+  /// deadline_exceeded and unavailable, naming the process that is not there in time.
+  explicit multi_worker_mirrored_strategy(troupe::world& world,
+                                          multi_worker_mirrored_options options = {});
+
+private:
+  void check_replicas();
+};
+
+/// As tf.distribute called it first.
+using collective_all_reduce_strategy = multi_worker_mirrored_strategy;
+
+} // namespace troupe
