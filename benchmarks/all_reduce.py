@@ -20,7 +20,7 @@ ALGORITHMS = os.environ.get('ALGORITHMS', 'automatic').split(',')
 
 
 def rounds_for(size):
-    return max(10, min(2000, (200 << 20) // (size + 1)))
+    return max(10, min(500, (100 << 20) // (size + 1)))
 
 
 def median_of(output):

@@ -284,4 +284,65 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(a1.error().code == errc::deadline_exceeded);
     CHECK(group.call(2, sum_of("a", {ones(3)})).error().code == errc::deadline_exceeded);
   }
+
+  TEST_CASE("the silent one is named, not a neighbour that waits for it, too") {
+    communicator_group group{4};
+    std::vector<answer<collective_result>> answers;
+    for (uint32_t rank = 1; rank < 4; ++rank) {
+      auto call = sum_of("a", {ones(3)});
+      call.algorithm = collective_algorithm::chain;
+      call.timeout = 10s;
+      answers.push_back(group.call(rank, std::move(call)));
+    }
+    group.pass(11s);
+    for (const auto& one : answers) {
+      CHECK(one.error().code == errc::deadline_exceeded);
+      CHECK(
+        one.error().message.ends_with("waited 10.0 s in all_reduce 'a' of f32 [3] for worker:0"));
+    }
+  }
+
+  TEST_CASE("a part of nobody's is passed over, one that fits no call fails it for all") {
+    communicator_group group{2};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    collective_meaning meaning{
+      .kind = collective_kind::all_reduce, .contributions = 1, .name = "a", .extents = {3}};
+    puppet stranger{group.world};
+    auto say = [&](collective_part part) {
+      stranger.tell(group.members[0], make_collective_part(meaning, part));
+      group.settle();
+    };
+    say({.rank = 2, .stage = collective_stage::own});
+    say({.rank = UINT32_MAX, .stage = collective_stage::own});
+    say({.rank = 0, .stage = collective_stage::own});
+    CHECK_FALSE(a0.has_come());
+    say({.rank = 1, .stage = collective_stage::result, .begin = 7});
+    CHECK(a0.error()
+          == error{errc::malformed, "worker:1 has sent worker:0 a part that nobody waits for: "
+                                    "elements from 7 on, stage 3, strand 0"});
+    CHECK(group.call(1, sum_of("a", {ones(3)})).error() == a0.error());
+  }
+
+  TEST_CASE("a peer that is further ahead than calls are kept for is refused") {
+    communicator_group group{2};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    puppet stranger{group.world};
+    stranger.tell(group.members[0],
+                  make_collective_part({}, {.call = early_calls_max + 1, .rank = 1}));
+    group.settle();
+    CHECK_FALSE(a0.has_come());
+    CHECK(group.call(0, {.name = "later"}).error().code == errc::limit_exceeded);
+  }
+
+  TEST_CASE("a failure without a reason is none") {
+    communicator_group group{2};
+    auto a0 = group.call(0, sum_of("a", {ones(3)}));
+    puppet stranger{group.world};
+    stranger.tell(group.members[0], make_collective_failed({0, 1, {errc::none, ""}}));
+    group.settle();
+    CHECK_FALSE(a0.has_come());
+    stranger.tell(group.members[0], make_collective_failed({0, 1, {errc::resource, "no memory"}}));
+    group.settle();
+    CHECK(a0.error() == error{errc::resource, "no memory"});
+  }
 }
