@@ -111,21 +111,22 @@ void finish(self_pointer self) {
 
 // ---- workers ----
 
-void on_answer(self_pointer self, uint32_t index, uint64_t closure,
-               const expected<msg<wire::ClosureDone>>& how);
+void on_answer(self_pointer self, uint32_t index, const closure_worker_actor& asked,
+               uint64_t closure, const expected<msg<wire::ClosureDone>>& how);
 
 void give(self_pointer self, uint32_t index, uint64_t closure) {
   auto& state = self->state;
   const auto& what = state.closures.at(closure);
   auto& worker = state.workers.at(index);
   worker.runs = closure;
+  auto asked = worker.handle;
   auto message = make_run_closure(closure, what.function, arguments_for(index, what));
   self
     ->request(worker.handle, caf::infinite, message) // a function may take any time
-    .then([self, index,
-           closure](const msg<wire::ClosureDone>& done) { on_answer(self, index, closure, done); },
-          [self, index, closure](const caf::error& reason) {
-            on_answer(self, index, closure, tl::unexpected<error>(from_caf(reason)));
+    .then([self, index, asked, closure](
+            const msg<wire::ClosureDone>& done) { on_answer(self, index, asked, closure, done); },
+          [self, index, asked, closure](const caf::error& reason) {
+            on_answer(self, index, asked, closure, tl::unexpected<error>(from_caf(reason)));
           });
 }
 
@@ -189,11 +190,12 @@ void fail(self_pointer self, uint32_t index, uint64_t closure, error reason) {
   if (!was_cancelled) cancel_in_flight(self);
 }
 
-void on_answer(self_pointer self, uint32_t index, uint64_t closure,
-               const expected<msg<wire::ClosureDone>>& how) {
+void on_answer(self_pointer self, uint32_t index, const closure_worker_actor& asked,
+               uint64_t closure, const expected<msg<wire::ClosureDone>>& how) {
   auto& state = self->state;
   auto found = state.workers.find(index);
-  if (found == state.workers.end() || found->second.runs != closure) return; // of a former life
+  auto is_there = found != state.workers.end() && found->second.handle == asked;
+  if (!is_there || found->second.runs != closure) return; // of a former life
   if (!how) {
     lose(self, index, how.error());
     return go_on(self);

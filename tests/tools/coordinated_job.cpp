@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job that a coordinator gives out: coordinated_job STEPS. Each step takes some milliseconds and
+// adds 1 to a variable. What happens is told on standard error, one line each.
+#include "actors/failure.hpp"
+#include "strategies/cluster/resolve.hpp"
+#include "strategies/cluster_coordinator.hpp"
+#include "strategies/server.hpp"
+
+#include <cstdio>
+#include <string>
+#include <thread>
+
+using namespace troupe;
+
+namespace {
+
+void say(const std::string& line) {
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+int take_part(int steps) {
+  auto cluster = resolve({}, process_environment());
+  auto world = world::threads();
+  server server{world, cluster};
+  parameter_server_strategy strategy{
+    world, {.replicas = server.replicas(), .placement = server.placement()}};
+  auto counter = strategy.make_variable("counter", zeros({}));
+  cluster_coordinator coordinator{strategy, {.on_warning = say}};
+  auto calls = coordinator.create_per_worker_resource([](const input_context&) { return 0; });
+  auto step = coordinator.make_function(
+    "step", [=](closure_context& context, int& calls_here) -> task<int> {
+      auto computing = context.compute([](std::stop_token) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{5});
+        return 0;
+      });
+      co_await computing;
+      auto adding = context.assign_add(counter, 1);
+      co_await adding;
+      if (++calls_here == 1) say("worker " + std::to_string(context.worker_index()) + " begins");
+      co_return static_cast<int>(context.worker_index());
+    });
+  if (!coordinator.leads()) {
+    coordinator.serve();
+    return 0;
+  }
+  for (int done = 0; done < steps; done += 50) {
+    for (int i = 0; i < 50; ++i)
+      static_cast<void>(coordinator.schedule(step, calls));
+    coordinator.join();
+    say("step " + std::to_string(done + 50));
+  }
+  say("counted " + std::to_string(static_cast<int>(strategy.read(counter).values<float>()[0])));
+  return 0;
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  try {
+    return take_part(count > 1 ? std::stoi(arguments[1]) : 100);
+  } catch (const failure& failed) {
+    say(failed.what());
+    return 4;
+  }
+}

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a coordinator goes on without a worker that is killed, and with it when it is started again; whoever else is
+# killed is named by all.
+# Method: real processes on this machine.  Usage: coordinated_jobs_test.py PATH/TO/troupe PATH/TO/coordinated_job
+import json
+import os
+import re
+import signal
+import sys
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(2))
+import cluster_jobs_test as jobs  # noqa: E402  it takes the path to troupe
+
+CLUSTER = {"chief": 1, "ps": 1, "worker": 2}
+
+
+class Coordinated(jobs.Job):
+    def start_task(self, cluster, task, steps):
+        kind, index = task.split(":")
+        config = {"cluster": cluster, "task": {"type": kind, "index": int(index)}}
+        return jobs.Process(self, task, [PROGRAM, str(steps)], {**jobs.PLAIN, "TF_CONFIG": json.dumps(config)})
+
+    def restart(self, cluster, task, steps):
+        time.sleep(0.2)  # lives of a process are told apart by tenths of a second
+        return self.start_task(cluster, task, steps)
+
+    def begin(self, steps, counts=CLUSTER):
+        cluster = jobs.addresses(**counts)
+        names = [f"{kind}:{index}" for kind, hosts in cluster.items() for index in range(len(hosts))]
+        return cluster, {name: self.start_task(cluster, name, steps) for name in names}
+
+    def is_over(self, process, code, *patterns):
+        """Waits for the end of a process, which has said all that."""
+        process.process.wait(timeout=jobs.PATIENCE)
+        self.assertEqual(process.process.returncode, code, self.story())
+        for pattern in patterns:
+            self.assertRegex(process.errors(), re.compile(pattern, re.MULTILINE), self.story())
+
+    def counted(self, chief):
+        return int(re.search(r"^counted (\d+)$", chief.errors(), re.MULTILINE)[1])
+
+    def test_all_steps_are_made_once_where_nobody_is_lost(self):
+        _, job = self.begin(200)
+        for process in job.values():
+            self.is_over(process, 0)
+        self.assertEqual(self.counted(job["chief:0"]), 200)
+
+    def test_without_a_chief_of_its_own_worker_0_leads_and_works(self):
+        _, job = self.begin(200, {"ps": 1, "worker": 2})
+        for process in job.values():
+            self.is_over(process, 0)
+        self.assertIn("worker 0 begins", job["worker:0"].errors())
+
+    def test_a_killed_worker_is_made_up_for_and_serves_again_when_it_is_started_again(self):
+        cluster, job = self.begin(2000)
+        job["worker:1"].says("worker 1 begins")
+        job["worker:1"].send(signal.SIGKILL)
+        job["chief:0"].says(r"worker 1 is gone \(worker:1 ")
+        back = self.restart(cluster, "worker:1", 2000)
+        job["chief:0"].says("worker 1 is back")
+        back.says("worker 1 begins")  # what it has of its own was made anew
+        for process in (job["chief:0"], job["ps:0"], job["worker:0"], back):
+            self.is_over(process, 0)
+        self.assertGreaterEqual(self.counted(job["chief:0"]), 2000)
+
+    def test_a_job_waits_while_all_workers_are_gone(self):
+        cluster, job = self.begin(1000, {"chief": 1, "ps": 1, "worker": 1})
+        job["worker:0"].says("worker 0 begins")
+        job["worker:0"].send(signal.SIGKILL)
+        job["chief:0"].says("worker 0 is gone")
+        back = self.restart(cluster, "worker:0", 1000)
+        for process in (job["chief:0"], job["ps:0"], back):
+            self.is_over(process, 0)
+
+    def test_a_killed_parameter_server_ends_the_job_and_is_named(self):
+        _, job = self.begin(100000)
+        job["chief:0"].says("^step 50$")
+        job["ps:0"].send(signal.SIGKILL)
+        self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+
+    def test_a_killed_chief_is_named_by_all(self):
+        _, job = self.begin(100000)
+        job["chief:0"].says("^step 50$")
+        job["chief:0"].send(signal.SIGKILL)
+        for name in ("ps:0", "worker:0", "worker:1"):
+            self.is_over(job[name], 4, "chief:0")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
