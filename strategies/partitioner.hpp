@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Into how many shards a variable is cut: by a fixed number, or by bytes.
+#pragma once
+
+#include "kernels/tensor.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Says how many parts an array is cut into along each axis. Shape: [rank]
+/// A function that is to make shards cuts along axis 0 only.
+/// Source: tf.distribute.experimental.partitioners.
+using partitioner = std::function<std::vector<int64_t>(const shape& extents, dtype type)>;
+
+/// So many shards, or as many as there are rows, if those are fewer.
+/// Errors: throws `failure` with invalid_argument for 0; when used, for a scalar.
+[[nodiscard]] partitioner fixed_shards_partitioner(int64_t num_shards);
+
+/// As many shards as possible of at least so many bytes, but at most `max_shards`.
+/// Errors: likewise, for either number.
+[[nodiscard]] partitioner min_size_partitioner(int64_t min_shard_bytes = 256 << 10,
+                                               int64_t max_shards = 1);
+
+/// As few shards as possible of at most so many bytes, unless that were more than `max_shards`; a
+/// row is never cut. Errors: likewise.
+[[nodiscard]] partitioner max_size_partitioner(int64_t max_shard_bytes,
+                                               std::optional<int64_t> max_shards = std::nullopt);
+
+/// The first rows of the shards of an array, and the number of rows behind them. The first
+/// (rows mod shards) shards have a row more than the others. Shape: [shards + 1]
+/// @pre At least 1 shard.
+[[nodiscard]] std::vector<int64_t> shard_offsets(int64_t rows, int64_t shards);
+
+} // namespace troupe

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: shards are read and changed as one array. Method: a table of 10 rows in 3 shards, in the
+// functions of a coordinator, against the same table in one piece.
+#include "strategies/cluster_coordinator.hpp"
+#include "strategies/optimizer.hpp"
+#include "strategies/sharded_variable.hpp"
+#include "tests/doctest.hpp"
+#include "tests/small_arrays.hpp"
+#include "tests/strategies/refusal.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr int64_t row_count = 10;
+
+// Row i is i, i + 0.5.
+tensor counting(double from = 0) {
+  numbers values;
+  for (int64_t i = 0; i < row_count; ++i) {
+    values.push_back(from + static_cast<double>(i));
+    values.push_back(from + static_cast<double>(i) + 0.5);
+  }
+  return array({row_count, 2}, values);
+}
+
+tensor rows_to_find(const numbers& rows) {
+  return array({static_cast<int64_t>(rows.size())}, rows, dtype::i64);
+}
+
+/// A table in shards, and whoever runs functions that use it.
+struct stage {
+  world made = world::virtual_time();
+  parameter_server_strategy strategy{made};
+  sharded_variable table
+    = sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(3));
+  cluster_coordinator coordinator{strategy};
+  int functions = 0;
+
+  /// What a function returns that a worker calls.
+  template <class Function>
+  auto run(Function function) {
+    auto one = coordinator.make_function(std::to_string(functions++), std::move(function));
+    auto result = coordinator.schedule(one);
+    coordinator.join();
+    return coordinator.fetch(result);
+  }
+
+  numbers all() {
+    return numbers_of(
+      run([table = table](closure_context& context) { return table.read(context); }));
+  }
+
+  numbers found(const numbers& rows) {
+    return numbers_of(run([table = table, rows](closure_context& context) {
+      return table.lookup(context, rows_to_find(rows));
+    }));
+  }
+
+  error refusal(const numbers& rows) {
+    return refusal_of([&] { static_cast<void>(found(rows)); });
+  }
+};
+
+} // namespace
+
+TEST_SUITE("strategies/sharded_variable") {
+  TEST_CASE("shards follow each other, named by their number, the first of them larger") {
+    stage one;
+    auto shards = one.table.shards();
+    REQUIRE(shards.size() == 3);
+    CHECK(shards[0].name() == "table/part_0");
+    CHECK(shards[2].name() == "table/part_2");
+    CHECK(shards[0].extents() == shape{4, 2});
+    CHECK(shards[1].extents() == shape{3, 2});
+    CHECK(one.table.extents() == shape{10, 2});
+    CHECK(one.all() == numbers_of(counting()));
+  }
+
+  TEST_CASE("a table that is not cut is a variable of its own name") {
+    stage one;
+    auto whole
+      = sharded_variable::make(one.strategy, "whole", counting(), fixed_shards_partitioner(1));
+    REQUIRE(whole.shards().size() == 1);
+    CHECK(whole.shards()[0].name() == "whole");
+  }
+
+  TEST_CASE("changes are cut by rows") {
+    stage one;
+    one.run([table = one.table](closure_context& context) {
+      return table.assign(context, counting(100));
+    });
+    CHECK(one.all() == numbers_of(counting(100)));
+    one.run([table = one.table](closure_context& context) {
+      return table.assign_sub(context, counting());
+    });
+    CHECK(one.all() == numbers(20, 100));
+    one.run([table = one.table](closure_context& context) {
+      return table.assign_add(context, counting());
+    });
+    CHECK(one.all() == numbers_of(counting(100)));
+    CHECK(refusal_of([&] {
+            static_cast<void>(one.run([table = one.table](closure_context& context) {
+              return table.assign(context, array({2, 2}, {1, 2, 3, 4}));
+            }));
+          }).code
+          == errc::invalid_argument);
+  }
+
+  TEST_CASE("rows are found by their numbers in the whole, in any order and repeatedly") {
+    stage one;
+    CHECK(one.found({9, 0, 4, 3, 9}) == numbers{9, 9.5, 0, 0.5, 4, 4.5, 3, 3.5, 9, 9.5});
+    CHECK(one.found({}).empty());
+    CHECK(one.refusal({10}).code == errc::out_of_range);
+    CHECK(one.refusal({-1}).code == errc::out_of_range);
+  }
+
+  TEST_CASE("a single row may be counted from the end") {
+    stage one;
+    auto row = [&](int64_t index) {
+      return one.run(
+        [table = one.table, index](closure_context& context) { return table.row(context, index); });
+    };
+    CHECK(numbers_of(row(-1)) == numbers{9, 9.5});
+    CHECK(row(3).extents() == shape{2});
+    CHECK(refusal_of([&] { static_cast<void>(row(10)); }).code == errc::out_of_range);
+    CHECK(refusal_of([&] { static_cast<void>(row(-11)); }).code == errc::out_of_range);
+  }
+
+  TEST_CASE("slices are those of Python") {
+    using list = std::vector<int64_t>;
+    CHECK(slice_numbers(5, {}, {}, 1) == list{0, 1, 2, 3, 4});
+    CHECK(slice_numbers(5, {}, {}, -1) == list{4, 3, 2, 1, 0});
+    CHECK(slice_numbers(5, 1, -1, 1) == list{1, 2, 3});
+    CHECK(slice_numbers(5, -100, 100, 2) == list{0, 2, 4});
+    CHECK(slice_numbers(5, 100, -100, -2) == list{4, 2, 0});
+    CHECK(slice_numbers(5, 3, 1, 1).empty());
+    CHECK(slice_numbers(0, {}, {}, -1).empty());
+    CHECK(slice_numbers(5, 1, {}, INT64_MAX) == list{1});
+    CHECK(slice_numbers(5, 3, {}, INT64_MIN) == list{3});
+    CHECK(refusal_of([] { static_cast<void>(slice_numbers(5, {}, {}, 0)); }).code
+          == errc::invalid_argument);
+    stage one;
+    auto backwards = one.run(
+      [table = one.table](closure_context& context) { return table.slice(context, {}, 2, -3); });
+    CHECK(numbers_of(backwards) == numbers{9, 9.5, 6, 6.5, 3, 3.5});
+  }
+
+  TEST_CASE("gradients of the whole are applied to the shards, dense and by rows") {
+    stage one;
+    optimizer descent{rules::sgd{.learning_rate = 1}};
+    auto apply = [&](const gradient& by) {
+      one.run([table = one.table, descent, by](closure_context& context) -> task<void> {
+        auto applying = descent.apply_gradients(context, table.split(by));
+        co_await applying;
+      });
+    };
+    apply(counting());
+    CHECK(one.all() == numbers(20, 0));
+    tensor rows{rows_to_find({9, 0, 5})};
+    auto slices = indexed_slices{rows, array({3, 2}, {1, 2, 3, 4, 5, 6}), {10, 2}};
+    CHECK(one.table.split(slices).size() == 3);
+    apply(slices);
+    CHECK(one.found({0, 5, 9, 1}) == numbers{-3, -4, -5, -6, -1, -2, 0, 0});
+  }
+
+  TEST_CASE("shards that do not belong together are refused") {
+    stage one;
+    auto make = [&](const char* name, shape extents, dtype type = dtype::f32) {
+      return one.strategy.make_variable(name, zeros(std::move(extents), type));
+    };
+    auto first = make("a", {2, 3});
+    auto line = [](std::vector<variable> shards) {
+      return refusal_of([&] { sharded_variable{std::move(shards)}; }).message;
+    };
+    CHECK(line({}).starts_with("Expected a list of"));
+    CHECK(line({first, make("b", {1, 3}, dtype::f64)}).find("must have the same dtype")
+          != std::string::npos);
+    CHECK(line({first, make("c", {2, 4})}).find("the same shapes except") != std::string::npos);
+    CHECK(line({first, make("d", {5, 3})}).empty());
+    CHECK(line({make("e", {})}).find("scalar") != std::string::npos);
+  }
+
+  TEST_CASE("a partitioner that cuts elsewhere than rows, or too often, is refused") {
+    stage one;
+    auto refused = [&](std::vector<int64_t> partitions) {
+      return refusal_of([&] {
+               static_cast<void>(sharded_variable::make(
+                 one.strategy, "x", counting(), [&](const shape&, dtype) { return partitions; }));
+             }).code
+             == errc::invalid_argument;
+    };
+    CHECK(refused({1, 2}));
+    CHECK(refused({11, 1}));
+    CHECK(refused({0, 1}));
+    CHECK(refused({2}));
+  }
+}
