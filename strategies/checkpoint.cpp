@@ -8,6 +8,7 @@
 #include "actors/tensor_payload.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
+#include "strategies/cross_device_ops.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -17,69 +18,133 @@ namespace troupe {
 
 namespace {
 
-// Processes that go on from different steps would train different variables.
-void check_same_step(strategy& strategy, const std::optional<found_checkpoint>& found) {
-  tensor own{dtype::i64, {1}};
-  own.mutable_values<int64_t>()[0] = found ? static_cast<int64_t>(found->snapshot.step) : -1;
-  auto all = strategy.cross_replica([own](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
-    return context.exchanged("restore_checkpoint", 0, work);
-  });
-  auto steps = all.values<int64_t>();
-  auto other = std::ranges::find_if(steps, [&](int64_t step) { return step != steps[0]; });
-  if (other == steps.end()) return;
-  auto describe = [](int64_t step) {
-    return step < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", step);
-  };
-  const auto& names = strategy.layout().group->names;
-  throw failure{{errc::failed_precondition,
-                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
-                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
-                             names[0], describe(steps[0]))}};
+using state_parts = std::vector<variable_payload>;
+
+// The array that `get` takes out of every shard's state, as one.
+template <class Get>
+tensor_payload array_of_all(const state_parts& parts, const Get& get) {
+  std::vector<tensor> arrays;
+  for (const auto& part : parts)
+    arrays.push_back(to_tensor(get(part)));
+  return to_payload(cross_device_ops::gather(arrays, 0));
 }
+
+bool have_the_same_slots(const state_parts& parts) {
+  return std::ranges::all_of(parts, [&](const variable_payload& part) {
+    return part.optimizer == parts.front().optimizer
+           && part.slots.size() == parts.front().slots.size();
+  });
+}
+
+// What shards hold, as what one variable would. Rows may have been updated more or less often.
+variable_payload join(const state_parts& parts) {
+  variable_payload whole;
+  whole.value = array_of_all(parts, [](const auto& part) { return part.value; });
+  for (const auto& part : parts)
+    whole.version = std::max(whole.version, part.version);
+  if (!have_the_same_slots(parts)) return whole;
+  whole.optimizer = parts.front().optimizer;
+  whole.slots_since = parts.front().slots_since;
+  for (size_t i = 0; i < parts.front().slots.size(); ++i)
+    whole.slots.push_back({parts.front().slots[i].name, array_of_all(parts, [i](const auto& part) {
+                             return part.slots[i].value;
+                           })});
+  return whole;
+}
+
+tensor_payload rows_of(const tensor_payload& whole, int64_t begin, int64_t end) {
+  return to_payload(to_tensor(whole).slice(begin, end));
+}
+
+variable_payload rows_of(const variable_payload& whole, int64_t begin, int64_t end) {
+  auto part = whole;
+  part.value = rows_of(whole.value, begin, end);
+  for (auto& slot : part.slots)
+    slot.value = rows_of(slot.value, begin, end);
+  part.average.reset();
+  return part;
+}
+
+variable_payload state_of(world& world, const variable& source) {
+  auto state
+    = value_or_throw(ask<msg<wire::VariableState>>(world, source.owner(), make_read_state()));
+  return read_state(state.reader(), state.owner());
+}
+
+void restore_to(world& world, const variable& target, const variable_payload& state) {
+  static_cast<void>(value_or_throw(
+    ask<msg<wire::OptimizerInUse>>(world, target.owner(), make_restore_state(state))));
+}
+
+bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
+  return std::ranges::any_of(sharded, [&](const sharded_variable& table) {
+    return std::ranges::count(table.shards(), one) > 0;
+  });
+}
+
+/// What the newest checkpoint holds.
+struct saved_variables {
+  uint64_t step;
+  const std::vector<variable_snapshot>& variables;
+
+  [[nodiscard]] const variable_payload& of(const std::string& name) const {
+    auto found = std::ranges::find(variables, name, &variable_snapshot::name);
+    if (found == variables.end())
+      throw failure{{errc::not_found,
+                     fmt::format("the checkpoint of step {} has no variable '{}'", step, name)}};
+    return found->state;
+  }
+
+  [[nodiscard]] const variable_payload& of(const sharded_variable& table) const {
+    const auto& state = of(table.name());
+    if (shape saved{state.value.extents}; saved != table.extents())
+      throw failure{
+        {errc::invalid_argument,
+         fmt::format("'{}' was saved with shape {}, but has {} in {} shards", table.name(),
+                     to_string(saved), to_string(table.extents()), table.shards().size())}};
+    return state;
+  }
+};
 
 } // namespace
 
-void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step) {
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
+                     std::span<const sharded_variable> sharded) {
   context_check::blocking("save_checkpoint", strategy);
-  auto& world = strategy.world();
-  std::map<std::string, tensor_payload> combined; // with the copies of other processes
-  if (strategy.layout().group)
-    for (const auto& variable : strategy.variables())
-      if (variable.synchronization() == variable_synchronization::on_read
-          && variable.aggregation() != variable_aggregation::none)
-        combined.emplace(variable.name(), to_payload(strategy.read(variable)));
   if (!strategy.layout().should_checkpoint) return;
+  auto& world = strategy.world();
   job_snapshot taken{.step = step, .time = world.now(), .seed = world.seed()};
-  for (const auto& variable : strategy.variables()) {
-    auto state
-      = value_or_throw(ask<msg<wire::VariableState>>(world, variable.owner(), make_read_state()));
-    taken.variables.push_back({variable.name(), read_state(state.reader(), state.owner())});
-    if (auto whole = combined.find(variable.name()); whole != combined.end())
-      taken.variables.back().state.value = whole->second;
+  for (const auto& variable : strategy.variables())
+    if (!is_shard(sharded, variable))
+      taken.variables.push_back({variable.name(), state_of(world, variable)});
+  for (const auto& table : sharded) {
+    state_parts parts;
+    for (const auto& shard : table.shards())
+      parts.push_back(state_of(world, shard));
+    taken.variables.push_back({table.name(), join(parts)});
   }
   auto directory = value_or_throw(checkpoint_directory::open(folder));
   auto content = to_content(taken);
   value_or_throw(directory.write(step, content.tensors, content.metadata));
 }
 
-std::optional<uint64_t> restore_checkpoint(strategy& strategy,
-                                           const std::filesystem::path& folder) {
+std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
+                                           std::span<const sharded_variable> sharded) {
   context_check::blocking("restore_checkpoint", strategy);
   auto found = find_checkpoint(folder);
-  if (strategy.layout().group) check_same_step(strategy, found);
   if (!found) return std::nullopt;
-  const auto& saved = found->snapshot.variables;
-  auto saved_as = [&](const variable& wanted) {
-    return std::ranges::find(saved, wanted.name(), &variable_snapshot::name);
-  };
+  saved_variables saved{found->snapshot.step, found->snapshot.variables};
   for (const auto& variable : strategy.variables())
-    if (saved_as(variable) == saved.end())
-      throw failure{{errc::not_found, fmt::format("the checkpoint of step {} has no variable '{}'",
-                                                  found->snapshot.step, variable.name())}};
+    if (!is_shard(sharded, variable)) static_cast<void>(saved.of(variable.name()));
+  for (const auto& table : sharded)
+    static_cast<void>(saved.of(table));
   for (const auto& variable : strategy.variables())
-    static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
-      strategy.world(), variable.owner(), make_restore_state(saved_as(variable)->state))));
+    if (!is_shard(sharded, variable))
+      restore_to(strategy.world(), variable, saved.of(variable.name()));
+  for (const auto& table : sharded)
+    for (size_t i = 0; i < table.shards().size(); ++i)
+      restore_to(strategy.world(), table.shards()[i],
+                 rows_of(saved.of(table), table.offsets()[i], table.offsets()[i + 1]));
   return found->snapshot.step;
 }
 

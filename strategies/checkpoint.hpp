@@ -2,11 +2,13 @@
 // Saving and restoring the variables of a strategy between two runs.
 #pragma once
 
+#include "strategies/sharded_variable.hpp"
 #include "strategies/strategy.hpp"
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 namespace troupe {
 
@@ -16,16 +18,21 @@ namespace troupe {
 /// under which strategy. A strategy that is not to checkpoint (`extended().should_checkpoint()`)
 /// writes nothing.
 /// @param step Updates made so far: names the file.
+/// @param sharded Shards that are saved as the one array that they are, so that it may go on in
+/// another number of them. Slots are saved if all shards have those of one optimizer.
 /// Errors: throws `failure`: wrong_context; resource if the file cannot be written.
-void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step);
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
+                     std::span<const sharded_variable> sharded = {});
 
 /// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
 /// the same value; those that add up share it.
+/// @param sharded Shards that get their rows of the array that was saved.
 /// @returns The step that it was saved under; nothing if there is no checkpoint.
 /// Errors: throws `failure`: wrong_context; not_found if a variable is not in it;
 /// type_mismatch and invalid_argument if one has changed its form; as `find_checkpoint`. Then no
 /// variable is changed but those before the one at fault.
-[[nodiscard]] std::optional<uint64_t> restore_checkpoint(strategy& strategy,
-                                                         const std::filesystem::path& folder);
+[[nodiscard]] std::optional<uint64_t>
+restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
+                   std::span<const sharded_variable> sharded = {});
 
 } // namespace troupe

@@ -76,6 +76,13 @@ sharded_variable sharded_variable::make(strategy& strategy, const std::string& n
   return sharded_variable{std::move(shards)};
 }
 
+std::string sharded_variable::name() const {
+  constexpr std::string_view ending{"/part_0"};
+  auto name = shards_.front().name();
+  if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
 shape sharded_variable::extents() const {
   auto dims = shards_.front().extents().dims();
   dims.front() = offsets_.back();

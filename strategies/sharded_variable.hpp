@@ -37,6 +37,9 @@ public:
 
   [[nodiscard]] std::span<const variable> shards() const { return shards_; }
 
+  /// That of the first shard, without "/part_0".
+  [[nodiscard]] std::string name() const;
+
   /// The first row of each shard, and the number of rows. Shape: [shards + 1]
   [[nodiscard]] const std::vector<int64_t>& offsets() const { return offsets_; }
 

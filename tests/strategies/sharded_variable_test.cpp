@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: shards are read and changed as one array. Method: a table of 10 rows in 3 shards, in the
 // functions of a coordinator, against the same table in one piece.
+#include "strategies/checkpoint.hpp"
 #include "strategies/cluster_coordinator.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/sharded_variable.hpp"
 #include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
@@ -31,11 +33,15 @@ tensor rows_to_find(const numbers& rows) {
 
 /// A table in shards, and whoever runs functions that use it.
 struct stage {
+  explicit stage(int64_t shards = 3)
+    : table(
+      sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(shards))),
+      coordinator(strategy) {}
+
   world made = world::virtual_time();
   parameter_server_strategy strategy{made};
-  sharded_variable table
-    = sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(3));
-  cluster_coordinator coordinator{strategy};
+  sharded_variable table;
+  cluster_coordinator coordinator;
   int functions = 0;
 
   /// What a function returns that a worker calls.
@@ -163,6 +169,42 @@ TEST_SUITE("strategies/sharded_variable") {
     CHECK(one.table.split(slices).size() == 3);
     apply(slices);
     CHECK(one.found({0, 5, 9, 1}) == numbers{-3, -4, -5, -6, -1, -2, 0, 0});
+  }
+
+  TEST_CASE("a table is saved as one array, and goes on in another number of shards") {
+    auto step = [](stage& one, const optimizer& with) {
+      one.run([table = one.table, with](closure_context& context) -> task<void> {
+        auto applying = with.apply_gradients(context, table.split(array({10, 2}, numbers(20, 1))));
+        co_await applying;
+      });
+    };
+    for (auto [before, after] : {std::pair{4, 1}, {1, 4}, {4, 2}, {3, 3}}) {
+      CAPTURE(before);
+      CAPTURE(after);
+      scratch_folder folder;
+      optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      stage saved{before};
+      step(saved, momentum);
+      save_checkpoint(saved.strategy, folder.path(), 1, std::span{&saved.table, 1});
+      stage resumed{after};
+      CHECK(restore_checkpoint(resumed.strategy, folder.path(), std::span{&resumed.table, 1}) == 1);
+      CHECK(resumed.all() == numbers_of(counting(-1)));
+      optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      step(resumed, same);
+      CHECK(resumed.all() == numbers_of(counting(-2.5))); // the velocity was saved, too
+    }
+  }
+
+  TEST_CASE("a table of another shape is not restored") {
+    scratch_folder folder;
+    stage one;
+    save_checkpoint(one.strategy, folder.path(), 1, std::span{&one.table, 1});
+    parameter_server_strategy other{one.made};
+    auto table = sharded_variable::make(other, "table", zeros({9, 2}), fixed_shards_partitioner(2));
+    auto reason = refusal_of([&] {
+      static_cast<void>(restore_checkpoint(other, folder.path(), std::span{&table, 1}));
+    });
+    CHECK(reason.code == errc::invalid_argument);
   }
 
   TEST_CASE("shards that do not belong together are refused") {
