@@ -80,7 +80,7 @@ TEST_SUITE("actors/collective/collective_agreement") {
     b.contributions = 2;
     b.algorithm = collective_algorithm::tree;
     CHECK(describe(a, a) == "broadcast 'w' of f32 [2]");
-    CHECK(describe(a, b) == "broadcast 'w' of f32 [2] from 1 replicas from rank 0 by direct");
+    CHECK(describe(a, b) == "broadcast 'w' of f32 [2] from 1 replica from rank 0 by direct");
     CHECK(describe(b, a) == "broadcast 'w' of f32 [2] from 2 replicas from rank 1 by tree");
     auto c = a;
     c.fixed_order = false;
@@ -92,13 +92,14 @@ TEST_SUITE("actors/collective/collective_agreement") {
   TEST_CASE("the algorithm follows from processes, bytes and order") {
     using enum collective_algorithm;
     CHECK(chosen(1, 1 << 24) == direct);
-    CHECK(chosen(2, 1 << 24) == direct);
+    CHECK(chosen(2, 1 << 22) == direct);
+    CHECK(chosen(2, 1 << 24) == all_to_all);
     CHECK(chosen(4, 8192) == direct);
     CHECK(chosen(4, 8193) == all_to_all);
     CHECK(chosen(4, 8192, 2) == chain);
     CHECK(chosen(4, 4096, 2) == direct);
     CHECK(chosen(2, 1 << 24, 4) == chain);
-    CHECK(chosen(2, 1 << 24, 4, false) == direct);
+    CHECK(chosen(2, 1 << 20, 4, false) == direct);
     CHECK(chosen(4, 1 << 24, 4, false) == all_to_all);
     CHECK(chosen(4, 0) == direct);
   }
