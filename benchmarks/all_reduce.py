@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An all-reduce between processes beside Gloo and Open MPI over TCP: all in turns.
-
-Of each turn the median of its rounds and their quickest tenth, which tells what others on the machine do not disturb; of
-the turns the median.
+"""An all-reduce between processes beside Gloo and Open MPI over TCP: all in turns, medians of rounds and turns.
 
 all_reduce.py ALL_REDUCE [GLOO_ALL_REDUCE] [MPI_ALL_REDUCE]   an empty path: that peer is absent
 TURNS, SIZES, RANKS, ALGORITHMS in the environment: fewer, or others; algorithms as "ring:any,direct"
@@ -26,10 +23,9 @@ def rounds_for(size):
     return max(10, min(500, (100 << 20) // (size + 1)))
 
 
-def typical(output):
+def median_of(output):
     laps = [float(line) for line in output.split()]
-    laps = sorted(laps[len(laps) // 10:])
-    return statistics.median(laps), laps[len(laps) // 10]
+    return statistics.median(laps[len(laps) // 10:])
 
 
 def free_ports(count):
@@ -56,7 +52,7 @@ def free_ports(count):
 def run_all(commands):
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     outputs = [process.communicate()[0] for process in processes]
-    return typical(outputs[0])
+    return median_of(outputs[0])
 
 
 def run_ours(program, ranks, size, algorithm):
@@ -98,9 +94,8 @@ def main():
                     turns.setdefault('Gloo', []).append(run_gloo(gloo, ranks, size))
                 if mpi:
                     turns.setdefault('Open MPI', []).append(run_mpi(mpi, ranks, size))
-            for what, which in (('median', 0), ('quickest tenth', 1)):
-                print_line(f'  {ranks} processes {size:10} bytes, {what:14}',
-                           {name: statistics.median(turn[which] for turn in values) for name, values in turns.items()})
+            print_line(f'  {ranks} processes {size:10} bytes',
+                       {name: statistics.median(values) for name, values in turns.items()})
 
 
 main()

@@ -21,7 +21,7 @@ constexpr uint64_t direct_bytes_max = uint64_t{128} << 10;
 
 // Between two processes nothing sends less than the direct way; but beyond that, where both add up
 // all of the array, they were measured to take half as much processor time again.
-constexpr uint64_t direct_pair_bytes_max = uint64_t{16} << 20;
+constexpr uint64_t direct_pair_bytes_max = uint64_t{4} << 20;
 
 // Where cuts are made, so that messages refer to elements instead of copying them.
 constexpr uint64_t aligned_bytes = 64;

@@ -92,7 +92,7 @@ TEST_SUITE("actors/collective/collective_agreement") {
   TEST_CASE("the algorithm follows from processes, bytes and order") {
     using enum collective_algorithm;
     CHECK(chosen(1, 1 << 24) == direct);
-    CHECK(chosen(2, 1 << 22) == direct);
+    CHECK(chosen(2, 1 << 20) == direct);
     CHECK(chosen(2, 1 << 24) == all_to_all);
     CHECK(chosen(4, 8192) == direct);
     CHECK(chosen(4, 8193) == all_to_all);
