@@ -295,7 +295,7 @@ TEST_SUITE("messages/training_message") {
     CHECK(read.call == 3);
     CHECK(read.rank == 1);
     CHECK(read.stage == collective_stage::own);
-    CHECK(read.lane == 4);
+    CHECK(read.strand == 4);
     CHECK(read.begin == 16);
     REQUIRE(read.values.size() == 2);
     CHECK(read.values[1].extents == std::vector<int64_t>{20});
