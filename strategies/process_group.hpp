@@ -34,7 +34,7 @@ struct process_group {
 /// Errors: throws `failure` with unimplemented for `nccl`, which needs a GPU.
 [[nodiscard]] collective_algorithm algorithm_of(communication_implementation implementation);
 
-/// A positive number of seconds, as long as can be.
+/// A positive number of seconds as a time; a century at most.
 [[nodiscard]] job_time timeout_of(double seconds);
 
 /// Options of a call, over those of the group, as its collectives take them.
