@@ -136,13 +136,16 @@ std::vector<std::string> missing(const communicator_state& state, uint64_t call,
 
 void plan_watch(self_pointer self) {
   auto& state = self->state;
-  if (state.is_watching || state.open.empty()) return;
+  if (state.open.empty()) return;
   auto shortest = job_time::max();
   for (const auto& [call, one] : state.open)
     shortest = std::min(shortest, one.timeout);
+  auto pause = std::max<job_time>(shortest / looks, std::chrono::milliseconds{1});
+  auto due = state.config.world->now() + pause;
+  if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
   state.is_watching = true;
-  self->delayed_send(self, std::max<job_time>(shortest / looks, std::chrono::milliseconds{1}),
-                     watch_tick{});
+  state.next_look = due;
+  self->delayed_send(self, pause, watch_tick{});
 }
 
 // Whoever has waited for long says that it has made the call, to whom it says nothing otherwise;

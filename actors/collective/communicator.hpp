@@ -63,6 +63,7 @@ struct communicator_state {
   std::map<uint32_t, error> gone; ///< Peers by rank, and what is to be said of them.
   std::optional<breakdown> broken;
   bool is_watching = false;
+  job_time next_look{0}; ///< When the next tick comes, if it is watching.
 
   [[nodiscard]] group_place place() const { return {config.rank, config.size}; }
 
