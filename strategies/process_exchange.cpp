@@ -100,12 +100,14 @@ tensor process_exchange::broadcast(const tensor& value, std::string_view of) {
   return note_or_take(collective_kind::broadcast, {&value, 1}, of);
 }
 
-// Whoever spreads a value is done when it has sent it, and must wait for the others to hear of one
-// that differs.
+// Whoever spreads a value is done when it has sent it, and hears of others that differ by what they
+// say at the barrier: nobody waits to say it.
 tensor process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
   auto result = broadcast(value, of);
   if (is_noting_)
-    calls_.push_back({.kind = collective_kind::barrier, .name = name(of)});
+    calls_.push_back({.kind = collective_kind::barrier,
+                      .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
+                                          to_string(value.extents()))});
   else
     ++taken_;
   return result;
