@@ -82,6 +82,38 @@ bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
   });
 }
 
+// What the copies of all processes come to, where they differ.
+std::map<std::string, tensor_payload> combined_copies(strategy& strategy) {
+  std::map<std::string, tensor_payload> combined;
+  if (!strategy.layout().group) return combined;
+  for (const auto& variable : strategy.variables())
+    if (variable.synchronization() == variable_synchronization::on_read
+        && variable.aggregation() != variable_aggregation::none)
+      combined.emplace(variable.name(), to_payload(strategy.read(variable)));
+  return combined;
+}
+
+// Processes that go on from different steps would train different variables.
+void check_same_step(strategy& strategy, const std::optional<found_checkpoint>& found) {
+  tensor own{dtype::i64, {1}};
+  own.mutable_values<int64_t>()[0] = found ? static_cast<int64_t>(found->snapshot.step) : -1;
+  auto all = strategy.cross_replica([own](cross_replica_context& context) {
+    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+    return context.exchanged("restore_checkpoint", 0, work);
+  });
+  auto steps = all.values<int64_t>();
+  auto other = std::ranges::find_if(steps, [&](int64_t step) { return step != steps[0]; });
+  if (other == steps.end()) return;
+  auto describe = [](int64_t step) {
+    return step < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", step);
+  };
+  const auto& names = strategy.layout().group->names;
+  throw failure{{errc::failed_precondition,
+                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
+                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
+                             names[0], describe(steps[0]))}};
+}
+
 /// What the newest checkpoint holds.
 struct saved_variables {
   uint64_t step;
@@ -111,12 +143,16 @@ struct saved_variables {
 void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
                      std::span<const sharded_variable> sharded) {
   context_check::blocking("save_checkpoint", strategy);
+  auto combined = combined_copies(strategy);
   if (!strategy.layout().should_checkpoint) return;
   auto& world = strategy.world();
   job_snapshot taken{.step = step, .time = world.now(), .seed = world.seed()};
-  for (const auto& variable : strategy.variables())
-    if (!is_shard(sharded, variable))
-      taken.variables.push_back({variable.name(), state_of(world, variable)});
+  for (const auto& variable : strategy.variables()) {
+    if (is_shard(sharded, variable)) continue;
+    taken.variables.push_back({variable.name(), state_of(world, variable)});
+    if (auto whole = combined.find(variable.name()); whole != combined.end())
+      taken.variables.back().state.value = whole->second;
+  }
   for (const auto& table : sharded) {
     state_parts parts;
     for (const auto& shard : table.shards())
@@ -132,6 +168,7 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesy
                                            std::span<const sharded_variable> sharded) {
   context_check::blocking("restore_checkpoint", strategy);
   auto found = find_checkpoint(folder);
+  if (strategy.layout().group) check_same_step(strategy, found);
   if (!found) return std::nullopt;
   saved_variables saved{found->snapshot.step, found->snapshot.variables};
   for (const auto& variable : strategy.variables())

@@ -2,6 +2,7 @@
 // Who sends which elements to whom, and what becomes of them: decided without actors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
