@@ -289,7 +289,7 @@ TEST_SUITE("messages/training_message") {
     other.extents = {41};
     CHECK_FALSE(means(came.reader().getMeaning(), other));
     other = meaning;
-    other.name = "b";
+    other.name = std::string{'b'};
     CHECK_FALSE(means(came.reader().getMeaning(), other));
     auto read = read_collective_part(came);
     CHECK(read.call == 3);

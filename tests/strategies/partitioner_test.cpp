@@ -44,11 +44,16 @@ TEST_SUITE("strategies/partitioner") {
   }
 
   TEST_CASE("numbers below 1, and scalars, are refused") {
-    CHECK(refusal_of([] { fixed_shards_partitioner(0); }).code == errc::invalid_argument);
-    CHECK(refusal_of([] { min_size_partitioner(0); }).code == errc::invalid_argument);
-    CHECK(refusal_of([] { min_size_partitioner(1, 0); }).code == errc::invalid_argument);
-    CHECK(refusal_of([] { max_size_partitioner(0); }).code == errc::invalid_argument);
-    CHECK(refusal_of([] { max_size_partitioner(1, 0); }).code == errc::invalid_argument);
+    CHECK(refusal_of([] { static_cast<void>(fixed_shards_partitioner(0)); }).code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { static_cast<void>(min_size_partitioner(0)); }).code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { static_cast<void>(min_size_partitioner(1, 0)); }).code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { static_cast<void>(max_size_partitioner(0)); }).code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { static_cast<void>(max_size_partitioner(1, 0)); }).code
+          == errc::invalid_argument);
     CHECK(refusal_of([] { cut(fixed_shards_partitioner(2), {}); }).code == errc::invalid_argument);
   }
 

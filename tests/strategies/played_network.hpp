@@ -6,9 +6,7 @@
 #include "actors/net/cluster_layout.hpp"
 #include "actors/net/socket_network.hpp"
 #include "tests/actors/net/direct_network.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include "tests/actors/net/free_addresses.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -47,20 +45,6 @@ public:
   direct_network direct; ///< What hands parcels over, if there are no sockets.
 
 private:
-  // Addresses of this machine that were free a moment ago.
-  static std::vector<std::string> free_addresses(uint32_t count) {
-    using boost::asio::ip::tcp;
-    boost::asio::io_context context;
-    std::vector<std::unique_ptr<tcp::acceptor>> taken;
-    std::vector<std::string> addresses;
-    for (uint32_t i = 0; i < count; ++i) {
-      tcp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
-      taken.push_back(std::make_unique<tcp::acceptor>(context, anywhere));
-      addresses.push_back(fmt::format("127.0.0.1:{}", taken.back()->local_endpoint().port()));
-    }
-    return addresses;
-  }
-
   cluster_layout layout_;
   std::vector<std::string> addresses_; ///< None if there are no sockets.
 };

@@ -8,9 +8,7 @@
 #include "actors/net/socket_network.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/actors/net/direct_network.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include "tests/actors/net/free_addresses.hpp"
 
 #include <functional>
 #include <memory>
@@ -21,20 +19,6 @@ using namespace troupe::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-// Addresses of this machine that were free a moment ago.
-std::vector<std::string> free_addresses(uint32_t count) {
-  using boost::asio::ip::tcp;
-  boost::asio::io_context context;
-  std::vector<std::unique_ptr<tcp::acceptor>> taken;
-  std::vector<std::string> addresses;
-  for (uint32_t i = 0; i < count; ++i) {
-    tcp::endpoint anywhere{boost::asio::ip::address_v4::loopback(), 0};
-    taken.push_back(std::make_unique<tcp::acceptor>(context, anywhere));
-    addresses.push_back(fmt::format("127.0.0.1:{}", taken.back()->local_endpoint().port()));
-  }
-  return addresses;
-}
 
 // What one process has of its group.
 struct process {
