@@ -68,13 +68,13 @@ class ManyHosts(Job):
     def setUp(self):
         super().setUp()
         self.hub = f"troupe-hub-{os.getpid()}"
-        self.ip("netns", "add", self.hub)
+        self.add_host(self.hub)
         self.ip("-n", self.hub, "link", "add", "switch", "type", "bridge")
         self.ip("-n", self.hub, "link", "set", "switch", "up")
         self.hosts = {}
         for number, task in enumerate(TASKS):
             host, port = f"troupe-{os.getpid()}-{number}", f"port{number}"
-            self.ip("netns", "add", host)
+            self.add_host(host)
             self.hosts[task] = (host, port)
             self.ip("link", "add", "card", "netns", host, "type", "veth", "peer", "name", port, "netns", self.hub)
             self.ip("-n", host, "addr", "add", f"10.78.0.{number + 1}/24", "dev", "card")
@@ -82,10 +82,9 @@ class ManyHosts(Job):
                 self.ip("-n", host, "link", "set", card, "up")
             self.ip("-n", self.hub, "link", "set", port, "master", "switch", "up")
 
-    def tearDown(self):
-        super().tearDown()
-        for name in [self.hub, *(host for host, _ in self.hosts.values())]:
-            namespaces("netns", "del", name)
+    def add_host(self, name):
+        self.addCleanup(namespaces, "netns", "del", name)
+        self.ip("netns", "add", name)
 
     def ip(self, *words):
         done = namespaces(*words)
@@ -117,6 +116,7 @@ class ManyHosts(Job):
         job["chief:0"].says("lost replica 2: worker:1.*; the job goes on with 3 of 4 replicas")
         job["worker:1"].ends(4, "is gone")
         job["chief:0"].send(signal.SIGINT)
+        job["chief:0"].ends(128 + signal.SIGINT)
         for task in ("ps:0", "worker:0", "worker:2"):
             job[task].ends(0)
 
