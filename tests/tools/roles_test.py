@@ -53,9 +53,13 @@ def why_not():
     if not shutil.which("ip") or not shutil.which("tc"):
         return "no iproute2"
     name = f"troupe-try-{os.getpid()}"
-    added = namespaces("netns", "add", name)
+    needed = [("netns", "add", name), ("-n", name, "link", "add", "switch", "type", "bridge"),
+              ("link", "add", "card", "netns", name, "type", "veth", "peer", "name", "port", "netns", name),
+              ("netns", "exec", name, "true")]
+    tried = (namespaces(*words) for words in needed)
+    refused = next((done.stderr.strip() or "no reason" for done in tried if done.returncode != 0), "")
     namespaces("netns", "del", name)
-    return added.stderr.strip()
+    return refused
 
 
 WHY_NOT = why_not()
@@ -125,7 +129,7 @@ class ManyHosts(Job):
         job = self.begin("run", ALL_FOUR + ["--steps", "1500"])
         job["chief:0"].says("^step ")
         self.cut("worker:1")
-        time.sleep(0.7)
+        time.sleep(0.3)  # what is sent meanwhile is sent again within a second
         self.restore("worker:1")
         for process in job.values():
             process.ends(0)
