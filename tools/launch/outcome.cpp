@@ -45,6 +45,18 @@ bool launch_outcome::can_spare(size_t task) const {
   return type == "worker" && (index > 0 || has_chief);
 }
 
+// A worker that was started again may come too late, and find nobody whom it could work for.
+bool launch_outcome::serves(size_t task) const {
+  return tasks_[task].type == "ps" || restarted_at_[task].has_value();
+}
+
+bool launch_outcome::has_finished() const {
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (!can_spare(task) && tasks_[task].type != "ps")
+      return ends_[task] && ends_[task]->is_success();
+  return false;
+}
+
 std::optional<launch_outcome::reaction> launch_outcome::try_again(size_t task, task_end end,
                                                                   duration time) {
   auto is_hopeless = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
@@ -77,7 +89,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   TROUPE_ASSERT(!ends_[task], task);
   ends_[task] = end;
   if (first_) return reaction::none;
-  auto is_expected = servers_told_ && tasks_[task].type == "ps";
+  auto is_expected = serves(task) && (servers_told_ || (can_spare(task) && has_finished()));
   if (restarts_) return reaction::none;
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
@@ -87,7 +99,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
     running_at_failure_ = running_count();
     return again.value_or(reaction::end_others);
   }
-  auto is_needless = [this](size_t each) { return has_ended(each) || tasks_[each].type == "ps"; };
+  auto is_needless = [this](size_t each) { return has_ended(each) || serves(each); };
   for (size_t each = 0; each < tasks_.size(); ++each)
     if (!is_needless(each)) return reaction::none;
   auto has_servers = running_count() > 0 && !servers_told_;

@@ -33,9 +33,10 @@ struct task_end {
 /// told, and then their end says nothing either.
 ///
 /// As long as restarts are left, a failure does not make the job fail. A worker that fails is
-/// started again by itself. If it is somebody whom the job cannot do without, or the others fail
-/// for want of that worker, all are started again, which in the latter case is one restart with the
-/// worker's. An exit code that says that the command is wrong is not tried again.
+/// started again by itself, and nobody waits for it when the others have finished. If it is
+/// somebody whom the job cannot do without, or the others fail for want of that worker, all are
+/// started again, which in the latter case is one restart with the worker's. An exit code that says
+/// that the command is wrong is not tried again.
 class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;
@@ -101,6 +102,8 @@ private:
   [[nodiscard]] std::optional<reaction> try_again(size_t task, task_end end, duration time);
   [[nodiscard]] bool is_consequence(size_t task, duration time) const;
   [[nodiscard]] bool can_spare(size_t task) const;
+  [[nodiscard]] bool serves(size_t task) const;
+  [[nodiscard]] bool has_finished() const; // the job, as far as whoever leads it is concerned
 
   std::vector<launch_task> tasks_;
   duration grace_;

@@ -90,6 +90,20 @@ TEST_SUITE("tools/launch/outcome") {
     }
   }
 
+  TEST_CASE(
+    "a worker that is started again when the others finish is waited for no longer than a ps") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(1, success, 2s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 2s) == reaction::end_servers);
+    CHECK(outcome.on_end(2, {.exit_code = 3}, 3s) == reaction::end_servers); // the ps is left
+    outcome.on_servers_told();
+    CHECK(outcome.on_end(3, terminated, 12s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
   TEST_CASE("with a chief of its own, worker 0 is a worker like the others") {
     launch_outcome outcome{{{"chief", 0}, {"worker", 0}}, 10s, 1};
     CHECK(outcome.on_end(1, killed, 1s) == reaction::start_again);
