@@ -55,6 +55,9 @@ public:
   /// Whoever answers must take one that comes twice for one.
   void set_patience(job_time patience) { patience_ = patience; }
 
+  /// What computing takes from now on, in place of what the activity was made with.
+  void set_pace(pace_function pace) { pace_ = std::move(pace); }
+
   /// Sends `message` and waits for a `Reply`.
   /// Deadline: the chief's watch, which knows who is missing; a timer for each request would cost
   /// more than the request. An actor that is gone answers at once.

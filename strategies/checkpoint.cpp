@@ -93,27 +93,6 @@ std::map<std::string, tensor_payload> combined_copies(strategy& strategy) {
   return combined;
 }
 
-// Processes that go on from different steps would train different variables.
-void check_same_step(strategy& strategy, const std::optional<found_checkpoint>& found) {
-  tensor own{dtype::i64, {1}};
-  own.mutable_values<int64_t>()[0] = found ? static_cast<int64_t>(found->snapshot.step) : -1;
-  auto all = strategy.cross_replica([own](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
-    return context.exchanged("restore_checkpoint", 0, work);
-  });
-  auto steps = all.values<int64_t>();
-  auto other = std::ranges::find_if(steps, [&](int64_t step) { return step != steps[0]; });
-  if (other == steps.end()) return;
-  auto describe = [](int64_t step) {
-    return step < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", step);
-  };
-  const auto& names = strategy.layout().group->names;
-  throw failure{{errc::failed_precondition,
-                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
-                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
-                             names[0], describe(steps[0]))}};
-}
-
 /// What the newest checkpoint holds.
 struct saved_variables {
   uint64_t step;
@@ -140,11 +119,10 @@ struct saved_variables {
 
 } // namespace
 
-void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
-                     std::span<const sharded_variable> sharded) {
-  context_check::blocking("save_checkpoint", strategy);
+job_snapshot take_snapshot(strategy& strategy, uint64_t step,
+                           std::span<const sharded_variable> sharded) {
+  context_check::blocking("take_snapshot", strategy);
   auto combined = combined_copies(strategy);
-  if (!strategy.layout().should_checkpoint) return;
   auto& world = strategy.world();
   job_snapshot taken{.step = step, .time = world.now(), .seed = world.seed()};
   for (const auto& variable : strategy.variables()) {
@@ -159,18 +137,43 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
       parts.push_back(state_of(world, shard));
     taken.variables.push_back({table.name(), join(parts)});
   }
+  return taken;
+}
+
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
+                     std::span<const sharded_variable> sharded) {
+  context_check::blocking("save_checkpoint", strategy);
+  auto taken = take_snapshot(strategy, step, sharded);
+  if (!strategy.layout().should_checkpoint) return;
   auto directory = value_or_throw(checkpoint_directory::open(folder));
   auto content = to_content(taken);
   value_or_throw(directory.write(step, content.tensors, content.metadata));
 }
 
-std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
-                                           std::span<const sharded_variable> sharded) {
-  context_check::blocking("restore_checkpoint", strategy);
-  auto found = find_checkpoint(folder);
-  if (strategy.layout().group) check_same_step(strategy, found);
-  if (!found) return std::nullopt;
-  saved_variables saved{found->snapshot.step, found->snapshot.variables};
+void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
+  if (!strategy.layout().group) return;
+  tensor own{dtype::i64, {1}};
+  own.mutable_values<int64_t>()[0] = step ? static_cast<int64_t>(*step) : -1;
+  auto all = strategy.cross_replica([own](cross_replica_context& context) {
+    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+    return context.exchanged("restore_checkpoint", 0, work);
+  });
+  auto steps = all.values<int64_t>();
+  auto other = std::ranges::find_if(steps, [&](int64_t each) { return each != steps[0]; });
+  if (other == steps.end()) return;
+  auto describe = [](int64_t each) {
+    return each < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", each);
+  };
+  const auto& names = strategy.layout().group->names;
+  throw failure{{errc::failed_precondition,
+                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
+                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
+                             names[0], describe(steps[0]))}};
+}
+
+void restore_snapshot(strategy& strategy, const job_snapshot& from,
+                      std::span<const sharded_variable> sharded) {
+  saved_variables saved{from.step, from.variables};
   for (const auto& variable : strategy.variables())
     if (!is_shard(sharded, variable)) static_cast<void>(saved.of(variable.name()));
   for (const auto& table : sharded)
@@ -182,7 +185,16 @@ std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesy
     for (size_t i = 0; i < table.shards().size(); ++i)
       restore_to(strategy.world(), table.shards()[i],
                  rows_of(saved.of(table), table.offsets()[i], table.offsets()[i + 1]));
-  return found->snapshot.step;
+}
+
+std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
+                                           std::span<const sharded_variable> sharded) {
+  context_check::blocking("restore_checkpoint", strategy);
+  auto found = find_checkpoint(folder);
+  auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
+  check_same_step(strategy, step);
+  if (found) restore_snapshot(strategy, found->snapshot, sharded);
+  return step;
 }
 
 } // namespace troupe

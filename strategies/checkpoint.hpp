@@ -2,6 +2,7 @@
 // Saving and restoring the variables of a strategy between two runs.
 #pragma once
 
+#include "actors/job_snapshot.hpp"
 #include "strategies/sharded_variable.hpp"
 #include "strategies/strategy.hpp"
 
@@ -34,5 +35,19 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 [[nodiscard]] std::optional<uint64_t>
 restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
                    std::span<const sharded_variable> sharded = {});
+
+/// What `save_checkpoint` writes. All processes have to make the call if copies of variables are to
+/// be combined. Errors: throws `failure` with wrong_context.
+[[nodiscard]] job_snapshot take_snapshot(strategy& strategy, uint64_t step,
+                                         std::span<const sharded_variable> sharded = {});
+
+/// Puts the variables back to where a snapshot has them. Errors: as `restore_checkpoint`.
+void restore_snapshot(strategy& strategy, const job_snapshot& from,
+                      std::span<const sharded_variable> sharded = {});
+
+/// Refuses processes that go on from different steps: they would train different variables. All of
+/// them have to make the call. @param step Nothing: there is no checkpoint.
+/// Errors: throws `failure` with failed_precondition, naming the process that differs.
+void check_same_step(strategy& strategy, std::optional<uint64_t> step);
 
 } // namespace troupe

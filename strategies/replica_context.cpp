@@ -284,6 +284,7 @@ task<variable> replica_context::make_variable(std::string name, tensor initial,
 
 void replica_context::settle(const work_outcome& outcome) {
   compute_time_ += outcome.elapsed;
+  computed_at_ = activity_.world().now();
   if (outcome.thrown) std::rethrow_exception(outcome.thrown);
   if (outcome.cancelled)
     throw failure{{errc::cancelled, "the step has enough gradients without this one"}};

@@ -163,6 +163,7 @@ protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
+  friend class replica_step;
   friend class sync_replicas_optimizer;
   friend class training_session;
 
@@ -187,6 +188,7 @@ private:
   double loss_ = std::numeric_limits<double>::quiet_NaN();
   uint32_t examples_ = 0;
   job_time compute_time_{0}; ///< In this step so far.
+  job_time computed_at_{0};  ///< When the last of it was over, on the world's clock.
   job_time waited_{0};       ///< For the token that began this step.
   bool has_token_ = true;    ///< False between the end of a step and the token for the next.
   uint64_t tokens_taken_ = 0;

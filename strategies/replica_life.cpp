@@ -2,7 +2,9 @@
 // From the first token to the last.
 #include "strategies/replica_life.hpp"
 
+#include "actors/ask.hpp"
 #include "actors/replica.hpp"
+#include "messages/training_message.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -80,6 +82,16 @@ job_links links_of(const strategy& strategy, const training_options& options) {
 std::vector<variable> trained_variables(const strategy& strategy, const training_options& options) {
   if (!options.variables.empty()) return options.variables;
   return {strategy.variables().begin(), strategy.variables().end()};
+}
+
+uint64_t updates_made(strategy& strategy, std::span<const variable> variables) {
+  uint64_t updates = 0;
+  for (const auto& variable : variables) {
+    auto snapshot = value_or_throw(
+      ask<msg<wire::VariableSnapshot>>(strategy.world(), variable.owner(), make_read_variable()));
+    updates = std::max(updates, snapshot.reader().getVersion());
+  }
+  return updates;
 }
 
 } // namespace troupe

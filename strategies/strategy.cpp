@@ -136,7 +136,7 @@ strategy::~strategy() {
   auto& stack = context_stack::current();
   if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();
   let_go();
-  leave_group();
+  leave_group(std::uncaught_exceptions() == 0);
   for (const auto& variable : variables_)
     if (variable.is_here()) caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
 }
@@ -171,10 +171,10 @@ void strategy::let_go() {
 
 // Who is ahead must not leave while others still need what it has to say. If something went wrong,
 // there is nothing to wait for.
-void strategy::leave_group() {
+void strategy::leave_group(bool waits) {
   if (!layout_.group) return;
   const auto& communicator = layout_.group->communicator;
-  if (std::uncaught_exceptions() == 0) {
+  if (waits) {
     collective_call last{.kind = collective_kind::barrier,
                          .name = "end of the strategy",
                          .timeout = layout_.group->timeout};

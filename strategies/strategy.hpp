@@ -219,6 +219,11 @@ public:
 
   // ---- contexts ----
 
+  /// Has no more to do with the processes that run replicas together with this one, who are told,
+  /// and does not wait for them: for who has caught a failure, and keeps the strategy for its
+  /// variables. Reductions over all processes fail from now on.
+  void leave_others() { leave_group(false); }
+
   /// Makes this strategy the current one until the scope ends: see context.hpp.
   [[nodiscard]] strategy_scope scope() { return strategy_scope{*this}; }
 
@@ -275,7 +280,7 @@ private:
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
   void let_go();
-  void leave_group();
+  void leave_group(bool waits);
   [[nodiscard]] job_time patience() const;
 
   troupe::world& world_;

@@ -44,17 +44,6 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                        strategy.num_replicas_in_sync(), expected_replicas));
 }
 
-// A job goes on where the one before it left the variables.
-uint64_t updates_made(strategy& strategy, const std::vector<variable>& variables) {
-  uint64_t updates = 0;
-  for (const auto& variable : variables) {
-    auto snapshot = value_or_throw(
-      ask<msg<wire::VariableSnapshot>>(strategy.world(), variable.owner(), make_read_variable()));
-    updates = std::max(updates, snapshot.reader().getVersion());
-  }
-  return updates;
-}
-
 // Makes and wires those whom replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
                                            const training_options& options, job_members& members) {
