@@ -27,6 +27,7 @@ std::string config_text(const train_options& options, const option_origins& orig
   std::string sections;
   std::string_view section;
   for (const auto& option : train_option_table()) {
+    if (!has_meaning(option, options.strategy)) continue;
     const bool as_comment = option.key == "run-dir" && !with_run_dir;
     const auto line = entry(option, options, origins, as_comment);
     if (option.section.empty()) {

@@ -9,8 +9,9 @@
 
 namespace troupe {
 
-/// All options. Those without a value, and the run's folder if `with_run_dir` is false, are
-/// comments: a file that names a used folder could start no second run.
+/// All options that have a meaning under the strategy. Those without a value, and the run's folder
+/// if `with_run_dir` is false, are comments: a file that names a used folder could start no second
+/// run.
 [[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
                                       bool with_run_dir = true);
 

@@ -19,6 +19,12 @@ constexpr auto policy_names = [] {
     names[static_cast<size_t>(policy)] = to_string(policy);
   return names;
 }();
+constexpr std::array<std::string_view, 3> strategy_names{
+  to_string(strategy_kind::parameter_server), to_string(strategy_kind::mirrored),
+  to_string(strategy_kind::multi_worker_mirrored)};
+constexpr std::array<std::string_view, 8> parameter_server_only{
+  "aggregate",      "policy", "backups", "curvature",
+  "initial-tokens", "slack",  "on-loss", "rejoin-patience"};
 constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
@@ -90,6 +96,11 @@ const std::array options{
                "share at the end of the text that is not trained on but evaluated",
                &member<&train_options::held_out>, above(0, 0.9)},
 
+  train_option{"strategy", "", "Replicas", "NAME",
+               "parameter_server (an update waits for the first --aggregate gradients), or every "
+               "update takes all: mirrored (one process), multi_worker_mirrored (all processes of "
+               "a cluster)",
+               choice<&train_options::strategy>(strategy_names)},
   train_option{"replicas", "", "Replicas", "COUNT", "replicas that compute gradients",
                &member<&train_options::replicas>, between(1, 100'000)},
   train_option{"aggregate", "", "Replicas", "COUNT",
@@ -203,6 +214,21 @@ const std::array options{
 };
 
 } // namespace
+
+bool has_meaning(const train_option& option, strategy_kind strategy) {
+  return !replicas_meet(strategy) || std::ranges::count(parameter_server_only, option.key) == 0;
+}
+
+void reset(const train_option& option, train_options& options) {
+  train_options standard;
+  auto take = [&](const auto& target) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(target)>, option_choice>)
+      target.set(options, target.get(standard));
+    else
+      target(options) = target(standard);
+  };
+  std::visit(take, option.target);
+}
 
 std::span<const train_option> train_option_table() {
   return options;

@@ -55,6 +55,13 @@ struct train_option {
   std::string_view when_empty = {}; ///< What holds when it has no value.
 };
 
+/// Whether an option says anything under the strategy that was chosen: where replicas meet, there
+/// are no backups, no late gradients, and nobody can be done without.
+[[nodiscard]] bool has_meaning(const train_option& option, strategy_kind strategy);
+
+/// Gives an option the value that it has if nobody says anything.
+void reset(const train_option& option, train_options& options);
+
 /// All options, in the order of `--help`.
 [[nodiscard]] std::span<const train_option> train_option_table();
 

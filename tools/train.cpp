@@ -13,6 +13,7 @@
 #include "tools/restart.hpp"
 #include "tools/run_directory.hpp"
 #include "tools/run_recorder.hpp"
+#include "tools/saved_job.hpp"
 #include "tools/signal_watch.hpp"
 #include "tools/text_corpus.hpp"
 #include "tools/train_checks.hpp"
@@ -90,13 +91,16 @@ void announce(const resolved_cluster& cluster) {
 
 void announce(const prepared_run& run) {
   const auto& options = run.command.options;
+  auto how = replicas_meet(options.strategy)
+               ? fmt::format("strategy {}", to_string(options.strategy))
+               : fmt::format("policy {}", to_string(options.policy));
   fmt::print(stderr,
              "text      {}: {} bytes to train on, {} held out\n"
-             "job       {} replicas, {} gradients an update, policy {}, {} steps\n"
+             "job       {} replicas, {} gradients an update, {}, {} steps\n"
              "files     {}\n",
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
-             options.replicas, options.aggregate, to_string(options.policy),
-             step_count(options, run.corpus), run.directory.path().string());
+             options.replicas, options.aggregate, how, step_count(options, run.corpus),
+             run.directory.path().string());
   announce(run.cluster);
   if (run.metrics)
     fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n",
@@ -266,39 +270,6 @@ int run(const prepared_run& run, signal_watch& signals) {
   return code_of(result.report, signals.signal_number());
 }
 
-// The part of a process whose chief stands elsewhere: it writes no files, and ends as the job does.
-int follow(const run_input& input, signal_watch& signals) {
-  const auto& options = input.command.options;
-  announce(input.cluster);
-  auto report = follow_train_job(options, input.corpus, {input.cluster, input.command.server},
-                                 signals.token());
-  print_end(report, step_count(options, input.corpus));
-  return code_of(report, signals.signal_number());
-}
-
-// A cluster that is there, and options that go with it.
-expected<resolved_cluster> find_cluster(train_command& command) {
-  auto cluster = resolve(command.cluster, process_environment());
-  if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
-  if (cluster.is_alone()) return cluster;
-  if (command.options.world == world_kind::virtual_time)
-    return fail(errc::invalid_argument,
-                fmt::format("--world virtual is for one process, but {} names a cluster of {} "
-                            "tasks; troupe sim has clusters in virtual time",
-                            cluster.source, cluster.tasks.size()));
-  auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
-    return task.type == "chief" || task.type == "worker";
-  });
-  auto sharers = static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers));
-  fit(command.options, command.origins, sharers);
-  if (command.options.replicas % sharers != 0)
-    return fail(errc::invalid_argument,
-                fmt::format("--replicas {} cannot be shared evenly by {} workers, which {} names; "
-                            "give a multiple of {}",
-                            command.options.replicas, sharers, cluster.source, sharers));
-  return check(command.options, command.origins).map([&] { return cluster; });
-}
-
 // A job that is started again goes on with what its last attempt that has saved anything has left,
 // in a folder beside that one's.
 expected<std::optional<job_snapshot>> find_beginning(train_options& options,
@@ -318,6 +289,61 @@ expected<std::optional<job_snapshot>> find_beginning(train_options& options,
   }
   options.resume = asked_for;
   return find_resumed(options, corpus, steps);
+}
+
+// The part of a process whose chief stands elsewhere: it writes no files, and ends as the job does.
+int follow(run_input& input, signal_watch& signals) {
+  auto& options = input.command.options;
+  std::optional<job_snapshot> resume;
+  if (replicas_meet(options.strategy)) {
+    auto found = find_beginning(options, input.corpus);
+    if (!found) return refuse(found.error(), exit_code::bad_checkpoint);
+    resume = std::move(*found);
+  }
+  announce(input.cluster);
+  auto report = follow_train_job(options, input.corpus, {input.cluster, input.command.server},
+                                 resume, signals.token());
+  print_end(report, step_count(options, input.corpus));
+  return code_of(report, signals.signal_number());
+}
+
+// Why a strategy has nothing to do with a cluster, if that is so.
+std::string misfit(const train_options& options, const resolved_cluster& cluster) {
+  if (options.strategy == strategy_kind::mirrored)
+    return fmt::format("--strategy mirrored is for one process, but {} names a cluster of {} "
+                       "tasks; take multi_worker_mirrored",
+                       cluster.source, cluster.tasks.size());
+  auto ps = std::ranges::count(cluster.tasks, "ps", &cluster_task::type);
+  if (ps > 0 && replicas_meet(options.strategy))
+    return fmt::format("--strategy {} has no use for parameter servers, but {} names {}; leave "
+                       "them out, or take parameter_server",
+                       to_string(options.strategy), cluster.source, ps);
+  return {};
+}
+
+// A cluster that is there, and options that go with it.
+expected<resolved_cluster> find_cluster(train_command& command) {
+  auto cluster = resolve(command.cluster, process_environment());
+  if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
+  if (cluster.is_alone()) return cluster;
+  if (command.options.world == world_kind::virtual_time)
+    return fail(errc::invalid_argument,
+                fmt::format("--world virtual is for one process, but {} names a cluster of {} "
+                            "tasks; troupe sim has clusters in virtual time",
+                            cluster.source, cluster.tasks.size()));
+  if (auto refused = misfit(command.options, cluster); !refused.empty())
+    return fail(errc::invalid_argument, refused);
+  auto workers = std::ranges::count_if(cluster.tasks, [](const cluster_task& task) {
+    return task.type == "chief" || task.type == "worker";
+  });
+  auto sharers = static_cast<uint64_t>(std::max<ptrdiff_t>(1, workers));
+  fit(command.options, command.origins, sharers);
+  if (command.options.replicas % sharers != 0)
+    return fail(errc::invalid_argument,
+                fmt::format("--replicas {} cannot be shared evenly by {} workers, which {} names; "
+                            "give a multiple of {}",
+                            command.options.replicas, sharers, cluster.source, sharers));
+  return check(command.options, command.origins).map([&] { return cluster; });
 }
 
 int lead(run_input input) {

@@ -4,6 +4,7 @@
 
 #include "actors/optimizer_settings.hpp"
 #include "tools/nearest_name.hpp"
+#include "tools/option_table.hpp"
 #include "tools/train_plan.hpp"
 
 #include <algorithm>
@@ -138,10 +139,29 @@ expected<void> settle(train_options& options, const option_origins& origins) {
   return {};
 }
 
+expected<void> fit_strategy(train_options& options, option_origins& origins) {
+  for (const auto& option : train_option_table()) {
+    const std::string key{option.key};
+    if (has_meaning(option, options.strategy) || !origins.contains(key)) continue;
+    if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} has no meaning under strategy {}, where every update takes the "
+                              "gradients of all replicas: leave it out, or take --strategy "
+                              "parameter_server",
+                              spelling(origins, key), to_string(options.strategy)));
+    reset(option, options);
+    origins.erase(key);
+  }
+  if (replicas_meet(options.strategy)) options.aggregate = options.replicas;
+  return {};
+}
+
 void fit(train_options& options, const option_origins& origins, uint64_t workers) {
   if (origins.contains("replicas") || options.replicas % workers == 0) return;
   options.replicas = workers;
-  if (!origins.contains("aggregate")) options.aggregate = std::max<uint64_t>(1, workers - 1);
+  if (!origins.contains("aggregate"))
+    options.aggregate
+      = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {

@@ -95,6 +95,8 @@ expected<train_command> settled(const raw_arguments& raw) {
   command.server.interface = command.cluster.interface;
   if (auto done = read_files(raw, command); !done) return tl::unexpected(done.error());
   if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
+  if (auto done = fit_strategy(command.options, command.origins); !done)
+    return tl::unexpected(done.error());
   if (auto done = settle(command.options, command.origins); !done)
     return tl::unexpected(done.error());
   if (auto done = check(command.options, command.origins); !done)

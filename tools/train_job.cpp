@@ -2,13 +2,16 @@
 // Options into a world, a strategy, an optimizer and a step function.
 #include "tools/train_job.hpp"
 
-#include "kernels/crc32c.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizer.hpp"
 #include "strategies/training.hpp"
 #include "tools/language_model.hpp"
+#include "tools/option_agreement.hpp"
+#include "tools/saved_job.hpp"
 #include "tools/train_plan.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
@@ -55,10 +58,10 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_option
   };
 }
 
-// What every replica does in a step, and how little there is to it.
+// What every replica does in a step, under whichever strategy, and how little there is to it.
+template <class Optimizer>
 step_function make_step(const train_options& options, std::string_view text,
-                        const sync_replicas_optimizer& optimizer,
-                        const std::vector<variable>& variables) {
+                        const Optimizer& optimizer, const std::vector<variable>& variables) {
   return [model = options.model, batch = options.batch, text, optimizer,
           variables](replica_context& context) -> task<void> {
     auto reading = context.read(variables);
@@ -78,14 +81,6 @@ step_function make_step(const train_options& options, std::string_view text,
     auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
-}
-
-// What a checkpoint says of the text that it was trained on.
-constexpr const char* text_note = "troupe.text";
-
-std::string fingerprint(const text_corpus& corpus) {
-  auto bytes = std::as_bytes(std::span{corpus.whole()});
-  return fmt::format("{} bytes, crc32c {:08x}", bytes.size(), cpu::crc32c(bytes));
 }
 
 double evaluate(const train_options& options, const text_corpus& corpus,
@@ -111,73 +106,18 @@ std::vector<std::string> variable_names(const train_options& options) {
   return names;
 }
 
-// Whether what the options ask for is what is in the checkpoint.
-expected<void> check_saved(const train_options& options, const job_snapshot& saved) {
-  if (saved.seed != options.seed)
-    return fail(
-      errc::failed_precondition,
-      fmt::format("--resume {}: its checkpoints are of seed {}, not {}; leave --seed as it was",
-                  options.resume, saved.seed, options.seed));
-  for (const auto& [name, value] : initial_variables(options.model, options.seed)) {
-    auto found = std::ranges::find(saved.variables, name, &variable_snapshot::name);
-    auto extents = found == saved.variables.end() ? shape{} : shape{found->state.value.extents};
-    if (extents != value.extents())
-      return fail(
-        errc::failed_precondition,
-        fmt::format("--resume {}: variable '{}' was saved with shape {}, but this model's "
-                    "has {}; leave the model's options as they were",
-                    options.resume, name, to_string(extents), to_string(value.extents())));
-    if (found->state.optimizer != options.optimizer)
-      return fail(
-        errc::failed_precondition,
-        fmt::format("--resume {}: its checkpoints were made with the optimizer {}, not {}",
-                    options.resume, found->state.optimizer, options.optimizer));
-  }
-  return {};
-}
-
-expected<std::optional<job_snapshot>> find_resumed(const train_options& options,
-                                                   const text_corpus& corpus, uint64_t steps) {
-  if (options.resume.empty()) return std::nullopt;
-  auto folder = std::filesystem::path{options.resume} / run_directory::checkpoint_folder;
-  if (!std::filesystem::is_directory(folder))
-    return fail(errc::not_found,
-                fmt::format("--resume {}: no checkpoints are there", options.resume));
-  try {
-    auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
-    auto found = find_checkpoint(folder, warn);
-    if (!found)
-      return fail(errc::not_found, fmt::format("--resume {}: no whole checkpoint is in {}",
-                                               options.resume, folder.string()));
-    if (found->notes[text_note] != fingerprint(corpus))
-      return fail(errc::failed_precondition,
-                  fmt::format("--resume {}: that run trained on another text than {}",
-                              options.resume, options.text));
-    if (found->snapshot.step >= steps)
-      return fail(errc::invalid_argument,
-                  fmt::format("--resume {}: that run has made all its {} steps; ask for more with "
-                              "--steps",
-                              options.resume, found->snapshot.step));
-    return check_saved(options, found->snapshot).map([&] {
-      return std::optional{std::move(found->snapshot)};
-    });
-  } catch (const failure& failed) {
-    return tl::unexpected<error>(failed.reason());
-  }
-}
-
 // What all processes of a job make alike.
 class job_stage {
 public:
-  job_stage(const train_options& options, uint64_t steps, const train_cluster& cluster,
+  job_stage(const train_options& options, const text_corpus& corpus, const train_cluster& cluster,
             std::function<void(const std::string&)> warn, const std::stop_token& stop)
-    : optimizer{value_or_throw(plan_of(options, steps)), sync_of(options)},
-      world{world_of(options)}, server{world, cluster.tasks,
-                                       server_of(options, cluster, warn, stop)},
-      strategy{world, {.replicas = server.replicas(), .placement = server.placement()}} {
+    : plan{value_or_throw(plan_of(options, step_count(options, corpus)))}, world{world_of(options)},
+      server{world, cluster.tasks, server_of(options, cluster, warn, stop)}, strategy{strategy_of(
+                                                                               options)} {
+    check_same_options(*strategy, options, corpus);
     for (const auto& [name, value] : initial_variables(options.model, options.seed))
-      strategy.make_variable(name, value);
-    training.steps = steps;
+      strategy->make_variable(name, value);
+    training.steps = step_count(options, corpus);
     training.deadline = to_job_time(options.deadline_seconds);
     training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
     training.stops_on_loss = options.on_loss == loss_reaction::stop;
@@ -186,24 +126,53 @@ public:
     training.stop = stop;
   }
 
-  job_report train(const train_options& options, const text_corpus& corpus) {
-    std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
-    return troupe::train(strategy, optimizer,
-                         make_step(options, corpus.training(), optimizer, variables), training);
+  void resume(const std::optional<job_snapshot>& from) {
+    if (from) training.steps -= from->step;
+    training.resume = from;
   }
 
-  sync_replicas_optimizer optimizer;
+  job_report train(const train_options& options, const text_corpus& corpus) {
+    std::vector<variable> variables{strategy->variables().begin(), strategy->variables().end()};
+    auto text = corpus.training();
+    if (replicas_meet(options.strategy)) {
+      optimizer all{plan, {.aggregation = reduce_op::mean}};
+      return troupe::train(*strategy, make_step(options, text, all, variables), training);
+    }
+    sync_replicas_optimizer first{plan, sync_of(options)};
+    return troupe::train(*strategy, first, make_step(options, text, first, variables), training);
+  }
+
+  update_plan plan;
   troupe::world world;
   troupe::server server;
-  parameter_server_strategy strategy;
+  std::unique_ptr<troupe::strategy> strategy;
   training_options training;
 
 private:
+  std::unique_ptr<troupe::strategy> strategy_of(const train_options& options) {
+    auto deadline = to_job_time(options.deadline_seconds);
+    auto trainers = server.trainers();
+    auto devices = cpu_devices(static_cast<uint32_t>(server.replicas() / trainers.size()));
+    if (options.strategy == strategy_kind::mirrored)
+      return std::make_unique<mirrored_strategy>(
+        world, mirrored_options{.devices = devices, .deadline = deadline});
+    if (options.strategy == strategy_kind::multi_worker_mirrored)
+      return std::make_unique<multi_worker_mirrored_strategy>(
+        world, multi_worker_mirrored_options{.devices = devices,
+                                             .placement = server.placement(),
+                                             .workers = trainers,
+                                             .deadline = deadline});
+    return std::make_unique<parameter_server_strategy>(
+      world,
+      parameter_server_options{.replicas = server.replicas(), .placement = server.placement()});
+  }
+
   static server_options server_of(const train_options& options, const train_cluster& cluster,
                                   const std::function<void(const std::string&)>& warn,
                                   const std::stop_token& stop) {
     auto settings = cluster.server;
     settings.replicas = static_cast<uint32_t>(options.replicas);
+    settings.workers_meet = replicas_meet(options.strategy);
     settings.on_warning = warn;
     settings.stop = stop;
     return settings;
@@ -211,21 +180,21 @@ private:
 };
 
 job_report follow_train_job(const train_options& options, const text_corpus& corpus,
-                            const train_cluster& cluster, const std::stop_token& stop) {
+                            const train_cluster& cluster, const std::optional<job_snapshot>& resume,
+                            const std::stop_token& stop) {
   auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
-  job_stage stage{options, step_count(options, corpus), cluster, warn, stop};
+  job_stage stage{options, corpus, cluster, warn, stop};
+  if (replicas_meet(options.strategy)) stage.resume(resume);
   return stage.train(options, corpus);
 }
 
 train_result run_train_job(const train_options& options, const train_surroundings& given) {
   const auto& corpus = given.corpus;
   auto& recorder = given.recorder;
-  auto steps = step_count(options, corpus);
   auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
-  job_stage stage{options, steps, given.cluster, warn, given.stop};
+  job_stage stage{options, corpus, given.cluster, warn, given.stop};
   auto& training = stage.training;
-  if (given.resume) training.steps -= given.resume->step;
-  training.resume = given.resume;
+  stage.resume(given.resume);
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
   training.evaluation = {
     .every_steps = options.evaluate_every,
@@ -237,15 +206,15 @@ train_result run_train_job(const train_options& options, const train_surrounding
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
       given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,
                                             .keep = options.keep_checkpoints,
-                                            .notes = {{text_note, fingerprint(corpus)}},
+                                            .notes = notes_of(corpus),
                                             .on_warning = warn}));
   auto report = stage.train(options, corpus);
   auto final_value = std::numeric_limits<double>::quiet_NaN();
   if (!report.has_begun) return {std::move(report), final_value};
   try {
     std::vector<tensor> values;
-    for (const auto& variable : stage.strategy.variables())
-      values.push_back(stage.strategy.read(variable));
+    for (const auto& variable : stage.strategy->variables())
+      values.push_back(stage.strategy->read(variable));
     final_value = evaluate(options, corpus, values);
     recorder.on_evaluation(report.step, stage.world.now(), final_value);
   } catch (const failure& failed) { // variables went with the process that held them

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job: the language model, trained synchronously by replicas in one world.
+// The main job: the language model, trained by the replicas of a strategy.
 #pragma once
 
 #include "actors/job_report.hpp"
@@ -37,10 +37,12 @@ struct train_cluster {
 };
 
 /// Takes part in a job whose chief stands in another process.
+/// @param resume Where to go on, if replicas meet: then every process has all variables.
 /// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
 /// beginning.
 [[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,
                                           const train_cluster& cluster,
+                                          const std::optional<job_snapshot>& resume,
                                           const std::stop_token& stop);
 
 /// What a job has from elsewhere.
@@ -59,12 +61,6 @@ struct train_surroundings {
 /// as `train` for a snapshot of another job, as `server`.
 [[nodiscard]] train_result run_train_job(const train_options& options,
                                          const train_surroundings& given);
-
-/// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
-/// Errors: not_found if there is no whole one; failed_precondition if it is of another text, or has
-/// made all `steps` already. The line names the folder.
-[[nodiscard]] expected<std::optional<job_snapshot>>
-find_resumed(const train_options& options, const text_corpus& corpus, uint64_t steps);
 
 /// The names of the model's variables, in order.
 [[nodiscard]] std::vector<std::string> variable_names(const train_options& options);

@@ -51,6 +51,19 @@ inline constexpr std::pair<std::string_view, double> learning_rates[] = {
 /// or so in half a wave.
 enum class decay_kind : uint8_t { none, linear, cosine };
 
+/// The strategy whose replicas train the model, as the library calls it.
+enum class strategy_kind : uint8_t { parameter_server, mirrored, multi_worker_mirrored };
+
+[[nodiscard]] constexpr std::string_view to_string(strategy_kind strategy) {
+  constexpr std::string_view names[] = {"parameter_server", "mirrored", "multi_worker_mirrored"};
+  return names[static_cast<size_t>(strategy)];
+}
+
+/// Whether all replicas make every step together, so that none is early or late.
+[[nodiscard]] constexpr bool replicas_meet(strategy_kind strategy) {
+  return strategy != strategy_kind::parameter_server;
+}
+
 /// Whether a step needs as many gradients as every other, or as many as seem best.
 enum class backup_kind : uint8_t { fixed, dynamic };
 
@@ -82,8 +95,10 @@ struct train_options {
   std::string text{train_defaults::text};
   double held_out = 0.1; ///< Share of the text, at its end, that is kept for evaluation.
 
+  strategy_kind strategy = strategy_kind::parameter_server;
   uint64_t replicas = train_defaults::replicas;
-  uint64_t aggregate = train_defaults::aggregate; ///< Gradients that an update waits for.
+  /// Gradients that an update waits for; where replicas meet, all of them.
+  uint64_t aggregate = train_defaults::aggregate;
   sync_policy policy = train_defaults::policy;
   backup_kind backups = backup_kind::fixed;
   std::optional<double> curvature;        ///< `dynamic` only, as in `dynamic_backups`.

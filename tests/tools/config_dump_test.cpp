@@ -54,6 +54,18 @@ TEST_SUITE("tools/config_dump") {
     CHECK(read_back(config_text(options, {})) == options);
   }
 
+  TEST_CASE("leaves out what has no meaning under the strategy, so that it reads back") {
+    train_options options;
+    options.strategy = strategy_kind::mirrored;
+    options.aggregate = options.replicas;
+    REQUIRE(settle(options, {}));
+    const auto text = config_text(options, {});
+    CHECK(text.find("strategy = \"mirrored\"") != std::string::npos);
+    for (const auto* key : {"aggregate", "policy", "on-loss"})
+      CHECK(text.find(std::string{key} + " = ") == std::string::npos);
+    CHECK(read_back(text).strategy == strategy_kind::mirrored);
+  }
+
   TEST_CASE("notes where each value came from") {
     train_options options;
     options.batch = 128;

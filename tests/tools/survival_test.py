@@ -4,34 +4,15 @@
 # Usage: survival_test.py PATH/TO/troupe
 import collections
 import csv
-import json
 import os
-import pathlib
 import random
 import signal
 import time
 import unittest
 
-from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses, process_of
 
 KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
-
-
-def process_of(job_id, task):
-    """The number of the process that is a task of a job; nothing if there is none now."""
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            lines = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
-            is_train = b"train" in (folder / "cmdline").read_bytes().split(b"\0")[1:2]
-        except OSError:
-            continue
-        variables = dict(line.split("=", 1) for line in lines if "=" in line)
-        if not is_train or variables.get("TROUPE_JOB_ID") != job_id:
-            continue
-        who = json.loads(variables["TF_CONFIG"])["task"]
-        if f"{who['type']}:{who['index']}" == task:
-            return int(folder.name)
-    return None
 
 
 class Survival(Job):

@@ -153,6 +153,44 @@ TEST_SUITE("tools/train_checks") {
     CHECK(with_epochs.learning_rate == default_learning_rate("sgd"));
   }
 
+  TEST_CASE("where replicas meet, every update takes all gradients") {
+    const option_origin command_line{option_origin::source::command_line, ""};
+    option_origins origins{{"strategy", command_line}};
+    train_options options;
+    options.strategy = strategy_kind::multi_worker_mirrored;
+    REQUIRE(fit_strategy(options, origins));
+    CHECK(options.aggregate == 4);
+    fit(options, origins, 3);
+    CHECK(options.replicas == 3);
+    CHECK(options.aggregate == 3);
+    CHECK(check(options, origins));
+  }
+
+  TEST_CASE("refuses what has no meaning where replicas meet, unless the strategy overrides it") {
+    const option_origin file{option_origin::source::file, "run.toml:1"};
+    const option_origin command_line{option_origin::source::command_line, ""};
+    train_options options;
+    options.strategy = strategy_kind::mirrored;
+    options.aggregate = 2;
+    options.slack = 7;
+    option_origins same{{"strategy", file}, {"aggregate", file}};
+    const auto refused = fit_strategy(options, same);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message
+          == "run.toml:1: aggregate has no meaning under strategy mirrored, where every update "
+             "takes the gradients of all replicas: leave it out, or take --strategy "
+             "parameter_server");
+    option_origins weaker{{"strategy", command_line}, {"aggregate", file}, {"slack", file}};
+    REQUIRE(fit_strategy(options, weaker));
+    CHECK(options.aggregate == 4);
+    CHECK_FALSE(options.slack);
+    CHECK_FALSE(weaker.contains("slack"));
+    options.strategy = strategy_kind::parameter_server;
+    options.aggregate = 2;
+    REQUIRE(fit_strategy(options, same));
+    CHECK(options.aggregate == 2);
+  }
+
   TEST_CASE("lets the stronger source decide between steps and epochs") {
     const option_origin file{option_origin::source::file, "run.toml:1"};
     const option_origin command_line{option_origin::source::command_line, ""};
