@@ -34,8 +34,8 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
   if (strategy.layout().group)
     throw failure{
       {errc::unimplemented,
-       fmt::format("a {} strategy of several processes does not `train`; write the loop "
-                   "around its `run`, or use a parameter_server strategy",
+       fmt::format("a {} strategy of several processes has no chief; call `train` without a "
+                   "sync_replicas_optimizer, or use a parameter_server strategy",
                    strategy.layout().name)}};
   if (options.steps == 0) refuse("steps is 0; training needs at least 1");
   auto expected_replicas = optimizer.options().total_num_replicas;
