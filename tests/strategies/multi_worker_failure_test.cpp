@@ -294,7 +294,7 @@ TEST_SUITE("strategies/multi_worker_failure") {
       auto why
         = refusal_of([&] { static_cast<void>(train(strategy, optimizer, step, {.steps = 1})); });
       CHECK(why.code == errc::unimplemented);
-      CHECK(says(why, "write the loop around its `run`"));
+      CHECK(says(why, "call `train` without a"));
     });
     CHECK(thrown == std::vector<error>(2));
   }
