@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -79,6 +81,26 @@ public:
 private:
   context_stack& stack_;
 };
+
+/// Work that a coroutine has done on computing threads, and where its result will be.
+template <class Run, class Result>
+struct handed_over_work {
+  Run run;
+  std::shared_ptr<std::optional<Result>> result;
+};
+
+/// Work as it is handed over: calls to a strategy are refused inside. @param work `R
+/// work(Given...)`
+template <class... Given, class Work>
+[[nodiscard]] auto hand_over(strategy* owner, Work work) {
+  using result_type = std::invoke_result_t<Work&, Given...>;
+  auto result = std::make_shared<std::optional<result_type>>();
+  auto run = [work = std::move(work), result, owner](Given... given) mutable {
+    context_guard entered{{context_kind::computing, owner}};
+    result->emplace(work(std::move(given)...));
+  };
+  return handed_over_work<decltype(run), result_type>{std::move(run), std::move(result)};
+}
 
 /// "cross-replica context", "replica context (replica 2)": for errors.
 [[nodiscard]] std::string describe(const context_frame& frame);

@@ -100,13 +100,10 @@ public:
   template <class Work>
   [[nodiscard]] task<std::invoke_result_t<Work&>> compute(size_t bytes, Work work) {
     if (bytes < few_bytes) co_return work();
-    auto result = std::make_shared<std::optional<std::invoke_result_t<Work&>>>();
-    auto working = activity_.offload([work, result, of = &strategy_]() mutable {
-      context_guard entered{{context_kind::computing, of}};
-      result->emplace(work());
-    });
+    auto there = hand_over(&strategy_, std::move(work));
+    auto working = activity_.offload(std::move(there.run));
     co_await working;
-    co_return std::move(**result);
+    co_return std::move(**there.result);
   }
 
   /// Runs a reduction over the replicas of all processes: `work(process_exchange*)`, once with null

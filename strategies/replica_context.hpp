@@ -197,17 +197,11 @@ private:
 
 template <class Work>
 task<std::invoke_result_t<Work, std::stop_token>> replica_context::compute(Work work) {
-  using result_type = std::invoke_result_t<Work, std::stop_token>;
-  auto result = std::make_shared<std::optional<result_type>>();
-  std::function<void(std::stop_token)> run
-    = [work = std::move(work), result, owner = place_.owner](std::stop_token stop) {
-        context_guard entered{{context_kind::computing, owner}};
-        result->emplace(work(stop));
-      };
-  auto computing = activity_.compute(std::move(run));
+  auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
+  auto computing = activity_.compute(std::move(there.run));
   auto outcome = co_await computing;
   settle(outcome);
-  co_return std::move(**result);
+  co_return std::move(**there.result);
 }
 
 template <class Merge, class... Arguments>
