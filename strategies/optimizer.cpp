@@ -87,10 +87,20 @@ struct optimizer::shared_state {
   update_plan plan;
   optimizer_options options;
 
+  /// Who knows what an update does, and who has told it.
+  using told_owner = std::pair<caf::actor_addr, uint32_t>;
+
+  /// By the actor itself: its address may be that of another one in another world.
+  struct by_identity {
+    bool operator()(const told_owner& one, const told_owner& other) const {
+      return std::pair{one.first.get(), one.second} < std::pair{other.first.get(), other.second};
+    }
+  };
+
   std::mutex mutex;
-  /// Owners that know what an update does, as whoever has told them knows: replica 0 for all
-  /// replicas, but each worker for itself, whose messages may come before another's.
-  std::set<std::pair<caf::actor_addr, uint32_t>> ready;
+  /// Replica 0 tells for all replicas, but each worker for itself, whose messages may come before
+  /// another's. An address keeps the place of its actor from being given to a new one.
+  std::set<told_owner, by_identity> ready;
 
   /// What a replica has accumulated, by variable.
   struct accumulated {

@@ -92,6 +92,25 @@ TEST_SUITE("strategies/optimizer") {
     });
   }
 
+  TEST_CASE("one optimizer serves two worlds, one after the other and side by side") {
+    optimizer momentum{rules::momentum{.learning_rate = 1}};
+    auto apply_in = [&](world world) {
+      one_device_strategy strategy{world, "cpu:0"};
+      auto weights = strategy.make_variable("w", zeros({2}));
+      apply_own(strategy, momentum, weights, 2);
+      return first_of(strategy.read(weights));
+    };
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    auto other = world::virtual_time();
+    one_device_strategy beside{other, "cpu:0"};
+    auto weights = beside.make_variable("w", zeros({2}));
+    apply_own(beside, momentum, weights);
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    apply_own(beside, momentum, weights);
+    CHECK(first_of(beside.read(weights)) == doctest::Approx(-2.9));
+  }
+
   TEST_CASE("sparse gradients change the rows that replicas have") {
     for_every_strategy([](strategy& strategy) {
       auto table = strategy.make_variable("table", zeros({4, 1}));
