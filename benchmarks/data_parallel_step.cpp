@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A data-parallel step of a multilayer perceptron of 25 million parameters.
 //
-// data_parallel_step REPLICAS BATCH STEPS   prints the seconds of each step
+// data_parallel_step REPLICAS BATCH STEPS   prints the seconds of each step; as a part of a
+// cluster, with so many replicas in each process, the first one does
+#include "actors/failure.hpp"
 #include "kernels/random.hpp"
+#include "strategies/cluster/resolve.hpp"
 #include "strategies/mirrored_strategy.hpp"
+#include "strategies/multi_worker_mirrored_strategy.hpp"
 #include "strategies/optimizer.hpp"
+#include "strategies/server.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -35,15 +40,13 @@ expression model(tape& on, std::span<const expression> parameters, const tensor&
   return on.softmax_cross_entropy(value, labels);
 }
 
-} // namespace
-
-int main(int count, char** arguments) {
-  if (count < 4) return EXIT_FAILURE;
-  auto replicas = static_cast<uint32_t>(std::atoi(arguments[1]));
-  auto batch = std::atoll(arguments[2]);
-  auto steps = std::atoi(arguments[3]);
-  auto in_process = world::threads();
-  mirrored_strategy strategy{in_process, {.devices = cpu_devices(replicas)}};
+void take_part(uint32_t replicas, int64_t batch, int steps) {
+  auto world = world::threads();
+  server server{world, resolve({}, process_environment()), {.workers_meet = true}};
+  multi_worker_mirrored_strategy strategy{world,
+                                          {.devices = cpu_devices(replicas),
+                                           .placement = server.placement(),
+                                           .workers = server.trainers()}};
   std::vector<variable> weights;
   for (size_t i = 0; i + 1 < std::size(widths); ++i) {
     auto name = std::to_string(i);
@@ -71,4 +74,17 @@ int main(int count, char** arguments) {
       if (context.replica_id_in_sync_group() == 0) std::printf("%.9f\n", took.count());
     }
   });
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+  if (count < 4) return EXIT_FAILURE;
+  try {
+    take_part(static_cast<uint32_t>(std::atoi(arguments[1])), std::atoll(arguments[2]),
+              std::atoi(arguments[3]));
+  } catch (const failure& failed) {
+    std::fprintf(stderr, "%s\n", failed.what());
+    return EXIT_FAILURE;
+  }
 }

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of parameter-server training in which there is nothing to do: replicas read sixteen
+// numbers, and give one gradient for each. What is left is coordination.
+//
+// Beside it stands what TensorFlow's took with a worker on a machine each: 1.8 ms with one, 8.8 ms
+// with a hundred, and a straight line between.
+// Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", OSDI 2016,
+// figure 6, curve "scalar": a number on each of 16 parameter servers.
+#include "benchmarks/stopwatch.hpp"
+#include "strategies/training.hpp"
+
+#include <cstdint>
+#include <cstdio>
+#include <fmt/format.h>
+
+using namespace troupe;
+
+namespace {
+
+constexpr int variables = 16;
+constexpr uint64_t steps = 500;
+constexpr size_t warm_up_steps = 50;
+
+constexpr double published_ms(uint32_t workers) {
+  return 1.8 + (8.8 - 1.8) / 99 * (workers - 1);
+}
+
+std::vector<double> seconds_of_steps(uint32_t workers) {
+  auto world = world::threads({.observed = false});
+  parameter_server_strategy strategy{world, {.replicas = workers}};
+  for (int i = 0; i < variables; ++i)
+    strategy.make_variable(fmt::format("v{}", i), zeros({}));
+  std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
+  sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.1},
+                                    {workers, workers, sync_policy::latest_token}};
+  auto step = [=, nothing = zeros({})](replica_context& context) -> task<void> {
+    auto reading = context.read(all);
+    auto values = co_await reading;
+    std::vector<gradient_and_variable> gradients;
+    for (const auto& each : all)
+      gradients.push_back({nothing, each});
+    auto applying = optimizer.apply_gradients(context, std::move(gradients));
+    co_await applying;
+  };
+  std::vector<double> seconds;
+  training_options options{.steps = steps};
+  options.on_step = [&](const step_record& record) {
+    if (record.step > warm_up_steps)
+      seconds.push_back(std::chrono::duration<double>(record.ended - record.began).count());
+  };
+  auto report = train(strategy, optimizer, step, options);
+  if (report.failure) throw failure{*report.failure};
+  return seconds;
+}
+
+} // namespace
+
+int main() {
+  fmt::print("null step, {} scalar variables, all gradients needed; milliseconds\n", variables);
+  fmt::print("{:>8} {:>8} {:>8} {:>24}\n", "workers", "median", "p90", "TensorFlow, published");
+  for (uint32_t workers = 1; workers <= 64; workers *= 2) {
+    auto seconds = seconds_of_steps(workers);
+    fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>24.2f}\n", workers, 1e3 * median(seconds),
+               1e3 * quantile(seconds, 0.9), published_ms(workers));
+  }
+}
