@@ -18,6 +18,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 
 namespace troupe {
@@ -74,6 +75,20 @@ std::vector<gradient> combined(const std::vector<brought_pushes>& all, process_e
     sums.push_back(reduce_components(reduce_op::sum, components, exchange, name));
   }
   return sums;
+}
+
+void check_some(std::string_view call, const std::vector<gradient_and_variable>& gradients) {
+  if (gradients.empty())
+    refuse(errc::invalid_argument, "No gradients provided for any variable: {} got no gradient",
+           call);
+}
+
+void check_no_accumulation(const optimizer_options& options, std::string_view which) {
+  if (options.accumulation_steps != 1)
+    refuse(errc::failed_precondition,
+           "an optimizer that accumulates {} batches cannot apply gradients {}; call "
+           "apply_gradients with those of single batches",
+           options.accumulation_steps, which);
 }
 
 gradient sum_of(const gradient& first, const gradient& second) {
@@ -166,8 +181,9 @@ struct optimizer::shared_state {
   }
 
   // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
+  // @param contributors Replicas whose mean it is; nothing: all.
   task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
-                            bool are_reduced) {
+                            bool are_reduced, std::optional<uint32_t> contributors = {}) {
     check_same_variables(all);
     if (are_reduced) {
       all.resize(1);
@@ -177,7 +193,8 @@ struct optimizer::shared_state {
       all = {};
       all.push_back(std::move(sums));
     }
-    auto applying = apply(cross.host(), std::move(all), cross.num_replicas_in_sync());
+    auto replicas = contributors.value_or(cross.num_replicas_in_sync());
+    auto applying = apply(cross.host(), std::move(all), replicas);
     co_await applying;
   }
 
@@ -239,9 +256,7 @@ task<bool>
 optimizer::apply_gradients(replica_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_gradients", context);
-  if (gradients_and_variables.empty())
-    refuse(errc::invalid_argument,
-           "No gradients provided for any variable: apply_gradients got no gradient");
+  check_some("apply_gradients", gradients_and_variables);
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto complete = state->add(replica, std::move(gradients_and_variables));
@@ -255,13 +270,37 @@ optimizer::apply_gradients(replica_context& context,
   co_return true;
 }
 
+task<void> optimizer::apply_gradients(replica_context& context,
+                                      std::vector<gradient_and_variable> gradients_and_variables,
+                                      uint32_t contributors) const {
+  context_check::replica("apply_gradients", context);
+  check_some("apply_gradients", gradients_and_variables);
+  if (contributors == 0 || contributors > context.num_replicas_in_sync())
+    refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
+           context.num_replicas_in_sync());
+  check_no_accumulation(state_->options, "that are of some replicas only");
+  auto apply = [state = state_](cross_replica_context& cross, distributed_value<uint32_t> counts,
+                                distributed_value<brought_pushes> all) {
+    auto count = counts.primary();
+    for (auto other : counts.local_results())
+      if (other != count)
+        refuse(errc::invalid_argument,
+               "replicas say that {} and that {} of them have brought gradients; all have to give "
+               "the same number",
+               count, other);
+    return state->apply_together(cross, all.local_results(), false, count);
+  };
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients_and_variables);
+  gradients_and_variables.clear(); // from here on the messages hold the gradients
+  auto merging = context.merge_call(apply, contributors, std::move(pushes));
+  co_await merging;
+}
+
 task<bool>
 optimizer::apply_gradients(closure_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context.check_wanted();
-  if (gradients_and_variables.empty())
-    refuse(errc::invalid_argument,
-           "No gradients provided for any variable: apply_gradients got no gradient");
+  check_some("apply_gradients", gradients_and_variables);
   auto state = state_;
   if (state->options.clip_global_norm > 0)
     refuse(errc::unimplemented,
@@ -285,14 +324,8 @@ task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient
 task<void> optimizer::apply_reduced_gradients(
   replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_reduced_gradients", context);
-  if (gradients_and_variables.empty())
-    refuse(errc::invalid_argument,
-           "No gradients provided for any variable: apply_reduced_gradients got no gradient");
-  if (state_->options.accumulation_steps != 1)
-    refuse(errc::failed_precondition,
-           "an optimizer that accumulates {} batches cannot apply gradients that are reduced "
-           "already; call apply_gradients",
-           state_->options.accumulation_steps);
+  check_some("apply_reduced_gradients", gradients_and_variables);
+  check_no_accumulation(state_->options, "that are reduced already");
   auto apply
     = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
         return state->apply_together(cross, all.local_results(), true);

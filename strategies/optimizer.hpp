@@ -59,6 +59,15 @@ public:
   apply_gradients(replica_context& context,
                   std::vector<gradient_and_variable> gradients_and_variables) const;
 
+  /// Likewise, but MEAN is one over so many replicas: those that brought more than zeros, as `join`
+  /// counts them.
+  /// Errors: as above; throws `failure`: invalid_argument for none, more than there are, or another
+  /// number than other replicas give; failed_precondition if several batches are accumulated.
+  [[nodiscard]] task<void>
+  apply_gradients(replica_context& context,
+                  std::vector<gradient_and_variable> gradients_and_variables,
+                  uint32_t contributors) const;
+
   /// Likewise for a single variable.
   [[nodiscard]] task<bool> apply_gradients(replica_context& context, troupe::gradient gradient,
                                            troupe::variable variable) const;
