@@ -93,7 +93,29 @@ std::map<std::string, tensor_payload> combined_copies(strategy& strategy) {
   return combined;
 }
 
-/// What the newest checkpoint holds.
+// Processes that go on from different steps would train different variables.
+void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
+  if (!strategy.layout().group) return;
+  tensor own{dtype::i64, {1}};
+  own.mutable_values<int64_t>()[0] = step ? static_cast<int64_t>(*step) : -1;
+  auto all = strategy.cross_replica([own](cross_replica_context& context) {
+    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+    return context.exchanged("restore_checkpoint", 0, work);
+  });
+  auto steps = all.values<int64_t>();
+  auto other = std::ranges::find_if(steps, [&](int64_t each) { return each != steps[0]; });
+  if (other == steps.end()) return;
+  auto describe = [](int64_t each) {
+    return each < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", each);
+  };
+  const auto& names = strategy.layout().group->names;
+  throw failure{{errc::failed_precondition,
+                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
+                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
+                             names[0], describe(steps[0]))}};
+}
+
+/// What a snapshot holds.
 struct saved_variables {
   uint64_t step;
   const std::vector<variable_snapshot>& variables;
@@ -148,27 +170,6 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
   auto directory = value_or_throw(checkpoint_directory::open(folder));
   auto content = to_content(taken);
   value_or_throw(directory.write(step, content.tensors, content.metadata));
-}
-
-void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
-  if (!strategy.layout().group) return;
-  tensor own{dtype::i64, {1}};
-  own.mutable_values<int64_t>()[0] = step ? static_cast<int64_t>(*step) : -1;
-  auto all = strategy.cross_replica([own](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
-    return context.exchanged("restore_checkpoint", 0, work);
-  });
-  auto steps = all.values<int64_t>();
-  auto other = std::ranges::find_if(steps, [&](int64_t each) { return each != steps[0]; });
-  if (other == steps.end()) return;
-  auto describe = [](int64_t each) {
-    return each < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", each);
-  };
-  const auto& names = strategy.layout().group->names;
-  throw failure{{errc::failed_precondition,
-                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
-                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
-                             names[0], describe(steps[0]))}};
 }
 
 void restore_snapshot(strategy& strategy, const job_snapshot& from,

@@ -45,9 +45,4 @@ restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
 void restore_snapshot(strategy& strategy, const job_snapshot& from,
                       std::span<const sharded_variable> sharded = {});
 
-/// Refuses processes that go on from different steps: they would train different variables. All of
-/// them have to make the call. @param step Nothing: there is no checkpoint.
-/// Errors: throws `failure` with failed_precondition, naming the process that differs.
-void check_same_step(strategy& strategy, std::optional<uint64_t> step);
-
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "strategies/hook_list.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/replica_life.hpp"
+#include "strategies/spread_snapshot.hpp"
 #include "strategies/training.hpp"
 
 #include <algorithm>
@@ -184,8 +185,7 @@ public:
 private:
   /// Updates made before.
   uint64_t beginning() {
-    const auto& from = options_.resume;
-    check_same_step(strategy_, from ? std::optional{from->step} : std::nullopt);
+    auto from = spread_snapshot(strategy_, options_.resume);
     if (!from) return updates_made(strategy_, trained_variables(strategy_, options_));
     if (from->seed != world_.seed())
       refuse(errc::failed_precondition,

@@ -102,9 +102,9 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// strategies whose replicas meet, and for steps that call an `optimizer`.
 ///
 /// Where several processes run replicas together, all of them call this, and all return the same
-/// step and the same reason to stop. Hooks, evaluation, snapshots, `on_step` and the number of
-/// steps are those of the first process. Whoever is asked to stop tells the others with the step
-/// that is under way, or with the next; all end after the same one.
+/// step and the same reason to stop. Hooks, evaluation, snapshots, `on_step`, the number of steps
+/// and what to `resume` from are those of the first process. Whoever is asked to stop tells the
+/// others with the step that is under way, or with the next; all end after the same one.
 ///
 /// In records, what was computed has `arrived` when its replica was done with it, on that process's
 /// clock since the step began. A snapshot holds nothing that replicas `keep`; `deadline` is the
@@ -116,8 +116,8 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
 /// `strategy::leave_others`); what a hook threw. Throws `failure` with invalid_argument if there
 /// are no variables or steps, or for an option that means nothing here: `dead_replicas`,
 /// `ask_again_after`, `rejoin_patience`, `stops_on_loss`; unimplemented for a strategy that does
-/// not `run`; failed_precondition if `resume` is of another seed, or processes go on from different
-/// steps; as `restore_snapshot`.
+/// not `run`; failed_precondition if `resume` is of another seed; as `spread_snapshot` and
+/// `restore_snapshot`.
 job_report train(strategy& strategy, const step_function& step, const training_options& options);
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #include "tools/option_agreement.hpp"
 
 #include "actors/failure.hpp"
+#include "strategies/gathered_texts.hpp"
 #include "tools/option_table.hpp"
 #include "tools/option_value.hpp"
 #include "tools/saved_job.hpp"
@@ -11,7 +12,6 @@
 #include <array>
 #include <fmt/format.h>
 #include <string>
-#include <vector>
 
 namespace troupe {
 
@@ -19,63 +19,35 @@ namespace {
 
 constexpr std::array<std::string_view, 5> own_matters{"text", "resume", "run-dir", "metrics-port",
                                                       "metrics-address"};
-constexpr int64_t end_of_lines = 0;
 
-std::vector<std::string> lines_of(const train_options& options, const text_corpus& corpus) {
-  std::vector<std::string> lines{"a text of " + fingerprint(corpus)};
+std::string lines_of(const train_options& options, const text_corpus& corpus) {
+  auto lines = "a text of " + fingerprint(corpus) + '\n';
   for (const auto& option : train_option_table())
     if (std::ranges::count(own_matters, option.key) == 0)
-      lines.push_back(fmt::format("{} = {}", option.key, toml_text(option, options)));
+      lines += fmt::format("{} = {}\n", option.key, toml_text(option, options));
   return lines;
 }
 
-// Letters as numbers, since no array has bytes.
-tensor sent(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const auto& line : lines)
-    text += line + '\n';
-  tensor result{dtype::i64, {static_cast<int64_t>(text.size()) + 1}};
-  auto letters = result.mutable_values<int64_t>();
-  std::ranges::transform(text, letters.begin(),
-                         [](char letter) { return static_cast<unsigned char>(letter); });
-  letters.back() = end_of_lines;
-  return result;
-}
-
-std::vector<std::vector<std::string>> received(const tensor& all) {
-  std::vector<std::vector<std::string>> processes{{}};
-  std::string line;
-  for (auto letter : all.values<int64_t>()) {
-    if (letter == end_of_lines)
-      processes.emplace_back();
-    else if (letter == '\n')
-      processes.back().push_back(std::exchange(line, {}));
-    else
-      line += static_cast<char>(letter);
-  }
-  processes.pop_back();
-  return processes;
+// The line of a text that a place in it belongs to.
+std::string line_at(const std::string& text, size_t place) {
+  auto begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1; // npos + 1 is 0
+  return text.substr(begin, text.find('\n', place) - begin);
 }
 
 } // namespace
 
 void check_same_options(strategy& strategy, const train_options& options,
                         const text_corpus& corpus) {
-  const auto& group = strategy.layout().group;
-  if (!group) return;
-  auto own = sent(lines_of(options, corpus));
-  auto all = strategy.cross_replica([own](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
-    return context.exchanged("options", 0, work);
-  });
-  auto processes = received(all);
-  const auto& first = processes.front();
-  for (size_t rank = 1; rank < processes.size(); ++rank) {
-    auto [one, other] = std::ranges::mismatch(first, processes[rank]);
-    if (one == first.end() || other == processes[rank].end()) continue;
-    throw failure{{errc::failed_precondition,
-                   fmt::format("{} has {}, {} has {}; start all processes with the same options",
-                               group->names[rank], *other, group->names[0], *one)}};
+  auto texts = gather_texts(strategy, "options", lines_of(options, corpus));
+  const auto& first = texts.front();
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    if (texts[rank] == first) continue;
+    auto place = static_cast<size_t>(std::ranges::mismatch(first, texts[rank]).in1 - first.begin());
+    const auto& names = strategy.layout().group->names;
+    throw failure{
+      {errc::failed_precondition,
+       fmt::format("{} has {}, {} has {}; start all processes with the same options", names[rank],
+                   line_at(texts[rank], place), names[0], line_at(first, place))}};
   }
 }
 

@@ -270,39 +270,12 @@ int run(const prepared_run& run, signal_watch& signals) {
   return code_of(result.report, signals.signal_number());
 }
 
-// A job that is started again goes on with what its last attempt that has saved anything has left,
-// in a folder beside that one's.
-expected<std::optional<job_snapshot>> find_beginning(train_options& options,
-                                                     const text_corpus& corpus) {
-  const auto steps = step_count(options, corpus);
-  auto environment = process_environment();
-  auto restarts = restart_count(environment);
-  if (!restarts) return tl::unexpected<error>(restarts.error());
-  if (!*restarts) return find_resumed(options, corpus, steps);
-  auto base = options.run_dir.empty() ? restartable_folder(environment) : options.run_dir;
-  options.run_dir = attempt_folder(base, **restarts);
-  auto asked_for = options.resume;
-  for (const auto& folder : earlier_attempts(base, **restarts)) {
-    options.resume = folder;
-    auto found = find_resumed(options, corpus, steps);
-    if (found || found.error().code != errc::not_found) return found;
-  }
-  options.resume = asked_for;
-  return find_resumed(options, corpus, steps);
-}
-
 // The part of a process whose chief stands elsewhere: it writes no files, and ends as the job does.
-int follow(run_input& input, signal_watch& signals) {
-  auto& options = input.command.options;
-  std::optional<job_snapshot> resume;
-  if (replicas_meet(options.strategy)) {
-    auto found = find_beginning(options, input.corpus);
-    if (!found) return refuse(found.error(), exit_code::bad_checkpoint);
-    resume = std::move(*found);
-  }
+int follow(const run_input& input, signal_watch& signals) {
+  const auto& options = input.command.options;
   announce(input.cluster);
   auto report = follow_train_job(options, input.corpus, {input.cluster, input.command.server},
-                                 resume, signals.token());
+                                 signals.token());
   print_end(report, step_count(options, input.corpus));
   return code_of(report, signals.signal_number());
 }
@@ -344,6 +317,27 @@ expected<resolved_cluster> find_cluster(train_command& command) {
                             "give a multiple of {}",
                             command.options.replicas, sharers, cluster.source, sharers));
   return check(command.options, command.origins).map([&] { return cluster; });
+}
+
+// A job that is started again goes on with what its last attempt that has saved anything has left,
+// in a folder beside that one's.
+expected<std::optional<job_snapshot>> find_beginning(train_options& options,
+                                                     const text_corpus& corpus) {
+  const auto steps = step_count(options, corpus);
+  auto environment = process_environment();
+  auto restarts = restart_count(environment);
+  if (!restarts) return tl::unexpected<error>(restarts.error());
+  if (!*restarts) return find_resumed(options, corpus, steps);
+  auto base = options.run_dir.empty() ? restartable_folder(environment) : options.run_dir;
+  options.run_dir = attempt_folder(base, **restarts);
+  auto asked_for = options.resume;
+  for (const auto& folder : earlier_attempts(base, **restarts)) {
+    options.resume = folder;
+    auto found = find_resumed(options, corpus, steps);
+    if (found || found.error().code != errc::not_found) return found;
+  }
+  options.resume = asked_for;
+  return find_resumed(options, corpus, steps);
 }
 
 int lead(run_input input) {

@@ -126,11 +126,6 @@ public:
     training.stop = stop;
   }
 
-  void resume(const std::optional<job_snapshot>& from) {
-    if (from) training.steps -= from->step;
-    training.resume = from;
-  }
-
   job_report train(const train_options& options, const text_corpus& corpus) {
     std::vector<variable> variables{strategy->variables().begin(), strategy->variables().end()};
     auto text = corpus.training();
@@ -180,11 +175,9 @@ private:
 };
 
 job_report follow_train_job(const train_options& options, const text_corpus& corpus,
-                            const train_cluster& cluster, const std::optional<job_snapshot>& resume,
-                            const std::stop_token& stop) {
+                            const train_cluster& cluster, const std::stop_token& stop) {
   auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
   job_stage stage{options, corpus, cluster, warn, stop};
-  if (replicas_meet(options.strategy)) stage.resume(resume);
   return stage.train(options, corpus);
 }
 
@@ -194,7 +187,8 @@ train_result run_train_job(const train_options& options, const train_surrounding
   auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
   job_stage stage{options, corpus, given.cluster, warn, given.stop};
   auto& training = stage.training;
-  stage.resume(given.resume);
+  if (given.resume) training.steps -= given.resume->step;
+  training.resume = given.resume;
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
   training.evaluation = {
     .every_steps = options.evaluate_every,

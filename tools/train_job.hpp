@@ -37,12 +37,10 @@ struct train_cluster {
 };
 
 /// Takes part in a job whose chief stands in another process.
-/// @param resume Where to go on, if replicas meet: then every process has all variables.
 /// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
 /// beginning.
 [[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,
                                           const train_cluster& cluster,
-                                          const std::optional<job_snapshot>& resume,
                                           const std::stop_token& stop);
 
 /// What a job has from elsewhere.

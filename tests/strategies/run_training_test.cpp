@@ -2,6 +2,7 @@
 // Goal: `train` by runs makes the same steps in one process and in many, ends in all of them alike,
 // and tells hooks what a job with a chief tells them. Method: small jobs in virtual time, and
 // processes played by threads.
+#include "strategies/gathered_texts.hpp"
 #include "strategies/hooks.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/training.hpp"
@@ -319,20 +320,32 @@ TEST_SUITE("strategies/run_training") {
     CHECK(numbers_of(to_tensor(saved.state.value)) == numbers{42});
   }
 
-  TEST_CASE("processes that go on from different steps are told so") {
+  TEST_CASE("all processes go on from what the first one has, with slots and all") {
     auto hook = std::make_shared<witness>(2);
     static_cast<void>(trained_alone({.steps = 2, .hooks = {hook}}));
-    auto thrown = play(2, [&](played_worker& worker) {
-      multi_worker_mirrored_strategy strategy{worker.world, worker.options(2)};
-      auto weights = strategy.make_variable("w", zeros({3}));
-      training_options options{.steps = 2};
-      if (worker.rank == 0) options.resume = hook->snapshots[0];
-      static_cast<void>(train(strategy, drawn_step(weights), options));
+    auto whole = trained_alone({.steps = 6});
+    for (uint32_t processes : {2U, 4U})
+      for (const auto& each : trained_in(processes, [&](uint32_t rank) {
+             training_options options{.steps = rank == 0 ? 4U : 1U};
+             if (rank == 0) options.resume = hook->snapshots[0];
+             return options;
+           })) {
+        CHECK(each.values == whole.values);
+        CHECK(each.report.step == 6);
+      }
+  }
+
+  TEST_CASE("texts of all processes come in the order of ranks, whatever is in them") {
+    const lines texts{"", "two\nlines", std::string{"\0\xff", 2}};
+    auto thrown = play(3, [&](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      CHECK(gather_texts(strategy, "texts", texts[worker.rank]) == texts);
     });
     for (const auto& why : thrown)
-      CHECK(why.message
-            == "worker:1 finds no checkpoint, worker:0 that of step 2; have all processes restore "
-               "the same checkpoint");
+      CHECK_MESSAGE(why.code == errc::none, why.message);
+    auto world = world::virtual_time();
+    mirrored_strategy alone{world};
+    CHECK(gather_texts(alone, "texts", "mine") == lines{"mine"});
   }
 
   TEST_CASE("refuses what it cannot do") {

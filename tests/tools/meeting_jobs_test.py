@@ -90,6 +90,16 @@ class Resuming(Meeting):
         self.launch("second", 4, "--resume", "first", "--steps", "60").ends(0)
         self.assertEqual(self.trained("second"), self.alone(*options, "--steps", "60"))
 
+    def test_only_the_first_process_needs_the_checkpoint(self):
+        options = MEETING + "--learning-rate-decay none".split()
+        self.launch("first", 2, *options, "--steps", "30").ends(0)
+        cluster = addresses(worker=2)
+        chief = self.start(cluster, "worker:0", "--resume", "first", "--steps", "60")
+        other = self.start(cluster, "worker:1", *options, "--steps", "60")
+        chief.ends(0)
+        other.ends(0)
+        self.assertEqual(self.trained(), self.alone(*options, "--steps", "60"))
+
     def test_a_job_goes_on_under_another_strategy(self):
         command = [TROUPE, "train", "--resume", "first", "--steps", "60"]
         self.launch("first", 2, *MEETING, "--steps", "30").ends(0)
