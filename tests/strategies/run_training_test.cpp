@@ -5,6 +5,7 @@
 #include "strategies/gathered_texts.hpp"
 #include "strategies/hooks.hpp"
 #include "strategies/optimizer.hpp"
+#include "strategies/spread_snapshot.hpp"
 #include "strategies/training.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
@@ -333,6 +334,40 @@ TEST_SUITE("strategies/run_training") {
         CHECK(each.values == whole.values);
         CHECK(each.report.step == 6);
       }
+  }
+
+  TEST_CASE("what is no snapshot is refused by whoever gets it") {
+    const std::pair<std::string, std::string> refused[]
+      = {{"garbage", "no job of Troupe's"},
+         {"1\n0 1 4 1 w\n", "'w' has other elements than announced"},
+         {"1\n0 2 -1 -3 1 w\n", "'w' has other elements than announced"},
+         {"1\n0 1 3 1 w\n10 troupe.job 2 {}\n", "troupe.job"},
+         {"1\n0 1 3 1 w\n10 troupe.job 999999999999 {", "troupe.job"}};
+    for (const auto& [text, why] : refused) {
+      CAPTURE(text);
+      const std::string what = "what the job goes on from";
+      auto thrown = play(2, [&](played_worker& worker) {
+        multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+        if (worker.rank == 1) {
+          auto reason
+            = refusal_of([&] { static_cast<void>(spread_snapshot(strategy, std::nullopt)); });
+          CHECK(reason.code == errc::malformed);
+          CHECK_MESSAGE(reason.message.find(why) != std::string::npos, reason.message);
+          return;
+        }
+        static_cast<void>(gather_texts(strategy, what, text));
+        if (text == "garbage") return;
+        auto three = zeros({3});
+        static_cast<void>(strategy.cross_replica([=](cross_replica_context& context) {
+          auto work = [three](process_exchange* exchange) {
+            return exchange->gather({&three, 1}, "0");
+          };
+          return context.exchanged(what, 0, work);
+        }));
+      });
+      for (const auto& other : thrown)
+        CHECK_MESSAGE(other.code == errc::none, other.message);
+    }
   }
 
   TEST_CASE("texts of all processes come in the order of ranks, whatever is in them") {
