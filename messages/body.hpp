@@ -192,4 +192,23 @@ template <>
 inline constexpr body_place<wire::ServiceEnded> body_of<wire::ServiceEnded>{
   wire::Envelope::SERVICE_ENDED, &envelope_builder::initServiceEnded};
 
+template <>
+inline constexpr body_place<wire::MirrorState> body_of<wire::MirrorState>{
+  wire::Envelope::MIRROR_STATE, &envelope_builder::initMirrorState};
+template <>
+inline constexpr body_place<wire::FollowOwner> body_of<wire::FollowOwner>{
+  wire::Envelope::FOLLOW_OWNER, &envelope_builder::initFollowOwner};
+template <>
+inline constexpr body_place<wire::TakeOver> body_of<wire::TakeOver>{
+  wire::Envelope::TAKE_OVER, &envelope_builder::initTakeOver};
+template <>
+inline constexpr body_place<wire::TookOver> body_of<wire::TookOver>{
+  wire::Envelope::TOOK_OVER, &envelope_builder::initTookOver};
+template <>
+inline constexpr body_place<wire::OwnerFollowed> body_of<wire::OwnerFollowed>{
+  wire::Envelope::OWNER_FOLLOWED, &envelope_builder::initOwnerFollowed};
+template <>
+inline constexpr body_place<wire::OwnersLost> body_of<wire::OwnersLost>{
+  wire::Envelope::OWNERS_LOST, &envelope_builder::initOwnersLost};
+
 } // namespace troupe

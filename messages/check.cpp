@@ -175,6 +175,8 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
     return check_state(envelope.getVariableState());
   case wire::Envelope::RESTORE_STATE:
     return check_state(envelope.getRestoreState().getState());
+  case wire::Envelope::MIRROR_STATE:
+    return check_state(envelope.getMirrorState().getState());
   case wire::Envelope::REPLICA_PROGRESS:
     return check_arrays(envelope.getReplicaProgress().getKept());
   case wire::Envelope::JOB_BEGINS:

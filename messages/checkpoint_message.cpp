@@ -22,17 +22,6 @@ void write_arrays(built_message& storage, array_list::Builder target,
     write_array(storage, target[static_cast<capnp::uint>(i)], arrays[i]);
 }
 
-void write_state(built_message& storage, wire::VariableState::Builder target,
-                 const variable_payload& state) {
-  target.setVersion(state.version);
-  write_tensor(storage, target.initValue(), state.value);
-  target.setOptimizer(state.optimizer);
-  target.setSlotsSince(state.slots_since);
-  write_arrays(storage, target.initSlots(static_cast<capnp::uint>(state.slots.size())),
-               state.slots);
-  if (state.average) write_array(storage, target.initAverage(), *state.average);
-}
-
 named_payload read_array(wire::NamedTensor::Reader from, const std::shared_ptr<const void>& owner) {
   return {from.getName(), read_tensor(from.getValue(), owner)};
 }
@@ -47,6 +36,17 @@ std::vector<named_payload> read_arrays(array_list::Reader from,
 }
 
 } // namespace
+
+void write_state(built_message& storage, wire::VariableState::Builder target,
+                 const variable_payload& state) {
+  target.setVersion(state.version);
+  write_tensor(storage, target.initValue(), state.value);
+  target.setOptimizer(state.optimizer);
+  target.setSlotsSince(state.slots_since);
+  write_arrays(storage, target.initSlots(static_cast<capnp::uint>(state.slots.size())),
+               state.slots);
+  if (state.average) write_array(storage, target.initAverage(), *state.average);
+}
 
 msg<wire::ReadState> make_read_state() {
   return message_builder<wire::ReadState>().finish();

@@ -94,5 +94,11 @@ struct Envelope {
     cancelClosure @50 :Coordinator.CancelClosure;
     awaitServiceEnd @51 :Coordinator.AwaitServiceEnd;
     serviceEnded @52 :Coordinator.ServiceEnded;
+    mirrorState @53 :Training.MirrorState;
+    followOwner @54 :Training.FollowOwner;
+    takeOver @55 :Training.TakeOver;
+    tookOver @56 :Training.TookOver;
+    ownerFollowed @57 :Training.OwnerFollowed;
+    ownersLost @58 :Training.OwnersLost;
   }
 }

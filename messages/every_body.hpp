@@ -24,6 +24,7 @@ using every_body
               wire::Hello, wire::FindActor, wire::EnterJob, wire::JobBegins, wire::AwaitEnd,
               wire::JobEnded, wire::LeaveJob, wire::CollectivePart, wire::CollectiveFailed,
               wire::WorkerReady, wire::RunClosure, wire::ClosureDone, wire::CancelClosure,
-              wire::AwaitServiceEnd, wire::ServiceEnded>;
+              wire::AwaitServiceEnd, wire::ServiceEnded, wire::MirrorState, wire::FollowOwner,
+              wire::TakeOver, wire::TookOver, wire::OwnerFollowed, wire::OwnersLost>;
 
 } // namespace troupe

@@ -57,6 +57,10 @@ void write_tensor(built_message& storage, wire::Tensor::Builder target,
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     const gradient_payload& gradient);
 
+/// Describes all that an owner holds, its arrays likewise.
+void write_state(built_message& storage, wire::VariableState::Builder target,
+                 const variable_payload& state);
+
 /// Says where a replica is.
 void write_progress(built_message& storage, wire::ReplicaProgress::Builder target,
                     const replica_progress& progress);

@@ -89,6 +89,15 @@ struct applied_update {
   double mean_squared_norm = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// The last step that an owner was given an update for; the fields are those of `wire::ClosedStep`.
+struct closed_step {
+  uint64_t step = 0;
+  std::vector<arrival> accepted;
+  std::vector<arrival> stale;
+  applied_update applied;                 ///< Measured only, if the update was held.
+  std::optional<applied_update> released; ///< If it was held and is not any more.
+};
+
 /// An array by name; the fields are those of `wire::NamedTensor`.
 struct named_payload {
   std::string name;

@@ -33,6 +33,15 @@
 #   replica      -> chief        Farewell          not answered; the replica's last message
 #   anybody      -> chief        StopJob           not answered
 #
+# and where owners are replicated, so that the loss of one loses nothing:
+#
+#   owner        -> mirror       the changes that are made to it, or MirrorState in place of an ApplyUpdate;
+#                                answered as the owner answers them, who answers only then
+#   stand-in     -> directory    FollowOwner       not answered; a stand-in's first message
+#   directory    -> mirror       TakeOver          answered by TookOver, at once
+#   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
+#   directory    -> chief        OwnersLost        not answered
+#
 # and for checkpoints, between the last UpdateApplied of a step and its PutTokens:
 #
 #   chief        -> owner        ReadState         answered by VariableState, at once
@@ -276,6 +285,10 @@ struct TakenGradient {
 
   stale @2 :List(Arrival);
   # Those dropped since the step before this one was closed, in order of arrival.
+
+  amends @3 :Bool;
+  # The accumulator stands in for one that was lost after it had reported the step: these are the gradients that the
+  # former report does not have.
 }
 
 struct ApplyUpdate {
@@ -297,6 +310,9 @@ struct ApplyUpdate {
 
   measure @4 :Bool;
   # Asks for `UpdateApplied.squaredNorm` and `meanSquaredNorm`, held or not.
+
+  taken @5 :TakenGradient;
+  # Whose gradients these are, for an owner that is replicated; else nothing.
 }
 
 struct ReleaseUpdate {
@@ -456,6 +472,68 @@ struct CancelStep {
 
   step @0 :Step;
   # Gradients with a smaller `localStep` are not wanted.
+}
+
+# ---- owners that are replicated ----
+
+struct ClosedStep {
+  # The last step that an owner was given an update for.
+
+  taken @0 :TakenGradient;
+  # As in `ApplyUpdate`; null = there was none yet.
+
+  applied @1 :UpdateApplied;
+  # What ApplyUpdate was answered.
+
+  released @2 :UpdateApplied;
+  # What ReleaseUpdate was answered; null = the update was not held, or is held still.
+}
+
+struct MirrorState {
+  # Tells a mirror what its owner holds, in place of an update that would be more bytes.  Answered by
+  # UpdateApplied.
+
+  state @0 :VariableState;
+
+  closed @1 :ClosedStep;
+}
+
+struct FollowOwner {
+  # A stand-in wants to know who holds a variable; it takes it to be the first owner until it is told.
+
+  variable @0 :UInt32;
+  # The variable's position among those of the strategy.
+
+  closesSteps @1 :Bool;
+  # It asks for gradients, and is told after those that give them.
+}
+
+struct TakeOver {
+  # The owner is gone: its mirror holds the variable from now on, and takes no changes of the former any more.
+}
+
+struct TookOver {
+  # A mirror holds the variable.
+
+  closed @0 :ClosedStep;
+  # What it has come to.
+
+  code @1 :Errc;
+  # Not `none`: there is no mirror either, and nobody holds the variable.
+
+  reason @2 :Text;
+  # One line for people; at most 4096 bytes.
+}
+
+struct OwnerFollowed {
+  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.
+}
+
+struct OwnersLost {
+  # Owners or mirrors are gone, and the job goes on without them.
+
+  reason @0 :Text;
+  # One line for people: which, why, and what is held but once now; at most 4096 bytes.
 }
 
 # ---- checkpoints ----

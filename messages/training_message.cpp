@@ -159,8 +159,9 @@ msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold, bool me
 }
 
 msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arrival> accepted,
-                                             std::span<const arrival> stale) {
+                                             std::span<const arrival> stale, bool amends) {
   message_builder<wire::TakenGradient> message;
+  message.body.setAmends(amends);
   message.body.setStep(step);
   write_arrivals(message.body.initAccepted(static_cast<capnp::uint>(accepted.size())), accepted);
   write_arrivals(message.body.initStale(static_cast<capnp::uint>(stale.size())), stale);
@@ -169,10 +170,11 @@ msg<wire::TakenGradient> make_taken_gradient(uint64_t step, std::span<const arri
 
 msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
                                          std::span<const msg<wire::PushGradient>> pushes, bool hold,
-                                         bool measure) {
+                                         bool measure, const msg<wire::TakenGradient>& taken) {
   message_builder<wire::ApplyUpdate> message;
   message.body.setHold(hold);
   message.body.setMeasure(measure);
+  if (!taken.is_empty()) message.body.setTaken(taken.reader());
   message.body.setStep(step);
   message.body.setDivisor(divisor);
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
@@ -198,6 +200,15 @@ msg<wire::UpdateApplied> make_update_applied(const applied_update& done) {
   message.body.setSquaredNorm(done.squared_norm);
   message.body.setMeanSquaredNorm(done.mean_squared_norm);
   return std::move(message).finish();
+}
+
+applied_update read_update_applied(wire::UpdateApplied::Reader from) {
+  return {.version = from.getVersion(),
+          .step = from.getStep(),
+          .applied = nanoseconds(from.getAppliedNanoseconds()),
+          .took = nanoseconds(static_cast<int64_t>(from.getTookNanoseconds())),
+          .squared_norm = from.getSquaredNorm(),
+          .mean_squared_norm = from.getMeanSquaredNorm()};
 }
 
 msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer) {

@@ -57,23 +57,30 @@ inline constexpr int32_t whole_variable = -1;
                                                          bool measure = false);
 
 /// An accumulator tells the chief whose gradients have been applied and whose dropped.
+/// @param amends Whether these are those that a former report of the step does not have.
 [[nodiscard]] msg<wire::TakenGradient> make_taken_gradient(uint64_t step,
                                                            std::span<const arrival> accepted,
-                                                           std::span<const arrival> stale);
+                                                           std::span<const arrival> stale,
+                                                           bool amends = false);
 
 /// An accumulator asks the owner to apply gradients. The message refers to the gradients where the
 /// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
 /// @param divisor What the sum is divided by; 0 = the number of gradients.
 /// @param measure Whether the owner is to measure the gradients, too.
+/// @param taken Whose gradients they are, for an owner that is replicated; else empty.
 [[nodiscard]] msg<wire::ApplyUpdate>
 make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes,
-                  bool hold = false, bool measure = false);
+                  bool hold = false, bool measure = false,
+                  const msg<wire::TakenGradient>& taken = {});
 
 /// The chief has an owner apply the update that it holds, its mean multiplied with `scale`.
 [[nodiscard]] msg<wire::ReleaseUpdate> make_release_update(double scale);
 
 /// An owner has applied an update, or measured one that it holds.
 [[nodiscard]] msg<wire::UpdateApplied> make_update_applied(const applied_update& done);
+
+/// What an owner has done, from the message that says so.
+[[nodiscard]] applied_update read_update_applied(wire::UpdateApplied::Reader from);
 
 /// A trainer tells an owner what an update does.
 [[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);

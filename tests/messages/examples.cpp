@@ -7,6 +7,7 @@
 #include "messages/coordinator_message.hpp"
 #include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
+#include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <numeric>
@@ -143,6 +144,20 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
   add(examples, make_change_variable(1, make_slices(), 2));
 }
 
+void add_replication_messages(std::vector<message_example>& examples) {
+  closed_step closed{.step = 7,
+                     .accepted = {{example_origin(1), nanoseconds(5'000'000), 7}},
+                     .applied = {6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25},
+                     .released = applied_update{7, 7, nanoseconds(9'500'000), nanoseconds(2'000)}};
+  variable_payload state{.version = 6, .value = make_payload<float>(0, {3}, {1, 2, 3})};
+  add(examples, make_mirror_state(state, closed));
+  add(examples, make_follow_owner(3, true));
+  add(examples, make_take_over());
+  add(examples, make_took_over(closed));
+  add(examples, make_owner_followed());
+  add(examples, make_owners_lost("ps:1 is gone"));
+}
+
 std::vector<message_example> make_examples() {
   std::vector<message_example> examples;
   add(examples, make_unimplemented(40));
@@ -156,6 +171,7 @@ std::vector<message_example> make_examples() {
   add_cluster_messages(examples);
   add_collective_messages(examples);
   add_coordinator_messages(examples);
+  add_replication_messages(examples);
   return examples;
 }
 

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of owners that are replicated, field by field.
+#include "messages/replication_message.hpp"
+
+#include "messages/message_builder.hpp"
+#include "messages/training_message.hpp"
+
+namespace troupe {
+
+namespace {
+
+// Reports are small: they are copied.
+void write_closed_step(wire::ClosedStep::Builder target, const closed_step& closed) {
+  auto taken = make_taken_gradient(closed.step, closed.accepted, closed.stale);
+  target.setTaken(taken.reader());
+  auto applied = make_update_applied(closed.applied);
+  target.setApplied(applied.reader());
+  if (!closed.released) return;
+  auto released = make_update_applied(*closed.released);
+  target.setReleased(released.reader());
+}
+
+} // namespace
+
+msg<wire::MirrorState> make_mirror_state(const variable_payload& state, const closed_step& closed) {
+  message_builder<wire::MirrorState> message;
+  write_state(*message.storage, message.body.initState(), state);
+  write_closed_step(message.body.initClosed(), closed);
+  return std::move(message).finish();
+}
+
+msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps) {
+  message_builder<wire::FollowOwner> message;
+  message.body.setVariable(variable);
+  message.body.setClosesSteps(closes_steps);
+  return std::move(message).finish();
+}
+
+msg<wire::TakeOver> make_take_over() {
+  return message_builder<wire::TakeOver>().finish();
+}
+
+msg<wire::TookOver> make_took_over(const std::optional<closed_step>& closed) {
+  message_builder<wire::TookOver> message;
+  if (closed) write_closed_step(message.body.initClosed(), *closed);
+  return std::move(message).finish();
+}
+
+msg<wire::TookOver> make_nobody_took_over(const error& why) {
+  message_builder<wire::TookOver> message;
+  message.body.setCode(static_cast<wire::Errc>(why.code));
+  write_reason(message.body, why.message);
+  return std::move(message).finish();
+}
+
+msg<wire::OwnerFollowed> make_owner_followed() {
+  return message_builder<wire::OwnerFollowed>().finish();
+}
+
+msg<wire::OwnersLost> make_owners_lost(std::string_view reason) {
+  message_builder<wire::OwnersLost> message;
+  write_reason(message.body, reason);
+  return std::move(message).finish();
+}
+
+std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from) {
+  std::vector<arrival> arrivals;
+  arrivals.reserve(from.size());
+  for (auto one : from)
+    arrivals.push_back(read_arrival(one));
+  return arrivals;
+}
+
+std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from) {
+  if (!from.hasTaken()) return std::nullopt;
+  closed_step closed{.step = from.getTaken().getStep(),
+                     .accepted = read_arrivals(from.getTaken().getAccepted()),
+                     .stale = read_arrivals(from.getTaken().getStale()),
+                     .applied = read_update_applied(from.getApplied())};
+  if (from.hasReleased()) closed.released = read_update_applied(from.getReleased());
+  return closed;
+}
+
+} // namespace troupe

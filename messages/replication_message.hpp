@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said where owners are replicated, made of our own types and read back.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "messages/msg.hpp"
+#include "messages/payload.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// An owner tells its mirror what it holds. The message refers to the arrays where they lie.
+[[nodiscard]] msg<wire::MirrorState> make_mirror_state(const variable_payload& state,
+                                                       const closed_step& closed);
+
+/// A stand-in wants to know who holds a variable.
+/// @param closes_steps Whether it asks for gradients.
+[[nodiscard]] msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps);
+
+/// A mirror is to hold its variable from now on.
+[[nodiscard]] msg<wire::TakeOver> make_take_over();
+
+/// A mirror holds its variable. @param closed The last step of which it knows; nothing: none yet.
+[[nodiscard]] msg<wire::TookOver> make_took_over(const std::optional<closed_step>& closed);
+
+/// Nobody holds the variable. @pre `why` is an error.
+[[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& why);
+
+/// A stand-in speaks to the mirror.
+[[nodiscard]] msg<wire::OwnerFollowed> make_owner_followed();
+
+/// Owners or mirrors are gone. @param reason Cut after `limits::text_bytes_max`.
+[[nodiscard]] msg<wire::OwnersLost> make_owners_lost(std::string_view reason);
+
+/// Whose gradients a report names.
+[[nodiscard]] std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from);
+
+/// The last step of an owner; nothing, if there was none.
+[[nodiscard]] std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from);
+
+} // namespace troupe
