@@ -198,8 +198,9 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   TROUPE_ASSERT(accepted.size() >= take.required, take.required);
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
   auto [gradients, arrivals] = take_first(take.required);
-  taken result{make_taken_gradient(step, arrivals, stale_arrivals),
-               make_apply_update(step, divisor, gradients, take.hold, take.measure)};
+  auto report = make_taken_gradient(step, arrivals, stale_arrivals);
+  auto told = config.owner_is_replicated ? report : msg<wire::TakenGradient>{};
+  taken result{report, make_apply_update(step, divisor, gradients, take.hold, take.measure, told)};
   if (aggregates) result.aggregate = sum_up(result.update);
   stale_arrivals.clear();
   accepted_reply = {};

@@ -33,6 +33,7 @@ struct accumulator_config {
   /// Whether a gradient that comes again, by its replica and iteration, is answered as before and
   /// counts no more: for links that double messages, and replicas that ask again.
   bool remembers = false;
+  bool owner_is_replicated = false; ///< Then it is told whose gradients it gets.
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <limits>
 #include <utility>
 
@@ -110,7 +109,7 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!is_training(state) || state.taken_back) return;
   state.ledger.add(report);
-  if (!state.ledger.complete()) return;
+  if (!state.ledger.complete() || state.now_in != phase::collecting) return;
   state.now_in = phase::applying;
   if (state.config.sync.policy == sync_policy::cancel)
     tell_replicas(self, make_cancel_step(state.step + 1));
@@ -371,6 +370,15 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (state.choice) need_no_more_than(self, static_cast<uint32_t>(state.left_count()));
 }
 
+// Their mirrors hold the variables, so nothing is lost but the next time.
+void on_owners_lost(self_pointer self, const msg<wire::OwnersLost>& lost) {
+  auto& state = self->state;
+  if (!is_training(state)) return;
+  std::string reason = lost.reader().getReason();
+  if (state.config.on_trouble) state.config.on_trouble(reason);
+  if (state.config.on_warning) state.config.on_warning(reason + "; the job goes on");
+}
+
 void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
   auto& state = self->state;
   if (!is_training(state)) return;
@@ -509,63 +517,6 @@ void watch(self_pointer self) {
 
 } // namespace
 
-step_record chief_state::close_books(job_time now) {
-  step_record record{.step = step + 1,
-                     .began = step_began,
-                     .ended = now,
-                     .apply = now - ledger.last_arrival(),
-                     .needed = needed,
-                     .live = static_cast<uint32_t>(live.size()),
-                     .updates = applied};
-  ledger.close(record);
-  if (config.sync.policy != sync_policy::cancel) return record;
-  auto lapsed = live;
-  for (const auto& accepted : record.accepted)
-    lapsed.erase(accepted.replica);
-  for (const auto& [index, replica] : lapsed)
-    record.cancelled.push_back({.replica = index, .local_step = step, .arrived = now});
-  return record;
-}
-
-bool chief_state::enough_live() const {
-  auto policy = config.sync.policy;
-  auto may_repeat = policy == sync_policy::k_batch_async || policy == sync_policy::ssp
-                    || (policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica);
-  if (may_repeat || config.sync.dynamic) return !is_deserted();
-  return left_count() >= config.sync.replicas_to_aggregate;
-}
-
-gradient_norms chief_state::all_norms() const {
-  gradient_norms sum;
-  for (const auto& [variable, of_variable] : norms) {
-    sum.squared_mean += of_variable.squared_mean;
-    sum.mean_squared += of_variable.mean_squared;
-  }
-  return sum;
-}
-
-uint32_t chief_state::choose_needed() const {
-  auto usual = config.sync.replicas_to_aggregate;
-  if (!choice) return usual;
-  if (step == config.first_step || live.empty())
-    return std::min(usual, static_cast<uint32_t>(std::max<size_t>(left_count(), 1)));
-  std::vector<uint32_t> replicas;
-  for (const auto& [index, replica] : live)
-    replicas.push_back(index);
-  return choice->choose(replicas, config.world->now());
-}
-
-std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
-  std::vector<std::string> names;
-  for (const auto& [index, replica] : live)
-    if (!waiting.contains(index)) names.push_back(fmt::format("replica {}", index));
-  for (uint32_t index = 0;
-       live.size() < config.sync.total_num_replicas && index < config.sync.total_num_replicas;
-       ++index)
-    if (!live.contains(index)) names.push_back(fmt::format("replica {} (not there)", index));
-  return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
-}
-
 chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   auto& state = self->state;
   state.config = std::move(config);
@@ -588,6 +539,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     },
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
+    [self](const msg<wire::OwnersLost>& lost) { on_owners_lost(self, lost); },
     [self](watch_tick) { watch(self); },
     [self](moment_over) { on_settled(self); },
   };

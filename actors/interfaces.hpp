@@ -52,6 +52,24 @@ using variable_owner_actor = caf::typed_actor<
   // What it once held, before UseOptimizer. Errors: type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
+struct use_mirror;
+
+/// An owner as those know it who replicate it. Where owners are replicated there are two of each
+/// variable: the owner, and a mirror in another process that repeats its changes.
+using replicated_owner_actor = variable_owner_actor::extend<
+  // Whom the owner tells of each change from now on; told once.
+  caf::reacts_to<use_mirror>,
+  // What the owner holds now, for its mirror. Errors: cancelled, of a mirror that has taken over;
+  // type_mismatch, invalid_argument.
+  caf::replies_to<msg<wire::MirrorState>>::with<msg<wire::UpdateApplied>>,
+  // The owner is gone: its mirror holds the variable.
+  caf::replies_to<msg<wire::TakeOver>>::with<msg<wire::TookOver>>>;
+
+/// Whom an owner is to tell of each change.
+struct use_mirror {
+  replicated_owner_actor mirror;
+};
+
 /// Collects the gradients of one variable by reference until a step has enough of them.
 using accumulator_actor = caf::typed_actor<
   // Keeps or drops one replica's gradient, and says which. Errors: invalid_argument, type_mismatch.
@@ -70,6 +88,36 @@ using accumulator_actor = caf::typed_actor<
   caf::replies_to<msg<wire::ReadAccumulator>>::with<msg<wire::AccumulatorStatus>>,
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
+
+/// Stands for the owner and the accumulator of one variable, whoever holds it: answers as they do,
+/// and outlasts their loss. Each replica has one for each variable, and so has the chief.
+using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
+  // The accumulator has closed the step; for the chief.
+  caf::reacts_to<msg<wire::TakenGradient>>,
+  // The mirror holds the variable; answered when it has what may have been lost.
+  caf::replies_to<msg<wire::TookOver>>::with<msg<wire::OwnerFollowed>>,
+  // Those who are to know have not been told for long; sent by the actor to itself.
+  caf::reacts_to<give_up>>;
+
+/// Who holds one variable, as the directory knows them.
+struct watch_owner {
+  std::string variable;
+  replicated_owner_actor owner;
+  replicated_owner_actor mirror;
+};
+
+struct watch_job;
+
+/// Knows who holds each variable, and has the mirror take over where the owner is gone.
+using directory_actor = caf::typed_actor<
+  // One more variable, the next in order.
+  caf::reacts_to<watch_owner>,
+  // Who is to be told of losses, and whose accumulators begin anew where a mirror takes over.
+  caf::reacts_to<watch_job>,
+  // The sender wants to know who holds a variable, now and whenever that changes.
+  caf::reacts_to<msg<wire::FollowOwner>>,
+  // Time to tell of losses; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
 
 /// The barrier: a replica leaves a step with a token for the next.
 using token_queue_actor = caf::typed_actor<
@@ -151,10 +199,20 @@ using chief_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::TakenGradient>>,
   // Somebody wants the job to end now.
   caf::reacts_to<msg<wire::StopJob>>,
+  // Owners or mirrors are gone, and nothing is lost.
+  caf::reacts_to<msg<wire::OwnersLost>>,
   // Time to look who is missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
   caf::reacts_to<moment_over>>;
+
+/// The job that is about to begin, as the directory needs to know it.
+struct watch_job {
+  chief_actor chief;
+  uint64_t first_step = 0;
+  /// Of the mirrors, by the variable's position; those of variables that are not trained are null.
+  std::vector<accumulator_actor> accumulators;
+};
 
 /// Knows which processes of a job are there: none begins before all are, none leaves before all
 /// may.
@@ -262,6 +320,9 @@ using recorder_actor = caf::typed_actor<
 
 } // namespace troupe
 
+TROUPE_LOCAL_MESSAGE(troupe::use_mirror)
+TROUPE_LOCAL_MESSAGE(troupe::watch_owner)
+TROUPE_LOCAL_MESSAGE(troupe::watch_job)
 TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
 TROUPE_LOCAL_MESSAGE(troupe::merge_result)
 TROUPE_LOCAL_MESSAGE(troupe::departure)

@@ -21,8 +21,10 @@ bool earlier(const contribution& left, const contribution& right) {
 } // namespace
 
 void step_ledger::add(const msg<wire::TakenGradient>& report) {
-  TROUPE_ASSERT(missing_ > 0);
-  --missing_;
+  if (!report.reader().getAmends()) {
+    TROUPE_ASSERT(missing_ > 0);
+    --missing_;
+  }
   for (auto arrival : report.reader().getAccepted())
     add(arrival, false);
   for (auto arrival : report.reader().getStale())

@@ -25,7 +25,7 @@ public:
   explicit step_ledger(size_t variable_count, std::optional<uint32_t> asynchronous_patience = {})
     : missing_(variable_count), variables_(variable_count), patience_(asynchronous_patience) {}
 
-  /// An accumulator has closed the step.
+  /// An accumulator has closed the step, or amends what was reported of that.
   void add(const msg<wire::TakenGradient>& report);
 
   /// True once every accumulator has closed the step.

@@ -3,6 +3,8 @@
 #include "actors/variable_owner.hpp"
 
 #include "actors/optimizer_settings.hpp"
+#include "messages/assert.hpp"
+#include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -13,7 +15,9 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<variable_owner_actor, variable_owner_state>;
+using self_pointer = observed_pointer<replicated_owner_actor, variable_owner_state>;
+
+const error taken_over{errc::cancelled, "its mirror has taken over"};
 
 // The gradients of an update where they lie; checked again, since they may come from another node.
 expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
@@ -48,6 +52,97 @@ expected<tensor> restored(const variable_form& variable, const std::string& name
   return value.clone();
 }
 
+// ---- telling the mirror ----
+
+// Whoever is refused by a mirror that holds the variable has lost it.
+void on_made(self_pointer self, const std::optional<error>& reason) {
+  auto& state = self->state;
+  auto is_deposed = reason && reason->code == taken_over.code;
+  auto settle_first = [&] {
+    auto first = std::move(state.changes.front());
+    state.changes.pop_front();
+    first.settle(is_deposed ? std::optional{error{errc::unavailable, taken_over.message}}
+                            : std::nullopt);
+  };
+  settle_first();
+  if (reason && !is_deposed) { // the owner is alone from now on
+    state.mirror = nullptr;
+    while (!state.changes.empty())
+      settle_first();
+  }
+  if (!state.changes.empty()) state.changes.front().tell();
+}
+
+template <class Reply, class Message>
+void tell_mirror(self_pointer self, msg<Message> told,
+                 std::function<void(const std::optional<error>&)> settle) {
+  auto tell = [self, told = std::move(told)] {
+    self
+      ->request(self->state.mirror, caf::infinite, told) // the mirror answers, or is gone
+      .then([self](const msg<Reply>&) { on_made(self, std::nullopt); },
+            [self](const caf::error& reason) { on_made(self, from_caf(reason)); });
+  };
+  self->state.changes.push_back({std::move(tell), std::move(settle)});
+  if (self->state.changes.size() == 1) self->state.changes.front().tell();
+}
+
+// The answer to a change that was made here, when the mirror has made it, too.
+template <class Reply, class Message>
+caf::result<msg<Reply>> mirrored(self_pointer self, const msg<Message>& told,
+                                 expected<msg<Reply>> answer) {
+  if (!answer || !self->state.mirror) return to_result(std::move(answer));
+  auto promise = self->make_response_promise<msg<Reply>>();
+  tell_mirror<Reply>(self, told,
+                     [promise, answer = std::move(*answer)](const auto& refused) mutable {
+                       refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
+                     });
+  return promise;
+}
+
+bool is_former_owner(self_pointer self) {
+  const auto& state = self->state;
+  return state.has_taken_over
+         && self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.config.mirrored);
+}
+
+// @param make A method of the state.
+template <class Reply, class Message>
+caf::result<msg<Reply>>
+change_by(self_pointer self, const msg<Message>& wanted,
+          expected<msg<Reply>> (variable_owner_state::*make)(const msg<Message>&)) {
+  if (is_former_owner(self)) return to_caf(taken_over);
+  return mirrored(self, wanted, (self->state.*make)(wanted));
+}
+
+// The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
+caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
+                                            const msg<wire::ApplyUpdate>& update) {
+  auto& state = self->state;
+  if (is_former_owner(self)) return to_caf(taken_over);
+  auto answer = state.apply(update);
+  if (!state.mirror || !answer || !state.closed || update.reader().getHold())
+    return mirrored(self, update, std::move(answer));
+  auto outcome = state.told_state();
+  auto is_smaller = outcome.reader().totalSize().wordCount < update.reader().totalSize().wordCount;
+  return is_smaller ? mirrored(self, outcome, std::move(answer))
+                    : mirrored(self, update, std::move(answer));
+}
+
+// It may have been changed before it had a mirror.
+void use(self_pointer self, const use_mirror& told) {
+  auto& state = self->state;
+  state.mirror = told.mirror;
+  auto nobody_waits = [](const std::optional<error>&) {};
+  tell_mirror<wire::OptimizerInUse>(self, state.saved_state(), nobody_waits);
+  if (!state.optimizer.is_empty())
+    tell_mirror<wire::OptimizerInUse>(self, state.optimizer, nobody_waits);
+}
+
+msg<wire::TookOver> take_over(variable_owner_state& state) {
+  state.has_taken_over = true;
+  return make_took_over(state.closed);
+}
+
 } // namespace
 
 expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
@@ -60,7 +155,7 @@ expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t compone
 }
 
 expected<msg<wire::VariableSnapshot>>
-variable_owner_state::apply(const msg<wire::ChangeVariable>& wanted) {
+variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
   auto said = wanted.reader();
   auto how = static_cast<size_t>(said.getChange());
   if (how >= change_count)
@@ -95,6 +190,8 @@ variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
                             config.variable.name, to_string(config.variable.type)));
   copies.prepare(*chosen);
   plan = std::move(*chosen);
+  this->optimizer = optimizer;
+  closed.reset();
   const auto& variable = copies.first();
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
@@ -117,7 +214,19 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
     held = update;
   else
     apply(mean);
-  return make_applied(done, began);
+  done = timed(done, began);
+  keep_closed(update.reader(), done);
+  return make_update_applied(done);
+}
+
+// Only owners that are replicated are told whose gradients they get.
+void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
+                                       const applied_update& done) {
+  if (!update.hasTaken()) return;
+  closed = {.step = update.getStep(),
+            .accepted = read_arrivals(update.getTaken().getAccepted()),
+            .stale = read_arrivals(update.getTaken().getStale()),
+            .applied = done};
 }
 
 double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
@@ -127,7 +236,9 @@ double variable_owner_state::mean_squared_norm(std::span<const gradient> gradien
   return sum / static_cast<double>(gradients.size());
 }
 
-expected<msg<wire::UpdateApplied>> variable_owner_state::release(double scale) {
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
+  auto scale = wanted.reader().getScale();
   auto update = std::exchange(held, {});
   if (update.is_empty())
     return fail(errc::failed_precondition,
@@ -136,7 +247,9 @@ expected<msg<wire::UpdateApplied>> variable_owner_state::release(double scale) {
   if (!gradients) return tl::unexpected<error>(gradients.error());
   auto began = config.world->now();
   apply(gradient_mean{*gradients, update.reader().getDivisor(), scale});
-  return make_applied({.step = update.reader().getStep()}, began);
+  auto done = timed({.step = update.reader().getStep()}, began);
+  if (closed) closed->released = done;
+  return make_update_applied(done);
 }
 
 void variable_owner_state::apply(const gradient_mean& mean) {
@@ -144,15 +257,18 @@ void variable_owner_state::apply(const gradient_mean& mean) {
   copies.update(*plan, mean);
 }
 
-msg<wire::UpdateApplied> variable_owner_state::make_applied(applied_update done,
-                                                            job_time began) const {
+applied_update variable_owner_state::timed(applied_update done, job_time began) const {
   done.version = copies.first().version;
   done.applied = config.world->now();
   done.took = done.applied - began;
-  return make_update_applied(done);
+  return done;
 }
 
 msg<wire::VariableState> variable_owner_state::read_state() const {
+  return make_variable_state(saved());
+}
+
+variable_payload variable_owner_state::saved() const {
   auto variable = copies.saved();
   variable_payload state{.version = variable.version,
                          .value = to_payload(variable.value),
@@ -162,12 +278,37 @@ msg<wire::VariableState> variable_owner_state::read_state() const {
     state.slots.push_back({slot.name, to_payload(slot.values)});
   if (variable.average)
     state.average = named_payload{variable.average->name, to_payload(variable.average->values)};
-  return make_variable_state(state);
+  return state;
+}
+
+msg<wire::RestoreState> variable_owner_state::saved_state() const {
+  return make_restore_state(saved());
+}
+
+msg<wire::MirrorState> variable_owner_state::told_state() const {
+  TROUPE_ASSERT(closed);
+  return make_mirror_state(saved(), *closed);
+}
+
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::mirror_state(const msg<wire::MirrorState>& told) {
+  auto state = told.reader().getState();
+  if (auto done = restore(troupe::read_state(state, told.owner())); !done)
+    return tl::unexpected<error>(done.error());
+  closed = read_closed_step(told.reader().getClosed());
+  return make_update_applied(closed.value_or(closed_step{}).applied);
 }
 
 expected<msg<wire::OptimizerInUse>>
 variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
-  auto from = troupe::read_state(saved.reader().getState(), saved.owner());
+  auto done = restore(troupe::read_state(saved.reader().getState(), saved.owner()));
+  if (!done) return tl::unexpected<error>(done.error());
+  closed.reset();
+  const auto& variable = copies.first();
+  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+}
+
+expected<void> variable_owner_state::restore(variable_payload from) {
   variable_state state;
   auto value = restored(config.variable, config.variable.name, std::move(from.value));
   if (!value) return tl::unexpected<error>(value.error());
@@ -185,37 +326,42 @@ variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
     if (!values) return tl::unexpected<error>(values.error());
     state.average = variable_slot{from.average->name, std::move(*values)};
   }
-  auto answer = make_optimizer_in_use(state.version, static_cast<uint32_t>(state.slots.size()));
   copies.restore(std::move(state));
   snapshot = {};
-  return answer;
+  return {};
 }
 
-variable_owner_actor::behavior_type variable_owner(self_pointer self,
-                                                   variable_owner_config config) {
+replicated_owner_actor::behavior_type variable_owner(self_pointer self,
+                                                     variable_owner_config config) {
   self->state.copies
     = variable_copies{{config.variable.name, config.copies, config.rule, config.copies_elsewhere},
                       std::exchange(config.initial, {}).clone()};
   self->state.config = std::move(config);
+  using state = variable_owner_state;
   return {
     [self](const msg<wire::ReadVariable>& wanted) {
       return to_result(self->state.read(wanted.reader().getComponent()));
     },
     [self](const msg<wire::ChangeVariable>& wanted) {
-      return to_result(self->state.apply(wanted));
+      return change_by(self, wanted, &state::change_by_hand);
     },
     [self](const msg<wire::ReadAverage>& average) {
       return to_result(self->state.read_average(average.reader().getName()));
     },
-    [self](const msg<wire::UseOptimizer>& optimizer) {
-      return to_result(self->state.use(optimizer));
-    },
-    [self](const msg<wire::ApplyUpdate>& update) { return to_result(self->state.apply(update)); },
-    [self](const msg<wire::ReleaseUpdate>& release) {
-      return to_result(self->state.release(release.reader().getScale()));
+    [self](const msg<wire::UseOptimizer>& wanted) { return change_by(self, wanted, &state::use); },
+    [self](const msg<wire::ApplyUpdate>& update) { return apply(self, update); },
+    [self](const msg<wire::ReleaseUpdate>& wanted) {
+      return change_by(self, wanted, &state::release);
     },
     [self](const msg<wire::ReadState>&) { return self->state.read_state(); },
-    [self](const msg<wire::RestoreState>& saved) { return to_result(self->state.restore(saved)); },
+    [self](const msg<wire::RestoreState>& wanted) {
+      return change_by(self, wanted, &state::restore);
+    },
+    [self](const use_mirror& told) { use(self, told); },
+    [self](const msg<wire::MirrorState>& told) {
+      return change_by(self, told, &state::mirror_state);
+    },
+    [self](const msg<wire::TakeOver>&) { return take_over(self->state); },
   };
 }
 

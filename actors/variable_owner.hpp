@@ -9,6 +9,8 @@
 #include "actors/world.hpp"
 #include "messages/payload.hpp"
 
+#include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,11 +26,19 @@ struct variable_owner_config {
   copy_rule rule = copy_rule::alike;
   uint32_t copies_elsewhere
     = 0; ///< Those of replicas of other processes, which are not known here.
+  /// Of a mirror: whose changes it repeats, until it takes over; else null.
+  replicated_owner_actor mirrored;
 };
 
 /// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
 /// lies if nobody looks, and into fresh memory if somebody does.
+///
+/// An owner that has a mirror tells it of each change, one after the other, and answers whoever
+/// wanted the change when the mirror has made it: what somebody has been told is in two places. Of
+/// an update it tells what is fewer bytes, the gradients or what has come of them. A mirror that is
+/// gone is told nothing any more. One that has taken over refuses what its former owner says, so
+/// that an owner who was given up by mistake cannot answer anybody.
 struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
@@ -38,12 +48,24 @@ struct variable_owner_state {
   msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
   msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until somebody asks.
 
+  /// A change that the mirror is told of, and who waits for it.
+  struct told_change {
+    std::function<void()> tell;
+    std::function<void(const std::optional<error>& refused)> settle;
+  };
+
+  replicated_owner_actor mirror;     ///< Null: there is none.
+  std::deque<told_change> changes;   ///< Not made by the mirror yet; the first one is on its way.
+  std::optional<closed_step> closed; ///< The last update of the job; for owners with mirrors.
+  msg<wire::UseOptimizer> optimizer; ///< The one in use; mostly for a mirror.
+  bool has_taken_over = false;       ///< A mirror that holds the variable.
+
   /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(int32_t component);
 
   /// Changes the variable by hand. Errors: as `variable_copies::apply`; malformed.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
-  apply(const msg<wire::ChangeVariable>& change);
+  change_by_hand(const msg<wire::ChangeVariable>& wanted);
 
   /// The moving average of that name as it is now.
   /// Errors: not_found, if the owner keeps none or another.
@@ -59,24 +81,36 @@ struct variable_owner_state {
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 
   /// The update that is held. Errors: failed_precondition if there is none.
-  [[nodiscard]] expected<msg<wire::UpdateApplied>> release(double scale);
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);
 
   /// All there is to save.
   [[nodiscard]] msg<wire::VariableState> read_state() const;
+
+  /// Likewise, for whoever is to hold the same.
+  [[nodiscard]] msg<wire::RestoreState> saved_state() const;
 
   /// Goes back to what was saved. What `snapshot`s show stays as it is.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
+  /// Takes over what the owner holds. Errors: as `restore`.
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
+
+  /// What the mirror is to know after an update. @pre `closed`.
+  [[nodiscard]] msg<wire::MirrorState> told_state() const;
+
 private:
+  [[nodiscard]] variable_payload saved() const;
+  [[nodiscard]] expected<void> restore(variable_payload from);
+  void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
   void apply(const gradient_mean& mean);
   [[nodiscard]] double mean_squared_norm(std::span<const gradient> gradients) const;
-  [[nodiscard]] msg<wire::UpdateApplied> make_applied(applied_update done, job_time began) const;
+  [[nodiscard]] applied_update timed(applied_update done, job_time began) const;
 };
 
-/// The behaviour of a variable owner.
-variable_owner_actor::behavior_type
-variable_owner(observed_pointer<variable_owner_actor, variable_owner_state> self,
+/// The behaviour of a variable owner, or of its mirror.
+replicated_owner_actor::behavior_type
+variable_owner(observed_pointer<replicated_owner_actor, variable_owner_state> self,
                variable_owner_config config);
 
 } // namespace troupe

@@ -54,7 +54,8 @@ expected<node_index> cluster_layout::worker_node(uint32_t worker) const {
 bool cluster_layout::talk(node_index one, node_index other) const {
   auto chief = chief_node();
   if (one == other || one == chief || other == chief) return true;
-  return is_ps(one) != is_ps(other) || (workers_meet && !is_ps(one));
+  if (is_ps(one) != is_ps(other)) return true;
+  return is_ps(one) ? owners_meet : workers_meet;
 }
 
 std::string cluster_layout::name_of(node_index node) const {

@@ -20,6 +20,7 @@ namespace troupe {
 /// |---------------------------------------|----------------------------------------------------|
 /// | chief, token queue, whoever records   | with the chief                                     |
 /// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
+/// | their mirrors                         | the parameter server after it                      |
 /// | replica i                             | trainer i / `replicas_per_worker`                  |
 /// | communicator i                        | trainer i                                          |
 /// | a coordinator                         | with the chief                                     |
@@ -31,6 +32,7 @@ struct cluster_layout {
   uint32_t workers = 1;             ///< Processes that are called so.
   uint32_t replicas_per_worker = 1; ///< They, and the chief, hold contiguous slices.
   bool workers_meet = false;        ///< Whether they, and the chief, talk to each other.
+  bool owners_meet = false;         ///< Whether parameter servers talk to each other.
 
   bool operator==(const cluster_layout&) const = default;
 
@@ -58,6 +60,11 @@ struct cluster_layout {
   /// Where the owner and the accumulator of a variable stand.
   /// @param variable How many were made before it.
   [[nodiscard]] node_index variable_node(uint64_t variable) const;
+
+  /// Where the mirrors stand of what stands at a parameter server. @pre There is one.
+  [[nodiscard]] node_index mirror_node(node_index ps_node) const {
+    return first_ps() + (ps_node - first_ps() + 1) % ps;
+  }
 
   /// Errors: invalid_argument, for a replica that the cluster does not have.
   [[nodiscard]] expected<node_index> replica_node(uint32_t replica) const;

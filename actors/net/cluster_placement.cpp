@@ -52,12 +52,19 @@ std::map<uint32_t, std::string> cluster_placement::others() const {
   return names;
 }
 
+std::optional<node_index> cluster_placement::place_of(const std::string& name) const {
+  auto found = entries_.find(name);
+  return found == entries_.end() ? std::nullopt : std::optional{found->second.at};
+}
+
 expected<node_index> cluster_placement::node_of(const std::string& name) {
   if (after("owner ", name)) return layout_.variable_node(variables_++);
-  if (auto variable = after("accumulator ", name)) {
-    auto owner = entries_.find(fmt::format("owner {}", *variable));
-    if (owner != entries_.end()) return owner->second.at;
-  }
+  for (std::string_view mirror : {"", "mirror "})
+    if (auto variable = after(fmt::format("{}accumulator ", mirror), name))
+      if (auto at = place_of(fmt::format("{}owner {}", mirror, *variable))) return *at;
+  if (auto variable = after("mirror owner ", name))
+    if (auto at = place_of(fmt::format("owner {}", *variable)); at && layout_.ps > 0)
+      return layout_.mirror_node(*at);
   if (auto replica = after("replica ", name))
     if (auto number = number_in(*replica)) return layout_.replica_node(*number);
   if (auto rank = after("communicator ", name))

@@ -6,6 +6,7 @@
 #include "actors/net/membership.hpp"
 #include "actors/net/placement.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -40,6 +41,10 @@ public:
     return layout_.worker_count();
   }
 
+  [[nodiscard]] uint32_t owner_places() const override {
+    return layout_.owners_meet ? std::max(1U, layout_.ps) : 1;
+  }
+
   [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
 
   [[nodiscard]] expected<bool> enter(const std::string& name) override;
@@ -65,6 +70,7 @@ private:
   template <class T>
   [[nodiscard]] expected<void> wait(const T& future, clock::time_point deadline) const;
   [[nodiscard]] expected<node_index> node_of(const std::string& name);
+  [[nodiscard]] std::optional<node_index> place_of(const std::string& name) const;
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
                                                          const entry& whom);
 

@@ -42,6 +42,11 @@ public:
   /// They go by the names "worker 0", "worker 1" and so on.
   [[nodiscard]] virtual std::optional<uint32_t> worker_count() const { return std::nullopt; }
 
+  /// How many processes hold owners and talk to each other: a replicated owner needs one for each
+  /// copy. Its mirror goes by the name "mirror owner weights", and stands in the process after its
+  /// own.
+  [[nodiscard]] virtual uint32_t owner_places() const { return 1; }
+
   /// How long others are waited for.
   [[nodiscard]] virtual job_time start_deadline() const { return std::chrono::seconds{60}; }
 
@@ -60,6 +65,10 @@ public:
 
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;
+
+  /// `actor`, which was spawned here and which nobody looks for, stands where `neighbour` does.
+  virtual void stand_beside(const std::string& /*neighbour*/,
+                            const caf::strong_actor_ptr& /*actor*/) {}
 
   /// The actor that goes by a name, as whoever goes by the name `viewer`, and stands here, knows
   /// it. Waits until it has been placed in its process. Null if no actor there is ever spoken to

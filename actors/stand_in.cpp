@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in: passing on, waiting, asking again.
+#include "actors/stand_in.hpp"
+
+#include "messages/replication_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<stand_in_actor, stand_in_state>;
+using flight = stand_in_state::flight;
+using closed_or_none = std::optional<closed_step>;
+
+// ---- what is learnt from answers, and from what a mirror knows ----
+
+template <class Message, class Reply>
+void note(stand_in_state&, const msg<Message>&, const msg<Reply>&) {}
+
+void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
+          const msg<wire::PushReply>& reply) {
+  auto said = reply.reader();
+  if (said.getVerdict() == wire::Verdict::ACCEPTED)
+    state.kept.add(pushed, said.getAccumulatorStep());
+}
+
+void note(stand_in_state& state, const msg<wire::TakeGradient>&,
+          const msg<wire::UpdateApplied>& applied) {
+  state.next_taken = applied.reader().getStep() + 1;
+}
+
+// What a request must have been answered by the owner, as far as the mirror knows.
+template <class Reply, class Message>
+expected<msg<Reply>> known_answer(stand_in_state&, const msg<Message>&, const closed_or_none&) {
+  return msg<Reply>{};
+}
+
+template <>
+expected<msg<wire::PushReply>> known_answer(stand_in_state&, const msg<wire::PushGradient>& pushed,
+                                            const closed_or_none& closed) {
+  if (!closed) return msg<wire::PushReply>{};
+  auto said = verdict_of(*closed, read_origin(pushed.reader().getOrigin()));
+  return said ? make_push_reply(*said, closed->step) : msg<wire::PushReply>{};
+}
+
+template <>
+expected<msg<wire::UpdateApplied>>
+known_answer(stand_in_state& state, const msg<wire::TakeGradient>&, const closed_or_none& closed) {
+  auto is_closed = closed && closed->step == state.next_taken;
+  return is_closed ? make_update_applied(closed->applied) : msg<wire::UpdateApplied>{};
+}
+
+template <>
+expected<msg<wire::UpdateApplied>> known_answer(stand_in_state&, const msg<wire::ReleaseUpdate>&,
+                                                const closed_or_none& closed) {
+  auto is_released = closed && closed->released;
+  return is_released ? make_update_applied(*closed->released) : msg<wire::UpdateApplied>{};
+}
+
+template <>
+expected<msg<wire::VariableSnapshot>>
+known_answer(stand_in_state& state, const msg<wire::ChangeVariable>&, const closed_or_none&) {
+  return fail(errc::unavailable,
+              fmt::format("the owner of '{}' was lost while the variable was changed by hand; it "
+                          "may have been changed or not",
+                          state.config.name));
+}
+
+// ---- passing on ----
+
+void await_word(self_pointer self, flight& one, error why) {
+  auto is_first = true;
+  for (const auto& [id, other] : self->state.flights)
+    is_first = is_first && !other.failed;
+  one.failed = std::move(why);
+  if (is_first) self->delayed_send(self, self->state.config.patience, give_up{});
+}
+
+void on_failed(self_pointer self, uint64_t id, uint32_t attempt, const caf::error& reason) {
+  auto& state = self->state;
+  auto found = state.flights.find(id);
+  if (found == state.flights.end() || found->second.attempts != attempt) return;
+  auto why = from_caf(reason);
+  if (why.code == errc::unavailable && state.may_move())
+    return await_word(self, found->second, std::move(why));
+  auto failed = std::move(found->second);
+  state.flights.erase(found);
+  failed.fail(why);
+}
+
+// True if the answer is that to the last asking; then the flight is over.
+bool land(stand_in_state& state, uint64_t id, uint32_t attempt) {
+  auto found = state.flights.find(id);
+  if (found == state.flights.end() || found->second.attempts != attempt) return false;
+  state.flights.erase(found);
+  return true;
+}
+
+// @param holder A method of the state: whom to ask.
+// @param tell Told of the answer, or why there is none.
+template <class Reply, class Handle, class Message, class Tell>
+void set_out(self_pointer self, const Handle& (stand_in_state::*holder)() const,
+             const msg<Message>& message, Tell tell) {
+  if (self->state.nobody)
+    return tell(expected<msg<Reply>>{tl::unexpected<error>(*self->state.nobody)});
+  auto id = self->state.flight_count++;
+  auto& one = self->state.flights[id];
+  auto settle = std::make_shared<Tell>(std::move(tell));
+  one.ask = [self, id, holder, message, settle] {
+    auto attempt = ++self->state.flights.at(id).attempts;
+    self
+      ->request((self->state.*holder)(), caf::infinite, message) // answers, or is gone
+      .then(
+        [self, id, attempt, message, settle](const msg<Reply>& reply) {
+          if (!land(self->state, id, attempt)) return;
+          note(self->state, message, reply);
+          (*settle)(expected<msg<Reply>>{reply});
+        },
+        [self, id, attempt](const caf::error& reason) { on_failed(self, id, attempt, reason); });
+  };
+  one.settle = [self, message, settle](const closed_or_none& closed) {
+    auto known = known_answer<Reply>(self->state, message, closed);
+    if (known && known->is_empty()) return false;
+    if (known) note(self->state, message, *known);
+    (*settle)(std::move(known));
+    return true;
+  };
+  one.fail = [settle](const error& reason) {
+    (*settle)(expected<msg<Reply>>{tl::unexpected<error>(reason)});
+  };
+  auto ask = one.ask;
+  ask();
+}
+
+template <class Reply, class Handle, class Message>
+caf::result<msg<Reply>> pass_on(self_pointer self, const Handle& (stand_in_state::*holder)() const,
+                                const msg<Message>& message) {
+  auto promise = self->make_response_promise<msg<Reply>>();
+  set_out<Reply>(self, holder, message, [promise](expected<msg<Reply>> answer) mutable {
+    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
+  });
+  return promise;
+}
+
+constexpr auto the_owner = &stand_in_state::owner;
+constexpr auto the_accumulator = &stand_in_state::accumulator;
+
+// What has no answer comes after what was asked before it, whoever is told.
+template <class Message>
+void say(self_pointer self, const msg<Message>& message) {
+  auto& state = self->state;
+  auto waits = false;
+  for (const auto& [id, one] : state.flights)
+    waits = waits || one.failed;
+  if (!waits) return self->send(state.accumulator(), message);
+  state.unsaid.emplace_back([self, message] { self->send(self->state.accumulator(), message); });
+}
+
+// A token for a step says that all before it are over.
+caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGradient>& gradient) {
+  self->state.kept.forget_before(gradient.reader().getOrigin().getLocalStep());
+  return pass_on<wire::PushReply>(self, the_accumulator, gradient);
+}
+
+caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
+                                           const msg<wire::TakeGradient>& request) {
+  self->state.closer = self->current_sender();
+  return pass_on<wire::UpdateApplied>(self, the_accumulator, request);
+}
+
+void report(stand_in_state& state, self_pointer self, const msg<wire::TakenGradient>& taken) {
+  auto is_new
+    = state.reported.is_empty() || state.reported.reader().getStep() < taken.reader().getStep();
+  auto told = is_new ? taken : amendment(taken, state.reported);
+  if (is_new) state.reported = taken;
+  if (!told.is_empty()) self->send(caf::actor_cast<chief_actor>(state.closer), told);
+}
+
+// One that was lost may still have something to say.
+void on_taken(self_pointer self, const msg<wire::TakenGradient>& taken) {
+  auto& state = self->state;
+  if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.accumulator()))
+    report(state, self, taken);
+}
+
+// ---- somebody else holds the variable ----
+
+void fail_all(stand_in_state& state, const error& reason) {
+  for (auto& [id, one] : std::exchange(state.flights, {}))
+    one.fail(reason);
+  state.unsaid.clear();
+}
+
+void lose(stand_in_state& state, error reason) {
+  state.nobody = reason;
+  fail_all(state, reason);
+}
+
+// The chief has heard of steps that the mirror does not know of.
+error behind(const stand_in_state& state, uint64_t collected) {
+  return {errc::unavailable,
+          fmt::format("the owner of '{}' is gone, and its mirror has come to step {} only, the job "
+                      "to step {}",
+                      state.config.name, collected, state.next_taken)};
+}
+
+std::vector<uint64_t> flights_of(const stand_in_state& state) {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, one] : state.flights)
+    ids.push_back(id);
+  return ids;
+}
+
+// Those who asked before somebody was lost are answered by what is known, or ask again.
+void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
+               const closed_or_none& closed) {
+  for (auto id : before) {
+    auto& one = state.flights.at(id);
+    one.failed.reset();
+    auto settle = one.settle;
+    if (settle(closed)) {
+      state.flights.erase(id);
+    } else {
+      auto ask = one.ask;
+      ask();
+    }
+  }
+  for (const auto& said : std::exchange(state.unsaid, {}))
+    said();
+}
+
+// Gradients that may be lost are given again; whoever is told of the move waits until they are
+// there.
+caf::result<msg<wire::OwnerFollowed>> give_again(self_pointer self) {
+  auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  auto gradients = self->state.kept.all();
+  auto missing = std::make_shared<size_t>(gradients.size());
+  for (const auto& gradient : gradients)
+    set_out<wire::PushReply>(self, the_accumulator, gradient,
+                             [promise, missing](const expected<msg<wire::PushReply>>&) mutable {
+                               if (--*missing == 0) promise.deliver(make_owner_followed());
+                             });
+  if (gradients.empty()) promise.deliver(make_owner_followed());
+  return promise;
+}
+
+caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::TookOver>& told) {
+  auto& state = self->state;
+  auto said = told.reader();
+  if (said.getCode() != wire::Errc::NONE) {
+    lose(state, {read_errc(said.getCode()), said.getReason()});
+    return make_owner_followed();
+  }
+  if (state.holder > 0) return make_owner_followed();
+  auto closed = read_closed_step(said.getClosed());
+  auto collected = state.collected(closed);
+  if (state.config.closes_steps && collected < state.next_taken) {
+    lose(state, behind(state, collected));
+    return make_owner_followed();
+  }
+  state.holder = 1;
+  state.kept.forget_before(collected);
+  if (state.closer && closed && closed->step == state.next_taken)
+    report(state, self, make_taken_gradient(closed->step, closed->accepted, closed->stale));
+  auto before = flights_of(state);
+  auto followed = give_again(self); // what was accepted comes before what was not
+  ask_again(state, before, closed);
+  return followed;
+}
+
+void on_patience_over(stand_in_state& state) {
+  if (!state.may_move()) return;
+  std::vector<flight> failed;
+  std::erase_if(state.flights, [&](auto& item) {
+    if (!item.second.failed) return false;
+    failed.push_back(std::move(item.second));
+    return true;
+  });
+  for (auto& one : failed)
+    one.fail(*one.failed);
+}
+
+} // namespace
+
+stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config) {
+  self->state.config = std::move(config);
+  auto& state = self->state;
+  state.next_taken = state.config.first_step;
+  self->send(state.config.directory,
+             make_follow_owner(state.config.variable, state.config.closes_steps));
+  return {
+    [self](const msg<wire::ReadVariable>& wanted) {
+      return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::ChangeVariable>& wanted) {
+      return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::ReadAverage>& wanted) {
+      return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::UseOptimizer>& wanted) {
+      return pass_on<wire::OptimizerInUse>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::ApplyUpdate>& wanted) {
+      return pass_on<wire::UpdateApplied>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::ReleaseUpdate>& wanted) {
+      return pass_on<wire::UpdateApplied>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::ReadState>& wanted) {
+      return pass_on<wire::VariableState>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::RestoreState>& wanted) {
+      return pass_on<wire::OptimizerInUse>(self, the_owner, wanted);
+    },
+    [self](const msg<wire::PushGradient>& gradient) { return push(self, gradient); },
+    [self](const msg<wire::TakeGradient>& request) { return take(self, request); },
+    [self](const msg<wire::TakeAggregate>& request) {
+      return pass_on<wire::Aggregate>(self, the_accumulator, request);
+    },
+    [self](const msg<wire::AwaitAggregate>& request) {
+      return pass_on<wire::Aggregate>(self, the_accumulator, request);
+    },
+    [self](const msg<wire::CancelTakes>& said) { say(self, said); },
+    [self](const msg<wire::ReadAccumulator>& wanted) {
+      return pass_on<wire::AccumulatorStatus>(self, the_accumulator, wanted);
+    },
+    [self](const msg<wire::SetStep>& set) { say(self, set); },
+    [self](const msg<wire::TakenGradient>& taken) { on_taken(self, taken); },
+    [self](const msg<wire::TookOver>& told) { return follow(self, told); },
+    [self](give_up) { on_patience_over(self->state); },
+  };
+}
+
+} // namespace troupe

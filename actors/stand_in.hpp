@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stand-in: speaks to whoever holds a variable, and outlasts the loss of its owner.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/kept_gradients.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/world.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Whom a stand-in stands for: first those who begin with the variable, then those who may take
+/// over.
+struct stand_in_config {
+  uint32_t variable = 0; ///< Its position among those of the strategy.
+  std::string name;      ///< Of the variable.
+  std::array<variable_owner_actor, 2> owners;
+  std::array<accumulator_actor, 2> accumulators; ///< Null, for whoever gives no gradients.
+  directory_actor directory;
+  bool closes_steps = false; ///< The chief's: it takes gradients.
+  uint64_t first_step = 0;   ///< The job's.
+  /// How long to wait, after the owner is lost, for the word of who holds the variable.
+  job_time patience = std::chrono::seconds{15};
+};
+
+/// A replica that pushes a gradient, or a chief that closes a step, is to notice nothing of the
+/// loss of an owner. So each talks to a stand-in: what it asks is passed on, and asked again of the
+/// mirror when that has taken over. Gradients that were accepted and might not be part of an update
+/// yet are given again; whatever the mirror knows to have been answered is answered so.
+///
+/// | the mirror knows of                | a take that waits           | a gradient that waits |
+/// |------------------------------------|-----------------------------|------------------------------|
+/// | the step that is to be closed      | answered as its owner would | likewise, if it was part of
+/// it| | the step before                    | asked again                 | given again | | an
+/// earlier one                     | fails: the mirror is behind | given again                  |
+///
+/// A variable that is changed by hand is not changed again: nobody knows whether it was.
+struct stand_in_state {
+  static inline const char* name = "stand_in";
+
+  /// A request that has not been answered yet.
+  struct flight {
+    /// Asks whoever holds the variable now.
+    std::function<void()> ask;
+    /// Answers by what the mirror knows of, if that says enough.
+    std::function<bool(const std::optional<closed_step>&)> settle;
+    std::function<void(const error&)> fail;
+    uint32_t attempts = 0;
+    std::optional<error> failed; ///< Why it waits for somebody else to hold the variable.
+  };
+
+  stand_in_config config;
+  size_t holder = 0;                  ///< Who holds the variable: the owner, or the mirror.
+  std::map<uint64_t, flight> flights; ///< In the order in which they were asked.
+  uint64_t flight_count = 0;
+  std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
+  kept_gradients kept;
+  std::optional<error> nobody;       ///< Why nobody holds the variable any more.
+  caf::strong_actor_ptr closer;      ///< Who takes gradients.
+  uint64_t next_taken = 0;           ///< The step that the next take is for.
+  msg<wire::TakenGradient> reported; ///< The last report that the closer was given.
+
+  [[nodiscard]] const variable_owner_actor& owner() const { return config.owners[holder]; }
+
+  [[nodiscard]] const accumulator_actor& accumulator() const { return config.accumulators[holder]; }
+
+  /// True as long as somebody else may come to hold the variable.
+  [[nodiscard]] bool may_move() const { return holder == 0 && !nobody; }
+
+  /// The step that a mirror collects for that knows of `closed`.
+  [[nodiscard]] uint64_t collected(const std::optional<closed_step>& closed) const {
+    return closed ? closed->step + 1 : config.first_step;
+  }
+};
+
+/// The behaviour of a stand-in.
+stand_in_actor::behavior_type stand_in(observed_pointer<stand_in_actor, stand_in_state> self,
+                                       stand_in_config config);
+
+} // namespace troupe

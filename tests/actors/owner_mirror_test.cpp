@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a mirror holds what its owner holds, to the last bit, whenever somebody has been told of a
+// change. Method: both in one virtual world, asked for all they hold after each kind of change.
+#include "actors/optimizer_settings.hpp"
+#include "actors/variable_owner.hpp"
+#include "kernels/random.hpp"
+#include "messages/replication_message.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <cstring>
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const shape form{50, 4};
+
+tensor noise(uint64_t number) {
+  random_stream stream{random_key{1, "noise", 0, number}};
+  auto values = zeros(form);
+  for (auto& value : values.mutable_values<float>())
+    value = static_cast<float>(stream.uniform()) - 0.5F;
+  return values;
+}
+
+gradient two_rows() {
+  auto values = zeros({2, 4});
+  std::ranges::fill(values.mutable_values<float>(), 0.25F);
+  auto rows = zeros({2}, dtype::i64);
+  rows.mutable_values<int64_t>()[1] = 7;
+  return indexed_slices{rows, values, form};
+}
+
+bool are_equal(const tensor_payload& a, const tensor_payload& b) {
+  return a.bytes == b.bytes && std::memcmp(a.data, b.data, a.bytes) == 0;
+}
+
+bool are_equal(const variable_payload& a, const variable_payload& b) {
+  if (a.version != b.version || a.optimizer != b.optimizer || a.slots_since != b.slots_since)
+    return false;
+  if (!are_equal(a.value, b.value) || a.slots.size() != b.slots.size()) return false;
+  for (size_t i = 0; i < a.slots.size(); ++i)
+    if (!are_equal(a.slots[i].value, b.slots[i].value)) return false;
+  if (a.average.has_value() != b.average.has_value()) return false;
+  return !a.average || are_equal(a.average->value, b.average->value);
+}
+
+/// An owner, its mirror, and somebody who talks to both.
+struct replicated : deterministic_world {
+  replicated()
+    : owner(spawn(variable_owner, config())), mirror(spawn(variable_owner, config(owner))) {
+    trainer.tell(owner, use_mirror{mirror});
+    settle();
+  }
+
+  ~replicated() {
+    caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    caf::anon_send_exit(mirror, caf::exit_reason::user_shutdown);
+    owner = mirror = nullptr;
+    settle();
+  }
+
+  variable_owner_config config(replicated_owner_actor mirrored = {}) {
+    return {.variable = {"w", dtype::f32, form},
+            .initial = noise(0),
+            .world = &world,
+            .mirrored = std::move(mirrored)};
+  }
+
+  template <class Reply, class Message>
+  answer<msg<Reply>> ask(const replicated_owner_actor& whom, const Message& message) {
+    auto result = trainer.ask<msg<Reply>>(whom, message);
+    settle();
+    return result;
+  }
+
+  void use(const update_plan& plan) {
+    ask<wire::OptimizerInUse>(owner, make_use_optimizer(to_settings(plan))).value();
+  }
+
+  static msg<wire::ApplyUpdate> update(uint64_t step, const std::vector<gradient>& gradients,
+                                       bool hold = false) {
+    std::vector<msg<wire::PushGradient>> pushes;
+    std::vector<arrival> arrivals;
+    for (const auto& value : gradients) {
+      origin from{.replica = static_cast<uint32_t>(pushes.size()), .local_step = step};
+      pushes.push_back(make_push_gradient(from, to_payload(value)));
+      arrivals.push_back({from, {}, step});
+    }
+    return make_apply_update(step, 0, pushes, hold, false, make_taken_gradient(step, arrivals, {}));
+  }
+
+  answer<msg<wire::UpdateApplied>> apply(uint64_t step, const std::vector<gradient>& gradients,
+                                         bool hold = false) {
+    return ask<wire::UpdateApplied>(owner, update(step, gradients, hold));
+  }
+
+  variable_payload state_of(const replicated_owner_actor& whom) {
+    auto state = ask<wire::VariableState>(whom, make_read_state()).value();
+    return read_state(state.reader(), state.owner());
+  }
+
+  bool are_alike() { return are_equal(state_of(owner), state_of(mirror)); }
+
+  std::optional<closed_step> take_over() {
+    auto word = ask<wire::TookOver>(mirror, make_take_over()).value();
+    return read_closed_step(word.reader().getClosed());
+  }
+
+  puppet trainer{world};
+  replicated_owner_actor owner;
+  replicated_owner_actor mirror;
+};
+
+update_plan adam_with_average() {
+  return {.rule = rules::adam{.learning_rate = 0.01}, .average = moving_average{.decay = 0.9}};
+}
+
+} // namespace
+
+TEST_SUITE("actors/owner_mirror") {
+  TEST_CASE_FIXTURE(replicated, "a mirror repeats updates, of few gradients and of many") {
+    use(adam_with_average());
+    for (uint64_t step = 0; step < 6; ++step) {
+      std::vector<gradient> gradients(step % 2 == 0 ? 1 : 9, noise(step));
+      if (step > 3) gradients = {two_rows()};
+      CHECK(apply(step, gradients).value().reader().getVersion() == step + 1);
+      CHECK(state_of(mirror).version == step + 1);
+      CHECK(are_alike());
+    }
+  }
+
+  TEST_CASE_FIXTURE(replicated, "a mirror holds an update as long as its owner does") {
+    use({.rule = rules::momentum{.learning_rate = 0.1}});
+    CHECK(apply(0, {noise(1), noise(2)}, true).has_come());
+    CHECK(state_of(mirror).version == 0);
+    ask<wire::UpdateApplied>(owner, make_release_update(0.5)).value();
+    CHECK(state_of(mirror).version == 1);
+    CHECK(are_alike());
+  }
+
+  TEST_CASE_FIXTURE(replicated, "changes by hand and restored states are repeated, too") {
+    use(adam_with_average());
+    CHECK(apply(0, {noise(1)}).has_come());
+    auto saved = state_of(owner);
+    ask<wire::VariableSnapshot>(
+      owner, make_change_variable(static_cast<uint8_t>(change::add), to_payload(noise(3))))
+      .value();
+    CHECK(are_alike());
+    CHECK(apply(1, {noise(2)}).has_come());
+    ask<wire::OptimizerInUse>(owner, make_restore_state(saved)).value();
+    CHECK(are_alike());
+    CHECK(are_equal(state_of(mirror), saved));
+  }
+
+  TEST_CASE_FIXTURE(replicated, "what was changed before there was a mirror, the mirror learns") {
+    use(adam_with_average());
+    CHECK(apply(0, {noise(1)}).has_come());
+    auto later = spawn(variable_owner, config(owner));
+    trainer.tell(owner, use_mirror{later});
+    settle();
+    CHECK(are_equal(state_of(owner), state_of(later)));
+    CHECK(apply(1, {noise(2)}).has_come());
+    CHECK(are_equal(state_of(owner), state_of(later)));
+    caf::anon_send_exit(later, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "a mirror that takes over says what it has come to") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK_FALSE(take_over());
+    CHECK(apply(4, {noise(1), noise(2)}).error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(replicated,
+                    "of a held update it says what was measured, then what came of it") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(4, {noise(1), noise(2)}, true).has_come());
+    auto closed = take_over();
+    REQUIRE(closed);
+    CHECK(closed->step == 4);
+    CHECK(closed->accepted.size() == 2);
+    CHECK(closed->applied.squared_norm > 0);
+    CHECK_FALSE(closed->released);
+    ask<wire::UpdateApplied>(mirror, make_release_update(1)).value();
+    closed = take_over();
+    REQUIRE(closed->released);
+    CHECK(closed->released->version == 1);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "once it has taken over it refuses its former owner alone") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(0, {noise(1)}).has_come());
+    CHECK(take_over()->step == 0);
+    auto refused = apply(1, {noise(2)}).error();
+    CHECK(refused.code == errc::unavailable);
+    CHECK(refused.message.find("its mirror has taken over") != std::string::npos);
+    CHECK(state_of(mirror).version == 1);
+    ask<wire::UpdateApplied>(mirror, update(1, {noise(2)})).value();
+    CHECK(state_of(mirror).version == 2);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "an owner whose mirror is gone goes on alone") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    caf::anon_send_exit(mirror, caf::exit_reason::kill);
+    settle();
+    CHECK(apply(0, {noise(1)}).value().reader().getVersion() == 1);
+    CHECK(apply(1, {noise(1)}).value().reader().getVersion() == 2);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "what an owner refuses, its mirror is not told of") {
+    auto refused = apply(0, {noise(1)}).error();
+    CHECK(refused.code == errc::failed_precondition);
+    CHECK(are_alike());
+    CHECK(state_of(mirror).version == 0);
+  }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: whoever speaks to a stand-in does not notice that an owner is lost, and a directory has one
+// mirror take over, once. Method: a variable with owner, mirror, their accumulators and a directory
+// in one virtual world; actors are killed at moments of the test's choice.
+#include "actors/accumulator.hpp"
+#include "actors/directory.hpp"
+#include "actors/optimizer_settings.hpp"
+#include "actors/stand_in.hpp"
+#include "actors/variable_owner.hpp"
+#include "messages/replication_message.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+#include "tests/small_arrays.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using push_answer = answer<msg<wire::PushReply>>;
+using take_answer = answer<msg<wire::UpdateApplied>>;
+
+/// A variable that two hold, in a job of 3 replicas.
+struct replicated_job : deterministic_world {
+  replicated_job() {
+    owners[0] = spawn(variable_owner, owner_config());
+    owners[1] = spawn(variable_owner, owner_config(owners[0]));
+    trainer.tell(owners[0], use_mirror{owners[1]});
+    trainer.ask<msg<wire::OptimizerInUse>>(
+      owners[0], make_use_optimizer(to_settings({.rule = rules::sgd{.learning_rate = 1}})));
+    for (size_t i = 0; i < 2; ++i)
+      accumulators[i] = spawn(accumulator, accumulator_config{.variable = form,
+                                                              .owner = owners[i],
+                                                              .world = &world,
+                                                              .owner_is_replicated = true});
+    known = spawn(directory);
+    trainer.tell(known, watch_owner{"w", owners[0], owners[1]});
+    trainer.tell(known, watch_job{chief.as<chief_actor>(), 0, {accumulators[1]}});
+    for (uint32_t i = 0; i < 3; ++i)
+      replicas.push_back(speaker(false));
+    closer = speaker(true);
+    settle();
+  }
+
+  ~replicated_job() {
+    for (const auto& actor :
+         {caf::actor_cast<caf::actor>(owners[0]), caf::actor_cast<caf::actor>(owners[1]),
+          caf::actor_cast<caf::actor>(accumulators[0]),
+          caf::actor_cast<caf::actor>(accumulators[1]), caf::actor_cast<caf::actor>(known),
+          caf::actor_cast<caf::actor>(closer)})
+      caf::anon_send_exit(actor, caf::exit_reason::kill);
+    for (const auto& replica : replicas)
+      caf::anon_send_exit(replica, caf::exit_reason::kill);
+    settle();
+  }
+
+  variable_owner_config owner_config(replicated_owner_actor mirrored = {}) {
+    return {.variable = form,
+            .initial = array({1}, {100}),
+            .world = &world,
+            .mirrored = std::move(mirrored)};
+  }
+
+  stand_in_actor speaker(bool closes_steps) {
+    return spawn(stand_in, stand_in_config{.name = "w",
+                                           .owners = {owners[0], owners[1]},
+                                           .accumulators = {accumulators[0], accumulators[1]},
+                                           .directory = known,
+                                           .closes_steps = closes_steps});
+  }
+
+  push_answer push(uint32_t replica, float value, uint64_t step = 0) {
+    origin from{.replica = replica, .local_step = step, .iteration = step};
+    return trainer.ask<msg<wire::PushReply>>(
+      replicas[replica], make_push_gradient(from, to_payload(array({1}, {value}))));
+  }
+
+  take_answer take(uint32_t required) {
+    return chief.ask<msg<wire::UpdateApplied>>(closer, make_take_gradient(required));
+  }
+
+  void lose(size_t holder) {
+    caf::anon_send_exit(owners[holder], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[holder], caf::exit_reason::kill);
+    settle();
+  }
+
+  double value() {
+    auto answer = chief.ask<msg<wire::VariableSnapshot>>(closer, make_read_variable());
+    settle();
+    auto current = answer.value();
+    return to_tensor(read_tensor(current.reader().getValue(), current.owner())).values<float>()[0];
+  }
+
+  static bool is_accepted(const push_answer& answer) {
+    return answer.value().reader().getVerdict() == wire::Verdict::ACCEPTED;
+  }
+
+  variable_form form{"w", dtype::f32, {1}};
+  puppet trainer{world};
+  puppet chief{world};
+  std::array<replicated_owner_actor, 2> owners;
+  std::array<accumulator_actor, 2> accumulators;
+  directory_actor known;
+  std::vector<stand_in_actor> replicas;
+  stand_in_actor closer;
+};
+
+} // namespace
+
+TEST_SUITE("actors/stand_in") {
+  TEST_CASE_FIXTURE(replicated_job, "as long as nobody is lost, it answers as those behind it") {
+    auto taken = take(2);
+    auto first = push(0, 10);
+    auto second = push(1, 20);
+    settle();
+    CHECK(is_accepted(first));
+    CHECK(is_accepted(second));
+    CHECK(taken.value().reader().getVersion() == 1);
+    CHECK(value() == doctest::Approx(85));
+    CHECK(chief.heard<wire::TakenGradient>().size() == 1);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "what was accepted before the loss is part of the step") {
+    auto taken = take(2);
+    auto first = push(0, 10);
+    settle();
+    CHECK(is_accepted(first));
+    lose(0);
+    auto second = push(1, 20);
+    settle();
+    CHECK(is_accepted(second));
+    CHECK(taken.value().reader().getVersion() == 1);
+    CHECK(value() == doctest::Approx(85));
+    auto reports = chief.heard<wire::TakenGradient>();
+    REQUIRE(reports.size() == 1);
+    CHECK(reports[0].reader().getAccepted().size() == 2);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "no step is closed before all that was accepted is there") {
+    auto first = push(0, 10);
+    auto second = push(1, 20);
+    settle();
+    lose(0);
+    auto third = push(2, 30);
+    auto taken = take(1);
+    settle();
+    CHECK(is_accepted(third));
+    CHECK(taken.has_come());
+    CHECK(value() == doctest::Approx(80));
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a step that was closed before the loss is closed once") {
+    for (uint64_t step = 0; step < 3; ++step) {
+      auto taken = take(1);
+      auto given = push(0, 10, step);
+      settle();
+      CHECK(taken.value().reader().getVersion() == step + 1);
+      if (step == 1) lose(0);
+    }
+    CHECK(value() == doctest::Approx(70));
+    auto late = push(1, 1000, 1);
+    settle();
+    CHECK_FALSE(is_accepted(late));
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who comes after the move is told where the variable is") {
+    lose(0);
+    auto newcomer = speaker(false);
+    settle();
+    auto answer = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
+    settle();
+    CHECK(answer.has_come());
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a take can be cancelled after the move, too") {
+    auto taken = take(2);
+    settle();
+    lose(0);
+    chief.tell(closer, make_cancel_takes());
+    settle();
+    CHECK(taken.error().code == errc::cancelled);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "the chief is told in one line what is held once") {
+    lose(0);
+    pass(1s);
+    auto lines = chief.heard<wire::OwnersLost>();
+    REQUIRE(lines.size() == 1);
+    std::string line = lines[0].reader().getReason();
+    CHECK(line.find("'w' held by mirrors now; held once from now on: 'w'") != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a mirror that is lost is told of, and the owner goes on") {
+    lose(1);
+    pass(1s);
+    auto lines = chief.heard<wire::OwnersLost>();
+    REQUIRE(lines.size() == 1);
+    std::string line = lines[0].reader().getReason();
+    CHECK(line.find("held once from now on: 'w'") != std::string::npos);
+    CHECK(line.find("mirrors now") == std::string::npos);
+    auto taken = take(1);
+    auto given = push(0, 10);
+    settle();
+    CHECK(taken.has_come());
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "when both are lost, whoever waits is told so") {
+    auto taken = take(2);
+    auto first = push(0, 10);
+    settle();
+    lose(1);
+    lose(0);
+    pass(1s);
+    CHECK(taken.error().code == errc::unavailable);
+    CHECK(taken.error().message.find("the owner of 'w' is gone") != std::string::npos);
+    auto second = push(1, 10);
+    settle();
+    CHECK(second.error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a mirror that is behind does not take over") {
+    auto taken = take(1);
+    auto first = push(0, 10);
+    settle();
+    CHECK(taken.has_come());
+    caf::anon_send_exit(owners[1], caf::exit_reason::kill);
+    settle();
+    trainer.tell(closer, make_took_over(std::nullopt));
+    settle();
+    auto next = take(1);
+    settle();
+    CHECK(next.error().message.find("has come to step 0 only, the job to step 1")
+          != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "without a word from the directory the wait ends") {
+    caf::anon_send_exit(known, caf::exit_reason::kill);
+    settle();
+    lose(0);
+    auto given = push(0, 10);
+    settle();
+    CHECK_FALSE(given.has_come());
+    pass(20s);
+    CHECK(given.error().code == errc::unavailable);
+  }
+}
