@@ -5,6 +5,7 @@
 #include "actors/ask.hpp"
 #include "actors/replica.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/owner_replication.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
     };
   replica_context::place place{index, strategy.num_replicas_in_sync(), cast, &strategy, {}};
   if (placement != nullptr)
-    place.cast = std::make_shared<training_cast>(cast->seen_from(name, *placement));
+    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
   config.body
     = [place = std::move(place), from = std::move(from), optimizer = optimizer,
        body = body](activity& activity) { return live(activity, place, from, optimizer, body); };

@@ -28,7 +28,8 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
   cluster_layout layout{.has_chief = count_of(cluster, "chief") > 0,
                         .ps = count_of(cluster, "ps"),
                         .workers = count_of(cluster, "worker"),
-                        .workers_meet = options.workers_meet};
+                        .workers_meet = options.workers_meet,
+                        .owners_meet = options.replicate_owners > 1};
   auto trainers = std::max(1U, layout.trainer_count());
   if (replicas % trainers != 0)
     throw failure{{errc::invalid_argument,

@@ -21,9 +21,10 @@ namespace troupe {
 
 /// How a process takes part in its job. Processes of one job are given the same, but for files.
 struct server_options {
-  uint32_t replicas = 0;     ///< Of the job, shared evenly among its workers; 0: one for each.
-  std::string job{};         ///< A name that other jobs do not have; empty: `job_name`.
-  bool workers_meet = false; ///< Whether they combine arrays without parameter servers.
+  uint32_t replicas = 0;         ///< Of the job, shared evenly among its workers; 0: one for each.
+  std::string job{};             ///< A name that other jobs do not have; empty: `job_name`.
+  bool workers_meet = false;     ///< Whether they combine arrays without parameter servers.
+  uint32_t replicate_owners = 1; ///< As in `parameter_server_options`.
   /// The network card to listen on, as `choose_network_card` takes it; empty: NCCL_SOCKET_IFNAME,
   /// if others dial this process from elsewhere.
   std::string interface {};

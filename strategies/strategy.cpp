@@ -3,12 +3,14 @@
 #include "strategies/strategy.hpp"
 
 #include "actors/ask.hpp"
+#include "actors/directory.hpp"
 #include "actors/replica.hpp"
 #include "actors/tensor_payload.hpp"
 #include "actors/variable_owner.hpp"
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/owner_replication.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/replica_group.hpp"
 #include "strategies/strategy_extended.hpp"
@@ -120,6 +122,7 @@ void check_layout(const strategy_layout& layout) {
   if (layout.deadline <= job_time{0})
     refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
            layout.name, std::chrono::duration<double>(layout.deadline).count());
+  check_owner_copies(layout);
 }
 
 strategy::strategy(troupe::world& world, strategy_layout layout)
@@ -130,6 +133,7 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
   if (!layout_.cross_device_operations)
     layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
   show_presence();
+  open_directory();
 }
 
 strategy::~strategy() {
@@ -138,7 +142,9 @@ strategy::~strategy() {
   let_go();
   leave_group(std::uncaught_exceptions() == 0);
   for (const auto& variable : variables_)
-    if (variable.is_here()) caf::anon_send_exit(variable.owner(), caf::exit_reason::user_shutdown);
+    for (const auto& actor : variable.data_->actors_here)
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  if (directory_) caf::anon_send_exit(directory_, caf::exit_reason::user_shutdown);
 }
 
 // Where the chief stands, variables are read after training: those who hold them must know for how
@@ -157,11 +163,23 @@ void strategy::show_presence() {
   }
 }
 
+void strategy::open_directory() {
+  if (layout_.owner_copies == 1) return;
+  auto& placement = *layout_.placement;
+  if (!value_or_throw(placement.enter(directory_name))) return;
+  directory_ = world_.system().spawn(directory);
+  world_.introduce(directory_.id(), directory_name);
+  placement.put(directory_name, directory_);
+}
+
 void strategy::let_go() {
   if (!presence_) return;
   if (layout_.placement->leads())
     return caf::anon_send_exit(presence_, caf::exit_reason::user_shutdown);
-  auto is_here = [](const variable& one) { return one.is_here(); };
+  auto is_here = [](const variable& one) {
+    const auto& [owner, mirror] = one.owners_here();
+    return owner || mirror;
+  };
   if (std::uncaught_exceptions() > 0 || std::ranges::none_of(variables_, is_here)) return;
   auto ended = std::make_shared<std::promise<void>>();
   auto over = ended->get_future();
@@ -231,19 +249,49 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                                                          : copy_rule::alike;
   auto owner_name = "owner " + data->form.name;
   auto* placement = layout_.placement;
-  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name));
-  if (data->is_here) {
-    data->owner = world_.system().spawn(
-      variable_owner, variable_owner_config{data->form, initial, &world_,
-                                            static_cast<uint32_t>(data->devices.size()), rule,
-                                            num_replicas_in_sync() - num_replicas_});
-    world_.introduce(data->owner.id(), owner_name);
-    if (placement != nullptr) placement->put(owner_name, data->owner);
-  } else {
-    data->owner = value_or_throw(placement->find<variable_owner_actor>("strategy", owner_name));
-  }
   data->index = variables_.size();
+  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name));
+  variable_owner_config config{data->form, initial,
+                               &world_,    static_cast<uint32_t>(data->devices.size()),
+                               rule,       num_replicas_in_sync() - num_replicas_};
+  if (data->is_here)
+    data->owner = data->owners_here[0] = spawn_owner(*data, owner_name, config);
+  else
+    data->owner = value_or_throw(placement->find<variable_owner_actor>("strategy", owner_name));
+  if (layout_.owner_copies > 1) replicate(*data, std::move(config));
   return variables_.emplace_back(variable{data});
+}
+
+replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::string& name,
+                                             variable_owner_config config) {
+  auto owner = world_.system().spawn(variable_owner, std::move(config));
+  of.actors_here.push_back(caf::actor_cast<caf::actor>(owner));
+  world_.introduce(owner.id(), name);
+  if (layout_.placement != nullptr) layout_.placement->put(name, owner);
+  return owner;
+}
+
+// Whoever waits for the other one has been put on stage before, so nobody waits in vain.
+void strategy::replicate(variable::data& of, variable_owner_config config) {
+  auto& placement = *layout_.placement;
+  auto name = of.form.name;
+  auto owner_name = "owner " + name;
+  auto mirror_name = "mirror owner " + name;
+  auto find = [&placement](const std::string& viewer, const std::string& whom) {
+    return value_or_throw(placement.find<replicated_owner_actor>(viewer, whom));
+  };
+  if (value_or_throw(placement.enter(mirror_name))) {
+    config.mirrored = find(mirror_name, owner_name);
+    of.owners_here[1] = spawn_owner(of, mirror_name, std::move(config));
+  }
+  if (of.is_here) caf::anon_send(of.owners_here[0], use_mirror{find(owner_name, mirror_name)});
+  if (placement.leads())
+    caf::anon_send(directory_, watch_owner{name, find(directory_name, owner_name),
+                                           find(directory_name, mirror_name)});
+  auto speaks = spawn_stand_in(*this, "strategy",
+                               {.variable = static_cast<uint32_t>(of.index), .name = name});
+  of.actors_here.push_back(caf::actor_cast<caf::actor>(speaks));
+  of.owner = speaks;
 }
 
 std::vector<variable> strategy::trainable_variables() const {
@@ -372,7 +420,8 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .parameter_devices = {"cpu:0"},
                          .runs_replicas = false,
                          .experimental_between_graph = true,
-                         .placement = options.placement};
+                         .placement = options.placement,
+                         .owner_copies = options.replicate_owners};
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("cpu:{}", i));
   return layout;

@@ -30,6 +30,7 @@ namespace troupe {
 
 class closure_service;
 class strategy_extended;
+struct variable_owner_config;
 
 /// What makes one strategy differ from another.
 struct strategy_layout {
@@ -55,11 +56,13 @@ struct strategy_layout {
   job_time deadline = std::chrono::minutes{10};
   /// Where owners, and the actors of jobs, stand; null: all here. Outlives the strategy.
   troupe::placement* placement = nullptr;
+  /// Processes that hold each variable: 1, or 2, so that the loss of one loses nothing.
+  uint32_t owner_copies = 1;
 };
 
 /// Refuses what no strategy can be made of.
-/// Errors: throws `failure` with invalid_argument for no devices, the same one twice, or a deadline
-/// that is not positive.
+/// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
+/// that is not positive, or more owners of a variable than 2 or than there are places for them.
 void check_layout(const strategy_layout& layout);
 
 /// Where a value is made for each replica, and how many there are.
@@ -279,6 +282,10 @@ private:
   [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
+  void open_directory();
+  [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
+                                                   variable_owner_config config);
+  void replicate(variable::data& of, variable_owner_config config);
   void let_go();
   void leave_group(bool waits);
   [[nodiscard]] job_time patience() const;
@@ -289,6 +296,7 @@ private:
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
+  directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
   caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
 };
 
@@ -297,6 +305,9 @@ struct parameter_server_options {
   uint32_t replicas = 1;
   /// Where its actors, and those of its jobs, stand; null: all here. Outlives the strategy.
   troupe::placement* placement = nullptr;
+  /// With 2, every variable is held by two parameter servers, and the loss of one of them loses
+  /// nothing: see docs/failures.md. The `server_options` need the same.
+  uint32_t replicate_owners = 1;
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace
@@ -309,8 +320,8 @@ struct parameter_server_options {
 /// variables wait in their destructors.
 class parameter_server_strategy final : public strategy {
 public:
-  /// Errors: throws `failure`: invalid_argument for 0 replicas; as `placement::see`, if the process
-  /// of the chief is not there in time.
+  /// Errors: throws `failure`: invalid_argument for 0 replicas, and as `check_layout`; as
+  /// `placement::see`, if the process of the chief is not there in time.
   explicit parameter_server_strategy(troupe::world& world, parameter_server_options options = {});
 };
 

@@ -32,8 +32,10 @@ private:
   int64_t num_tokens_;
 };
 
-std::string accumulator_name(const variable& of) {
-  return "accumulator " + of.name();
+constexpr const char* copies[] = {"", "mirror "};
+
+std::string accumulator_name(const variable& of, size_t copy) {
+  return fmt::format("{}accumulator {}", copies[copy], of.name());
 }
 
 /// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
@@ -67,7 +69,7 @@ public:
     for (size_t i = 0; leads() && i < cast_.variables.size(); ++i)
       if (auto& accumulator = cast_.accumulators[i]; !accumulator)
         accumulator = value_or_throw(
-          placement_->find<accumulator_actor>("chief", accumulator_name(cast_.variables[i])));
+          placement_->find<accumulator_actor>("chief", accumulator_name(cast_.variables[i], 0)));
     is_complete_ = true;
   }
 
@@ -119,6 +121,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
     queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
     queue.tokens = *tokens;
   }
+  auto is_replicated = strategy.layout().owner_copies > 1;
   cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
   for (const auto& variable : variables) {
     accumulator_config config{variable.form(), variable.owner(), *global_step, &strategy.world()};
@@ -129,8 +132,13 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
     config.asynchronous = asynchronous_rule::of(options_);
     config.requires_finite = options_.require_finite;
     config.remembers = links.repeat;
-    cast->accumulators.push_back(
-      builder.spawn<accumulator_actor>(accumulator_name(variable), accumulator, std::move(config)));
+    config.owner_is_replicated = is_replicated;
+    for (size_t copy = 0; copy < (is_replicated ? 2 : 1); ++copy) {
+      if (is_replicated) config.owner = variable.owners_here()[copy];
+      auto spawned
+        = builder.spawn<accumulator_actor>(accumulator_name(variable, copy), accumulator, config);
+      if (copy == 0) cast->accumulators.push_back(std::move(spawned));
+    }
   }
   cast->variables = std::move(variables);
   builder.complete();

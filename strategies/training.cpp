@@ -11,6 +11,7 @@
 #include "strategies/hook_list.hpp"
 #include "strategies/job_member.hpp"
 #include "strategies/job_members.hpp"
+#include "strategies/owner_replication.hpp"
 #include "strategies/replica_life.hpp"
 #include "strategies/restore.hpp"
 #include "strategies/training_cast.hpp"
@@ -26,6 +27,21 @@ namespace troupe {
 
 namespace {
 
+// What is asked again by others than stand-ins, or counts in a step that was promised, is not kept
+// by anybody.
+void check_replication(const strategy& strategy, const sync_options& sync,
+                       const training_options& options) {
+  if (strategy.layout().owner_copies == 1) return;
+  if (is_asynchronous(sync.policy))
+    throw failure{{errc::unimplemented,
+                   fmt::format("owners are not replicated under the policy {}; choose tensorflow, "
+                               "latest_token or cancel, or leave replicate_owners at 1",
+                               to_string(sync.policy))}};
+  if (options.ask_again_after > job_time{0})
+    throw failure{{errc::unimplemented, "owners are not replicated over links that lose messages; "
+                                        "leave ask_again_after at 0, or replicate_owners at 1"}};
+}
+
 void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
            const training_options& options) {
   auto refuse = [](std::string line) { throw failure{{errc::invalid_argument, std::move(line)}}; };
@@ -38,6 +54,7 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                    "sync_replicas_optimizer, or use a parameter_server strategy",
                    strategy.layout().name)}};
   if (options.steps == 0) refuse("steps is 0; training needs at least 1");
+  check_replication(strategy, optimizer.options(), options);
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
     refuse(fmt::format("the strategy has {} replicas, the optimizer expects {}; make them agree",
@@ -196,15 +213,17 @@ private:
     config.world = &world_;
     if (placement_ != nullptr) {
       value_or_throw(placement_->enter("chief"));
-      auto cast = cast_->seen_from("chief", *placement_);
-      config.tokens = cast.tokens;
-      config.accumulators = cast.accumulators;
-      config.owners = cast.owners;
+      chief_cast_ = cast_seen_from("chief", strategy_, *cast_, true);
+      config.tokens = chief_cast_.tokens;
+      config.accumulators = chief_cast_.accumulators;
+      config.owners = chief_cast_.owners;
     }
     chief_ = world_.system().spawn(chief, std::move(config));
     world_.introduce(chief_.id(), "chief");
     watch_chief();
-    if (placement_ != nullptr) placement_->put("chief", chief_);
+    if (placement_ == nullptr) return;
+    placement_->put("chief", chief_);
+    tell_directory(strategy_, *cast_, chief_);
   }
 
   // A job whose chief is gone has nobody left to end it.
@@ -288,6 +307,7 @@ private:
   // What the chief told the others on its way out may not have reached them yet.
   void clear() {
     placement_->on_return({});
+    tell_directory(strategy_, *cast_, {});
     cast_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
     caf::anon_send_exit(recorder_, caf::exit_reason::kill);
@@ -312,6 +332,7 @@ private:
   hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
   chief_actor chief_;
+  training_cast chief_cast_; ///< As the chief knows it, where there is a placement.
   recorder_actor recorder_;
   std::vector<replica_actor> replicas_; ///< Where they stand on other nodes.
   token_queue_actor evaluation_tokens_;

@@ -24,7 +24,8 @@ struct training_cast {
   std::vector<variable> variables;             ///< What the job trains.
   std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
-  std::vector<caf::actor> here;             ///< Its actors that stand in this process, to be ended.
+  std::shared_ptr<const void> stand_ins; ///< Ended with the last who refers to them; may be null.
+  std::vector<caf::actor> here;          ///< Its actors that stand in this process, to be ended.
   /// The greatest step that a token of this process was for, if anybody wants to know.
   std::shared_ptr<std::atomic<uint64_t>> step_heard;
 

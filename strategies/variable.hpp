@@ -5,6 +5,9 @@
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
 
+#include <caf/actor.hpp>
+
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -58,8 +61,13 @@ public:
   /// What a gradient of it must look like.
   [[nodiscard]] const variable_form& form() const { return data_->form; }
 
-  /// The actor that holds the value.
+  /// The actor that holds the value; of one that is replicated, whoever speaks to that.
   [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
+
+  /// The owner, and its mirror if it is replicated; null, where they stand in another process.
+  [[nodiscard]] const std::array<replicated_owner_actor, 2>& owners_here() const {
+    return data_->owners_here;
+  }
 
   /// Whether the owner stands in this process.
   [[nodiscard]] bool is_here() const { return data_->is_here; }
@@ -92,7 +100,9 @@ private:
   struct data {
     variable_form form;
     variable_owner_actor owner;
-    bool is_here = true; ///< Whether the owner stands in this process.
+    std::array<replicated_owner_actor, 2> owners_here;
+    std::vector<caf::actor> actors_here; ///< To be ended with the strategy.
+    bool is_here = true;                 ///< Whether the owner stands in this process.
     size_t index = 0;
     variable_synchronization synchronization = variable_synchronization::on_write;
     variable_aggregation aggregation = variable_aggregation::none;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stand-ins for a viewer, and the directory's view of a job.
+#include "strategies/owner_replication.hpp"
+
+#include "strategies/refuse.hpp"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// Actors that are ended with the last who refers to them.
+struct ended_together {
+  std::vector<caf::actor> actors;
+
+  ended_together() = default;
+  ended_together(const ended_together&) = delete;
+  ended_together& operator=(const ended_together&) = delete;
+
+  ~ended_together() {
+    for (const auto& actor : actors)
+      caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+};
+
+} // namespace
+
+void check_owner_copies(const strategy_layout& layout) {
+  auto copies = layout.owner_copies;
+  if (copies == 1) return;
+  if (copies != 2)
+    refuse(errc::invalid_argument,
+           "replicate_owners is {}; a variable is held by 1 or 2 parameter servers", copies);
+  auto places = layout.placement == nullptr ? 0 : layout.placement->owner_places();
+  if (places < copies)
+    refuse(errc::invalid_argument,
+           "replicate_owners is 2, which takes 2 parameter servers that talk to each other; this "
+           "job has {}: start 2 or more, with a server that is given replicate_owners, too",
+           places);
+}
+
+stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,
+                              stand_in_config config) {
+  auto& placement = *strategy.layout().placement;
+  const auto& name = config.name;
+  auto find = [&](const std::string& whom) {
+    return value_or_throw(placement.find<variable_owner_actor>(viewer, whom));
+  };
+  config.owners = {find("owner " + name), find("mirror owner " + name)};
+  config.directory = value_or_throw(placement.find<directory_actor>(viewer, directory_name));
+  auto introduced = fmt::format("stand-in of {} for {}", name, viewer);
+  auto speaks = strategy.world().system().spawn(stand_in, std::move(config));
+  strategy.world().introduce(speaks.id(), introduced);
+  placement.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(speaks));
+  return speaks;
+}
+
+training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
+                             const training_cast& cast, bool closes_steps) {
+  auto& placement = *strategy.layout().placement;
+  auto seen = cast.seen_from(viewer, placement);
+  if (strategy.layout().owner_copies == 1) return seen;
+  auto together = std::make_shared<ended_together>();
+  for (size_t i = 0; i < seen.variables.size(); ++i) {
+    const auto& variable = seen.variables[i];
+    auto beside_mirror = value_or_throw(
+      placement.find<accumulator_actor>(viewer, "mirror accumulator " + variable.name()));
+    auto speaks = spawn_stand_in(strategy, viewer,
+                                 {.variable = static_cast<uint32_t>(variable.index()),
+                                  .name = variable.name(),
+                                  .accumulators = {seen.accumulators[i], beside_mirror},
+                                  .closes_steps = closes_steps,
+                                  .first_step = seen.first_step});
+    together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
+    seen.accumulators[i] = speaks;
+    seen.owners[i] = speaks;
+  }
+  seen.stand_ins = std::move(together);
+  return seen;
+}
+
+void tell_directory(const strategy& strategy, const training_cast& cast, const chief_actor& chief) {
+  if (strategy.layout().owner_copies == 1) return;
+  auto& placement = *strategy.layout().placement;
+  auto whom = value_or_throw(placement.find<directory_actor>(directory_name, directory_name));
+  watch_job job{.chief = chief, .first_step = cast.first_step};
+  if (chief) {
+    job.accumulators.resize(strategy.variables().size());
+    for (const auto& variable : cast.variables)
+      job.accumulators[variable.index()] = value_or_throw(
+        placement.find<accumulator_actor>(directory_name, "mirror accumulator " + variable.name()));
+  }
+  caf::anon_send(whom, std::move(job));
+}
+
+} // namespace troupe
