@@ -42,6 +42,8 @@ struct scenario {
   std::optional<network_options> network = {};
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   fault_plan faults = {}; ///< Needs a network; makes one that takes no time if there is none.
+  /// As in `parameter_server_options`; 2 needs a network with as many owners, or more.
+  uint32_t replicate_owners = 1;
   /// As in `training_options`; with a plan that loses messages 0 means: let it happen.
   job_time ask_again_after{0};
   uint64_t snapshot_every = 100;                        ///< Steps, if the plan restarts the job.
@@ -91,8 +93,8 @@ struct scenario_report {
 /// Runs the scenario with the actors of a real job; only computing is replaced by waiting, or takes
 /// as long as the scenario says. A job that is restarted makes the steps after its snapshot again,
 /// and they count again.
-/// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan` and
-/// `fault_plan::validate`.
+/// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan`,
+/// `fault_plan::validate` and `check_owner_copies`.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe

@@ -81,6 +81,8 @@ node_index simulated_network::node_of(const std::string& actor) const {
     return replica_node(trailing_number(actor));
   if (actor.starts_with("owner ") || actor.starts_with("accumulator "))
     return owner_node(trailing_number(actor) % options_.owners);
+  if (actor.starts_with("mirror "))
+    return owner_node((trailing_number(actor) + 1) % options_.owners);
   return chief_node();
 }
 
@@ -118,10 +120,15 @@ void simulated_network::ring() {
 
 void simulated_network::place(const std::string& name, const caf::strong_actor_ptr& actor) {
   origin_ = alarm_.now() - world_.now(); // a job that goes on has set the world's clock
-  auto node = node_of(name);
+  stand_beside(name, actor);
+  if (!name.starts_with("replica ")) goes_by_[name] = actor; // nobody looks for a replica
+}
+
+void simulated_network::stand_beside(const std::string& neighbour,
+                                     const caf::strong_actor_ptr& actor) {
+  auto node = node_of(neighbour);
   stands_at_[actor->id()] = node;
   places_[node].actors.push_back(actor);
-  if (!name.starts_with("replica ")) goes_by_[name] = actor; // nobody looks for a replica
 }
 
 expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer,

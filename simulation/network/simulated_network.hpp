@@ -130,7 +130,11 @@ public:
   // ---- as the bases say ----
 
   void send(const node_address& from, parcel what) override;
+
+  [[nodiscard]] uint32_t owner_places() const override { return options_.owners; }
+
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
+  void stand_beside(const std::string& neighbour, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
 

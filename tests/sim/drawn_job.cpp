@@ -156,7 +156,7 @@ private:
   std::vector<uint32_t> counts_;
 };
 
-learning_options learning_of(evidence& course) {
+learning_options learning_of(evidence& course, const update_plan& plan) {
   auto book = std::make_shared<gradient_book>(course.model, course.made);
   auto task = std::make_shared<learning_task>();
   for (uint32_t i = 0; i < course.model.variables; ++i)
@@ -168,9 +168,7 @@ learning_options learning_of(evidence& course) {
     course.values.assign(values.begin(), values.end());
     return 0.0;
   };
-  return {.task = task,
-          .plan = {.rule = rules::sgd{.learning_rate = ballot_model::learning_rate}},
-          .evaluate_every = 1'000'000};
+  return {.task = task, .plan = plan, .evaluate_every = 1'000'000};
 }
 
 } // namespace
@@ -215,12 +213,18 @@ std::string evidence::describe() const {
 }
 
 std::unique_ptr<const evidence> run_drawn_job(uint64_t seed) {
+  auto what = draw_scenario(seed);
+  return run_job(what, what.network->owners);
+}
+
+std::unique_ptr<const evidence> run_job(scenario what, uint32_t variables,
+                                        const update_plan& plan) {
   auto seen = std::make_unique<evidence>();
   auto& course = *seen;
-  course.seed = seed;
-  course.what = draw_scenario(seed);
-  course.model = {course.what.sync.total_num_replicas, course.what.network->owners};
-  course.what.learning = learning_of(course);
+  course.seed = what.seed;
+  course.what = std::move(what);
+  course.model = {course.what.sync.total_num_replicas, variables};
+  course.what.learning = learning_of(course, plan);
   course.what.on_step = [&course](const step_record& step) { course.steps.push_back(step); };
   course.report = simulate(course.what);
   const auto& seen_last = course.report.losses.back();

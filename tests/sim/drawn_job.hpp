@@ -57,4 +57,11 @@ struct evidence {
 /// Draws a job and runs it. The same seed gives the same job and the same course.
 [[nodiscard]] std::unique_ptr<const evidence> run_drawn_job(uint64_t seed);
 
+/// Likewise a job that was not drawn. @param what With a network; what is learnt is filled in.
+/// @param plan What an update does; `judge` needs the default.
+[[nodiscard]] std::unique_ptr<const evidence>
+run_job(scenario what, uint32_t variables,
+        const update_plan& plan
+        = {.rule = rules::sgd{.learning_rate = ballot_model::learning_rate}});
+
 } // namespace troupe::test

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: where owners are replicated, the loss of one loses nothing, whenever it happens. Method:
+// jobs in the virtual world whose parameter server goes at one of many moments, compared with the
+// same job undisturbed, or judged by the checkers of the drawn jobs.
+#include "kernels/random.hpp"
+#include "simulation/distribution.hpp"
+#include "tests/doctest.hpp"
+#include "tests/sim/checkers.hpp"
+
+#include <cstring>
+#include <fmt/format.h>
+#include <set>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr uint64_t moments = 60;
+
+scenario replicated_job(sync_policy policy, uint32_t aggregate, uint32_t owners, uint64_t seed) {
+  scenario job;
+  job.seed = seed;
+  job.sync.policy = policy;
+  job.sync.total_num_replicas = 4;
+  job.sync.replicas_to_aggregate = aggregate;
+  job.steps = 5;
+  job.replicate_owners = 2;
+  job.deadline = 10min;
+  job.compute = distribution::parse("uniform(0.5, 1.5)").value().times(seed);
+  job.network.emplace();
+  job.network->owners = owners;
+  job.network->seed = seed;
+  job.network->detection = seed % 2 == 0 ? 0ms : 300ms;
+  auto times = distribution::parse("exponential(0.05)").value().times(seed + 1);
+  job.network->latency = [times](const passage& goes) { return times(goes.end, goes.count); };
+  return job;
+}
+
+// One of `moments` at which a job of 5 steps may lose a parameter server, more of them than steps.
+job_time moment_of(uint64_t seed) {
+  random_stream draw{random_key{seed, "moment of loss", 0, 0}};
+  return job_time{static_cast<int64_t>(8e9 * draw.uniform())};
+}
+
+fault loss_of(const std::string& who, job_time at) {
+  return {.kind = fault_kind::crash, .at = at, .who = {who}};
+}
+
+bool are_equal(const std::vector<tensor>& a, const std::vector<tensor>& b) {
+  if (a.size() != b.size() || a.empty()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (a[i].bytes() != b[i].bytes() || std::memcmp(a[i].data(), b[i].data(), a[i].bytes()) != 0)
+      return false;
+  return true;
+}
+
+std::string failure_of(const evidence& course) {
+  return course.report.job.failure.value_or(error{}).message;
+}
+
+// Every gradient that a ledger has as accepted is part of the only variable.
+size_t accepted_and_not_counted(const evidence& course) {
+  std::set<std::pair<uint32_t, uint32_t>> counted;
+  for (const auto& one : course.made)
+    if (ballot_model::share(course.values[0], one.replica, one.number) != 0)
+      counted.insert({one.replica, one.number});
+  size_t accepted = 0;
+  for (const auto& step : course.steps)
+    accepted += step.accepted.size();
+  return accepted > counted.size() ? accepted - counted.size() : 0;
+}
+
+void check_same_bits(const scenario& job, uint32_t variables, const update_plan& plan,
+                     const std::string& lost) {
+  auto undisturbed = run_job(job, variables, plan);
+  REQUIRE_MESSAGE(!undisturbed->report.job.failure, failure_of(*undisturbed));
+  REQUIRE(!undisturbed->values.empty());
+  for (uint64_t moment = 0; moment < moments; ++moment) {
+    auto disturbed = job;
+    auto at = moment_of(moment * 1000 + job.seed);
+    disturbed.faults.faults.push_back(loss_of(lost, at));
+    INFO(fmt::format("{} is lost at {} ns, seed {}", lost, at.count(), job.seed));
+    auto course = run_job(disturbed, variables, plan);
+    CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+    CHECK(course->report.restarts == 0);
+    CHECK(course->report.job.step == job.steps);
+    CHECK(are_equal(course->values, undisturbed->values));
+    REQUIRE(course->steps.size() == job.steps);
+    for (const auto& step : course->steps)
+      CHECK(step.accepted.size() == 4);
+  }
+}
+
+} // namespace
+
+TEST_SUITE("sim/owner_loss") {
+  TEST_CASE("where all replicas are needed, a job that loses an owner comes to the same bits") {
+    update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
+    uint64_t seed = 1;
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      for (uint32_t owners : {2, 3}) {
+        auto job = replicated_job(policy, 4, owners, ++seed);
+        CAPTURE(to_string(policy));
+        CAPTURE(owners);
+        check_same_bits(job, owners + 1, adam, "ps 0");
+        check_same_bits(job, owners + 1, adam, fmt::format("ps {}", owners - 1));
+      }
+  }
+
+  TEST_CASE("updates that wait for the norm of all gradients are not lost either") {
+    update_plan momentum{.rule = rules::momentum{.learning_rate = 0.1}};
+    auto job = replicated_job(sync_policy::latest_token, 4, 2, 7);
+    job.sync.clip_global_norm = 0.5;
+    check_same_bits(job, 3, momentum, "ps 0");
+    check_same_bits(job, 3, momentum, "ps 1");
+  }
+
+  TEST_CASE("a mirror that is lost is missed by nobody") {
+    auto job = replicated_job(sync_policy::latest_token, 4, 2, 9);
+    check_same_bits(job, 1, {.rule = rules::sgd{.learning_rate = 0.5}}, "ps 1");
+  }
+
+  TEST_CASE("with backups, no gradient is counted twice, and none that was accepted is lost") {
+    uint64_t reached = 0;
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
+      for (uint64_t moment = 0; moment < moments; ++moment) {
+        auto job = replicated_job(policy, 3, 2 + moment % 2, moment);
+        auto variables = static_cast<uint32_t>(1 + moment % 3);
+        job.faults.faults.push_back(
+          loss_of(moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 77)));
+        auto course = run_job(job, variables);
+        INFO(to_string(policy), " moment ", moment, " at ", job.faults.faults[0].at.count(), " ns");
+        CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+        CHECK(course->report.restarts == 0);
+        auto complaints = judge(*course);
+        CHECK_MESSAGE(complaints.empty(), complaints);
+        if (variables == 1) CHECK(accepted_and_not_counted(*course) == 0);
+        reached += course->report.probes.count("delivered TookOver");
+      }
+    CHECK(reached > moments); // jobs that were not over yet
+  }
+
+  TEST_CASE("after the second loss, the job begins again with what was saved") {
+    auto job = replicated_job(sync_policy::latest_token, 4, 2, 3);
+    job.faults.faults = {loss_of("ps 0", 1s), loss_of("ps 1", 3s)};
+    auto course = run_job(job, 2);
+    CHECK(course->report.restarts == 1);
+    CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+    CHECK(course->report.job.step == job.steps);
+  }
+}
