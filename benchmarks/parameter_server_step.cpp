@@ -2,8 +2,8 @@
 // A step of synchronous training that computes nothing, in several processes: every replica reads
 // all variables and pushes a gradient for each.
 //
-// troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS   the chief prints the seconds of
-// each step
+// troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS [HOLDERS]   the chief prints the
+// seconds of each step; with 2 HOLDERS of each variable, owners are replicated
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/server.hpp"
@@ -21,12 +21,13 @@ namespace {
 
 constexpr int variables = 8;
 
-int take_part(int64_t bytes, uint64_t steps) {
+int take_part(int64_t bytes, uint64_t steps, uint32_t holders) {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads({.observed = false});
-  server server{world, cluster};
+  server server{world, cluster, {.replicate_owners = holders}};
   parameter_server_strategy strategy{
-    world, {.replicas = server.replicas(), .placement = server.placement()}};
+    world,
+    {.replicas = server.replicas(), .placement = server.placement(), .replicate_owners = holders}};
   auto elements = bytes / 4 / variables;
   for (int i = 0; i < variables; ++i)
     strategy.make_variable(fmt::format("v{}", i), zeros({elements}));
@@ -56,9 +57,11 @@ int take_part(int64_t bytes, uint64_t steps) {
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3) return EXIT_FAILURE;
+  if (count != 3 && count != 4) return EXIT_FAILURE;
+  auto holders = count == 4 ? static_cast<uint32_t>(std::atoi(arguments[3])) : 1;
   try {
-    return take_part(std::atoll(arguments[1]), static_cast<uint64_t>(std::atoll(arguments[2])));
+    return take_part(std::atoll(arguments[1]), static_cast<uint64_t>(std::atoll(arguments[2])),
+                     holders);
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return EXIT_FAILURE;

@@ -159,7 +159,9 @@ private:
                                              .deadline = deadline});
     return std::make_unique<parameter_server_strategy>(
       world,
-      parameter_server_options{.replicas = server.replicas(), .placement = server.placement()});
+      parameter_server_options{.replicas = server.replicas(),
+                               .placement = server.placement(),
+                               .replicate_owners = static_cast<uint32_t>(options.replicate_owners)});
   }
 
   static server_options server_of(const train_options& options, const train_cluster& cluster,
@@ -168,6 +170,7 @@ private:
     auto settings = cluster.server;
     settings.replicas = static_cast<uint32_t>(options.replicas);
     settings.workers_meet = replicas_meet(options.strategy);
+    settings.replicate_owners = static_cast<uint32_t>(options.replicate_owners);
     settings.on_warning = warn;
     settings.stop = stop;
     return settings;

@@ -128,6 +128,7 @@ struct train_options {
   double deadline_seconds = 60; ///< How long a step may take before the job counts as stalled.
   loss_reaction on_loss = loss_reaction::go_on;
   double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
+  uint64_t replicate_owners = 1;      ///< Parameter servers that hold each variable.
   std::optional<uint64_t>
     metrics_port; ///< Where the running job can be looked at; 0: any that is free.
   std::string metrics_address = "127.0.0.1";

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: where owners are replicated, a job that loses a parameter server comes to the same bits as one that does not.
+# Method: real processes on this machine, one of which is killed or frozen; the same job in one process.
+# Usage: owners_test.py PATH/TO/troupe
+import random
+import signal
+import time
+import unittest
+
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, Job, addresses
+
+REPLICATED = ["--replicate-owners", "2"]
+STEPS = ["--steps", "1500"]
+
+
+class Owners(Job):
+    def lose(self, lost, number, **counts):
+        """A job that loses a task in its midst, and has to end well with all its steps."""
+        job = self.start_all(addresses(**counts), *ALL_FOUR, *STEPS, *REPLICATED)
+        job["worker:0"].says("^step ")
+        time.sleep(random.uniform(0, 0.5))
+        job[lost].send(number)
+        job["worker:0"].says(f"{lost}.* held once from now on: .*; the job goes on")
+        for name, process in job.items():
+            if name != lost:
+                process.ends(0)
+        return job
+
+    def check_same_as_alone(self):
+        name, trained = self.trained()
+        self.assertEqual(name, "checkpoint-1500")
+        self.assertEqual((name, trained), self.alone(*ALL_FOUR, *STEPS))
+
+    def test_a_ps_that_is_killed_loses_nothing(self):
+        self.lose("ps:0", signal.SIGKILL, ps=2, worker=2)
+        self.check_same_as_alone()
+
+    def test_one_of_three_likewise(self):
+        self.lose("ps:2", signal.SIGKILL, ps=3, worker=4)
+        self.check_same_as_alone()
+
+    def test_a_ps_that_is_frozen_loses_nothing_and_hears_that_it_is_given_up(self):
+        job = self.lose("ps:1", signal.SIGSTOP, ps=2, worker=2)
+        self.check_same_as_alone()
+        job["ps:1"].send(signal.SIGCONT)
+        job["ps:1"].ends(4)
+
+    def test_with_a_backup_the_job_goes_on_too(self):
+        job = self.start_all(addresses(ps=2, worker=4), *A_BACKUP, *FOR_EVER, *REPLICATED)
+        line = job["worker:0"].says("^step ")
+        job["ps:1"].send(signal.SIGKILL)
+        job["worker:0"].says("the job goes on")
+        job["worker:3"].send(signal.SIGKILL)
+        job["worker:0"].says("lost replica 3.*; the job goes on with 3 of 4 replicas")
+        after = len(job["worker:0"].errors().splitlines())
+        while len(job["worker:0"].errors().splitlines()) < after + 3:
+            time.sleep(0.05)
+            self.assertIsNone(job["worker:0"].process.poll(), self.story())
+        self.assertTrue(line)
+        job["worker:0"].send(signal.SIGINT)
+        job["worker:0"].ends(130)
+
+    def test_the_second_loss_ends_the_job(self):
+        job = self.start_all(addresses(ps=2, worker=2), *ALL_FOUR, *FOR_EVER, *REPLICATED)
+        job["worker:0"].says("^step ")
+        job["ps:0"].send(signal.SIGKILL)
+        job["worker:0"].says("the job goes on")
+        job["ps:1"].send(signal.SIGKILL)
+        for name in ("worker:0", "worker:1"):
+            job[name].ends(4, "ps:1")
+
+    def test_too_few_parameter_servers_are_refused(self):
+        job = self.start_all(addresses(ps=1, worker=1), *ALL_FOUR, *REPLICATED)
+        job["worker:0"].ends(2, "takes 2 parameter servers that talk to each other; this job has 1")
+        job["ps:0"].ends(2)
+
+
+if __name__ == "__main__":
+    unittest.main()
