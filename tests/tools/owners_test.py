@@ -2,12 +2,13 @@
 # Goal: where owners are replicated, a job that loses a parameter server comes to the same bits as one that does not.
 # Method: real processes on this machine, one of which is killed or frozen; the same job in one process.
 # Usage: owners_test.py PATH/TO/troupe
+import os
 import random
 import signal
 import time
 import unittest
 
-from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, Job, addresses
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses, process_of
 
 REPLICATED = ["--replicate-owners", "2"]
 STEPS = ["--steps", "1500"]
@@ -59,6 +60,18 @@ class Owners(Job):
         self.assertTrue(line)
         job["worker:0"].send(signal.SIGINT)
         job["worker:0"].ends(130)
+
+    def test_a_launcher_that_spares_parameter_servers_lets_the_job_go_on(self):
+        job_id = f"owners-{os.getpid()}"
+        command = [TROUPE, "launch", "-n", "2", "--ps", "2", "--spare-ps", "--restart", "1", "--job-id", job_id, "--",
+                   TROUPE, "train", "--run-dir", "run", *ALL_FOUR, *STEPS, *REPLICATED]
+        job = Process(self, "launch", command, PLAIN)
+        job.says(r"\[worker:0\] step ")
+        os.kill(process_of(job_id, "ps:0"), signal.SIGKILL)
+        job.says("ps:0 failed: signal 9 .SIGKILL.; it is up to the others whether they go on without it")
+        job.ends(0)
+        self.assertNotIn("started again", job.errors())
+        self.check_same_as_alone()
 
     def test_the_second_loss_ends_the_job(self):
         job = self.start_all(addresses(ps=2, worker=2), *ALL_FOUR, *FOR_EVER, *REPLICATED)

@@ -17,8 +17,8 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> option_names{"workers", "ps",      "chief",  "log-dir",
-                                                       "grace",   "restart", "job-id", "help"};
+constexpr std::array<std::string_view, 9> option_names{
+  "workers", "ps", "chief", "log-dir", "grace", "restart", "spare-ps", "job-id", "help"};
 constexpr double grace_seconds_max = 86'400;
 constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
@@ -33,6 +33,7 @@ struct raw_arguments {
   std::string log_dir;
   std::string grace;
   std::string restarts;
+  bool spares_ps = false;
   std::string job_id;
   bool help = false;
 };
@@ -89,7 +90,7 @@ expected<void> settle_counts(const raw_arguments& raw, launch_options& options) 
 }
 
 expected<launch_options> settled(const raw_arguments& raw) {
-  launch_options options{.log_dir = raw.log_dir, .job_id = raw.job_id};
+  launch_options options{.log_dir = raw.log_dir, .spares_ps = raw.spares_ps, .job_id = raw.job_id};
   if (auto counts = settle_counts(raw, options); !counts)
     return tl::unexpected<error>(counts.error());
   if (!raw.grace.empty()) {
@@ -122,6 +123,7 @@ expected<raw_arguments> read_options(std::span<const char* const> words) {
   app.add_option("--log-dir", raw.log_dir)->take_last();
   app.add_option("--grace", raw.grace)->take_last();
   app.add_option("--restart", raw.restarts)->take_last();
+  app.add_flag("--spare-ps", raw.spares_ps);
   app.add_option("--job-id", raw.job_id)->take_last();
   if (auto taken = take_apart(app, static_cast<int>(words.size()), words.data()); !taken)
     return tl::unexpected<error>(taken.error());

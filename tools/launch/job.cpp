@@ -71,15 +71,15 @@ std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks)
   : options_(options), tasks_(std::move(tasks)),
-    outcome_(tasks_, options_.grace, options_.restarts), signals_(context_), grace_(context_),
-    printer_(
-      [this] {
-        asio::post(context_, [this] {
-          for (auto& each : members_)
-            each.process->resume();
-        });
-      },
-      [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
+    outcome_(tasks_, options_.grace, options_.restarts, options_.spares_ps), signals_(context_),
+    grace_(context_), printer_(
+                        [this] {
+                          asio::post(context_, [this] {
+                            for (auto& each : members_)
+                              each.process->resume();
+                          });
+                        },
+                        [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
     started_(steady::now()) {
   std::signal(SIGPIPE, SIG_IGN);
   signals_.add(SIGCHLD);
@@ -204,6 +204,7 @@ void launch_job::on_end(size_t index, task_end end) {
     print(outcome_.restart_notice(index));
     members_[index].starts_again = true;
   }
+  if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
   if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
   auto ends_others = reaction == launch_outcome::reaction::end_others

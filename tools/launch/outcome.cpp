@@ -35,9 +35,10 @@ std::string to_string(task_end end) {
   return fmt::format("signal {} ({})", end.signal, signal_name(end.signal));
 }
 
-launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts)
-  : tasks_(std::move(tasks)), grace_(grace), restarts_left_(restarts), restarted_at_(tasks_.size()),
-    ends_(tasks_.size()) {}
+launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts,
+                               bool spares_ps)
+  : tasks_(std::move(tasks)), grace_(grace), spares_ps_(spares_ps), restarts_left_(restarts),
+    restarted_at_(tasks_.size()), ends_(tasks_.size()) {}
 
 bool launch_outcome::can_spare(size_t task) const {
   const auto& [type, index, port] = tasks_[task];
@@ -48,6 +49,11 @@ bool launch_outcome::can_spare(size_t task) const {
 // A worker that was started again may come too late, and find nobody whom it could work for.
 bool launch_outcome::serves(size_t task) const {
   return tasks_[task].type == "ps" || restarted_at_[task].has_value();
+}
+
+bool launch_outcome::is_spared(size_t task, task_end end) const {
+  auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
+  return spares_ps_ && tasks_[task].type == "ps" && !end.is_success() && !is_wrong;
 }
 
 bool launch_outcome::has_finished() const {
@@ -91,6 +97,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   if (first_) return reaction::none;
   auto is_expected = serves(task) && (servers_told_ || (can_spare(task) && has_finished()));
   if (restarts_) return reaction::none;
+  if (!is_expected && is_spared(task, end)) return reaction::spare;
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
     if (again == reaction::start_again) return *again;
@@ -134,6 +141,11 @@ std::string launch_outcome::restart_notice(size_t task) const {
   return fmt::format("{} failed: {}; it is started again, {} left", tasks_[task].name(),
                      to_string(*ends_[task]),
                      counted(restarts_left_, "restart is", "restarts are"));
+}
+
+std::string launch_outcome::spare_notice(size_t task) const {
+  return fmt::format("{} failed: {}; it is up to the others whether they go on without it",
+                     tasks_[task].name(), to_string(*ends_[task]));
 }
 
 std::string launch_outcome::notice() const {

@@ -37,6 +37,9 @@ struct task_end {
 /// somebody whom the job cannot do without, or the others fail for want of that worker, all are
 /// started again, which in the latter case is one restart with the worker's. An exit code that says
 /// that the command is wrong is not tried again.
+///
+/// Where parameter servers stand in for each other, it is up to the job whether it goes on without
+/// one: if it cannot, somebody else fails.
 class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;
@@ -47,13 +50,16 @@ public:
     end_others,  ///< The job has failed: nobody else is to go on.
     start_again, ///< The task alone: the job may be able to go on with it.
     restart,     ///< Nobody else is to go on, and when all have ended, all are started again.
+    spare,       ///< Nothing, but to tell of it: the others may go on without it.
     end_servers, ///< Only parameter servers are left, and nobody whom they could serve.
   };
 
   /// @param tasks All of them, just started. @param grace For the summary, and for how long after a
   /// worker's restart the others' failures are its consequences.
   /// @param restarts That there may be.
-  launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0);
+  /// @param spares_ps Whether the failure of a parameter server is none of the job's.
+  launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0,
+                 bool spares_ps = false);
 
   /// A task has ended.
   /// @pre It had not before.
@@ -91,6 +97,9 @@ public:
   /// What to say of a task that is started again by itself.
   [[nodiscard]] std::string restart_notice(size_t task) const;
 
+  /// Likewise for a parameter server that is spared.
+  [[nodiscard]] std::string spare_notice(size_t task) const;
+
   /// Whether all tasks are to be started again when they have ended.
   [[nodiscard]] bool restarts() const { return restarts_; }
 
@@ -103,10 +112,12 @@ private:
   [[nodiscard]] bool is_consequence(size_t task, duration time) const;
   [[nodiscard]] bool can_spare(size_t task) const;
   [[nodiscard]] bool serves(size_t task) const;
+  [[nodiscard]] bool is_spared(size_t task, task_end end) const;
   [[nodiscard]] bool has_finished() const; // the job, as far as whoever leads it is concerned
 
   std::vector<launch_task> tasks_;
   duration grace_;
+  bool spares_ps_;
   uint32_t restarts_left_;
   bool restarts_ = false;                             // all, once they have ended
   std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself

@@ -198,4 +198,25 @@ TEST_SUITE("tools/launch/outcome") {
     outcome.on_request(SIGINT, 2s);
     CHECK(outcome.summary().find("SIGINT") == std::string::npos);
   }
+
+  TEST_CASE("a parameter server that is spared fails for itself alone") {
+    launch_outcome outcome{job_tasks(), 10s, 0, true};
+    CHECK(outcome.on_end(3, killed, 1s) == reaction::spare);
+    CHECK(outcome.spare_notice(3)
+          == "ps:0 failed: signal 9 (SIGKILL); it is up to the others whether they go on without "
+             "it");
+    CHECK(outcome.on_end(1, success, 2s) == reaction::none);
+    CHECK(outcome.on_end(2, success, 2s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 2s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
+  TEST_CASE("if the others cannot do without it, theirs is the failure, and may be tried again") {
+    launch_outcome outcome{job_tasks(), 10s, 1, true};
+    CHECK(outcome.on_end(3, killed, 1s) == reaction::spare);
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 1s) == reaction::restart);
+    launch_outcome wrong{job_tasks(), 10s, 1, true};
+    CHECK(wrong.on_end(3, {.exit_code = 2}, 1s) == reaction::end_others);
+  }
 }
