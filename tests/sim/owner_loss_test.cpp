@@ -6,6 +6,7 @@
 #include "simulation/distribution.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/checkers.hpp"
+#include "tests/strategies/refusal.hpp"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -140,6 +141,22 @@ TEST_SUITE("sim/owner_loss") {
         reached += course->report.probes.count("delivered TookOver");
       }
     CHECK(reached > moments); // jobs that were not over yet
+  }
+
+  TEST_CASE("what replicated owners do not go with is refused") {
+    auto line_of = [](const scenario& job) {
+      auto refused = refusal_of([&] { static_cast<void>(run_job(job, 1)); });
+      return refused.message;
+    };
+    auto job = replicated_job(sync_policy::k_async, 1, 2, 1);
+    CHECK(line_of(job).find("not replicated under the policy k_async") != std::string::npos);
+    job = replicated_job(sync_policy::cancel, 4, 2, 1);
+    job.ask_again_after = 1s;
+    CHECK(line_of(job).find("leave ask_again_after at 0") != std::string::npos);
+    job = replicated_job(sync_policy::cancel, 4, 1, 1);
+    CHECK(line_of(job).find("takes 2 parameter servers") != std::string::npos);
+    job.replicate_owners = 3;
+    CHECK(line_of(job).find("held by 1 or 2 parameter servers") != std::string::npos);
   }
 
   TEST_CASE("after the second loss, the job begins again with what was saved") {

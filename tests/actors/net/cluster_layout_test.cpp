@@ -43,6 +43,17 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK(cluster_layout{.workers = 2}.variable_node(5) == 0);
   }
 
+  TEST_CASE("a mirror stands at the parameter server after its owner's, which it talks to") {
+    cluster_layout layout{.has_chief = true, .ps = 3, .workers = 2, .owners_meet = true};
+    CHECK(layout.mirror_node(1) == 2);
+    CHECK(layout.mirror_node(2) == 3);
+    CHECK(layout.mirror_node(3) == 1);
+    CHECK(layout.talk(1, 3));
+    CHECK(layout.talk(1, 4));
+    layout.owners_meet = false;
+    CHECK_FALSE(layout.talk(1, 3));
+  }
+
   TEST_CASE("workers hold contiguous slices of the replicas") {
     cluster_layout layout{.ps = 1, .workers = 2, .replicas_per_worker = 3};
     CHECK(layout.replica_count() == 6);
