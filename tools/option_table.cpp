@@ -22,9 +22,9 @@ constexpr auto policy_names = [] {
 constexpr std::array<std::string_view, 3> strategy_names{
   to_string(strategy_kind::parameter_server), to_string(strategy_kind::mirrored),
   to_string(strategy_kind::multi_worker_mirrored)};
-constexpr std::array<std::string_view, 8> parameter_server_only{
-  "aggregate",      "policy", "backups", "curvature",
-  "initial-tokens", "slack",  "on-loss", "rejoin-patience"};
+constexpr std::array<std::string_view, 9> parameter_server_only{
+  "aggregate", "policy",  "backups",         "curvature",       "initial-tokens",
+  "slack",     "on-loss", "rejoin-patience", "replicate-owners"};
 constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
