@@ -119,6 +119,9 @@ void check_layout(const strategy_layout& layout) {
     if (std::find(devices.begin(), device, *device) != device)
       refuse(errc::invalid_argument, "device {} is given twice; each device is one replica",
              *device);
+  if (!layout.variable_load)
+    refuse(errc::invalid_argument, "a {} strategy was given no function that weighs variables",
+           layout.name);
   if (layout.deadline <= job_time{0})
     refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
            layout.name, std::chrono::duration<double>(layout.deadline).count());
@@ -250,7 +253,8 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   auto owner_name = "owner " + data->form.name;
   auto* placement = layout_.placement;
   data->index = variables_.size();
-  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name));
+  auto load = layout_.variable_load(data->form.extents, data->form.type);
+  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name, load));
   variable_owner_config config{data->form, initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
@@ -421,7 +425,8 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .runs_replicas = false,
                          .experimental_between_graph = true,
                          .placement = options.placement,
-                         .owner_copies = options.replicate_owners};
+                         .owner_copies = options.replicate_owners,
+                         .variable_load = options.variable_load};
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("cpu:{}", i));
   return layout;

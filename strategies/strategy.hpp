@@ -16,6 +16,7 @@
 #include "strategies/replica_function.hpp"
 #include "strategies/strategy_input.hpp"
 #include "strategies/variable.hpp"
+#include "strategies/variable_load.hpp"
 
 #include <caf/actor.hpp>
 
@@ -58,6 +59,8 @@ struct strategy_layout {
   troupe::placement* placement = nullptr;
   /// Processes that hold each variable: 1, or 2, so that the loss of one loses nothing.
   uint32_t owner_copies = 1;
+  /// How the placement shares variables between parameter servers.
+  troupe::variable_load variable_load = equal_load();
 };
 
 /// Refuses what no strategy can be made of.
@@ -308,6 +311,8 @@ struct parameter_server_options {
   /// With 2, every variable is held by two parameter servers, and the loss of one of them loses
   /// nothing: see docs/failures.md. The `server_options` need the same.
   uint32_t replicate_owners = 1;
+  /// How the parameter servers of a cluster share the variables.
+  troupe::variable_load variable_load = equal_load();
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace

@@ -21,10 +21,6 @@ expected<void> cluster_layout::validate() const {
   return {};
 }
 
-node_index cluster_layout::variable_node(uint64_t variable) const {
-  return ps == 0 ? chief_node() : ps_node(static_cast<uint32_t>(variable % ps));
-}
-
 expected<node_index> cluster_layout::replica_node(uint32_t replica) const {
   if (replica >= replica_count())
     return fail(errc::invalid_argument,

@@ -19,7 +19,8 @@ namespace troupe {
 /// | what                                  | where                                              |
 /// |---------------------------------------|----------------------------------------------------|
 /// | chief, token queue, whoever records   | with the chief                                     |
-/// | the i-th variable's owner, accumulator| parameter server i modulo `ps`; with none, the chief|
+/// | a variable's owner and accumulator    | the parameter server that holds least by then; with|
+/// |                                       | none, the chief                                    |
 /// | their mirrors                         | the parameter server after it                      |
 /// | replica i                             | trainer i / `replicas_per_worker`                  |
 /// | communicator i                        | trainer i                                          |
@@ -56,10 +57,6 @@ struct cluster_layout {
   [[nodiscard]] node_index trainer_node(uint32_t trainer) const {
     return has_chief && trainer == 0 ? 0 : ps + trainer;
   }
-
-  /// Where the owner and the accumulator of a variable stand.
-  /// @param variable How many were made before it.
-  [[nodiscard]] node_index variable_node(uint64_t variable) const;
 
   /// Where the mirrors stand of what stands at a parameter server. @pre There is one.
   [[nodiscard]] node_index mirror_node(node_index ps_node) const {

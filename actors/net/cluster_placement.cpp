@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 #include <future>
 #include <optional>
@@ -43,7 +44,7 @@ std::string published_name(const std::string& name, uint64_t life) {
 cluster_placement::cluster_placement(cluster_layout layout, membership& nodes,
                                      job_time start_deadline)
   : layout_(layout), nodes_(nodes), start_deadline_(start_deadline),
-    here_(nodes.here()->address().node) {}
+    here_(nodes.here()->address().node), ps_loads_(layout.ps) {}
 
 std::map<uint32_t, std::string> cluster_placement::others() const {
   std::map<uint32_t, std::string> names;
@@ -57,8 +58,18 @@ std::optional<node_index> cluster_placement::place_of(const std::string& name) c
   return found == entries_.end() ? std::nullopt : std::optional{found->second.at};
 }
 
-expected<node_index> cluster_placement::node_of(const std::string& name) {
-  if (after("owner ", name)) return layout_.variable_node(variables_++);
+expected<node_index> cluster_placement::variable_node(const std::string& owner, double load) {
+  if (!std::isfinite(load) || load < 0)
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' weighs {}: a load must be finite, and not negative", owner, load));
+  if (ps_loads_.empty()) return layout_.chief_node();
+  auto least = std::ranges::min_element(ps_loads_);
+  *least += load;
+  return layout_.ps_node(static_cast<uint32_t>(least - ps_loads_.begin()));
+}
+
+expected<node_index> cluster_placement::node_of(const std::string& name, double load) {
+  if (after("owner ", name)) return variable_node(name, load);
   for (std::string_view mirror : {"", "mirror "})
     if (auto variable = after(fmt::format("{}accumulator ", mirror), name))
       if (auto at = place_of(fmt::format("{}owner {}", mirror, *variable))) return *at;
@@ -74,8 +85,8 @@ expected<node_index> cluster_placement::node_of(const std::string& name) {
   return layout_.chief_node();
 }
 
-expected<bool> cluster_placement::enter(const std::string& name) {
-  auto at = node_of(name);
+expected<bool> cluster_placement::enter(const std::string& name, double load) {
+  auto at = node_of(name, load);
   if (!at) return tl::unexpected<error>(at.error());
   auto& one = entries_[name];
   one = {*at, one.life + 1, nullptr};

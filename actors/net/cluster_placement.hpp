@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -47,7 +48,7 @@ public:
 
   [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
 
-  [[nodiscard]] expected<bool> enter(const std::string& name) override;
+  [[nodiscard]] expected<bool> enter(const std::string& name, double load = 1) override;
   [[nodiscard]] uint32_t where(const std::string& name) const override;
   void give_up(const std::optional<error>& why) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
@@ -69,7 +70,8 @@ private:
 
   template <class T>
   [[nodiscard]] expected<void> wait(const T& future, clock::time_point deadline) const;
-  [[nodiscard]] expected<node_index> node_of(const std::string& name);
+  [[nodiscard]] expected<node_index> node_of(const std::string& name, double load);
+  [[nodiscard]] expected<node_index> variable_node(const std::string& owner, double load);
   [[nodiscard]] std::optional<node_index> place_of(const std::string& name) const;
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
                                                          const entry& whom);
@@ -78,7 +80,7 @@ private:
   membership& nodes_;
   job_time start_deadline_;
   node_index here_;
-  uint64_t variables_ = 0; ///< Owners that have entered.
+  std::vector<double> ps_loads_; ///< What each parameter server holds.
   std::map<std::string, entry> entries_;
   mutable std::mutex mutex_;
   std::optional<error> given_up_; ///< Guarded by `mutex_`.

@@ -52,9 +52,13 @@ public:
 
   /// An actor is about to be put on stage, here or elsewhere; said in every process, before
   /// anything else is said of the actor, again for each actor that follows it under its name.
+  /// @param load What it weighs, where there are several places for one of its role: each goes
+  /// where least stands by then.
   /// @returns Whether it stands here and is to be spawned, and placed.
-  /// Errors: invalid_argument, if it has no place anywhere.
-  [[nodiscard]] virtual expected<bool> enter(const std::string& /*name*/) { return true; }
+  /// Errors: invalid_argument, if it has no place anywhere, or a load that cannot be added up.
+  [[nodiscard]] virtual expected<bool> enter(const std::string& /*name*/, double /*load*/ = 1) {
+    return true;
+  }
 
   /// The process where an actor that has entered stands.
   [[nodiscard]] virtual uint32_t where(const std::string& /*name*/) const { return 0; }

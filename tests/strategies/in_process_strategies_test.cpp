@@ -116,6 +116,21 @@ TEST_SUITE("strategies/in_process_strategies") {
           == no_device("disk"));
   }
 
+  TEST_CASE("variables weigh the same, or by their bytes") {
+    CHECK(equal_load()(shape{1000}, dtype::f64) == 1);
+    CHECK(byte_size_load()(shape{10, 3}, dtype::f32) == 120);
+    CHECK(byte_size_load()(shape{}, dtype::f64) == 8);
+  }
+
+  TEST_CASE("a parameter server strategy without a function that weighs variables is refused") {
+    auto made = world::virtual_time();
+    CHECK(refusal_of([&] {
+            parameter_server_strategy{made, {.variable_load = nullptr}};
+          })
+          == error{errc::invalid_argument,
+                   "a parameter_server strategy was given no function that weighs variables"});
+  }
+
   TEST_CASE("no devices, or the same one twice, are refused") {
     auto world = world::virtual_time();
     CHECK(refusal_of([&] {

@@ -35,14 +35,6 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK(cluster_layout{.workers = 2}.chief_node() == 0);
   }
 
-  TEST_CASE("variables are dealt to parameter servers, or stand with the chief") {
-    cluster_layout layout{.has_chief = true, .ps = 2, .workers = 2};
-    CHECK(layout.variable_node(0) == 1);
-    CHECK(layout.variable_node(1) == 2);
-    CHECK(layout.variable_node(2) == 1);
-    CHECK(cluster_layout{.workers = 2}.variable_node(5) == 0);
-  }
-
   TEST_CASE("a mirror stands at the parameter server after its owner's, which it talks to") {
     cluster_layout layout{.has_chief = true, .ps = 3, .workers = 2, .owners_meet = true};
     CHECK(layout.mirror_node(1) == 2);

@@ -5,7 +5,9 @@
 #include "tests/actors/deterministic_world.hpp"
 #include "tests/actors/net/direct_network.hpp"
 
+#include <cmath>
 #include <thread>
+#include <utility>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -46,6 +48,18 @@ struct three_processes : deterministic_world {
 };
 
 using where = std::vector<bool>;
+using nodes = std::vector<node_index>;
+
+// Where variables of these names and loads stand that are made one after the other.
+nodes nodes_of(cluster_placement& process,
+               const std::vector<std::pair<std::string, double>>& variables) {
+  nodes found;
+  for (const auto& [name, load] : variables) {
+    REQUIRE(process.enter("owner " + name, load));
+    found.push_back(process.where("owner " + name));
+  }
+  return found;
+}
 
 } // namespace
 
@@ -59,6 +73,31 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(enter("replica 2") == where{false, false, true});
     CHECK(processes[0]->where("replica 2") == 2);
     CHECK(processes[0]->enter("replica 4").error().code == errc::invalid_argument);
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "parameter servers take turns where variables weigh the same") {
+    cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};
+    CHECK(nodes_of(process, {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}) == nodes{0, 1, 0, 1});
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "each variable goes to the parameter server that holds least") {
+    cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};
+    CHECK(nodes_of(process, {{"table", 100}, {"a", 30}, {"b", 30}, {"c", 30}, {"d", 30}, {"e", 1}})
+          == nodes{0, 1, 1, 1, 1, 0});
+    CHECK(process.enter("accumulator table"));
+    CHECK(process.where("accumulator table") == 0);
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "without parameter servers, variables stand with the chief") {
+    cluster_placement process{{.workers = 3}, *members[2], 50ms};
+    CHECK(nodes_of(process, {{"a", 1}, {"b", 1}}) == nodes{0, 0});
+  }
+
+  TEST_CASE_FIXTURE(three_processes, "a load that cannot be added up is refused") {
+    for (auto load : {-1.0, std::nan(""), HUGE_VAL})
+      CHECK(processes[0]->enter("owner w", load).error().code == errc::invalid_argument);
+    CHECK(processes[0]->enter("owner w", -1).error().message
+          == "'owner w' weighs -1: a load must be finite, and not negative");
   }
 
   TEST_CASE_FIXTURE(three_processes, "one process leads, and knows the others by name") {
