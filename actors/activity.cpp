@@ -106,7 +106,13 @@ void activity::cancel_before(uint64_t step) {
   wanted_from_ = std::max(wanted_from_, step);
   if (!is_cancelled()) return;
   stop_.request_stop();
+  if (auto action = std::exchange(when_cancelled_, nullptr)) action();
   if (phase_ == phase::pacing) finish();
+}
+
+void activity::when_cancelled(std::function<void()> action) {
+  if (action && is_cancelled()) return action();
+  when_cancelled_ = std::move(action);
 }
 
 void activity::keep(const std::string& name, tensor_payload value) {

@@ -181,6 +181,10 @@ public:
   /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
 
+  /// What `cancel_before` is to do besides, once; a cancelled activity does it now. With an empty
+  /// function, nothing.
+  void when_cancelled(std::function<void()> action);
+
   /// Whether `cancel_before` has been told a later step than the one that the coroutine is at.
   [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
 
@@ -319,6 +323,7 @@ private:
   job_time due_{0};           ///< When the pace's delay is over.
   std::map<std::string, tensor_payload> kept_;
   std::stop_source stop_;
+  std::function<void()> when_cancelled_;
   std::coroutine_handle<> waiter_;
   work_outcome outcome_;
   std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while nobody does.

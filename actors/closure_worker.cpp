@@ -43,7 +43,12 @@ task<msg<wire::ClosureDone>> answer(activity& activity, closure_function call,
 }
 
 // What the host does: it sleeps until there is a call.
-task<void> live(activity& activity, closure_worker_actor worker, closure_function call) {
+task<void> live(activity& activity, closure_worker_actor worker, closure_function call,
+                job_time start_delay) {
+  if (start_delay > job_time{0}) {
+    auto resting = activity.rest(start_delay);
+    co_await resting;
+  }
   activity.send(worker, closure_ended{});
   for (uint64_t calls = 1;; ++calls) {
     auto sleeping = activity.woken();
@@ -60,9 +65,9 @@ task<void> live(activity& activity, closure_worker_actor worker, closure_functio
 void spawn_host(self_pointer self) {
   auto& state = self->state;
   replica_config config{.index = state.config.index, .world = state.config.world};
-  config.body
-    = [worker = caf::actor_cast<closure_worker_actor>(self->address()),
-       call = state.config.call](activity& activity) { return live(activity, worker, call); };
+  config.body = [worker = caf::actor_cast<closure_worker_actor>(self->address()),
+                 call = state.config.call, start_delay = state.config.start_delay](
+                  activity& activity) { return live(activity, worker, call, start_delay); };
   state.host = self->spawn(replica, std::move(config));
   state.config.world->introduce(state.host.id(),
                                 fmt::format("closures of worker {}", state.config.index));

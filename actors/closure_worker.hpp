@@ -25,6 +25,7 @@ struct closure_worker_config {
   coordinator_actor coordinator;
   closure_function call;
   troupe::world* world = nullptr; ///< Outlives the actor.
+  job_time start_delay{0};        ///< It says that it is there only after that time.
 };
 
 /// A worker's coroutine lives in an actor of its own, so that the worker hears that a closure is

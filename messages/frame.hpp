@@ -28,6 +28,9 @@ public:
   /// Sum over all pieces; a multiple of 8.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
+  /// Whether nobody needs the message any more (`msg::recall`).
+  [[nodiscard]] bool is_recalled() const { return message_->recalled; }
+
 private:
   message_frame() = default;
   void add_piece(std::span<const std::byte> piece);

@@ -6,6 +6,7 @@
 
 #include <capnp/any.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -20,7 +21,7 @@ struct attachment {
 };
 
 /// A message is read thousands of times by many threads, so all that reading needs is found once,
-/// when the message is finished or received, and nothing here changes after that.
+/// when the message is finished or received, and nothing that it says changes after that.
 struct message_storage {
   /// The body inside the envelope. It has no traversal limit: received frames are checked before.
   capnp::AnyStruct::Reader body;
@@ -36,6 +37,9 @@ struct message_storage {
 
   /// The whole frame as it came in, if the message was received.
   std::span<const std::byte> received_frame;
+
+  /// Whoever sent it does not need it to arrive any more.
+  mutable std::atomic<bool> recalled = false;
 };
 
 } // namespace troupe

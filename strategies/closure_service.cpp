@@ -68,6 +68,8 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
     options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
   if (options_.queue_capacity == 0)
     refuse(errc::invalid_argument, "queue_capacity is 0; a closure needs a place to wait in");
+  if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
+    refuse(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();
   if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
   if (workers_ == 0)
@@ -105,9 +107,17 @@ bool closure_service::stands_here(const std::string& name) {
   return placement_ == nullptr || value_or_throw(placement_->enter(name));
 }
 
+job_time closure_service::start_delay_of(uint32_t worker) const {
+  auto [delay, longest] = std::pair{options_.start_delay, options_.start_delay_max};
+  return delay > job_time{0} && worker > longest / delay ? longest : worker * delay;
+}
+
 void closure_service::spawn_workers() {
   for (auto index : workers_here_) {
-    closure_worker_config config{.index = index, .coordinator = coordinator_, .world = &world_};
+    closure_worker_config config{.index = index,
+                                 .coordinator = coordinator_,
+                                 .world = &world_,
+                                 .start_delay = start_delay_of(index)};
     auto room = std::make_shared<worker_room>(registry_, input_context{workers_, index, 1});
     closure_context::place place{.worker = index, .workers = workers_, .owner = &strategy_};
     config.call

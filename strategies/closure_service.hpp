@@ -29,6 +29,10 @@ struct coordinator_options {
   /// How long closures that run may take to stop when the coordinator ends, and processes that have
   /// not come yet to come: they would find nobody.
   job_time end_patience = std::chrono::seconds{5};
+  /// Worker i begins i times so late, but no later than the longest delay: while variables change
+  /// fast, at the beginning of training, few workers disturb each other less.
+  job_time start_delay{0};
+  job_time start_delay_max = job_time::max();
   /// Told, in one line, of workers that are lost and workers that are back. Thread: an actor's.
   std::function<void(const std::string&)> on_warning;
 };
@@ -76,6 +80,7 @@ public:
 private:
   [[nodiscard]] bool stands_here(const std::string& name);
   [[nodiscard]] bool ask(bool until_all_are_done, job_time patience);
+  [[nodiscard]] job_time start_delay_of(uint32_t worker) const;
   void spawn_workers();
   void end_workers();
 

@@ -29,6 +29,20 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   return pushes;
 }
 
+// A gradient that is for an older step by now need not arrive.
+std::function<void()> recall_of(const std::vector<push>& pushes) {
+  std::vector<msg<wire::PushGradient>> messages;
+  for (const auto& [accumulator, message] : pushes)
+    messages.push_back(message);
+  return [messages = std::move(messages)] {
+    std::ranges::for_each(messages, &msg<wire::PushGradient>::recall);
+  };
+}
+
+bool was_recalled(const expected<msg<wire::PushReply>>& reply) {
+  return !reply && reply.error().code == errc::cancelled;
+}
+
 using await_list = std::vector<std::pair<accumulator_actor, msg<wire::AwaitAggregate>>>;
 
 await_list make_awaits(const std::vector<push>& pushes, uint64_t step) {
@@ -144,11 +158,17 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   if (options.read_aggregates)
     aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(
       make_awaits(pushes, context.local_step()));
+  if (options_.policy == sync_policy::cancel) context.activity_.when_cancelled(recall_of(pushes));
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
+  context.activity_.when_cancelled({});
   apply_outcome outcome;
   std::vector<uint64_t> next_steps;
   for (auto& reply : replies) {
+    if (was_recalled(reply)) {
+      ++outcome.stale;
+      continue;
+    }
     auto judged = value_or_throw(std::move(reply));
     if (is_asynchronous(options_.policy)) next_steps.push_back(judged.reader().getNextStep());
     ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);

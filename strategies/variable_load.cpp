@@ -10,8 +10,7 @@ variable_load equal_load() {
 
 variable_load byte_size_load() {
   return [](const shape& extents, dtype type) {
-    return static_cast<double>(extents.element_count())
-           * static_cast<double>(element_bytes(type));
+    return static_cast<double>(extents.element_count()) * static_cast<double>(element_bytes(type));
   };
 }
 

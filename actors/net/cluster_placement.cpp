@@ -60,8 +60,9 @@ std::optional<node_index> cluster_placement::place_of(const std::string& name) c
 
 expected<node_index> cluster_placement::variable_node(const std::string& owner, double load) {
   if (!std::isfinite(load) || load < 0)
-    return fail(errc::invalid_argument,
-                fmt::format("'{}' weighs {}: a load must be finite, and not negative", owner, load));
+    return fail(
+      errc::invalid_argument,
+      fmt::format("'{}' weighs {}: a load must be finite, and not negative", owner, load));
   if (ps_loads_.empty()) return layout_.chief_node();
   auto least = std::ranges::min_element(ps_loads_);
   *least += load;

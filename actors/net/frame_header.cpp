@@ -50,6 +50,7 @@ uint64_t bytes_max(frame_kind kind, const frame_limits& limits) {
     return limits.part_bytes_max;
   case frame_kind::credit:
   case frame_kind::heartbeat:
+  case frame_kind::recalled:
     return 0;
   }
   return 0;
@@ -99,7 +100,7 @@ expected<frame_header> read_frame_header(std::span<const std::byte, frame_header
   std::memcpy(&layout, block.data(), sizeof layout);
   if (layout.magic != frame_magic) return refuse("whoever speaks here is no node of Troupe");
   if (layout.kind < static_cast<uint8_t>(frame_kind::hello)
-      || layout.kind > static_cast<uint8_t>(frame_kind::heartbeat))
+      || layout.kind > static_cast<uint8_t>(frame_kind::recalled))
     return refuse(fmt::format("no frame is of kind {}", layout.kind));
   if (layout.content > static_cast<uint8_t>(content_code::found))
     return refuse(fmt::format("no content has the code {}", layout.content));

@@ -21,6 +21,7 @@ enum class frame_kind : uint8_t {
   part = 5,      ///< More of the message that was opened last.
   credit = 6,    ///< `id` bytes of messages that the sender has received are forgotten there.
   heartbeat = 7, ///< The sender is alive.
+  recalled = 8,  ///< The message that was opened last has no more parts, and is to be forgotten.
 };
 
 /// What an actor is told.

@@ -99,6 +99,13 @@ expected<bool> inbox::begin_frame(const std::function<expected<void>(received_fr
   begin_ += frame_header_bytes;
   if (is_long(header->kind) && (header->kind == frame_kind::part) != message_.has_value())
     return fail(errc::malformed, "frame header: a part of a message that is not under way");
+  if (header->kind == frame_kind::recalled) {
+    if (!message_)
+      return fail(errc::malformed, "frame header: a message is recalled that is not under way");
+    message_.reset();
+    expects_long_ = false;
+    return true;
+  }
   if (header->kind == frame_kind::part) {
     if (header->body_bytes == 0
         || header->body_bytes > message_->header.body_bytes - message_->filled)

@@ -207,6 +207,9 @@ void link::write_at_once() {
 bool link::next_batch() {
   batch_.clear();
   auto any = outbox_.fill(batch_);
+  for (const auto& header : outbox_.take_recalled())
+    asio::post(
+      *io_, [self = shared_from_this(), header] { self->callbacks_.on_recalled(*self, header); });
   has_written_ = has_written_ || any;
   return any;
 }

@@ -51,6 +51,8 @@ public:
     /// `cancelled` if the peer left on purpose.
     std::function<void(link&, const error&)> on_end;
     std::function<void(link&, const std::string&)> on_warning;
+    /// A message was recalled before it was sent to its end; its header.
+    std::function<void(link&, const frame_header&)> on_recalled;
   };
 
   link(std::shared_ptr<boost::asio::io_context> io, std::unique_ptr<byte_stream> stream,

@@ -82,7 +82,21 @@ bool outbox::is_starved() const {
   return false;
 }
 
+// Arrays are worth the trouble; a token is sent sooner than it is looked at.
+void outbox::drop_recalled() {
+  auto& waiting = queue(lane::bulk);
+  while (!waiting.empty() && waiting.front().body && waiting.front().body->is_recalled()) {
+    auto sent = begun_ ? begun_->sent : 0;
+    if (begun_) add_signal({.kind = frame_kind::recalled, .lane = lane::bulk});
+    begun_.reset();
+    bytes_ -= waiting.front().header.body_bytes - sent;
+    recalled_.push_back(waiting.front().header);
+    waiting.pop_front();
+  }
+}
+
 bool outbox::fill(write_batch& batch) {
+  drop_recalled();
   while (!signals_.empty() && !batch.is_full()) {
     auto& first = signals_.front();
     batch.add_header(first.header);

@@ -12,6 +12,7 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -61,6 +62,10 @@ public:
   /// The next frames to write. @pre `batch` is empty. @returns Whether there are any.
   bool fill(write_batch& batch);
 
+  /// The headers of messages that were recalled before they were sent to their end, since this was
+  /// last asked.
+  [[nodiscard]] std::vector<frame_header> take_recalled() { return std::exchange(recalled_, {}); }
+
   /// Nothing waits, not even for credit.
   [[nodiscard]] bool is_empty() const;
 
@@ -89,6 +94,7 @@ private:
     return queues_[static_cast<size_t>(of)];
   }
 
+  void drop_recalled();
   void take_whole(write_batch& batch, lane from);
   void take_part(write_batch& batch);
   void spend(const encoded_parcel& what);
@@ -99,6 +105,7 @@ private:
   std::array<std::deque<encoded_parcel>, lane_count> queues_;
   std::array<int64_t, lane_count> credit_;
   std::optional<progress> begun_; ///< Of the first bulk message.
+  std::vector<frame_header> recalled_;
   uint64_t bytes_ = 0;
 };
 

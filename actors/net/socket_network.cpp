@@ -294,6 +294,10 @@ private:
       .on_warning =
         [this](link& with, const std::string& what) {
           warn(fmt::format("{}: {}", name_of(with.peer().node), what));
+        },
+      .on_recalled =
+        [this](link&, const frame_header& what) {
+          answer({.from = what.from, .id = what.id}, {errc::cancelled, "the message was recalled"});
         }};
     return std::make_shared<link>(io_, make_byte_stream(std::move(socket), identity_),
                                   std::move(options), std::move(callbacks));

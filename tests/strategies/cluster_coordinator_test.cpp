@@ -555,6 +555,28 @@ TEST_SUITE("strategies/cluster_coordinator") {
           == errc::invalid_argument);
   }
 
+  TEST_CASE("with a start delay workers begin one after the other, none later than the longest") {
+    auto begins_of_all = [](coordinator_options options) {
+      gate open;
+      team three{3, world::threads({.threads = 3}), std::move(options)};
+      auto wait = three.coordinator.make_function(
+        "wait", [&open](closure_context& context) { return compute_at(context, open); });
+      for (int call = 0; call < 3; ++call)
+        static_cast<void>(three.coordinator.schedule(wait));
+      open.await(3); // a worker makes one call at a time, so each of them has begun
+      auto begun = three.world.now();
+      open.is_open = true;
+      three.coordinator.join();
+      return begun;
+    };
+    CHECK(begins_of_all({.start_delay = 30ms}) >= 60ms);
+    CHECK(begins_of_all({.start_delay = 1h, .start_delay_max = 40ms}) >= 40ms);
+    CHECK(refusal_of([&] {
+            team{1, world::virtual_time(), {.start_delay = -1ns}};
+          }).code
+          == errc::invalid_argument);
+  }
+
   TEST_CASE("the process that leads does not serve") {
     team one{1};
     CHECK(one.coordinator.leads());

@@ -75,12 +75,14 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(processes[0]->enter("replica 4").error().code == errc::invalid_argument);
   }
 
-  TEST_CASE_FIXTURE(three_processes, "parameter servers take turns where variables weigh the same") {
+  TEST_CASE_FIXTURE(three_processes,
+                    "parameter servers take turns where variables weigh the same") {
     cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};
     CHECK(nodes_of(process, {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}) == nodes{0, 1, 0, 1});
   }
 
-  TEST_CASE_FIXTURE(three_processes, "each variable goes to the parameter server that holds least") {
+  TEST_CASE_FIXTURE(three_processes,
+                    "each variable goes to the parameter server that holds least") {
     cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};
     CHECK(nodes_of(process, {{"table", 100}, {"a", 30}, {"b", 30}, {"c", 30}, {"d", 30}, {"e", 1}})
           == nodes{0, 1, 1, 1, 1, 0});

@@ -76,6 +76,7 @@ TEST_SUITE("actors/net/frame_header") {
     CHECK(refusal({.kind = frame_kind::hello, .body_bytes = 256}) == errc::none);
     CHECK(refusal({.kind = frame_kind::hello, .body_bytes = 264}) == errc::limit_exceeded);
     CHECK(refusal({.kind = frame_kind::heartbeat, .body_bytes = 8}) == errc::limit_exceeded);
+    CHECK(refusal({.kind = frame_kind::recalled, .body_bytes = 8}) == errc::limit_exceeded);
     CHECK(refusal(opening_of(1024, 4096)) == errc::none);
     CHECK(refusal(opening_of(1032, 4096)) == errc::limit_exceeded);
     CHECK(refusal(opening_of(1024, UINT64_MAX - 7)) == errc::limit_exceeded);

@@ -23,10 +23,18 @@ encoded_parcel token(uint64_t step) {
 }
 
 // A gradient of so many elements of 4 bytes.
-encoded_parcel gradient(int64_t elements) {
+msg<wire::PushGradient> push_of(int64_t elements) {
   auto values
     = make_payload<float>(0, {elements}, std::vector<float>(static_cast<size_t>(elements), 1));
-  return *encode_parcel({.content = caf::make_message(make_push_gradient({}, values))});
+  return make_push_gradient({}, values);
+}
+
+encoded_parcel parcel_of(const msg<wire::PushGradient>& push) {
+  return *encode_parcel({.content = caf::make_message(push)});
+}
+
+encoded_parcel gradient(int64_t elements) {
+  return parcel_of(push_of(elements));
 }
 
 /// What has come out of an inbox.
@@ -141,6 +149,59 @@ TEST_SUITE("actors/net/outbox") {
     CHECK(out.is_empty());
   }
 
+  TEST_CASE("a gradient that is recalled before it has begun is not sent") {
+    outbox out{part_bytes, 1 << 20};
+    auto first = push_of(100);
+    auto second = push_of(1000);
+    auto third = push_of(200);
+    for (const auto& push : {first, second, third})
+      out.add(parcel_of(push));
+    second.recall();
+    receiver from;
+    REQUIRE(from.feed(drain(out), 100));
+    REQUIRE(from.frames.size() == 2);
+    CHECK(from.frames[0].header == parcel_of(first).header);
+    CHECK(from.frames[1].header == parcel_of(third).header);
+    CHECK(out.take_recalled() == std::vector{parcel_of(second).header});
+    CHECK(out.take_recalled().empty());
+    CHECK(out.bytes() == 0);
+  }
+
+  TEST_CASE("a gradient that is recalled under way is forgotten by both sides") {
+    outbox out{part_bytes, 1 << 20};
+    auto push = push_of(1000);
+    out.add(parcel_of(push));
+    out.add(parcel_of(push_of(500)));
+    write_batch begun;
+    REQUIRE(out.fill(begun));
+    push.recall();
+    auto bytes = bytes_of(begun);
+    auto rest = drain(out);
+    bytes.insert(bytes.end(), rest.begin(), rest.end());
+    for (size_t step : {size_t{1}, size_t{57}, bytes.size()}) {
+      receiver from;
+      REQUIRE(from.feed(bytes, step));
+      REQUIRE(from.frames.size() == 1);
+      CHECK(from.frames[0].header.body_bytes == parcel_of(push_of(500)).header.body_bytes);
+      CHECK(from.retained->bytes(lane::bulk) == from.frames[0].header.body_bytes);
+    }
+    CHECK(out.take_recalled() == std::vector{parcel_of(push).header});
+    CHECK(out.bytes() == 0);
+  }
+
+  TEST_CASE("what has left cannot be recalled") {
+    outbox out{part_bytes, 1 << 20};
+    auto push = push_of(1000);
+    out.add(parcel_of(push));
+    receiver from;
+    auto bytes = drain(out);
+    push.recall();
+    REQUIRE(from.feed(bytes, 100));
+    CHECK(from.frames.size() == 1);
+    CHECK(drain(out).empty());
+    CHECK(out.take_recalled().empty());
+  }
+
   TEST_CASE("control messages keep their order, and so do gradients") {
     outbox out{part_bytes, 1 << 20};
     for (uint64_t i = 0; i < 100; ++i)
@@ -214,5 +275,9 @@ TEST_SUITE("actors/net/inbox") {
     CHECK(refusal({opening, long_part}) == errc::malformed);
     CHECK(refusal({opening, empty_part}) == errc::malformed);
     CHECK(refusal({opening, part, part, part}) == errc::malformed);
+    frame_header recalled{.kind = frame_kind::recalled, .lane = lane::bulk};
+    CHECK(refusal({opening, part, recalled, opening}) == errc::none);
+    CHECK(refusal({recalled}) == errc::malformed);
+    CHECK(refusal({opening, part, part, recalled}) == errc::malformed);
   }
 }

@@ -237,6 +237,22 @@ TEST_SUITE("actors/net/socket_network") {
     CHECK(chief.loss.wait().message.find("it reads too slowly") != std::string::npos);
   }
 
+  TEST_CASE("a request whose message is recalled before it is sent is answered here") {
+    station chief{options_of(0)};
+    hostile_peer deaf{chief.network->listening_at()};
+    auto who = worker_hello();
+    who.window = 1 << 20; // the first gradient is more than that, so the second waits
+    REQUIRE(deaf.say_hello(who));
+    actor_address nobody{*chief.network->arrival(1).get(), 77};
+    auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
+    caf::anon_send(far, make_push_gradient({}, to_payload(zeros({500'000}))));
+    auto waits = make_push_gradient({}, to_payload(zeros({500'000})));
+    waits.recall();
+    auto reply = ask<msg<wire::PushReply>>(chief.world, far, waits);
+    REQUIRE_FALSE(reply);
+    CHECK(reply.error() == error{errc::cancelled, "the message was recalled"});
+  }
+
   TEST_CASE("a node takes no more from a peer than it has granted") {
     auto options = options_of(0);
     options.window_bytes = 1 << 20;
