@@ -35,6 +35,8 @@ namespace troupe {
 using variable_owner_actor = caf::typed_actor<
   // The variable as it is now; the memory is shared, and never changes while somebody holds it.
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
+  // What has changed since somebody knows it, for a cache.
+  caf::replies_to<msg<wire::PullVariable>>::with<msg<wire::VariableChanges>>,
   // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
   // type_mismatch, invalid_argument, out_of_range, unimplemented.
   caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,

@@ -297,6 +297,9 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
     [self](const msg<wire::ReadVariable>& wanted) {
       return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
     },
+    [self](const msg<wire::PullVariable>& wanted) {
+      return pass_on<wire::VariableChanges>(self, the_owner, wanted);
+    },
     [self](const msg<wire::ChangeVariable>& wanted) {
       return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
     },

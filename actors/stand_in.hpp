@@ -37,11 +37,11 @@ struct stand_in_config {
 /// mirror when that has taken over. Gradients that were accepted and might not be part of an update
 /// yet are given again; whatever the mirror knows to have been answered is answered so.
 ///
-/// | the mirror knows of                | a take that waits           | a gradient that waits |
-/// |------------------------------------|-----------------------------|------------------------------|
-/// | the step that is to be closed      | answered as its owner would | likewise, if it was part of
-/// it| | the step before                    | asked again                 | given again | | an
-/// earlier one                     | fails: the mirror is behind | given again                  |
+/// | the mirror knows of   | a take that waits           | a gradient that waits          |
+/// |-----------------------|-----------------------------|--------------------------------|
+/// | the step to be closed | answered as its owner would | likewise, if it was part of it |
+/// | the step before       | asked again                 | given again                    |
+/// | an earlier one        | fails: the mirror is behind | given again                    |
 ///
 /// A variable that is changed by hand is not changed again: nobody knows whether it was.
 struct stand_in_state {

@@ -146,7 +146,7 @@ struct update_in_work {
     ordered_rows rows{mean.gradients};
     auto sum = mean_of(rows, state.value, mean);
     clip<T>(sum, plan.clip);
-    if (!plan.sparse_exact && !is_layer_wise(rule)) return apply_rows(sum);
+    if (updates_rows(plan, mean)) return apply_rows(sum);
     auto dense = densify<T>(sum, state.value);
     const elements sources[] = {elements{dense}};
     apply_dense({.sources = sources});
@@ -188,6 +188,10 @@ void update_variable(variable_state& state, const update_plan& plan, const gradi
     update_in_work<float>{state, plan}.apply(mean);
   else
     update_in_work<double>{state, plan}.apply(mean);
+}
+
+bool updates_rows(const update_plan& plan, const gradient_mean& mean) {
+  return are_sparse(mean.gradients) && !plan.sparse_exact && !is_layer_wise(plan.rule);
 }
 
 double squared_norm(const variable_state& state, const gradient_mean& mean) {

@@ -52,6 +52,9 @@ struct gradient_mean {
 /// @pre The gradients fit the variable (`check_gradient`), which is `prepare`d for the plan.
 void update_variable(variable_state& state, const update_plan& plan, const gradient_mean& mean);
 
+/// Whether that changes nothing but the rows that the gradients hold.
+[[nodiscard]] bool updates_rows(const update_plan& plan, const gradient_mean& mean);
+
 /// The sum of the squares of the mean gradient, as an update would apply it: what a clip by the
 /// norm of all variables adds up. Cost: reads the gradients once.
 [[nodiscard]] double squared_norm(const variable_state& state, const gradient_mean& mean);

@@ -8,6 +8,8 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
+#include <algorithm>
+#include <cstring>
 #include <fmt/format.h>
 #include <utility>
 
@@ -143,6 +145,28 @@ msg<wire::TookOver> take_over(variable_owner_state& state) {
   return make_took_over(state.closed);
 }
 
+int64_t rows_in(const shape& extents) {
+  return extents.rank() == 0 ? 0 : extents.dims().front();
+}
+
+// Some rows of a variable, as they are.
+gradient rows_of(const tensor& value, const std::vector<int64_t>& rows) {
+  auto count = static_cast<int64_t>(rows.size());
+  auto dims = value.extents().dims();
+  auto row_bytes = rows.empty() ? 0 : value.bytes() / static_cast<size_t>(dims.front());
+  dims.front() = count;
+  indexed_slices slices{tensor{dtype::i64, {count}}, tensor{value.type(), shape{dims}},
+                        value.extents()};
+  std::ranges::copy(rows, slices.indices.mutable_values<int64_t>().begin());
+  const auto* from = static_cast<const std::byte*>(value.data());
+  auto* to = static_cast<std::byte*>(slices.values.mutable_data());
+  for (auto row : rows) {
+    std::memcpy(to, from + static_cast<size_t>(row) * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return slices;
+}
+
 } // namespace
 
 expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
@@ -152,6 +176,19 @@ expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t compone
   auto answer = make_variable_snapshot(copies.first().version, to_payload(*value));
   if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
   return answer;
+}
+
+expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) const {
+  variable_changes since{copies.first().version, log.revision()};
+  since.by_rows = log.rows_since(log.revision() - 1).has_value();
+  if (known == log.revision()) return make_variable_changes(since);
+  auto value = copies.read(whole_variable);
+  if (!value) return tl::unexpected<error>(value.error());
+  if (auto rows = log.rows_since(known))
+    since.change = to_payload(rows_of(*value, *rows));
+  else
+    since.change = to_payload(*value);
+  return make_variable_changes(since);
 }
 
 expected<msg<wire::VariableSnapshot>>
@@ -169,6 +206,7 @@ variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
   auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
   if (!changed) return tl::unexpected<error>(changed.error());
   snapshot = {};
+  log.add_all();
   return make_variable_snapshot(copies.first().version, to_payload(*changed));
 }
 
@@ -255,6 +293,10 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
 void variable_owner_state::apply(const gradient_mean& mean) {
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   copies.update(*plan, mean);
+  if (updates_rows(*plan, mean))
+    log.add_rows(mean.gradients);
+  else
+    log.add_all();
 }
 
 applied_update variable_owner_state::timed(applied_update done, job_time began) const {
@@ -327,6 +369,7 @@ expected<void> variable_owner_state::restore(variable_payload from) {
     state.average = variable_slot{from.average->name, std::move(*values)};
   }
   copies.restore(std::move(state));
+  log.add_all();
   snapshot = {};
   return {};
 }
@@ -338,9 +381,13 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
                       std::exchange(config.initial, {}).clone()};
   self->state.config = std::move(config);
   using state = variable_owner_state;
+  self->state.log = change_log{rows_in(self->state.config.variable.extents)};
   return {
     [self](const msg<wire::ReadVariable>& wanted) {
       return to_result(self->state.read(wanted.reader().getComponent()));
+    },
+    [self](const msg<wire::PullVariable>& wanted) {
+      return to_result(self->state.pull(wanted.reader().getKnown()));
     },
     [self](const msg<wire::ChangeVariable>& wanted) {
       return change_by(self, wanted, &state::change_by_hand);

@@ -2,6 +2,7 @@
 // The variable owner: holds a variable and its slots, and applies each update in one pass.
 #pragma once
 
+#include "actors/change_log.hpp"
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
@@ -44,6 +45,7 @@ struct variable_owner_state {
 
   variable_owner_config config;
   variable_copies copies;
+  change_log log;
   std::optional<update_plan> plan;
   msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
   msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until somebody asks.
@@ -62,6 +64,10 @@ struct variable_owner_state {
 
   /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(int32_t component);
+
+  /// What has changed since the variable had that revision.
+  /// Errors: as `variable_copies::read`.
+  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(uint64_t known) const;
 
   /// Changes the variable by hand. Errors: as `variable_copies::apply`; malformed.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>

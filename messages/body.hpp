@@ -191,6 +191,12 @@ inline constexpr body_place<wire::AwaitServiceEnd> body_of<wire::AwaitServiceEnd
 template <>
 inline constexpr body_place<wire::ServiceEnded> body_of<wire::ServiceEnded>{
   wire::Envelope::SERVICE_ENDED, &envelope_builder::initServiceEnded};
+template <>
+inline constexpr body_place<wire::PullVariable> body_of<wire::PullVariable>{
+  wire::Envelope::PULL_VARIABLE, &envelope_builder::initPullVariable};
+template <>
+inline constexpr body_place<wire::VariableChanges> body_of<wire::VariableChanges>{
+  wire::Envelope::VARIABLE_CHANGES, &envelope_builder::initVariableChanges};
 
 template <>
 inline constexpr body_place<wire::MirrorState> body_of<wire::MirrorState>{

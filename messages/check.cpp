@@ -165,6 +165,8 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
   switch (envelope.which()) {
   case wire::Envelope::VARIABLE_SNAPSHOT:
     return check_tensor(envelope.getVariableSnapshot().getValue());
+  case wire::Envelope::VARIABLE_CHANGES:
+    return check_gradient(envelope.getVariableChanges().getChange());
   case wire::Envelope::PUSH_GRADIENT:
     return check_gradient(envelope.getPushGradient().getGradient());
   case wire::Envelope::APPLY_UPDATE:

@@ -100,5 +100,7 @@ struct Envelope {
     tookOver @56 :Training.TookOver;
     ownerFollowed @57 :Training.OwnerFollowed;
     ownersLost @58 :Training.OwnersLost;
+    pullVariable @59 :Training.PullVariable;
+    variableChanges @60 :Training.VariableChanges;
   }
 }

@@ -8,6 +8,8 @@
 # One step, in order:
 #
 #   replica      -> owner        ReadVariable      answered by VariableSnapshot, at once
+#   cache        -> owner        PullVariable      answered by VariableChanges, at once; in place of ReadVariable,
+#                                for all replicas of a process that the owner is not part of
 #   replica      -> accumulator  PushGradient      answered by PushReply, at once
 #   replica      -> token queue  TakeToken         answered by Token, as soon as there is one
 #   chief        -> accumulator  TakeGradient      answered by the owner's UpdateApplied
@@ -165,6 +167,31 @@ struct VariableSnapshot {
   # How many updates the value includes; 0 = the initial value.
 
   value @1 :Tensor;
+}
+
+struct PullVariable {
+  # Asks a variable's owner for whatever has changed, the variable as a whole being meant.
+
+  known @0 :UInt64;
+  # The `revision` of the value that the sender has; 0 = none.
+}
+
+struct VariableChanges {
+  # What a variable has become.
+
+  version @0 :UInt64;
+  # As in `VariableSnapshot`.
+
+  revision @1 :UInt64;
+  # How often the variable has changed in any way, updates or not; the first value is revision 1.
+
+  change @2 :Gradient;
+  # None: the value is what the sender of `PullVariable` knows.  Dense: the value.  Sparse: what it knows, but
+  # for these rows, which have the values given; each occurs once.
+
+  byRows @3 :Bool;
+  # The variable changed by some of its rows the last time.  Whoever keeps its value will be told no more than rows
+  # the next time.
 }
 
 struct PushGradient {

@@ -104,6 +104,21 @@ msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tenso
   return std::move(message).finish();
 }
 
+msg<wire::PullVariable> make_pull_variable(uint64_t known) {
+  message_builder<wire::PullVariable> message;
+  message.body.setKnown(known);
+  return std::move(message).finish();
+}
+
+msg<wire::VariableChanges> make_variable_changes(const variable_changes& since) {
+  message_builder<wire::VariableChanges> message;
+  message.body.setVersion(since.version);
+  message.body.setRevision(since.revision);
+  write_gradient(*message.storage, message.body.initChange(), since.change);
+  message.body.setByRows(since.by_rows);
+  return std::move(message).finish();
+}
+
 msg<wire::PushGradient> make_push_gradient(const origin& from, const gradient_payload& gradient) {
   message_builder<wire::PushGradient> message;
   write_origin(message.body.initOrigin(), from);

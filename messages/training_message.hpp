@@ -28,6 +28,20 @@ inline constexpr int32_t whole_variable = -1;
 [[nodiscard]] msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version,
                                                                  const tensor_payload& value);
 
+/// A cache asks an owner for what has changed since it knows the variable. @param known As in the
+/// schema.
+[[nodiscard]] msg<wire::PullVariable> make_pull_variable(uint64_t known);
+
+/// What an owner answers; as in the schema. The message refers to `change`'s elements.
+struct variable_changes {
+  uint64_t version = 0;
+  uint64_t revision = 0;
+  gradient_payload change;
+  bool by_rows = false;
+};
+
+[[nodiscard]] msg<wire::VariableChanges> make_variable_changes(const variable_changes& since);
+
 /// A replica gives an accumulator a gradient. The message refers to its elements.
 [[nodiscard]] msg<wire::PushGradient> make_push_gradient(const origin& from,
                                                          const gradient_payload& gradient);

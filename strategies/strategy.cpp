@@ -6,6 +6,7 @@
 #include "actors/directory.hpp"
 #include "actors/replica.hpp"
 #include "actors/tensor_payload.hpp"
+#include "actors/variable_cache.hpp"
 #include "actors/variable_owner.hpp"
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
@@ -261,7 +262,7 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   if (data->is_here)
     data->owner = data->owners_here[0] = spawn_owner(*data, owner_name, config);
   else
-    data->owner = value_or_throw(placement->find<variable_owner_actor>("strategy", owner_name));
+    data->owner = spawn_cache(*data, owner_name);
   if (layout_.owner_copies > 1) replicate(*data, std::move(config));
   return variables_.emplace_back(variable{data});
 }
@@ -273,6 +274,17 @@ replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::stri
   world_.introduce(owner.id(), name);
   if (layout_.placement != nullptr) layout_.placement->put(name, owner);
   return owner;
+}
+
+// Who speaks for an owner of another process; a stand-in, if it is replicated.
+variable_owner_actor strategy::spawn_cache(variable::data& of, const std::string& owner_name) {
+  auto owner
+    = value_or_throw(layout_.placement->find<variable_owner_actor>("strategy", owner_name));
+  if (!owner || layout_.owner_copies > 1) return owner; // null, if nobody here ever speaks to it
+  auto cache = world_.system().spawn(variable_cache, variable_cache_config{owner});
+  of.actors_here.push_back(caf::actor_cast<caf::actor>(cache));
+  world_.introduce(cache.id(), "cache of " + owner_name);
+  return cache;
 }
 
 // Whoever waits for the other one has been put on stage before, so nobody waits in vain.

@@ -288,6 +288,7 @@ private:
   void open_directory();
   [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
                                                    variable_owner_config config);
+  [[nodiscard]] variable_owner_actor spawn_cache(variable::data& of, const std::string& owner_name);
   void replicate(variable::data& of, variable_owner_config config);
   void let_go();
   void leave_group(bool waits);

@@ -80,8 +80,9 @@ training_cast training_cast::seen_from(const std::string& viewer, placement& pla
       placement.find<accumulator_actor>(viewer, "accumulator " + variables[i].name()));
   seen.owners.clear();
   for (const auto& variable : variables)
-    seen.owners.push_back(
-      value_or_throw(placement.find<variable_owner_actor>(viewer, "owner " + variable.name())));
+    seen.owners.push_back(variable.is_here() ? value_or_throw(placement.find<variable_owner_actor>(
+                            viewer, "owner " + variable.name()))
+                                             : variable.owner());
   return seen;
 }
 

@@ -158,10 +158,10 @@ private:
                                              .workers = trainers,
                                              .deadline = deadline});
     return std::make_unique<parameter_server_strategy>(
-      world,
-      parameter_server_options{.replicas = server.replicas(),
-                               .placement = server.placement(),
-                               .replicate_owners = static_cast<uint32_t>(options.replicate_owners)});
+      world, parameter_server_options{.replicas = server.replicas(),
+                                      .placement = server.placement(),
+                                      .replicate_owners
+                                      = static_cast<uint32_t>(options.replicate_owners)});
   }
 
   static server_options server_of(const train_options& options, const train_cluster& cluster,

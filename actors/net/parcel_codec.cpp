@@ -41,6 +41,7 @@ constexpr bool is_bulk(wire::Envelope::Which which) {
     wire::Envelope::REPLICA_PROGRESS,  wire::Envelope::CHANGE_VARIABLE,
     wire::Envelope::COLLECTIVE_PART,   wire::Envelope::COLLECTIVE_FAILED, // behind its parts
     wire::Envelope::RUN_CLOSURE,       wire::Envelope::CLOSURE_DONE,
+    wire::Envelope::VARIABLE_CHANGES,
   };
   return std::ranges::find(bulk, which) != bulk.end();
 }

@@ -21,6 +21,7 @@ variable_owner_actor::behavior_type straw_owner(variable_owner_actor::pointer,
   return {
     [](const msg<wire::ReadVariable>&) { return msg<wire::VariableSnapshot>{}; },
     [](const msg<wire::ChangeVariable>&) { return msg<wire::VariableSnapshot>{}; },
+    [](const msg<wire::PullVariable>&) { return msg<wire::VariableChanges>{}; },
     [](const msg<wire::ReadAverage>&) { return msg<wire::VariableSnapshot>{}; },
     [](const msg<wire::ReleaseUpdate>&) { return msg<wire::UpdateApplied>{}; },
     [](const msg<wire::ReadState>&) { return msg<wire::VariableState>{}; },

@@ -172,6 +172,8 @@ std::vector<message_example> make_examples() {
   add_collective_messages(examples);
   add_coordinator_messages(examples);
   add_replication_messages(examples);
+  add(examples, make_pull_variable(9));
+  add(examples, make_variable_changes({5, 10, make_slices(), true}));
   return examples;
 }
 
