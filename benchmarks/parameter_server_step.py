@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # A step of 100 MB over 2 owners and 4 workers, beside what raw sockets need for the same bytes between as many processes
-# in the same order: every worker gets all variables, then gives as much back.  In turns, on loopback; medians.
+# in the same order: every worker gets all variables, then gives as much back.  The same step with owners that are
+# replicated, and the processor time of both.  In turns, on loopback; medians.
 # Usage: parameter_server_step.py PATH/TO/troupe PATH/TO/parameter_server_step
 import os
+import resource
 import socket
 import statistics
 import subprocess
@@ -14,10 +16,19 @@ TROUPE, STEP = sys.argv[1:]
 OWNERS, WORKERS, BYTES, ROUNDS, TURNS = 2, 4, 100_000_000, 8, 3
 
 
-def launched():
-    command = [TROUPE, "launch", "-n", str(WORKERS), "--ps", str(OWNERS), "--", STEP, str(BYTES), str(ROUNDS)]
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def launched(holders):
+    """Seconds of each step, by the clock, and processor seconds of all processes for each step."""
+    command = [TROUPE, "launch", "-n", str(WORKERS), "--ps", str(OWNERS), "--", STEP, str(BYTES), str(ROUNDS),
+               str(holders)]
+    before = processor_seconds()
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [float(line.split()[-1]) for line in lines][1:]  # the first step finds cold memory
+    used = (processor_seconds() - before) / ROUNDS
+    return [float(line.split()[-1]) for line in lines][1:], used  # the first step finds cold memory
 
 
 def receive(connection, into):
@@ -83,10 +94,14 @@ def raw():
     return times[1:]
 
 
-ours, limit = [], []
+ours, limit, used = {1: [], 2: []}, [], {1: [], 2: []}
 for _ in range(TURNS):
     limit += raw()
-    ours += launched()
-ours, limit = statistics.median(ours), statistics.median(limit)
+    for holders in ours:
+        times, seconds = launched(holders)
+        ours[holders] += times
+        used[holders].append(seconds)
+step, twice, limit = statistics.median(ours[1]), statistics.median(ours[2]), statistics.median(limit)
 print(f"{BYTES / 1e6:.0f} MB over {OWNERS} owners and {WORKERS} workers, {os.cpu_count()} processors: "
-      f"step {ours:.3f} s, raw sockets {limit:.3f} s, {limit / ours:.2f} of what the wire allows")
+      f"step {step:.3f} s, raw sockets {limit:.3f} s, {limit / step:.2f} of what the wire allows; with owners that are "
+      f"replicated {twice:.3f} s; processor time {statistics.median(used[1]):.3f} and {statistics.median(used[2]):.3f} s")
