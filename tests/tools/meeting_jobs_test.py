@@ -137,15 +137,17 @@ class Resuming(Meeting):
         self.trained()
 
     def test_a_job_that_has_lost_a_process_is_started_again_from_what_was_saved(self):
-        job_id = f"meeting-{os.getpid()}"
-        launcher = ["--restart", "3", "--job-id", job_id]
-        job = self.launch("run", 2, *MEETING, *"--steps 3000 --checkpoint-every 50".split(), launcher=launcher)
-        while not list(self.folder.glob("run/checkpoints/*.safetensors")):
-            time.sleep(0.02)
-        os.kill(process_of(job_id, "worker:1"), signal.SIGKILL)
-        job.says(r"\[worker:0\] resume    run from step \d+")
-        job.ends(0)
-        self.assertEqual(self.trained("run-2")[0], "checkpoint-3000")
+        for victim in ("worker:1", "worker:0"):
+            with self.subTest(victim=victim):
+                run, job_id = victim.replace(":", "-"), f"meeting-{os.getpid()}-{victim[-1]}"
+                launcher = ["--restart", "3", "--job-id", job_id]
+                job = self.launch(run, 2, *MEETING, *"--steps 3000 --checkpoint-every 50".split(), launcher=launcher)
+                while not list(self.folder.glob(f"{run}/checkpoints/*.safetensors")):
+                    time.sleep(0.02)
+                os.kill(process_of(job_id, victim), signal.SIGKILL)
+                job.says(rf"\[worker:0\] resume    {run} from step \d+")
+                job.ends(0)
+                self.assertEqual(self.trained(f"{run}-2")[0], "checkpoint-3000")
 
 
 class Loss(Meeting):
