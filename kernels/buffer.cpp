@@ -34,14 +34,21 @@ size_t class_bytes(size_t bytes) {
   return (std::max<size_t>(bytes, 1) + step - 1) / step * step;
 }
 
-std::byte* system_allocate(size_t bytes) {
-  bool huge = bytes >= huge_block_bytes;
-  size_t alignment = huge ? huge_page_bytes : buffer_pool::alignment;
-  void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  if (block == nullptr) throw std::bad_alloc{};
-  if (huge) ::madvise(block, bytes, MADV_HUGEPAGE); // a wish: refused, the block is still good
-  return static_cast<std::byte*>(block);
-}
+class system_memory final : public memory_source {
+public:
+  std::byte* allocate(size_t bytes) noexcept override {
+    bool huge = bytes >= huge_block_bytes;
+    size_t alignment = huge ? huge_page_bytes : buffer_pool::alignment;
+    void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (block == nullptr) return nullptr;
+    if (huge) ::madvise(block, bytes, MADV_HUGEPAGE); // a wish: refused, the block is still good
+    return static_cast<std::byte*>(block);
+  }
+
+  void free(std::byte* block) noexcept override { std::free(block); }
+
+  [[nodiscard]] bool is_of_host() const noexcept override { return true; }
+};
 
 size_t quarter_of_physical_memory() {
   auto pages = ::sysconf(_SC_PHYS_PAGES);
@@ -52,8 +59,13 @@ size_t quarter_of_physical_memory() {
 
 } // namespace
 
+std::string to_string(device where) {
+  return (where.kind == device_kind::cpu ? "cpu:" : "cuda:") + std::to_string(where.index);
+}
+
 struct buffer_pool::state {
-  explicit state(size_t bytes_kept_max) : kept_max(bytes_kept_max) {}
+  state(size_t bytes_kept_max, std::shared_ptr<memory_source> from)
+    : kept_max(bytes_kept_max), source(std::move(from)) {}
 
   state(const state&) = delete;
   state& operator=(const state&) = delete;
@@ -73,15 +85,23 @@ struct buffer_pool::state {
     return block;
   }
 
-  /// Undoes the count of `take` when the system has no memory.
+  /// A fresh block; if the source has none, the kept blocks go back to it first. Null if that does
+  /// not help.
+  std::byte* make(size_t bytes) {
+    if (auto* block = source->allocate(bytes)) return block;
+    drop_all();
+    return source->allocate(bytes);
+  }
+
+  /// Undoes the count of `take` when the source has no memory.
   void forget(size_t bytes) {
     std::lock_guard lock{mutex};
     in_use -= bytes;
   }
 
-  /// Keeps the block, or hands it to the system when enough are kept.
+  /// Keeps the block, or hands it to the source when enough are kept.
   void give_back(std::byte* block, size_t bytes) noexcept {
-    if (!keep(block, bytes)) std::free(block);
+    if (!keep(block, bytes)) source->free(block);
   }
 
   bool keep(std::byte* block, size_t bytes) noexcept {
@@ -102,12 +122,13 @@ struct buffer_pool::state {
     std::lock_guard lock{mutex};
     for (auto& [bytes, blocks] : free_blocks)
       for (auto* block : blocks)
-        std::free(block);
+        source->free(block);
     free_blocks.clear();
     kept = 0;
   }
 
   const size_t kept_max;
+  const std::shared_ptr<memory_source> source;
   mutable std::mutex mutex;
   std::map<size_t, std::vector<std::byte*>> free_blocks; // by size class; the warmest block last
   size_t kept = 0;
@@ -115,20 +136,19 @@ struct buffer_pool::state {
   size_t in_use_max = 0;
 };
 
-buffer_pool::buffer_pool(size_t bytes_kept_max) : state_(std::make_shared<state>(bytes_kept_max)) {}
+buffer_pool::buffer_pool(size_t bytes_kept_max, std::shared_ptr<memory_source> source)
+  : state_(std::make_shared<state>(bytes_kept_max, source ? std::move(source)
+                                                          : std::make_shared<system_memory>())) {}
 
 std::shared_ptr<std::byte> buffer_pool::allocate(size_t bytes) {
   size_t capacity = class_bytes(bytes);
   auto* block = state_->take(capacity);
+  if (block == nullptr) block = state_->make(capacity);
   if (block == nullptr) {
-    try {
-      block = system_allocate(capacity);
-    } catch (...) {
-      state_->forget(capacity);
-      throw;
-    }
+    state_->forget(capacity);
+    throw std::bad_alloc{};
   }
-  std::memset(block + bytes, 0, (8 - bytes % 8) % 8);
+  if (state_->source->is_of_host()) std::memset(block + bytes, 0, (8 - bytes % 8) % 8);
   return {block, [pool = state_, capacity](std::byte* freed) { pool->give_back(freed, capacity); }};
 }
 

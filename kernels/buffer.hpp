@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace troupe {
 
@@ -18,23 +19,45 @@ struct device {
   bool operator==(const device&) const = default;
 };
 
+/// "cpu:0" or "cuda:1".
+[[nodiscard]] std::string to_string(device where);
+
+/// Where a pool's blocks come from.
+/// Thread: all members may be called from any thread.
+class memory_source {
+public:
+  memory_source() = default;
+  memory_source(const memory_source&) = delete;
+  memory_source& operator=(const memory_source&) = delete;
+  virtual ~memory_source() = default;
+
+  /// A block aligned to `buffer_pool::alignment`; null if there is no more.
+  [[nodiscard]] virtual std::byte* allocate(size_t bytes) noexcept = 0;
+
+  virtual void free(std::byte* block) noexcept = 0;
+
+  /// Whether the CPU can write to the blocks.
+  [[nodiscard]] virtual bool is_of_host() const noexcept = 0;
+};
+
 /// A training step allocates and frees the same few sizes over and over; fresh memory costs a page
 /// fault per 4 KiB, which halves the bandwidth of large tensors. A pool keeps what was freed.
 ///
-/// Every block is aligned to `alignment` bytes, and the bytes from the requested size up to the
-/// next multiple of 8 are zero, so that a message may refer to the block without leaking old
-/// contents. Thread: all members may be called from any thread; a block may be freed on another
-/// thread.
+/// Every block is aligned to `alignment` bytes, and in memory of the host the bytes from the
+/// requested size up to the next multiple of 8 are zero, so that a message may refer to the block
+/// without leaking old contents. Thread: all members may be called from any thread; a block may be
+/// freed on another thread.
 class buffer_pool {
 public:
   static constexpr size_t alignment = 64;
 
-  /// @param bytes_kept_max Freed blocks beyond this sum go back to the system.
-  explicit buffer_pool(size_t bytes_kept_max);
+  /// @param bytes_kept_max Freed blocks beyond this sum go back to the source.
+  /// @param source Ordinary memory of the host if there is none.
+  explicit buffer_pool(size_t bytes_kept_max, std::shared_ptr<memory_source> source = nullptr);
 
   /// Uninitialised memory. The block returns to the pool when the last owner lets go; blocks may
   /// outlive the pool.
-  /// Errors: throws std::bad_alloc when the system has no more.
+  /// Errors: throws std::bad_alloc when the source has no more, even without the kept blocks.
   [[nodiscard]] std::shared_ptr<std::byte> allocate(size_t bytes);
 
   /// Bytes that are free and kept for reuse.
@@ -46,7 +69,7 @@ public:
   /// Most bytes that were in use at one time since the pool was made.
   [[nodiscard]] size_t bytes_in_use_max() const;
 
-  /// Returns every kept block to the system.
+  /// Returns every kept block to the source.
   void trim();
 
   struct state; ///< Shared with the blocks, which may outlive the pool.

@@ -76,6 +76,13 @@ tensor tensor::wrap_strided(void* data, dtype type, shape extents, std::vector<i
   return {data, type, std::move(extents), std::move(strides), std::move(owner)};
 }
 
+tensor tensor::wrap_on(troupe::device where, void* data, dtype type, shape extents,
+                       std::shared_ptr<const void> owner) {
+  auto result = wrap(data, type, std::move(extents), std::move(owner));
+  result.device_ = where;
+  return result;
+}
+
 tensor tensor::as_read_only() const {
   auto result = *this;
   result.read_only_ = true;
@@ -136,6 +143,7 @@ tensor tensor::contiguous() const {
 }
 
 tensor tensor::clone() const {
+  TROUPE_ASSERT(device_.kind == device_kind::cpu, to_string(device_));
   auto result = tensor{type_, extents_};
   if (element_count() == 0) return result;
   auto* target = static_cast<std::byte*>(result.mutable_data());

@@ -44,6 +44,10 @@ public:
                                            std::vector<int64_t> strides,
                                            std::shared_ptr<const void> owner);
 
+  /// Like `wrap`, for elements in the memory of a device.
+  [[nodiscard]] static tensor wrap_on(troupe::device where, void* data, dtype type, shape extents,
+                                      std::shared_ptr<const void> owner);
+
   [[nodiscard]] dtype type() const { return type_; }
 
   [[nodiscard]] const shape& extents() const { return extents_; }
@@ -81,9 +85,11 @@ public:
   [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
 
   /// All elements in row-major order.
-  /// @pre `dtype_of<T> == type()` and the tensor is contiguous.
+  /// @param where Where the caller expects them to lie: only code of a device may look there.
+  /// @pre `dtype_of<T> == type()`, `where == device()`, and the tensor is contiguous.
   template <class T>
-  [[nodiscard]] std::span<const T> values() const {
+  [[nodiscard]] std::span<const T> values(troupe::device where = {}) const {
+    TROUPE_ASSERT(where == device_, to_string(device_), to_string(where));
     TROUPE_ASSERT(dtype_of<T> == type_, to_string(type_));
     TROUPE_ASSERT(is_contiguous());
     return {static_cast<const T*>(data_), element_count()};
@@ -91,7 +97,8 @@ public:
 
   /// Like `values`, for writing. @pre The elements are not read-only.
   template <class T>
-  [[nodiscard]] std::span<T> mutable_values() {
+  [[nodiscard]] std::span<T> mutable_values(troupe::device where = {}) {
+    TROUPE_ASSERT(where == device_, to_string(device_), to_string(where));
     TROUPE_ASSERT(dtype_of<T> == type_, to_string(type_));
     TROUPE_ASSERT(is_contiguous());
     return {static_cast<T*>(mutable_data()), element_count()};
@@ -109,10 +116,10 @@ public:
   /// Dimensions 0 and 1 swapped, as a view. @pre rank() == 2.
   [[nodiscard]] tensor transpose() const;
 
-  /// This tensor if it is contiguous, else a row-major copy.
+  /// This tensor if it is contiguous, else a row-major copy. @pre As `clone`, if it copies.
   [[nodiscard]] tensor contiguous() const;
 
-  /// A row-major copy with memory of its own.
+  /// A row-major copy with memory of its own. @pre The elements lie on the CPU's side.
   [[nodiscard]] tensor clone() const;
 
 private:

@@ -13,6 +13,24 @@
 
 using namespace troupe;
 
+namespace {
+
+/// Has one block at a time, which the CPU cannot write to.
+class small_source final : public memory_source {
+public:
+  std::byte* allocate(size_t) noexcept override {
+    return taken == 0 ? reinterpret_cast<std::byte*>(++taken * 64) : nullptr;
+  }
+
+  void free(std::byte*) noexcept override { --taken; }
+
+  [[nodiscard]] bool is_of_host() const noexcept override { return false; }
+
+  size_t taken = 0;
+};
+
+} // namespace
+
 TEST_SUITE("kernels/buffer") {
   TEST_CASE("blocks are aligned, and the bytes up to a multiple of 8 are zero") {
     buffer_pool pool{1 << 20};
@@ -117,5 +135,19 @@ TEST_SUITE("kernels/buffer") {
     auto block = cpu_pool().allocate(1000);
     std::thread{[moved = std::move(block)]() mutable { moved.reset(); }}.join();
     CHECK(cpu_pool().bytes_kept() >= 1000);
+  }
+
+  TEST_CASE("a pool asks its source, gives kept blocks back before it gives up, and counts right") {
+    auto source = std::make_shared<small_source>();
+    buffer_pool pool{1 << 20, source};
+    auto first = pool.allocate(256);
+    CHECK(source->taken == 1);
+    first.reset();
+    CHECK(pool.bytes_kept() == 256); // and the source has no second block but this one
+    auto larger = pool.allocate(512);
+    CHECK(source->taken == 1);
+    CHECK(pool.bytes_kept() == 0);
+    CHECK_THROWS_AS(static_cast<void>(pool.allocate(512)), std::bad_alloc);
+    CHECK(pool.bytes_in_use() == 512);
   }
 }

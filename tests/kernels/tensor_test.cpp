@@ -138,4 +138,15 @@ TEST_SUITE("kernels/tensor") {
     auto column = tensor::wrap_strided(value.mutable_data(), dtype::f32, {2}, {3}, value.owner());
     CHECK(vector_of<float>(column).sum() == 3);
   }
+
+  TEST_CASE("a tensor on a device says so, and so do its views") {
+    const device second_gpu{device_kind::cuda, 1};
+    float elements[4] = {1, 2, 3, 4};
+    auto value = tensor::wrap_on(second_gpu, elements, dtype::f32, {4}, nullptr);
+    CHECK(value.device() == second_gpu);
+    CHECK(value.slice(1, 3).reshape({2, 1}).device() == second_gpu);
+    CHECK(value.values<float>(second_gpu).data() == elements);
+    CHECK(to_string(value.device()) == "cuda:1");
+    CHECK(to_string(zeros({1}).device()) == "cpu:0");
+  }
 }
