@@ -23,3 +23,10 @@ struct context {
 };
 
 } // namespace troupe::cpu
+
+namespace troupe::cuda {
+
+/// The twin on a GPU, in builds with CUDA: `kernels/cuda/context.hpp`.
+class context;
+
+} // namespace troupe::cuda

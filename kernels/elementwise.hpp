@@ -104,4 +104,46 @@ void clip_by_value(const context&, std::span<const T> a, scalar<T> low, scalar<T
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void fill(const context&, std::span<T> out, scalar<T> value);
+
+/// As the reference, bit for bit.
+template <class T>
+void copy(const context&, std::span<const T> a, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void add(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void subtract(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void multiply(const context&, std::span<const T> a, std::span<const T> b, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void scale(const context&, scalar<T> factor, std::span<const T> a, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void axpy(const context&, scalar<T> factor, std::span<const T> x, std::span<T> y);
+
+/// As the reference, bit for bit.
+template <class T>
+void lerp(const context&, std::span<const T> a, std::span<const T> b, scalar<T> weight,
+          std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void clip_by_value(const context&, std::span<const T> a, scalar<T> low, scalar<T> high,
+                   std::span<T> out);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the cuda twins run on: a stream of one GPU, and memory that is used over and over.
+#pragma once
+
+#include "kernels/buffer.hpp"
+#include "kernels/cuda/stream.hpp"
+#include "kernels/tensor.hpp"
+#include "messages/errc.hpp"
+
+#include <cstddef>
+#include <memory>
+
+struct cublasContext;
+
+namespace troupe::cuda {
+
+/// A twin of namespace `cuda` queues its work on the context's stream and returns before it is
+/// done. Arrays are memory of the context's device; spans that describe others (lists of sources,
+/// slots) are memory of the host and read before the call returns.
+///
+/// A kernel cannot return an error, and whoever queues a thousand of them does not want to look a
+/// thousand times. So a context keeps the first failure, does nothing after it, and hands it out at
+/// the end: `synchronise`.
+///
+/// Functions that return a number (norms, sums, counts) wait for the stream; after a failure they
+/// return NaN, or 0 for a count.
+///
+/// A handle: copies are the same context. Thread: one at a time.
+class context {
+public:
+  /// Errors: not_found if there is no such device, resource, unavailable.
+  [[nodiscard]] static expected<context> create(int device_index);
+
+  [[nodiscard]] troupe::device device() const;
+
+  [[nodiscard]] const cuda::stream& stream() const;
+
+  /// Where tensors and workspaces on the device come from. Blocks that are freed serve later work
+  /// of this stream; see `device_memory`.
+  [[nodiscard]] buffer_pool& memory() const;
+
+  /// Pinned memory of the host.
+  [[nodiscard]] buffer_pool& host_memory() const;
+
+  /// An uninitialised tensor on the device. If there is no memory for it, the context has failed
+  /// and the tensor has no elements (shape [0]).
+  [[nodiscard]] tensor make(dtype type, shape extents) const;
+
+  /// Memory of the device for as long as a call lasts; null after a failure.
+  [[nodiscard]] std::shared_ptr<std::byte> workspace(size_t bytes) const;
+
+  /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
+  bool note(const expected<void>& done) const;
+
+  /// The first failure so far, without waiting.
+  [[nodiscard]] expected<void> status() const;
+
+  /// Waits for all queued work. Errors: the first failure; resource if memory ran out, unavailable
+  /// if the device is lost.
+  [[nodiscard]] expected<void> synchronise() const;
+
+  /// cuBLAS on this stream, in full precision and without atomic additions; made at the first call.
+  /// Null after a failure; resource if the library is not installed.
+  [[nodiscard]] cublasContext* blas() const;
+
+private:
+  struct state;
+
+  explicit context(std::shared_ptr<state> given) : state_(std::move(given)) {}
+
+  std::shared_ptr<state> state_;
+};
+
+/// A copy on the context's device, row by row; queued, and the source's memory read, before it
+/// returns, but for pinned memory, which must stay as it is until the context has synchronised.
+/// Errors: as `context::synchronise`.
+[[nodiscard]] expected<tensor> to_device(const context& on, const tensor& from);
+
+/// A copy in pinned memory of the host; waits until it is there.
+/// @pre The tensor is contiguous.
+/// Errors: as `context::synchronise`.
+[[nodiscard]] expected<tensor> to_host(const context& on, const tensor& from);
+
+} // namespace troupe::cuda

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the CUDA runtime for devices, and its errors in our words.
+#include "kernels/cuda/device.hpp"
+
+#include "kernels/cuda/check.cuh"
+
+#include <string>
+#include <utility>
+
+namespace troupe::cuda {
+
+namespace {
+
+errc code_of(cudaError_t code) {
+  if (detail::is_sticky(code)) return errc::unavailable;
+  switch (code) {
+  case cudaErrorMemoryAllocation:
+  case cudaErrorInsufficientDriver:
+    return errc::resource;
+  case cudaErrorNoDevice:
+  case cudaErrorInvalidDevice:
+    return errc::not_found;
+  default:
+    return errc::failed_precondition;
+  }
+}
+
+std::string place(const char* expression, const char* file, int line) {
+  int current = -1;
+  static_cast<void>(cudaGetDevice(&current));
+  return " from " + std::string(expression) + " on cuda:" + std::to_string(current) + " (" + file
+         + ":" + std::to_string(line) + ")";
+}
+
+} // namespace
+
+namespace detail {
+
+bool is_sticky(cudaError_t code) {
+  switch (code) {
+  case cudaErrorECCUncorrectable:
+  case cudaErrorIllegalAddress:
+  case cudaErrorLaunchTimeout:
+  case cudaErrorAssert:
+  case cudaErrorHardwareStackError:
+  case cudaErrorIllegalInstruction:
+  case cudaErrorMisalignedAddress:
+  case cudaErrorInvalidAddressSpace:
+  case cudaErrorInvalidPc:
+  case cudaErrorLaunchFailure:
+    return true;
+  default:
+    return false;
+  }
+}
+
+expected<void> check(cudaError_t code, const char* expression, const char* file, int line) {
+  if (code == cudaSuccess) return {};
+  static_cast<void>(cudaGetLastError()); // else a later call would report it once more
+  auto text = std::string(cudaGetErrorName(code)) + " (" + cudaGetErrorString(code) + ")"
+              + place(expression, file, line);
+  if (is_sticky(code)) text += "; the device is lost to this process: end it and start it again";
+  return fail(code_of(code), std::move(text));
+}
+
+expected<void> check(cublasStatus_t code, const char* expression, const char* file, int line) {
+  if (code == CUBLAS_STATUS_SUCCESS) return {};
+  auto kind = code == CUBLAS_STATUS_ALLOC_FAILED       ? errc::resource
+              : code == CUBLAS_STATUS_EXECUTION_FAILED ? errc::unavailable
+                                                       : errc::failed_precondition;
+  return fail(kind, "cuBLAS status " + std::to_string(static_cast<int>(code))
+                      + place(expression, file, line));
+}
+
+expected<void> use(int device_index) {
+  return TROUPE_CHECK_CUDA(cudaSetDevice(device_index));
+}
+
+} // namespace detail
+
+expected<int> device_count() {
+  int count = 0;
+  auto code = cudaGetDeviceCount(&count);
+  if (code == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    static_cast<void>(cudaDriverGetVersion(&driver));
+    if (driver == 0) code = cudaErrorNoDevice; // no driver at all
+  }
+  if (code == cudaErrorNoDevice) {
+    static_cast<void>(cudaGetLastError());
+    return 0;
+  }
+  TROUPE_TRY_CUDA(code);
+  return count;
+}
+
+expected<device_properties> properties_of(int device_index) {
+  auto count = device_count();
+  if (!count) return tl::unexpected(count.error());
+  if (device_index < 0 || device_index >= *count)
+    return fail(errc::not_found, "there is no cuda:" + std::to_string(device_index)
+                                   + ", this process sees " + std::to_string(*count)
+                                   + " GPUs (CUDA_VISIBLE_DEVICES may hide some)");
+  cudaDeviceProp found{};
+  TROUPE_TRY_CUDA(cudaGetDeviceProperties(&found, device_index));
+  return device_properties{found.name, found.major, found.minor, found.multiProcessorCount,
+                           found.totalGlobalMem};
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs by way of stream capture.
+#include "kernels/cuda/graph.hpp"
+
+#include "kernels/cuda/check.cuh"
+
+#include <utility>
+
+namespace troupe::cuda {
+
+void graph::destroy::operator()(CUgraphExec_st* handle) const {
+  static_cast<void>(cudaGraphExecDestroy(handle));
+}
+
+expected<graph> graph::capture(const context& on, const std::function<void()>& work) {
+  auto* stream = on.stream().handle();
+  TROUPE_TRY_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  work();
+  cudaGraph_t written = nullptr;
+  auto ended = TROUPE_CHECK_CUDA(cudaStreamEndCapture(stream, &written));
+  if (ended) ended = on.status();
+  if (!ended) {
+    if (written != nullptr) static_cast<void>(cudaGraphDestroy(written));
+    return tl::unexpected(std::move(ended).error());
+  }
+  cudaGraphExec_t ready = nullptr;
+  auto made = TROUPE_CHECK_CUDA(cudaGraphInstantiate(&ready, written, 0));
+  static_cast<void>(cudaGraphDestroy(written));
+  if (!made) return tl::unexpected(std::move(made).error());
+  return graph{ready};
+}
+
+expected<void> graph::launch(const stream& on) const {
+  return TROUPE_CHECK_CUDA(cudaGraphLaunch(handle_.get(), on.handle()));
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step of many small kernels, queued by one call.
+#pragma once
+
+#include "kernels/cuda/context.hpp"
+
+#include <functional>
+#include <memory>
+
+struct CUgraphExec_st;
+
+namespace troupe::cuda {
+
+/// Queueing a kernel costs the CPU some microseconds, more than a small one takes. A graph is a
+/// queue of work that was written down once and is queued as a whole, as often as wanted, with the
+/// same arguments: the same memory above all.
+class graph {
+public:
+  /// Runs `work`, which queues kernels and copies on `on`, and writes them down in place of doing
+  /// them.
+  /// @pre `work` queues on this context alone, waits for nothing (asks for no number) and has run
+  /// before, so that the memory it needs is there. Memory that it takes and lets go is kept for the
+  /// graph's use by whoever calls: let no other work of the stream come between launches that
+  /// would overwrite it, or hold the tensors.
+  /// Errors: failed_precondition, if something could not be written down.
+  [[nodiscard]] static expected<graph> capture(const context& on,
+                                               const std::function<void()>& work);
+
+  /// Queues all of it.
+  [[nodiscard]] expected<void> launch(const stream& on) const;
+
+private:
+  explicit graph(CUgraphExec_st* handle) : handle_(handle) {}
+
+  struct destroy {
+    void operator()(CUgraphExec_st* handle) const;
+  };
+
+  std::unique_ptr<CUgraphExec_st, destroy> handle_;
+};
+
+} // namespace troupe::cuda

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where pools get the memory of a GPU from, and memory of the host that a GPU can reach.
+#pragma once
+
+#include "kernels/buffer.hpp"
+#include "messages/errc.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace troupe::cuda {
+
+/// Memory of a GPU. A pool over it hands a block that was freed to the next who asks, although work
+/// that uses it may still be queued: so a pool belongs to one stream, whose order keeps the two
+/// apart, and a block that another stream uses is kept until that stream has passed an event.
+[[nodiscard]] std::shared_ptr<memory_source> device_memory(int device_index);
+
+/// Page-locked memory of the host: a GPU copies from and to it without the CPU's help.
+[[nodiscard]] std::shared_ptr<memory_source> pinned_memory(int device_index);
+
+/// Bytes of a GPU's memory.
+struct memory_use {
+  size_t free_bytes = 0; ///< To whoever asks, of any process.
+  size_t total_bytes = 0;
+};
+
+[[nodiscard]] expected<memory_use> memory_of(int device_index);
+
+} // namespace troupe::cuda

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams and events of the CUDA runtime, owned.
+#include "kernels/cuda/stream.hpp"
+
+#include "kernels/cuda/check.cuh"
+
+#include <utility>
+
+namespace troupe::cuda {
+
+// -- event ----------------------------------------------------------------------------------------
+
+void event::destroy::operator()(CUevent_st* handle) const {
+  static_cast<void>(cudaEventDestroy(handle));
+}
+
+expected<event> event::create(int device_index, bool timed) {
+  if (auto used = detail::use(device_index); !used) return tl::unexpected(used.error());
+  cudaEvent_t handle = nullptr;
+  TROUPE_TRY_CUDA(
+    cudaEventCreateWithFlags(&handle, timed ? cudaEventDefault : cudaEventDisableTiming));
+  return event{handle};
+}
+
+expected<bool> event::has_passed() const {
+  auto code = cudaEventQuery(handle());
+  if (code == cudaErrorNotReady) return false;
+  TROUPE_TRY_CUDA(code);
+  return true;
+}
+
+expected<void> event::synchronise() const {
+  return TROUPE_CHECK_CUDA(cudaEventSynchronize(handle()));
+}
+
+expected<std::chrono::duration<float>> event::elapsed_since(const event& earlier) const {
+  float milliseconds = 0;
+  TROUPE_TRY_CUDA(cudaEventElapsedTime(&milliseconds, earlier.handle(), handle()));
+  return std::chrono::duration<float, std::milli>(milliseconds);
+}
+
+// -- stream ---------------------------------------------------------------------------------------
+
+void stream::destroy::operator()(CUstream_st* handle) const {
+  static_cast<void>(cudaStreamDestroy(handle));
+}
+
+expected<stream> stream::create(int device_index) {
+  if (auto used = detail::use(device_index); !used) return tl::unexpected(used.error());
+  cudaStream_t handle = nullptr;
+  TROUPE_TRY_CUDA(cudaStreamCreateWithFlags(&handle, cudaStreamNonBlocking));
+  return stream{handle, device_index};
+}
+
+expected<void> stream::synchronise() const {
+  return TROUPE_CHECK_CUDA(cudaStreamSynchronize(handle()));
+}
+
+expected<bool> stream::is_idle() const {
+  auto code = cudaStreamQuery(handle());
+  if (code == cudaErrorNotReady) return false;
+  TROUPE_TRY_CUDA(code);
+  return true;
+}
+
+expected<void> stream::record(const event& mark) const {
+  return TROUPE_CHECK_CUDA(cudaEventRecord(mark.handle(), handle()));
+}
+
+expected<void> stream::wait_for(const event& mark) const {
+  return TROUPE_CHECK_CUDA(cudaStreamWaitEvent(handle(), mark.handle(), 0));
+}
+
+expected<void> stream::copy(const void* from, void* to, size_t size) const {
+  if (size == 0) return {};
+  return TROUPE_CHECK_CUDA(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, handle()));
+}
+
+expected<void> stream::clear(void* to, size_t size) const {
+  if (size == 0) return {};
+  return TROUPE_CHECK_CUDA(cudaMemsetAsync(to, 0, size, handle()));
+}
+
+expected<void> stream::call(std::function<void()> what) const {
+  auto kept = std::make_unique<std::function<void()>>(std::move(what));
+  auto run = [](void* given) {
+    std::unique_ptr<std::function<void()>> owned{static_cast<std::function<void()>*>(given)};
+    (*owned)();
+  };
+  TROUPE_TRY_CUDA(cudaLaunchHostFunc(handle(), run, kept.get()));
+  static_cast<void>(kept.release()); // now the stream's
+  return {};
+}
+
+} // namespace troupe::cuda
