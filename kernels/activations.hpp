@@ -63,4 +63,18 @@ void activate_gradient(const context&, activation kind, std::span<const T> input
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the cpu twin: bit for bit in f32, within 4 units in the last place in f64.
+template <class T>
+void activate(const context&, activation kind, std::span<const T> input, std::span<T> output);
+
+/// As the cpu twin: bit for bit in f32, within 4 units in the last place in f64.
+template <class T>
+void activate_gradient(const context&, activation kind, std::span<const T> input,
+                       std::span<const T> output, std::span<const T> output_gradient,
+                       std::span<T> input_gradient);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -2,33 +2,13 @@
 // The activations as loops that become vector instructions.
 #include "kernels/activations.hpp"
 
+#include "kernels/activation_formulas.hpp"
 #include "kernels/parallel.hpp"
-#include "kernels/vector_math.hpp"
 #include "messages/assert.hpp"
 
 namespace troupe::cpu {
 
 namespace {
-
-constexpr double sqrt_2_over_pi = 0.79788456080286535588;
-constexpr double cubic = 0.044715;
-
-template <class T>
-T sigmoid(T x) {
-  return T{1} / (T{1} + detail::exp(-x));
-}
-
-template <class T>
-T gelu_argument(T x) {
-  return static_cast<T>(2 * sqrt_2_over_pi) * (x + static_cast<T>(cubic) * x * x * x);
-}
-
-template <class T>
-T gelu_derivative(T x) {
-  auto s = sigmoid(gelu_argument(x));
-  auto slope = static_cast<T>(2 * sqrt_2_over_pi) * (T{1} + static_cast<T>(3 * cubic) * x * x);
-  return s + x * slope * s * (T{1} - s);
-}
 
 /// One loop for each function, so that the choice between them stays outside of it.
 template <class T, class Function>
@@ -59,15 +39,16 @@ void for_each_gradient(std::span<const T> known, std::span<const T> output_gradi
 template <class T>
 void activate(const context&, activation kind, std::span<const T> input, std::span<T> output) {
   TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
+  using enum activation;
   switch (kind) {
-  case activation::tanh:
-    return for_each(input, output, [](T x) { return detail::tanh(x); });
-  case activation::relu:
-    return for_each(input, output, [](T x) { return x < 0 ? T{0} : x; });
-  case activation::sigmoid:
-    return for_each(input, output, [](T x) { return sigmoid(x); });
-  case activation::gelu:
-    return for_each(input, output, [](T x) { return x * sigmoid(gelu_argument(x)); });
+  case tanh:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<tanh>(x); });
+  case relu:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<relu>(x); });
+  case sigmoid:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<sigmoid>(x); });
+  case gelu:
+    return for_each(input, output, [](T x) { return troupe::detail::activated<gelu>(x); });
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }
@@ -80,19 +61,20 @@ void activate_gradient(const context&, activation kind, std::span<const T> input
   TROUPE_ASSERT(output.size() == n, output.size(), n);
   TROUPE_ASSERT(output_gradient.size() == n, output_gradient.size(), n);
   TROUPE_ASSERT(input_gradient.size() == n, input_gradient.size(), n);
+  using enum activation;
   switch (kind) {
-  case activation::tanh:
+  case tanh:
     return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return T{1} - y * y; });
-  case activation::relu:
+                             [](T y) { return troupe::detail::activation_slope<tanh>(y); });
+  case relu:
     return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return y <= 0 ? T{0} : T{1}; });
-  case activation::sigmoid:
+                             [](T y) { return troupe::detail::activation_slope<relu>(y); });
+  case sigmoid:
     return for_each_gradient(output, output_gradient, input_gradient,
-                             [](T y) { return y * (T{1} - y); });
-  case activation::gelu:
+                             [](T y) { return troupe::detail::activation_slope<sigmoid>(y); });
+  case gelu:
     return for_each_gradient(input, output_gradient, input_gradient,
-                             [](T x) { return gelu_derivative(x); });
+                             [](T x) { return troupe::detail::activation_slope<gelu>(x); });
   }
   TROUPE_ASSERT(false, static_cast<int>(kind));
 }

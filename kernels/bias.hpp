@@ -40,4 +40,17 @@ void bias_gradient(const context&, std::span<const T> output_gradient, std::span
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
+              std::span<T> output);
+
+/// As the reference, bit for bit.
+template <class T>
+void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -24,4 +24,11 @@ void cast(const context&, const elements& from, const mutable_elements& to);
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit but for the payloads of NaN.
+void cast(const context&, const elements& from, const mutable_elements& to);
+
+} // namespace cuda
+
 } // namespace troupe

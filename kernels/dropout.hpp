@@ -47,4 +47,13 @@ void dropout(const context&, double rate, const random_key& key, std::span<const
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void dropout(const context&, double rate, const random_key& key, std::span<const T> input,
+             std::span<T> output);
+
+} // namespace cuda
+
 } // namespace troupe

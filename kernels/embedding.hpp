@@ -52,4 +52,23 @@ void embedding_gradient(const context&, std::span<const T> output_gradient,
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference; waits for its result.
+[[nodiscard]] size_t find_outside(const context&, std::span<const int64_t> indices, int64_t limit);
+
+/// As the reference, bit for bit. An index outside the table gives a row of NaN.
+template <class T>
+void embedding(const context&, std::span<const T> table, std::span<const int64_t> indices,
+               std::span<T> output);
+
+/// As the reference, bit for bit. An index outside the table is passed over.
+/// Cost: looks at the square of the number of indices; for very many of them sort them
+/// (kernels/sparse.hpp).
+template <class T>
+void embedding_gradient(const context&, std::span<const T> output_gradient,
+                        std::span<const int64_t> indices, std::span<T> table_gradient);
+
+} // namespace cuda
+
 } // namespace troupe

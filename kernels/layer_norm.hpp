@@ -74,4 +74,21 @@ void layer_norm_gradient(const context&, std::span<const T> input, std::span<con
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the cpu twin, bit for bit.
+template <class T>
+void layer_norm(const context&, T epsilon, std::span<const T> input,
+                const layer_norm_parameters<T>& parameters, std::span<T> output,
+                const layer_norm_statistics<T>& statistics);
+
+/// As the cpu twin, bit for bit.
+template <class T>
+void layer_norm_gradient(const context&, std::span<const T> input, std::span<const T> gain,
+                         const layer_norm_statistics<T>& statistics,
+                         std::span<const T> output_gradient,
+                         const layer_norm_gradients<T>& gradients);
+
+} // namespace cuda
+
 } // namespace troupe

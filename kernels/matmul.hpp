@@ -48,4 +48,14 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, through cuBLAS: in full precision (no TF32), and always in the same order on
+/// one kind of device and version of the library.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+} // namespace cuda
+
 } // namespace troupe

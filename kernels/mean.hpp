@@ -24,4 +24,16 @@ template <class T>
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the cpu twin, bit for bit; waits for its result.
+template <class T>
+[[nodiscard]] T mean(const context&, std::span<const T> values);
+
+/// out[0] = mean(values), without waiting.
+template <class T>
+void mean(const context&, std::span<const T> values, std::span<T> out);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -53,7 +53,7 @@ public:
   [[nodiscard]] random_key derive(std::string_view purpose) const;
 
   /// Words [4 * position, 4 * position + 4) of the stream, in constant time.
-  [[nodiscard]] random_block block(uint32_t position) const {
+  [[nodiscard]] constexpr random_block block(uint32_t position) const {
     return philox4x32(
       {position, index_, static_cast<uint32_t>(step_), static_cast<uint32_t>(step_ >> 32)},
       {static_cast<uint32_t>(key_), static_cast<uint32_t>(key_ >> 32)});

@@ -65,4 +65,29 @@ template <class T>
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// As the reference; waits for its result.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -57,4 +57,22 @@ void softmax_cross_entropy_gradient(const context&, std::span<const T> probabili
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the cpu twin: the probabilities bit for bit in f32, all else within 4 units in the last
+/// place. A label outside the classes gives a loss of NaN, and is not looked for: `find_outside`
+/// does that.
+template <class T>
+void softmax_cross_entropy(const context&, std::span<const T> logits,
+                           std::span<const int64_t> labels, std::span<T> losses,
+                           std::span<T> probabilities);
+
+/// As the reference, bit for bit.
+template <class T>
+void softmax_cross_entropy_gradient(const context&, std::span<const T> probabilities,
+                                    std::span<const int64_t> labels, T scale,
+                                    std::span<T> logits_gradient);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -131,4 +131,27 @@ template <class T>
 
 } // namespace cpu
 
+namespace cuda {
+
+// The order of the rows, and the indices, are memory of the host; only values lie on the device.
+
+/// As the reference, bit for bit.
+template <class T>
+void combine(const context&, const sparse_sum& gradient, std::span<T> values);
+
+/// As the reference, bit for bit.
+template <class T>
+void scatter_add(const context&, const sparse_sum& gradient, std::span<T> table);
+
+/// As the reference, bit for bit.
+template <class T>
+void densify(const context&, const sparse_sum& gradient, std::span<T> table);
+
+/// As the reference but for the order of additions, which depends on the sizes alone; waits for its
+/// result.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const sparse_sum& gradient);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -41,4 +41,13 @@ void sparse_update(const context&, const update_rule& rule, const sparse_sum& gr
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, as far as `update` is. The order of the rows is memory of the host.
+template <class T>
+void sparse_update(const context&, const update_rule& rule, const sparse_sum& gradient,
+                   std::span<T> variable, std::span<const std::span<T>> slots);
+
+} // namespace cuda
+
 } // namespace troupe

@@ -78,4 +78,15 @@ void update(const context&, const update_rule& rule, const gradient_sum& gradien
 
 } // namespace cpu
 
+namespace cuda {
+
+/// As the reference, bit for bit; but for `ftrl` with another power than -0.5, which takes powers:
+/// within some units in the last place of a power.
+template <class T>
+void update(const context&, const update_rule& rule, const gradient_sum& gradient,
+            const replaced<T>& variable, std::span<const replaced<T>> slots,
+            const averaged<T>& average = {});
+
+} // namespace cuda
+
 } // namespace troupe

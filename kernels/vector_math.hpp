@@ -2,6 +2,8 @@
 // Elementary functions and sums in the form that a compiler turns into vector instructions.
 #pragma once
 
+#include "kernels/host_device.hpp"
+
 #include <array>
 #include <bit>
 #include <cmath>
@@ -17,7 +19,7 @@ namespace troupe::cpu::detail {
 // round alike on every machine.
 
 /// e to the power x; within 2 units in the last place, exact at infinities, NaN stays NaN.
-[[nodiscard]] inline float exp(float x) {
+[[nodiscard]] TROUPE_HOST_DEVICE inline float exp(float x) {
   // Beyond these bounds the result is infinity or 0 anyway. NaN fails both comparisons.
   x = x > 89.5F ? 89.5F : x;
   x = x < -105.0F ? -105.0F : x;
@@ -43,12 +45,12 @@ namespace troupe::cpu::detail {
   return power * first * second;
 }
 
-[[nodiscard]] inline double exp(double x) {
+[[nodiscard]] TROUPE_HOST_DEVICE inline double exp(double x) {
   return std::exp(x);
 }
 
 /// Hyperbolic tangent; within 4 units in the last place, exactly +-1 from |x| = 10 on.
-[[nodiscard]] inline float tanh(float x) {
+[[nodiscard]] TROUPE_HOST_DEVICE inline float tanh(float x) {
   float square = x * x;
   // Below 0.625: Lambert's continued fraction, cut after the fifth quotient. Source: Lambert 1768.
   float near_zero
@@ -58,7 +60,7 @@ namespace troupe::cpu::detail {
   return size < 0.625F ? near_zero : std::copysign(far, x);
 }
 
-[[nodiscard]] inline double tanh(double x) {
+[[nodiscard]] TROUPE_HOST_DEVICE inline double tanh(double x) {
   return std::tanh(x);
 }
 

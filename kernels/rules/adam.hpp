@@ -2,6 +2,7 @@
 // Adam and what became of it: a mean of gradients over a measure of their size.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/rules/setting.hpp"
 
 #include <array>
@@ -54,7 +55,8 @@ struct adam {
       rate = static_cast<T>(settings.learning_rate * std::sqrt(square_bias) / mean_bias);
     }
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T mean = slots[0] + mean_weight * (gradient - slots[0]);
       T square = slots[1] + square_weight * (gradient * gradient - slots[1]);
       slots[0] = mean;
@@ -96,7 +98,8 @@ struct adamw {
       : then(settings),
         shrinkage(static_cast<T>(settings.learning_rate * settings.decoupled_weight_decay)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       return then(value - shrinkage * value, gradient, slots);
     }
 
@@ -135,7 +138,8 @@ struct adamax {
       rate = static_cast<T>(settings.learning_rate / bias);
     }
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T mean = slots[0] + mean_weight * (gradient - slots[0]);
       T faded = decay * slots[1];
       T size = std::abs(gradient);
@@ -206,7 +210,8 @@ struct nadam {
       square_correction = static_cast<T>(1 / square_bias);
     }
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T mean = slots[0] + mean_weight * (gradient - slots[0]);
       T square = slots[1] + square_weight * (gradient * gradient - slots[1]);
       slots[0] = mean;

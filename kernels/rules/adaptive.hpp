@@ -2,6 +2,7 @@
 // Rules that give each element a rate of its own, from the squares of its gradients so far.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/rules/setting.hpp"
 
 #include <array>
@@ -37,7 +38,8 @@ struct adagrad {
       : learning_rate(static_cast<T>(settings.learning_rate)),
         epsilon(static_cast<T>(settings.epsilon)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T accumulator = slots[0] + gradient * gradient;
       slots[0] = accumulator;
       return value - learning_rate * gradient / (std::sqrt(accumulator) + epsilon);
@@ -79,7 +81,8 @@ struct rmsprop {
         square_weight(static_cast<T>(1 - settings.rho)),
         momentum(static_cast<T>(settings.momentum)), epsilon(static_cast<T>(settings.epsilon)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T square = slots[0] + square_weight * (gradient * gradient - slots[0]);
       T velocity = momentum * slots[1] + learning_rate * gradient / std::sqrt(square + epsilon);
       slots[0] = square;
@@ -122,7 +125,8 @@ struct centered_rmsprop {
         weight(static_cast<T>(1 - settings.rho)), momentum(static_cast<T>(settings.momentum)),
         epsilon(static_cast<T>(settings.epsilon)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T square = slots[0] + weight * (gradient * gradient - slots[0]);
       T mean = slots[2] + weight * (gradient - slots[2]);
       T variance = square - mean * mean;
@@ -166,7 +170,8 @@ struct adadelta {
       : learning_rate(static_cast<T>(settings.learning_rate)),
         weight(static_cast<T>(1 - settings.rho)), epsilon(static_cast<T>(settings.epsilon)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T square = slots[0] + weight * (gradient * gradient - slots[0]);
       T step = gradient * (std::sqrt(slots[1] + epsilon) / std::sqrt(square + epsilon));
       slots[0] = square;

@@ -2,6 +2,7 @@
 // Rules that go down the gradient with one rate for all elements of a variable.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/rules/setting.hpp"
 
 #include <array>
@@ -29,7 +30,7 @@ struct sgd {
       : learning_rate(static_cast<T>(settings.learning_rate)),
         weight_decay(static_cast<T>(settings.weight_decay)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>&) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient, std::array<T, slot_names.size()>&) const {
       gradient = weight_decay != 0 ? gradient + weight_decay * value : gradient;
       return value - learning_rate * gradient;
     }
@@ -69,7 +70,8 @@ struct momentum {
         decay(static_cast<T>(settings.decay)), weight_decay(static_cast<T>(settings.weight_decay)),
         nesterov(settings.nesterov) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       gradient = weight_decay != 0 ? gradient + weight_decay * value : gradient;
       T velocity = decay * slots[0] + gradient;
       slots[0] = velocity;

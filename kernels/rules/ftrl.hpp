@@ -2,6 +2,7 @@
 // The rule for sparse models: follow the regularised leader.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/rules/setting.hpp"
 
 #include <array>
@@ -57,7 +58,8 @@ struct ftrl {
         curvature(static_cast<T>(2 * settings.learning_rate * settings.l2 + settings.beta)),
         twice_l2_shrinkage(static_cast<T>(2 * settings.l2_shrinkage)) {}
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T result{};
       choose_form([&](const auto& form) { result = form(value, gradient, slots); });
       return result;
@@ -65,7 +67,7 @@ struct ftrl {
 
     /// Calls `use` with this rule for a whole loop: with a root, or with any other power.
     template <class Use>
-    void choose_form(const Use& use) const {
+    TROUPE_HOST_DEVICE void choose_form(const Use& use) const {
       if (power == T{0.5})
         use([to = *this](T value, T gradient, auto& slots) {
           return to.step(value, gradient, slots, [](T x) { return std::sqrt(x); });
@@ -77,7 +79,8 @@ struct ftrl {
     }
 
     template <class Power>
-    T step(T value, T gradient, std::array<T, slot_names.size()>& slots, Power to_power) const {
+    TROUPE_HOST_DEVICE T step(T value, T gradient, std::array<T, slot_names.size()>& slots,
+                              Power to_power) const {
       T accumulator = slots[0] + gradient * gradient;
       T strength = to_power(accumulator);
       T sigma = strength - to_power(slots[0]);

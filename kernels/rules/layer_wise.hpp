@@ -3,6 +3,7 @@
 // far each one moves.
 #pragma once
 
+#include "kernels/host_device.hpp"
 #include "kernels/rules/adam.hpp"
 #include "kernels/rules/setting.hpp"
 
@@ -21,7 +22,8 @@ struct layer_norms {
 
 // Besides what every rule has, `for_elements` of a layer-wise rule has
 //   direction(value, gradient, slots)   an element of the direction; may use up its slots
-//   for_elements(settings, norms)       the rule with its step scaled to the norms.
+//   scale_to(settings, norms)           scales the step to the norms, and
+//   for_elements(settings, norms)       the rule with its step scaled so.
 
 /// LARS: momentum whose rate follows the ratio of the norms of variable and gradient, so that one
 /// learning rate suits all layers of a large batch.
@@ -62,15 +64,22 @@ struct lars {
         weight_decay(static_cast<T>(settings.weight_decay)), nesterov(settings.nesterov) {}
 
     for_elements(const lars& settings, layer_norms norms) : for_elements(settings) {
+      scale_to(settings, norms);
+    }
+
+    TROUPE_HOST_DEVICE void scale_to(const lars& settings, layer_norms norms) {
       if (!(norms.variable > 0 && norms.direction > 0)) return;
       auto opposed = norms.direction + settings.weight_decay * norms.variable + settings.epsilon;
       rate = static_cast<T>(settings.learning_rate
                             * (settings.trust_coefficient * norms.variable / opposed));
     }
 
-    T direction(T, T gradient, const std::array<T, slot_names.size()>&) const { return gradient; }
+    TROUPE_HOST_DEVICE T direction(T, T gradient, const std::array<T, slot_names.size()>&) const {
+      return gradient;
+    }
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       T step = rate * (gradient + weight_decay * value);
       T velocity = decay * slots[0] + step;
       slots[0] = velocity;
@@ -124,18 +133,24 @@ struct lamb {
     }
 
     for_elements(const lamb& settings, layer_norms norms) : for_elements(settings) {
+      scale_to(settings, norms);
+    }
+
+    TROUPE_HOST_DEVICE void scale_to(const lamb& settings, layer_norms norms) {
       if (norms.variable > 0 && norms.direction > 0)
         rate = static_cast<T>(settings.learning_rate * (norms.variable / norms.direction));
     }
 
-    T direction(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T direction(T value, T gradient,
+                                   std::array<T, slot_names.size()>& slots) const {
       slots[0] = slots[0] + mean_weight * (gradient - slots[0]);
       slots[1] = slots[1] + square_weight * (gradient * gradient - slots[1]);
       return slots[0] * mean_correction / (std::sqrt(slots[1] * square_correction) + epsilon)
              + weight_decay * value;
     }
 
-    T operator()(T value, T gradient, std::array<T, slot_names.size()>& slots) const {
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
       return value - rate * direction(value, gradient, slots);
     }
 

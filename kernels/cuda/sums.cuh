@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums on a GPU in the order of the cpu twins, so that they have the same bits.
+#pragma once
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/parallel.hpp"
+
+#include <cstddef>
+#include <memory>
+
+namespace troupe::cuda {
+
+// Elements are cut into chunks; in a chunk, element i joins lane i mod 16, then lane l joins lane l
+// + 8, then 4, 2 and 1; chunks are added up in halves. A block works on a chunk: all threads work
+// out elements, and 16 of them add up one lane each. The additions of a lane wait for each other,
+// but the blocks of a multiprocessor take turns, and memory is the narrower place.
+
+/// Some sums that are worked out together.
+template <size_t count>
+struct sum_values {
+  double values[count];
+};
+
+inline constexpr unsigned sum_lanes = 16;
+
+/// Elements that a block holds at a time.
+inline constexpr unsigned sum_tile = 1024;
+
+/// Lane l joins lane l + 8, then 4, 2 and 1.
+__device__ inline double join_lanes(double* lanes) {
+  for (unsigned width = sum_lanes / 2; width > 0; width /= 2)
+    for (unsigned lane = 0; lane < width; ++lane)
+      lanes[lane] += lanes[lane + width];
+  return lanes[0];
+}
+
+/// partial[q * chunks + chunk] = the sum of value q of `element(i)` over the chunk's elements.
+template <size_t sums, class Element>
+__global__ void __launch_bounds__(block_threads)
+  sum_chunks_kernel(size_t count, size_t chunk_elements, Element element, double* partial) {
+  __shared__ double tile[sums][sum_tile];
+  __shared__ double lanes[sums][sum_lanes];
+  size_t chunks = (count + chunk_elements - 1) / chunk_elements;
+  unsigned which = threadIdx.x / sum_lanes, lane = threadIdx.x % sum_lanes;
+  for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+    size_t end = chunk * chunk_elements + chunk_elements;
+    end = end < count ? end : count;
+    double sum = 0;
+    for (size_t begin = chunk * chunk_elements; begin < end; begin += sum_tile) {
+      unsigned held = end - begin < sum_tile ? static_cast<unsigned>(end - begin) : sum_tile;
+      for (unsigned i = threadIdx.x; i < held; i += blockDim.x) {
+        sum_values<sums> value = element(begin + i);
+        for (size_t q = 0; q < sums; ++q)
+          tile[q][i] = value.values[q];
+      }
+      __syncthreads();
+      if (which < sums)
+        for (unsigned i = lane; i < held; i += sum_lanes)
+          sum += tile[which][i];
+      __syncthreads();
+    }
+    if (which < sums) lanes[which][lane] = sum;
+    __syncthreads();
+    if (which < sums && lane == 0) partial[which * chunks + chunk] = join_lanes(lanes[which]);
+    __syncthreads();
+  }
+}
+
+/// total[q] = the sum of the partial sums [q * chunks, (q + 1) * chunks), in halves: the first half
+/// of them, plus the second, each likewise; 0 for none. One block for each q.
+__global__ void add_halves_kernel(size_t chunks, const double* partial, double* total);
+
+/// Memory of the device for `count` sums of one kind, while a call lasts.
+[[nodiscard]] inline std::shared_ptr<std::byte> room_for_sums(const context& on, size_t count) {
+  return on.workspace(count * sizeof(double));
+}
+
+/// Queues total[q] = the partial sums in halves.
+void add_halves(const context& on, size_t sums, size_t chunks, const double* partial,
+                double* total);
+
+/// Queues total[q] = the sums of value q of `element(i)` for i below `count`.
+template <size_t sums, class Element>
+void sum_elements(const context& on, size_t count, size_t chunk_elements, const Element& element,
+                  double* total) {
+  size_t chunks = (count + chunk_elements - 1) / chunk_elements;
+  auto partial = room_for_sums(on, sums * chunks);
+  if (partial == nullptr) return;
+  auto* at = reinterpret_cast<double*>(partial.get());
+  if (count > 0)
+    launch(on, blocks_for(chunks, 1), block_threads, sum_chunks_kernel<sums, Element>, count,
+           chunk_elements, element, at);
+  add_halves(on, sums, chunks, at, total);
+}
+
+/// Waits for a number that lies on the device. @returns NaN after a failure.
+[[nodiscard]] double fetch(const context& on, const double* number);
+
+/// Waits for the sum of `element(i)`, a double, in the order of `parallel_sum`.
+template <class Element>
+[[nodiscard]] double sum_of(const context& on, size_t count, const Element& element) {
+  auto total = room_for_sums(on, 1);
+  if (total == nullptr) return fetch(on, nullptr);
+  auto* at = reinterpret_cast<double*>(total.get());
+  sum_elements<1>(on, count, cpu::sum_chunk_elements, element, at);
+  return fetch(on, at);
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuBLAS as three loops, and in place of looking for the library.
+#include "kernels/cuda/blas.cuh"
+
+#include "tests/kernels/emulated_cuda/emulator.hpp"
+
+struct cublasContext {
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+/// c = alpha * op(a) * op(b) + beta * c, stored column by column.
+template <class T>
+cublasStatus_t multiply(cublasHandle_t handle, cublasOperation_t a_form, cublasOperation_t b_form,
+                        int m, int n, int k, T alpha, const T* a, int a_step, const T* b,
+                        int b_step, T beta, T* c, int c_step) {
+  auto loops = [=] {
+    for (int row = 0; row < m; ++row)
+      for (int column = 0; column < n; ++column) {
+        T sum = 0;
+        for (int i = 0; i < k; ++i)
+          sum += (a_form == CUBLAS_OP_N ? a[row + i * a_step] : a[i + row * a_step])
+                 * (b_form == CUBLAS_OP_N ? b[i + column * b_step] : b[column + i * b_step]);
+        T& out = c[row + column * c_step];
+        out = alpha * sum + (beta == 0 ? T{0} : beta * out);
+      }
+  };
+  bool fits = a_step >= 1 && b_step >= 1 && c_step >= 1 && c_step >= m
+              && a_step >= (a_form == CUBLAS_OP_N ? m : k)
+              && b_step >= (b_form == CUBLAS_OP_N ? k : n);
+  if (!fits) return CUBLAS_STATUS_INVALID_VALUE;
+  auto queued = troupe::emulated::queue(handle->stream, loops);
+  return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+} // namespace
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  *handle = new cublasContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void*, size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
+                              cublasOperation_t b_form, int m, int n, int k, const float* alpha,
+                              const float* a, int a_step, const float* b, int b_step,
+                              const float* beta, float* c, int c_step) {
+  return multiply(handle, a_form, b_form, m, n, k, *alpha, a, a_step, b, b_step, *beta, c, c_step);
+}
+
+cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
+                              cublasOperation_t b_form, int m, int n, int k, const double* alpha,
+                              const double* a, int a_step, const double* b, int b_step,
+                              const double* beta, double* c, int c_step) {
+  return multiply(handle, a_form, b_form, m, n, k, *alpha, a, a_step, b, b_step, *beta, c, c_step);
+}
+
+namespace troupe::cuda {
+
+const expected<blas_library>& blas() {
+  static const expected<blas_library> library
+    = blas_library{cublasCreate_v2,       cublasDestroy_v2, cublasSetStream_v2,
+                   cublasSetWorkspace_v2, cublasSgemm_v2,   cublasDgemm_v2};
+  return library;
+}
+
+} // namespace troupe::cuda

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU made of loops, so that kernels are executed where there is none.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace troupe::emulated {
+
+// Device code is compiled by the C++ compiler against include/cuda_runtime.h. What is kept of a
+// GPU:
+//
+// - Threads of a block are fibers. They change places at barriers and shuffles, and each block
+//   begins them in an order of its own, drawn from a seed: a kernel that lacks a barrier reads
+//   what nobody has written yet. A barrier that some threads of a block never reach aborts.
+// - Work on a stream is done when somebody waits for it, not before: who reads a result without
+//   waiting finds the old one.
+// - Memory of the device cannot be read by the host: outside of the device's work its pages are
+//   closed (SIGSEGV). Fresh blocks are full of NaN, and canaries behind each block are looked at
+//   when it is freed.
+// - Copies from pageable memory take the bytes at once, those from pinned memory later.
+//
+// What is not: speed, caches and memory models, blocks side by side, reads of host memory by
+// kernels (they go unnoticed), 2- and 3-dimensional grids.
+//
+// Thread: one lock for all; a stream's work runs on the thread that waits for it. A host function
+// is a point where the stream's work is done at once, on the thread that queues it.
+
+/// Devices there are; 2 at first. @pre None is in use.
+void set_device_count(int count);
+
+/// Bytes that all devices have together; 1 GiB at first.
+void set_memory_bytes(size_t bytes);
+
+/// Lets every later call of the runtime fail with this code, as after a kernel that broke the
+/// device; `cudaSuccess` mends it.
+void break_device(cudaError_t code);
+
+/// The seed that orders of threads are drawn from.
+void set_thread_order(uint64_t seed);
+
+/// Kernels that were run so far.
+[[nodiscard]] size_t kernels_run();
+
+/// Blocks of device memory that are taken now, and bytes of them.
+[[nodiscard]] size_t device_blocks();
+
+} // namespace troupe::emulated

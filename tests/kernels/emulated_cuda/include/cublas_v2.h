@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stands for cuBLAS' header of this name: the functions that Troupe calls, as plain loops.
+#pragma once
+
+#include <cuda_runtime.h>
+
+struct cublasContext;
+using cublasHandle_t = cublasContext*;
+
+enum cublasStatus_t {
+  CUBLAS_STATUS_SUCCESS = 0,
+  CUBLAS_STATUS_ALLOC_FAILED = 3,
+  CUBLAS_STATUS_INVALID_VALUE = 7,
+  CUBLAS_STATUS_EXECUTION_FAILED = 13,
+};
+enum cublasOperation_t { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 };
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle);
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle);
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream);
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t bytes);
+cublasStatus_t cublasSgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
+                              cublasOperation_t b_form, int m, int n, int k, const float* alpha,
+                              const float* a, int a_step, const float* b, int b_step,
+                              const float* beta, float* c, int c_step);
+cublasStatus_t cublasDgemm_v2(cublasHandle_t handle, cublasOperation_t a_form,
+                              cublasOperation_t b_form, int m, int n, int k, const double* alpha,
+                              const double* a, int a_step, const double* b, int b_step,
+                              const double* beta, double* c, int c_step);

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA runtime in the process's own memory: devices, streams, events, copies and graphs.
+#include "messages/assert.hpp"
+#include "tests/kernels/emulated_cuda/device_arena.hpp"
+#include "tests/kernels/emulated_cuda/emulator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <set>
+#include <vector>
+
+using work = std::function<void()>;
+
+struct CUstream_st {
+  std::deque<work> queued;
+  bool is_capturing = false;
+  bool capture_is_broken = false;
+  std::vector<work> captured;
+};
+
+struct CUevent_st {
+  CUstream_st* recorded_on = nullptr;
+  uint64_t recorded = 0; ///< How often; a wait is for the last time.
+  uint64_t passed = 0;
+  std::chrono::steady_clock::time_point time;
+};
+
+struct CUgraph_st {
+  std::vector<work> works;
+};
+
+struct CUgraphExec_st {
+  std::vector<work> works;
+};
+
+namespace troupe::emulated {
+
+namespace {
+
+std::recursive_mutex mutex;
+int device_count = 2;
+cudaError_t broken = cudaSuccess;
+cudaError_t last_error = cudaSuccess;
+size_t kernel_count = 0;
+std::set<std::pair<const std::byte*, size_t>> pinned;
+thread_local int current_device = 0;
+thread_local CUstream_st* captured_here = nullptr;
+
+device_arena& arena() {
+  static auto& all = *new device_arena; // contexts in static objects may outlive it otherwise
+  return all;
+}
+
+cudaError_t result(cudaError_t code) {
+  if (broken != cudaSuccess) code = broken;
+  if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
+  return code;
+}
+
+bool is_pinned(const void* at) {
+  const auto* byte = static_cast<const std::byte*>(at);
+  return std::ranges::any_of(pinned, [&](const auto& block) {
+    return byte >= block.first && byte < block.first + block.second;
+  });
+}
+
+/// Does the next piece of a stream's work, the device's memory being open meanwhile.
+void step(CUstream_st& stream) {
+  auto next = std::move(stream.queued.front());
+  stream.queued.pop_front();
+  auto open = arena().open();
+  next();
+}
+
+void finish(CUstream_st& stream) {
+  auto open = arena().open();
+  while (!stream.queued.empty())
+    step(stream);
+}
+
+void finish(CUevent_st& event) {
+  while (event.passed < event.recorded) {
+    TROUPE_ASSERT(!event.recorded_on->queued.empty());
+    step(*event.recorded_on);
+  }
+}
+
+/// What cannot be done while this thread writes a graph, and breaks it.
+bool forbidden_while_capturing() {
+  if (captured_here == nullptr) return false;
+  captured_here->capture_is_broken = true;
+  return true;
+}
+
+} // namespace
+
+void set_device_count(int count) {
+  device_count = count;
+}
+
+void set_memory_bytes(size_t bytes) {
+  arena().set_limit(bytes);
+}
+
+void break_device(cudaError_t code) {
+  broken = code;
+  last_error = cudaSuccess;
+}
+
+size_t kernels_run() {
+  return kernel_count;
+}
+
+size_t device_blocks() {
+  return arena().blocks();
+}
+
+cudaError_t queue(cudaStream_t stream, work piece) {
+  std::lock_guard lock{mutex};
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (stream->is_capturing)
+    stream->captured.push_back(std::move(piece));
+  else
+    stream->queued.push_back(std::move(piece));
+  return result(cudaSuccess);
+}
+
+cudaError_t queue_kernel(cudaStream_t stream, unsigned blocks, unsigned threads, work body) {
+  if (blocks == 0 || threads == 0 || threads > 1024) return result(cudaErrorInvalidValue);
+  return queue(stream, [=, body = std::move(body)] {
+    ++kernel_count;
+    run_grid(blocks, threads, body);
+  });
+}
+
+} // namespace troupe::emulated
+
+using namespace troupe::emulated;
+
+// -- errors and devices ---------------------------------------------------------------------------
+
+const char* cudaGetErrorName(cudaError_t code) {
+  switch (code) {
+  case cudaErrorMemoryAllocation:
+    return "cudaErrorMemoryAllocation";
+  case cudaErrorInvalidDevice:
+    return "cudaErrorInvalidDevice";
+  case cudaErrorIllegalAddress:
+    return "cudaErrorIllegalAddress";
+  case cudaErrorStreamCaptureUnsupported:
+    return "cudaErrorStreamCaptureUnsupported";
+  case cudaErrorStreamCaptureInvalidated:
+    return "cudaErrorStreamCaptureInvalidated";
+  default:
+    return "cudaError";
+  }
+}
+
+const char* cudaGetErrorString(cudaError_t) {
+  return "emulated";
+}
+
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device_count;
+  return result(device_count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int device) {
+  if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
+  *found = {"emulated", 9, 0, 2, arena().limit()};
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGetDevice(int* device) {
+  *device = current_device;
+  return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= device_count) return result(cudaErrorInvalidDevice);
+  current_device = device;
+  return result(cudaSuccess);
+}
+
+// -- memory ---------------------------------------------------------------------------------------
+
+cudaError_t cudaMalloc(void** block, size_t bytes) {
+  std::lock_guard lock{mutex};
+  if (forbidden_while_capturing()) return result(cudaErrorStreamCaptureUnsupported);
+  *block = arena().allocate(bytes);
+  return result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
+}
+
+cudaError_t cudaFree(void* block) {
+  std::lock_guard lock{mutex};
+  if (block != nullptr) arena().free(static_cast<std::byte*>(block));
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
+  std::lock_guard lock{mutex};
+  auto* made = new std::byte[bytes];
+  pinned.emplace(made, bytes);
+  *block = made;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaFreeHost(void* block) {
+  std::lock_guard lock{mutex};
+  auto found = std::ranges::find_if(pinned, [&](const auto& one) { return one.first == block; });
+  if (found == pinned.end()) return result(cudaErrorInvalidValue);
+  pinned.erase(found);
+  delete[] static_cast<std::byte*>(block);
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
+  std::lock_guard lock{mutex};
+  *total_bytes = arena().limit();
+  *free_bytes = arena().limit() - arena().taken_bytes();
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  auto is_pageable = [](const void* at) { return !arena().holds(at) && !is_pinned(at); };
+  if (is_pageable(from)) {
+    const auto* first = static_cast<const std::byte*>(from);
+    return queue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(to, staged.data(), staged.size());
+    });
+  }
+  auto queued = queue(stream, [=] { std::memmove(to, from, bytes); });
+  if (queued == cudaSuccess && is_pageable(to)) return cudaStreamSynchronize(stream);
+  return queued;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return queue(stream, [=] { std::memset(to, value, bytes); });
+}
+
+// -- streams --------------------------------------------------------------------------------------
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  finish(*stream);
+  delete stream;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  if (forbidden_while_capturing()) return result(cudaErrorStreamCaptureUnsupported);
+  finish(*stream);
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  if (stream->queued.empty()) return result(cudaSuccess);
+  step(*stream);
+  return result(cudaErrorNotReady);
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  return queue(stream, [event] { finish(*event); });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* argument) {
+  std::lock_guard lock{mutex};
+  auto queued = queue(stream, [=] {
+    auto closed = arena().close();
+    call(argument);
+  });
+  if (queued == cudaSuccess && !stream->is_capturing) finish(*stream);
+  return queued;
+}
+
+// -- events ---------------------------------------------------------------------------------------
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  std::lock_guard lock{mutex};
+  finish(*event);
+  delete event;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  event->recorded_on = stream;
+  return queue(stream, [event, turn = ++event->recorded] {
+    event->passed = std::max(event->passed, turn);
+    event->time = std::chrono::steady_clock::now();
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  std::lock_guard lock{mutex};
+  if (event->passed == event->recorded) return result(cudaSuccess);
+  step(*event->recorded_on);
+  return result(cudaErrorNotReady);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  std::lock_guard lock{mutex};
+  finish(*event);
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
+  *milliseconds = std::chrono::duration<float, std::milli>(to->time - from->time).count();
+  return result(cudaSuccess);
+}
+
+// -- graphs ---------------------------------------------------------------------------------------
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  stream->is_capturing = true;
+  captured_here = stream;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  stream->is_capturing = false;
+  captured_here = nullptr;
+  auto works = std::exchange(stream->captured, {});
+  if (std::exchange(stream->capture_is_broken, false))
+    return result(cudaErrorStreamCaptureInvalidated);
+  *graph = new CUgraph_st{std::move(works)};
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
+  *ready = new CUgraphExec_st{graph->works};
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
+  delete ready;
+  return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
+  for (const auto& piece : ready->works)
+    if (auto queued = queue(stream, piece); queued != cudaSuccess) return queued;
+  return result(cudaSuccess);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads of a block as fibers that take turns.
+#undef _FORTIFY_SOURCE // it takes a jump to another stack for an attack
+#include "messages/assert.hpp"
+#include "tests/kernels/emulated_cuda/emulator.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <setjmp.h>
+#include <ucontext.h>
+#include <vector>
+
+namespace troupe::emulated {
+
+namespace {
+
+constexpr size_t stack_bytes = size_t{256} << 10;
+constexpr unsigned lanes_max = 32;
+
+uint64_t order_state = 1;
+
+uint64_t next_random() {
+  order_state ^= order_state << 13;
+  order_state ^= order_state >> 7;
+  order_state ^= order_state << 17;
+  return order_state;
+}
+
+enum class waits_for : uint8_t { nothing, block, warp };
+
+/// A stack on which one thread after the other runs; one that waits keeps it.
+struct fiber {
+  std::unique_ptr<std::byte[]> stack = std::make_unique<std::byte[]>(stack_bytes);
+  ucontext_t first_start{};
+  jmp_buf place{};
+  bool has_started = false;
+  bool is_free = true;
+  unsigned thread = 0;
+  waits_for waiting = waits_for::nothing;
+};
+
+/// Lanes that meet to exchange values.
+struct warp {
+  unsigned lanes = 0;
+  unsigned arrived = 0;
+  unsigned left = 0;
+  std::array<uint64_t, lanes_max> given{};
+};
+
+/// One block while it runs.
+struct block {
+  const std::function<void()>* body = nullptr;
+  unsigned threads = 0;
+  std::vector<unsigned> order; ///< In which the threads begin.
+  size_t begun = 0;
+  unsigned finished = 0;
+  unsigned at_barrier = 0;
+  std::vector<warp> warps;
+  fiber* running = nullptr;
+};
+
+block now;
+std::vector<std::unique_ptr<fiber>> fibers;
+jmp_buf scheduler;
+
+void begin_next_thread(fiber& on) {
+  on.thread = now.order[now.begun++];
+  threadIdx.x = on.thread;
+}
+
+void leave() {
+  if (_setjmp(now.running->place) == 0) _longjmp(scheduler, 1);
+}
+
+/// Runs threads until one waits (then others go on elsewhere), and later the rest.
+void run_threads() {
+  for (;;) {
+    fiber& self = *now.running;
+    (*now.body)();
+    ++now.finished;
+    if (now.begun < now.threads) {
+      begin_next_thread(self);
+      continue;
+    }
+    self.is_free = true;
+    leave();
+  }
+}
+
+void resume(fiber& on) {
+  now.running = &on;
+  threadIdx.x = on.thread;
+  if (_setjmp(scheduler) != 0) return;
+  if (on.has_started) _longjmp(on.place, 1);
+  on.has_started = true;
+  getcontext(&on.first_start);
+  on.first_start.uc_stack.ss_sp = on.stack.get();
+  on.first_start.uc_stack.ss_size = stack_bytes;
+  makecontext(&on.first_start, run_threads, 0);
+  setcontext(&on.first_start);
+}
+
+fiber& free_fiber() {
+  for (auto& one : fibers)
+    if (one->is_free) return *one;
+  return *fibers.emplace_back(std::make_unique<fiber>());
+}
+
+void wait(waits_for what) {
+  now.running->waiting = what;
+  leave();
+}
+
+void release(waits_for what, unsigned first, unsigned last) {
+  for (auto& one : fibers)
+    if (!one->is_free && one->waiting == what && one->thread >= first && one->thread < last)
+      one->waiting = waits_for::nothing;
+}
+
+fiber* some_runnable() {
+  size_t from = next_random() % fibers.size();
+  for (size_t i = 0; i < fibers.size(); ++i) {
+    auto& one = *fibers[(from + i) % fibers.size()];
+    if (!one.is_free && one.waiting == waits_for::nothing) return &one;
+  }
+  return nullptr;
+}
+
+void run_block(const std::function<void()>& body, unsigned threads) {
+  now = {.body = &body, .threads = threads, .order = std::vector<unsigned>(threads)};
+  std::iota(now.order.begin(), now.order.end(), 0U);
+  for (unsigned i = threads; i > 1; --i)
+    std::swap(now.order[i - 1], now.order[next_random() % i]);
+  now.warps.resize((threads + lanes_max - 1) / lanes_max);
+  for (unsigned thread = 0; thread < threads; ++thread)
+    ++now.warps[thread / lanes_max].lanes;
+  while (now.finished < threads) {
+    if (now.begun < threads) {
+      auto& fresh = free_fiber();
+      fresh.is_free = false;
+      begin_next_thread(fresh);
+      resume(fresh);
+      continue;
+    }
+    auto* next = some_runnable();
+    // Some threads of the block wait, and the others are gone: on a GPU they might wait for ever.
+    TROUPE_ASSERT(next != nullptr, now.finished, now.at_barrier, blockIdx.x);
+    resume(*next);
+  }
+}
+
+} // namespace
+
+void set_thread_order(uint64_t seed) {
+  order_state = seed * 0x9e3779b97f4a7c15 + 1;
+}
+
+void block_barrier() {
+  if (++now.at_barrier < now.threads) return wait(waits_for::block);
+  now.at_barrier = 0;
+  release(waits_for::block, 0, now.threads);
+}
+
+uint64_t exchange(uint64_t value, unsigned source) {
+  auto thread = now.running->thread;
+  auto& mine = now.warps[thread / lanes_max];
+  auto meet = [&](unsigned& count) {
+    if (++count < mine.lanes) return wait(waits_for::warp);
+    count = 0;
+    release(waits_for::warp, thread / lanes_max * lanes_max, (thread / lanes_max + 1) * lanes_max);
+  };
+  mine.given[thread % lanes_max] = value;
+  meet(mine.arrived);
+  TROUPE_ASSERT(source < mine.lanes, source, mine.lanes);
+  auto result = mine.given[source];
+  meet(mine.left);
+  return result;
+}
+
+void run_grid(unsigned blocks, unsigned threads, const std::function<void()>& body) {
+  gridDim = dim3(blocks);
+  blockDim = dim3(threads);
+  for (unsigned index = 0; index < blocks; ++index) {
+    blockIdx.x = index;
+    run_block(body, threads);
+  }
+}
+
+} // namespace troupe::emulated
