@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the layers of a network on a GPU agree with the cpu twins: bit for bit where the header
+// says so. Method: the same calls over rows, columns and fills.
+#include "kernels/activations.hpp"
+#include "kernels/bias.hpp"
+#include "kernels/embedding.hpp"
+#include "kernels/layer_norm.hpp"
+#include "kernels/matmul.hpp"
+#include "kernels/mean.hpp"
+#include "kernels/softmax_cross_entropy.hpp"
+#include "tests/kernels/closeness.hpp"
+#include "tests/kernels/cuda/device_arrays.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const reference::context plain;
+const cpu::context fast;
+
+constexpr size_t row_counts[] = {0, 1, 15, 17, 40};
+constexpr size_t column_counts[] = {1, 2, 15, 16, 33, 257};
+
+template <class T>
+bool are_close(const device_array<T>& got, guarded<T>& expected, double units) {
+  auto fetched = got.fetch();
+  return first_not_close(fetched.span(), expected.span(), {roundings<T>(2 * units), 0})
+         == expected.span().size();
+}
+
+/// f32 has the bits of the cpu twin, f64 is within 4 units: it calls the library's functions.
+template <class T>
+bool agrees(const device_array<T>& got, guarded<T>& expected) {
+  return sizeof(T) == 4 ? holds_bits(got, expected) : are_close(got, expected, 4);
+}
+
+std::vector<int64_t> draw_indices(size_t count, size_t limit, uint64_t seed) {
+  std::mt19937_64 engine{seed};
+  std::vector<int64_t> result(count);
+  for (auto& index : result)
+    index = static_cast<int64_t>(engine() % limit);
+  return result;
+}
+
+device_array<int64_t> on_gpu(const std::vector<int64_t>& indices) {
+  return device_array<int64_t>{std::span<const int64_t>{indices}};
+}
+
+} // namespace
+
+TEST_SUITE("kernels/cuda/layers") {
+  TEST_CASE_TEMPLATE("activations and their gradients agree", T, float, double) {
+    using enum activation;
+    for (auto kind : {tanh, relu, sigmoid, gelu})
+      for (bool with_extremes : {false, true})
+        for (size_t count : {0, 1, 31, 1025}) {
+          CAPTURE(to_string(kind));
+          auto input = with_extremes ? extreme<T>(count, 1) : normal<T>(count, 1);
+          auto gradient = normal<T>(count, 2);
+          guarded<T> output{count};
+          device_array<T> far_input{input}, far_output{output}, far_gradient{gradient};
+          cpu::activate<T>(fast, kind, input.view(), output.span());
+          cuda::activate<T>(gpu(), kind, far_input.view(), far_output.span());
+          CHECK(agrees(far_output, output));
+          device_array<T> same_output{output}; // so that one error is counted once
+          cpu::activate_gradient<T>(fast, kind, input.view(), output.view(), gradient.view(),
+                                    gradient.span());
+          cuda::activate_gradient<T>(gpu(), kind, far_input.view(), same_output.view(),
+                                     far_gradient.view(), far_gradient.span());
+          if (!with_extremes || sizeof(T) == 4) CHECK(agrees(far_gradient, gradient));
+        }
+  }
+
+  TEST_CASE_TEMPLATE("a bias and its gradient have the reference's bits", T, float, double) {
+    for (size_t rows : row_counts)
+      for (size_t columns : column_counts) {
+        auto input = normal<T>(rows * columns, 1), bias = normal<T>(columns, 2);
+        device_array<T> far_input{input}, far_bias{bias, 1};
+        reference::bias_gradient<T>(plain, input.view(), bias.span());
+        cuda::bias_gradient<T>(gpu(), far_input.view(), far_bias.span());
+        CHECK(holds_bits(far_bias, bias));
+        reference::add_bias<T>(plain, input.view(), bias.view(), input.span());
+        cuda::add_bias<T>(gpu(), far_input.view(), far_bias.view(), far_input.span());
+        CHECK(holds_bits(far_input, input));
+      }
+  }
+
+  TEST_CASE_TEMPLATE("layer normalisation and its gradients have the cpu twin's bits", T, float,
+                     double) {
+    for (size_t rows : row_counts)
+      for (size_t columns : column_counts) {
+        CAPTURE(rows);
+        CAPTURE(columns);
+        auto input = normal<T>(rows * columns, 1), gradient = normal<T>(rows * columns, 4);
+        auto gain = normal<T>(columns, 2), bias = normal<T>(columns, 3);
+        guarded<T> output{rows * columns}, means{rows}, inverses{rows};
+        guarded<T> gain_gradient{columns}, bias_gradient{columns};
+        device_array<T> far_input{input, 1}, far_gain{gain}, far_bias{bias}, far_output{output};
+        device_array<T> far_means{means}, far_inverses{inverses}, far_gradient{gradient};
+        device_array<T> far_gain_gradient{gain_gradient}, far_bias_gradient{bias_gradient};
+        cpu::layer_norm<T>(fast, T{1e-5}, input.view(), {gain.view(), bias.view()}, output.span(),
+                           {means.span(), inverses.span()});
+        cuda::layer_norm<T>(gpu(), T{1e-5}, far_input.view(), {far_gain.view(), far_bias.view()},
+                            far_output.span(), {far_means.span(), far_inverses.span()});
+        CHECK(holds_bits(far_output, output));
+        CHECK(holds_bits(far_means, means));
+        CHECK(holds_bits(far_inverses, inverses));
+        cpu::layer_norm_gradient<T>(fast, input.view(), gain.view(),
+                                    {means.span(), inverses.span()}, gradient.view(),
+                                    {gradient.span(), gain_gradient.span(), bias_gradient.span()});
+        cuda::layer_norm_gradient<T>(
+          gpu(), far_input.view(), far_gain.view(), {far_means.span(), far_inverses.span()},
+          far_gradient.view(),
+          {far_gradient.span(), far_gain_gradient.span(), far_bias_gradient.span()});
+        CHECK(holds_bits(far_gradient, gradient));
+        CHECK(holds_bits(far_gain_gradient, gain_gradient));
+        CHECK(holds_bits(far_bias_gradient, bias_gradient));
+      }
+  }
+
+  TEST_CASE_TEMPLATE("probabilities and losses of a classifier agree", T, float, double) {
+    for (size_t rows : row_counts)
+      for (size_t classes : column_counts)
+        for (bool with_extremes : {false, true}) {
+          CAPTURE(rows);
+          CAPTURE(classes);
+          auto logits
+            = with_extremes ? extreme<T>(rows * classes, 1) : normal<T>(rows * classes, 1);
+          auto labels = draw_indices(rows, classes, 5);
+          auto far_labels = on_gpu(labels);
+          guarded<T> losses{rows};
+          device_array<T> far_logits{logits}, far_losses{losses, 1};
+          cpu::softmax_cross_entropy<T>(fast, logits.view(), labels, losses.span(), logits.span());
+          cuda::softmax_cross_entropy<T>(gpu(), far_logits.view(), far_labels.view(),
+                                         far_losses.span(), far_logits.span());
+          CHECK(agrees(far_logits, logits));
+          // -log p = log(sum) - logit: the error is that of the larger part.
+          auto got = far_losses.fetch();
+          CHECK(first_not_close(got.span(), losses.span(), {roundings<T>(8), roundings<T>(64)})
+                == rows);
+          device_array<T> same{logits};
+          cpu::softmax_cross_entropy_gradient<T>(fast, logits.view(), labels, T{0.25},
+                                                 logits.span());
+          cuda::softmax_cross_entropy_gradient<T>(gpu(), same.view(), far_labels.view(), T{0.25},
+                                                  same.span());
+          CHECK(holds_bits(same, logits));
+        }
+  }
+
+  TEST_CASE("a label that is no class gives a loss of NaN, and no read beyond the logits") {
+    auto logits = normal<float>(6, 1);
+    guarded<float> losses{2};
+    auto labels = on_gpu({3, -1});
+    device_array<float> far_logits{logits}, far_losses{losses};
+    cuda::softmax_cross_entropy<float>(gpu(), far_logits.view(), labels.view(), far_losses.span(),
+                                       far_logits.span());
+    auto got = far_losses.fetch();
+    CHECK(std::isnan(got[0]));
+    CHECK(std::isnan(got[1]));
+  }
+
+  TEST_CASE_TEMPLATE("lookups and their gradients have the reference's bits", T, float, double) {
+    for (size_t rows : {0, 1, 17, 300})
+      for (size_t columns : {1, 5, 64, 300})
+        for (size_t table_rows : {1, 7}) {
+          auto table = normal<T>(table_rows * columns, 1), found = guarded<T>{rows * columns};
+          auto indices = draw_indices(rows, table_rows, 3);
+          auto far_indices = on_gpu(indices);
+          device_array<T> far_table{table}, far_found{found};
+          reference::embedding<T>(plain, table.view(), indices, found.span());
+          cuda::embedding<T>(gpu(), far_table.view(), far_indices.view(), far_found.span());
+          CHECK(holds_bits(far_found, found));
+          reference::embedding_gradient<T>(plain, found.view(), indices, table.span());
+          cuda::embedding_gradient<T>(gpu(), far_found.view(), far_indices.view(),
+                                      far_table.span());
+          CHECK(holds_bits(far_table, table));
+        }
+  }
+
+  TEST_CASE("indices outside a table are found, give NaN, and change no row") {
+    const std::vector<int64_t> indices{0, 2, -1, 3, 1};
+    auto far_indices = on_gpu(indices);
+    CHECK(cuda::find_outside(gpu(), far_indices.view(), 3) == 2);
+    CHECK(cuda::find_outside(gpu(), far_indices.view().subspan(3), 4) == 2);
+    CHECK(cuda::find_outside(gpu(), far_indices.view(), 0) == 0);
+    CHECK(cuda::find_outside(gpu(), far_indices.view().first(0), 3) == 0);
+    auto table = normal<float>(6, 1), found = guarded<float>{10};
+    device_array<float> far_table{table}, far_found{found};
+    cuda::embedding<float>(gpu(), far_table.view(), far_indices.view(), far_found.span());
+    auto got = far_found.fetch();
+    CHECK(std::isnan(got[4]));
+    CHECK(std::isnan(got[7]));
+    CHECK(got[9] == table[3]);
+    auto ones = guarded<float>{10};
+    std::ranges::fill(ones.span(), 1.0F);
+    device_array<float> far_ones{ones};
+    cuda::embedding_gradient<float>(gpu(), far_ones.view(), far_indices.view(), far_table.span());
+    for (auto& value : table.span())
+      value += 1;
+    CHECK(holds_bits(far_table, table));
+  }
+
+  TEST_CASE_TEMPLATE("a mean has the cpu twin's bits", T, float, double) {
+    for (size_t count : {0, 1, 16, 33, 1025, 20000}) {
+      auto values = normal<T>(count, 1);
+      device_array<T> far{values, 1};
+      auto expected = cpu::mean<T>(fast, values.view());
+      CHECK(same_bits(cuda::mean<T>(gpu(), far.view()), expected));
+      guarded<T> out{1};
+      device_array<T> far_out{out};
+      cuda::mean<T>(gpu(), far.view(), far_out.span());
+      CHECK(same_bits(far_out.fetch()[0], expected));
+    }
+  }
+
+  TEST_CASE_TEMPLATE("a matrix product agrees with the reference, in all its forms", T, float,
+                     double) {
+    for (size_t rows : {0, 1, 5, 33})
+      for (size_t columns : {1, 7, 64})
+        for (size_t inner : {0, 1, 31})
+          for (bool transpose_a : {false, true})
+            for (bool transpose_b : {false, true})
+              for (double beta : {0.0, 1.0, 0.5}) {
+                auto a = normal<T>(rows * inner, 1), b = normal<T>(inner * columns, 2);
+                auto c = beta == 0 ? extreme<T>(rows * columns, 3) : normal<T>(rows * columns, 3);
+                device_array<T> far_a{a}, far_b{b}, far_c{c};
+                const matmul_form form{rows, columns, inner, transpose_a, transpose_b, 0.5, beta};
+                reference::matmul<T>(plain, form, a.view(), b.view(), c.span());
+                cuda::matmul<T>(gpu(), form, far_a.view(), far_b.view(), far_c.span());
+                auto got = far_c.fetch();
+                CHECK(first_not_close(got.span(), c.span(), {roundings<T>(64), roundings<T>(64)})
+                      == c.span().size());
+              }
+  }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: streams, events, graphs and contexts keep their order, and say what failed.
+#include "kernels/cuda/context.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/graph.hpp"
+#include "kernels/cuda/memory.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/reduce.hpp"
+#include "tests/kernels/cuda/device_arrays.hpp"
+
+#include <atomic>
+#include <cmath>
+
+using namespace troupe;
+using namespace troupe::test;
+
+TEST_SUITE("kernels/cuda/runtime") {
+  TEST_CASE("devices have names and memory, and a device that is not there is named") {
+    auto count = cuda::device_count();
+    REQUIRE(count);
+    auto first = cuda::properties_of(0);
+    REQUIRE(first);
+    CHECK(!first->name.empty());
+    CHECK(first->compute_major >= 8);
+    CHECK(cuda::memory_of(0)->total_bytes >= cuda::memory_of(0)->free_bytes);
+    auto none = cuda::properties_of(*count);
+    REQUIRE(!none);
+    CHECK(none.error().code == errc::not_found);
+    CHECK(none.error().message.find("cuda:" + std::to_string(*count)) != std::string::npos);
+    auto nowhere = cuda::context::create(*count);
+    REQUIRE(!nowhere);
+    CHECK(nowhere.error().code == errc::not_found);
+  }
+
+  TEST_CASE("tensors go to the device and come back") {
+    auto value = make_tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+    auto there = cuda::to_device(gpu(), value.transpose());
+    REQUIRE(there);
+    CHECK(there->device() == gpu().device());
+    CHECK(there->extents() == shape{3, 2});
+    auto back = cuda::to_host(gpu(), *there);
+    REQUIRE(back);
+    CHECK(back->device() == device{});
+    CHECK(back->values<float>()[1] == 4);
+    auto empty = cuda::to_host(gpu(), *cuda::to_device(gpu(), zeros({0})));
+    REQUIRE(empty);
+    CHECK(empty->element_count() == 0);
+  }
+
+  TEST_CASE("a pool hands out the memory that was freed, and a step needs no more than the first") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto step = [&] {
+      auto a = on->make(dtype::f32, {1000});
+      auto b = on->make(dtype::f32, {1000});
+      cuda::fill<float>(*on, a.mutable_values<float>(on->device()), 1);
+      cuda::copy<float>(*on, a.values<float>(on->device()), b.mutable_values<float>(on->device()));
+      return cuda::sum(*on, elements{b});
+    };
+    CHECK(step() == 1000);
+    auto bytes = on->memory().bytes_in_use_max();
+    for (int turn = 0; turn < 5; ++turn)
+      CHECK(step() == 1000);
+    CHECK(on->memory().bytes_in_use_max() == bytes);
+    CHECK(on->memory().bytes_in_use() == 0);
+    CHECK(on->synchronise());
+  }
+
+  TEST_CASE("a stream waits for an event of another one") {
+    auto first = cuda::context::create(0), second = cuda::context::create(0);
+    REQUIRE(first);
+    REQUIRE(second);
+    auto event = cuda::event::create(0);
+    REQUIRE(event);
+    auto value = cuda::to_device(*first, make_tensor({3}, {1, 2, 3}));
+    REQUIRE(value);
+    auto doubled = first->make(dtype::f32, {3});
+    cuda::scale<float>(*first, 2, value->values<float>(first->device()),
+                       doubled.mutable_values<float>(first->device()));
+    REQUIRE(first->stream().record(*event));
+    REQUIRE(second->stream().wait_for(*event));
+    CHECK(cuda::sum(*second, elements{doubled}) == 12);
+    CHECK(event->has_passed().value());
+    CHECK(first->stream().synchronise());
+    CHECK(first->stream().is_idle().value());
+  }
+
+  TEST_CASE("a queued call comes after what was queued before it") {
+    auto value = cuda::to_device(gpu(), make_tensor({1}, {1}));
+    REQUIRE(value);
+    auto place = gpu().host_memory().allocate(sizeof(float));
+    auto* seen = reinterpret_cast<float*>(place.get());
+    *seen = 0;
+    std::atomic<float> at_call = 0;
+    REQUIRE(gpu().stream().copy(value->data(), seen, sizeof(float)));
+    REQUIRE(gpu().stream().call([&] { at_call = *seen; }));
+    REQUIRE(gpu().synchronise());
+    CHECK(at_call == 1);
+  }
+
+  TEST_CASE("time passes between timed events") {
+    auto begin = cuda::event::create(0, true), end = cuda::event::create(0, true);
+    REQUIRE(begin);
+    REQUIRE(end);
+    REQUIRE(gpu().stream().record(*begin));
+    REQUIRE(gpu().stream().record(*end));
+    REQUIRE(end->synchronise());
+    CHECK(end->elapsed_since(*begin)->count() >= 0);
+  }
+
+  TEST_CASE("a graph does its work each time that it is launched") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto sum = cuda::to_device(*on, make_tensor({4}, {0, 0, 0, 0}));
+    auto added = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));
+    REQUIRE(sum);
+    REQUIRE(added);
+    REQUIRE(on->synchronise());
+    auto graph = cuda::graph::capture(*on, [&] {
+      cuda::axpy<float>(*on, 1, added->values<float>(on->device()),
+                        sum->mutable_values<float>(on->device()));
+    });
+    REQUIRE_MESSAGE(graph, (graph ? "" : graph.error().message));
+    CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 0);
+    for (int turn = 0; turn < 3; ++turn)
+      REQUIRE(graph->launch(on->stream()));
+    CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 12);
+  }
+
+  TEST_CASE("what waits cannot be captured, and the error says so") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));
+    REQUIRE(value);
+    CHECK(cuda::sum(*on, elements{*value}) == 10);
+    auto graph
+      = cuda::graph::capture(*on, [&] { static_cast<void>(cuda::sum(*on, elements{*value})); });
+    REQUIRE(!graph);
+    CHECK(graph.error().message.find("Capture") != std::string::npos);
+  }
+
+  TEST_CASE("a context keeps its first failure, and does nothing after it") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = on->make(dtype::f32, {16});
+    auto larger = on->make(dtype::f32, {int64_t{1} << 44});
+    CHECK(larger.element_count() == 0);
+    CHECK(std::isnan(cuda::sum(*on, elements{value})));
+    CHECK(cuda::count_non_finite(*on, elements{value}) == 0);
+    cuda::fill<float>(*on, value.mutable_values<float>(on->device()), 1);
+    auto failure = on->synchronise();
+    REQUIRE(!failure);
+    CHECK(failure.error().code == errc::resource);
+    CHECK(failure.error().message.find("cuda:0") != std::string::npos);
+    CHECK(!cuda::to_device(*on, zeros({1})));
+    CHECK(!cuda::to_host(*on, value));
+  }
+}
