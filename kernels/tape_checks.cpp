@@ -24,9 +24,22 @@ tl::unexpected<error> refuse_types(std::string_view operation, const tensor& a, 
                                      + describe(b) + " differ in type; cast one of them");
 }
 
+expected<void> check_on_host(std::string_view operation, const std::string& name,
+                             const tensor& value) {
+  if (value.device().kind == device_kind::cpu) return {};
+  return refuse(operation, name + " lie on the CPU's side, not on " + to_string(value.device())
+                             + ": give the tensor from before it was copied");
+}
+
 } // namespace
 
-expected<void> check_leaf(std::string_view operation, const tensor& value) {
+expected<void> check_leaf(std::string_view operation, const tensor& value, device where) {
+  if (value.device() != where)
+    return refuse(operation, describe(value) + " lies on " + to_string(value.device())
+                               + ", and the tape computes on " + to_string(where)
+                               + "; copy it there");
+  if (where.kind != device_kind::cpu && !value.is_contiguous())
+    return refuse(operation, describe(value) + " does not lie row by row; copy it so before");
   if (value.type() == dtype::f32) return {};
   if (value.type() == dtype::f64) return {};
   return fail(errc::type_mismatch, std::string(operation)
@@ -83,6 +96,7 @@ expected<void> check_dropout(const tensor& input, double rate) {
 expected<void> check_embedding(const tensor& table, const tensor& indices) {
   if (indices.type() != dtype::i64)
     return fail(errc::type_mismatch, "embedding: indices are i64, not " + describe(indices));
+  if (auto here = check_on_host("embedding", "indices", indices); !here) return here;
   if (table.rank() == 2) return {};
   return refuse("embedding", "the table is a matrix, not " + describe(table));
 }
@@ -105,6 +119,7 @@ expected<void> check_labels(const tensor& logits, const tensor& labels) {
   if (labels.type() != dtype::i64)
     return fail(errc::type_mismatch,
                 "softmax_cross_entropy: labels are i64, not " + describe(labels));
+  if (auto here = check_on_host("softmax_cross_entropy", "labels", labels); !here) return here;
   if (logits.rank() == 2 && labels.rank() == 1 && logits.extents()[0] == labels.extents()[0]
       && labels.element_count() > 0)
     return {};

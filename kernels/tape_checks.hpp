@@ -14,8 +14,9 @@ namespace troupe::detail {
 // Errors, of all of these: invalid_argument for extents and values, type_mismatch for dtypes. The
 // sentence names the operation and the shapes.
 
-/// Parameters and constants are f32 or f64.
-[[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value);
+/// Parameters and constants are f32 or f64 and lie where the tape computes, on a device row by row.
+[[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value,
+                                        device where);
 
 /// Two matrices of one type whose inner extents agree.
 [[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
@@ -32,7 +33,7 @@ namespace troupe::detail {
 /// A rate within [0, 1), and no more elements than a stream has words.
 [[nodiscard]] expected<void> check_dropout(const tensor& input, double rate);
 
-/// A matrix and i64 indices; whether they lie within the table is seen by a kernel.
+/// A matrix and i64 indices of the host; whether they lie within the table is seen by a kernel.
 [[nodiscard]] expected<void> check_embedding(const tensor& table, const tensor& indices);
 
 /// As many elements after as before.
@@ -41,7 +42,7 @@ namespace troupe::detail {
 /// At least one element.
 [[nodiscard]] expected<void> check_mean(const tensor& input);
 
-/// A matrix with rows and an i64 label for each of them.
+/// A matrix with rows and an i64 label for each of them, labels of the host.
 [[nodiscard]] expected<void> check_labels(const tensor& logits, const tensor& labels);
 
 /// The failure for `indices[position]`, which is not in [0, limit).

@@ -32,10 +32,103 @@ void compute_in(dtype type, const Visitor& visitor) {
     visitor(double{});
 }
 
+// Where a context's tensors lie, and how they come there. Indices and labels are memory of the host
+// on every tape: that is where they come from, and where they are checked and sorted.
+
+/// The device that a context computes on.
+template <class Context>
+[[nodiscard]] device place_of(const Context&) {
+  return {};
+}
+
+[[nodiscard]] device place_of(const cuda::context& on);
+
+/// The first failure of a context; those of the host have none.
+template <class Context>
+[[nodiscard]] expected<void> status_of(const Context&) {
+  return {};
+}
+
+[[nodiscard]] expected<void> status_of(const cuda::context& on);
+
+/// An uninitialised tensor where the context computes.
+/// Errors: throws std::bad_alloc when there is no more memory.
+template <class Context>
+[[nodiscard]] tensor make(const Context&, dtype type, shape extents) {
+  return {type, std::move(extents)};
+}
+
+[[nodiscard]] tensor make(const cuda::context& on, dtype type, shape extents);
+
+template <class Context>
+[[nodiscard]] tensor make_like(const Context& on, const tensor& other) {
+  return make(on, other.type(), other.extents());
+}
+
+/// A copy with memory of its own, in the same place.
+template <class Context>
+[[nodiscard]] tensor copied(const Context&, const tensor& value) {
+  return value.clone();
+}
+
+[[nodiscard]] tensor copied(const cuda::context& on, const tensor& value);
+
+/// A tensor of the host where the context computes: itself, or a copy.
+template <class Context>
+[[nodiscard]] tensor placed(const Context&, const tensor& value) {
+  return value;
+}
+
+[[nodiscard]] tensor placed(const cuda::context& on, const tensor& value);
+
+/// `find_outside` for indices of the host.
+template <class Context>
+[[nodiscard]] size_t find_outside_here(const Context& on, std::span<const int64_t> indices,
+                                       int64_t limit) {
+  return find_outside(on, indices, limit);
+}
+
+[[nodiscard]] inline size_t find_outside_here(const cuda::context&,
+                                              std::span<const int64_t> indices, int64_t limit) {
+  return find_outside(cpu::context{}, indices, limit);
+}
+
+/// out[0] = mean(values).
+template <class Context, class T>
+void mean_into(const Context& on, std::span<const T> values, std::span<T> out) {
+  out[0] = mean(on, values);
+}
+
+template <class T>
+void mean_into(const cuda::context& on, std::span<const T> values, std::span<T> out) {
+  mean(on, values, out);
+}
+
+/// The only element; waits for it, if it lies on a device.
+template <class Context>
+[[nodiscard]] double scalar_of(const Context&, const tensor& value) {
+  return value.type() == dtype::f32 ? value.values<float>()[0] : value.values<double>()[0];
+}
+
+[[nodiscard]] double scalar_of(const cuda::context& on, const tensor& value);
+
+/// The elements to read, for a kernel of this context.
+template <class T, class Context>
+[[nodiscard]] std::span<const T> in(const Context& on, const tensor& value) {
+  return value.values<T>(place_of(on));
+}
+
+/// The elements to write, for a kernel of this context.
+template <class T, class Context>
+[[nodiscard]] std::span<T> out(const Context& on, tensor& value) {
+  return value.mutable_values<T>(place_of(on));
+}
+
 /// `given` itself if nobody else looks at its memory, else fresh memory of the same kind.
-[[nodiscard]] inline tensor reuse(const tensor& given) {
+template <class Context>
+[[nodiscard]] tensor reuse(const Context& on, const tensor& given) {
   if (given.is_unique() && !given.read_only()) return given;
-  return {given.type(), given.extents()};
+  return make_like(on, given);
 }
 
 /// c = form(a, b); `c` keeps its part if form.beta is not 0.
@@ -44,7 +137,7 @@ void product(const Context& on, const matmul_form& form, const tensor& a, const 
              tensor& c) {
   compute_in(c.type(), [&](auto zero) {
     using T = decltype(zero);
-    matmul(on, form, a.values<T>(), b.values<T>(), c.mutable_values<T>());
+    matmul(on, form, in<T>(on, a), in<T>(on, b), out<T>(on, c));
   });
 }
 
@@ -52,7 +145,7 @@ template <class Context>
 tensor sum(const Context& on, const tensor& a, const tensor& b, tensor into) {
   compute_in(a.type(), [&](auto zero) {
     using T = decltype(zero);
-    add(on, a.values<T>(), b.values<T>(), into.mutable_values<T>());
+    add(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
   });
   return into;
 }
@@ -61,7 +154,7 @@ template <class Context>
 tensor elementwise_product(const Context& on, const tensor& a, const tensor& b, tensor into) {
   compute_in(a.type(), [&](auto zero) {
     using T = decltype(zero);
-    multiply(on, a.values<T>(), b.values<T>(), into.mutable_values<T>());
+    multiply(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
   });
   return into;
 }
@@ -70,37 +163,37 @@ template <class Context>
 tensor scaled(const Context& on, const tensor& input, double factor, tensor into) {
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    scale(on, static_cast<T>(factor), input.values<T>(), into.mutable_values<T>());
+    scale(on, static_cast<T>(factor), in<T>(on, input), out<T>(on, into));
   });
   return into;
 }
 
 template <class Context>
 tensor biased(const Context& on, const tensor& input, const tensor& bias) {
-  tensor output(input.type(), input.extents());
+  auto output = make_like(on, input);
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    add_bias(on, input.values<T>(), bias.values<T>(), output.mutable_values<T>());
+    add_bias(on, in<T>(on, input), in<T>(on, bias), out<T>(on, output));
   });
   return output;
 }
 
 template <class Context>
 tensor column_sums(const Context& on, const tensor& output_gradient, const shape& extents) {
-  tensor result(output_gradient.type(), extents);
+  auto result = make(on, output_gradient.type(), extents);
   compute_in(result.type(), [&](auto zero) {
     using T = decltype(zero);
-    bias_gradient(on, output_gradient.values<T>(), result.mutable_values<T>());
+    bias_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
   });
   return result;
 }
 
 template <class Context>
 tensor activated(const Context& on, activation kind, const tensor& input) {
-  tensor output(input.type(), input.extents());
+  auto output = make_like(on, input);
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    activate(on, kind, input.values<T>(), output.mutable_values<T>());
+    activate(on, kind, in<T>(on, input), out<T>(on, output));
   });
   return output;
 }
@@ -110,8 +203,8 @@ tensor activated_gradient(const Context& on, activation kind, const tensor& inpu
                           const tensor& output, const tensor& output_gradient, tensor into) {
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    activate_gradient(on, kind, input.values<T>(), output.values<T>(), output_gradient.values<T>(),
-                      into.mutable_values<T>());
+    activate_gradient(on, kind, in<T>(on, input), in<T>(on, output), in<T>(on, output_gradient),
+                      out<T>(on, into));
   });
   return into;
 }
@@ -121,7 +214,7 @@ tensor thinned(const Context& on, double rate, const random_key& key, const tens
                tensor into) {
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    dropout(on, rate, key, input.values<T>(), into.mutable_values<T>());
+    dropout(on, rate, key, in<T>(on, input), out<T>(on, into));
   });
   return into;
 }
@@ -130,10 +223,10 @@ template <class Context>
 tensor looked_up(const Context& on, const tensor& table, const tensor& indices) {
   auto extents = indices.extents().dims();
   extents.push_back(table.extents()[1]);
-  tensor output(table.type(), shape(extents));
+  auto output = make(on, table.type(), shape(extents));
   compute_in(table.type(), [&](auto zero) {
     using T = decltype(zero);
-    embedding(on, table.values<T>(), indices.values<int64_t>(), output.mutable_values<T>());
+    embedding(on, in<T>(on, table), in<int64_t>(on, indices), out<T>(on, output));
   });
   return output;
 }
@@ -141,19 +234,19 @@ tensor looked_up(const Context& on, const tensor& table, const tensor& indices) 
 /// table += rows.
 template <class Context>
 void scatter(const Context& on, const indexed_slices& rows, tensor& table) {
+  auto indices = placed(on, rows.indices);
   compute_in(table.type(), [&](auto zero) {
     using T = decltype(zero);
-    embedding_gradient(on, rows.values.values<T>(), rows.indices.values<int64_t>(),
-                       table.mutable_values<T>());
+    embedding_gradient(on, in<T>(on, rows.values), in<int64_t>(on, indices), out<T>(on, table));
   });
 }
 
 template <class Context>
 tensor mean_of(const Context& on, const tensor& input) {
-  tensor output(input.type(), shape{});
+  auto output = make(on, input.type(), shape{});
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    output.mutable_values<T>()[0] = mean(on, input.values<T>());
+    mean_into(on, in<T>(on, input), out<T>(on, output));
   });
   return output;
 }
@@ -164,9 +257,9 @@ struct normalised {
   tensor means;
   tensor inverse_deviations;
 
-  template <class T>
-  layer_norm_statistics<T> statistics() {
-    return {means.mutable_values<T>(), inverse_deviations.mutable_values<T>()};
+  template <class T, class Context>
+  layer_norm_statistics<T> statistics(const Context& on) {
+    return {out<T>(on, means), out<T>(on, inverse_deviations)};
   }
 };
 
@@ -175,12 +268,13 @@ normalised normalise(const Context& on, const tensor& input, const tensor& gain,
                      double epsilon) {
   auto columns = gain.extents()[0];
   shape rows{columns == 0 ? 0 : input.extents().element_count() / columns};
-  normalised result{{input.type(), input.extents()}, {input.type(), rows}, {input.type(), rows}};
+  normalised result{make_like(on, input), make(on, input.type(), rows),
+                    make(on, input.type(), rows)};
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    layer_norm(on, static_cast<T>(epsilon), input.values<T>(),
-               layer_norm_parameters<T>{gain.values<T>(), bias.values<T>()},
-               result.output.mutable_values<T>(), result.statistics<T>());
+    layer_norm(on, static_cast<T>(epsilon), in<T>(on, input),
+               layer_norm_parameters<T>{in<T>(on, gain), in<T>(on, bias)},
+               out<T>(on, result.output), result.statistics<T>(on));
   });
   return result;
 }
@@ -195,14 +289,13 @@ struct normalised_gradients {
 template <class Context>
 normalised_gradients normalise_gradient(const Context& on, const tensor& input, const tensor& gain,
                                         normalised& forward, const tensor& output_gradient) {
-  normalised_gradients result{
-    reuse(output_gradient), {gain.type(), gain.extents()}, {gain.type(), gain.extents()}};
+  normalised_gradients result{reuse(on, output_gradient), make_like(on, gain), make_like(on, gain)};
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
-    layer_norm_gradient(
-      on, input.values<T>(), gain.values<T>(), forward.statistics<T>(), output_gradient.values<T>(),
-      layer_norm_gradients<T>{result.input.mutable_values<T>(), result.gain.mutable_values<T>(),
-                              result.bias.mutable_values<T>()});
+    layer_norm_gradient(on, in<T>(on, input), in<T>(on, gain), forward.statistics<T>(on),
+                        in<T>(on, output_gradient),
+                        layer_norm_gradients<T>{out<T>(on, result.input), out<T>(on, result.gain),
+                                                out<T>(on, result.bias)});
   });
   return result;
 }
@@ -215,12 +308,11 @@ struct classified {
 
 template <class Context>
 classified classify(const Context& on, const tensor& logits, const tensor& labels) {
-  classified result{{logits.type(), labels.extents()}, {logits.type(), logits.extents()}};
+  classified result{make(on, logits.type(), labels.extents()), make_like(on, logits)};
   compute_in(logits.type(), [&](auto zero) {
     using T = decltype(zero);
-    softmax_cross_entropy(on, logits.values<T>(), labels.values<int64_t>(),
-                          result.losses.mutable_values<T>(),
-                          result.probabilities.mutable_values<T>());
+    softmax_cross_entropy(on, in<T>(on, logits), in<int64_t>(on, labels), out<T>(on, result.losses),
+                          out<T>(on, result.probabilities));
   });
   return result;
 }
@@ -228,11 +320,11 @@ classified classify(const Context& on, const tensor& logits, const tensor& label
 template <class Context>
 tensor classify_gradient(const Context& on, const tensor& probabilities, const tensor& labels,
                          double row_gradient) {
-  tensor result(probabilities.type(), probabilities.extents());
+  auto result = make_like(on, probabilities);
   compute_in(result.type(), [&](auto zero) {
     using T = decltype(zero);
-    softmax_cross_entropy_gradient(on, probabilities.values<T>(), labels.values<int64_t>(),
-                                   static_cast<T>(row_gradient), result.mutable_values<T>());
+    softmax_cross_entropy_gradient(on, in<T>(on, probabilities), in<int64_t>(on, labels),
+                                   static_cast<T>(row_gradient), out<T>(on, result));
   });
   return result;
 }
@@ -240,10 +332,10 @@ tensor classify_gradient(const Context& on, const tensor& probabilities, const t
 /// A tensor filled with one value.
 template <class Context>
 tensor filled(const Context& on, dtype type, const shape& extents, double value) {
-  tensor output(type, extents);
+  auto output = make(on, type, extents);
   compute_in(type, [&](auto zero) {
     using T = decltype(zero);
-    fill(on, output.mutable_values<T>(), static_cast<T>(value));
+    fill(on, out<T>(on, output), static_cast<T>(value));
   });
   return output;
 }
@@ -260,21 +352,17 @@ indexed_slices combined(const Context& on, const std::vector<indexed_slices>& lo
                  .order = order_rows(sources, entries, starts),
                  .width = static_cast<size_t>(table[1])};
   auto rows = static_cast<int64_t>(sum.order.distinct());
-  indexed_slices result{
-    {dtype::i64, shape{rows}}, {lookups.front().values.type(), shape{rows, table[1]}}, table};
+  indexed_slices result{{dtype::i64, shape{rows}},
+                        make(on, lookups.front().values.type(), shape{rows, table[1]}),
+                        table};
   auto indices = result.indices.template mutable_values<int64_t>();
   for (size_t i = 0; i < indices.size(); ++i)
     indices[i] = sum.order.index(i);
   compute_in(result.values.type(), [&](auto zero) {
     using T = decltype(zero);
-    combine(on, sum, result.values.mutable_values<T>());
+    combine(on, sum, out<T>(on, result.values));
   });
   return result;
-}
-
-/// The only element.
-[[nodiscard]] inline double scalar_of(const tensor& value) {
-  return value.type() == dtype::f32 ? value.values<float>()[0] : value.values<double>()[0];
 }
 
 } // namespace troupe::detail

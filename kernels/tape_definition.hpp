@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of a tape, each beside its derivative, and the walk back from a result.
-#include "kernels/tape.hpp"
+// The operations of a tape, each beside its derivative, and the walk back from a result. For the
+// files that compile it for a context.
+#pragma once
 
+#include "kernels/tape.hpp"
 #include "kernels/tape_checks.hpp"
 #include "kernels/tape_kernels.hpp"
 #include "messages/assert.hpp"
@@ -33,8 +35,8 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
   if (!usable("matmul", {a, b})) return {};
   auto form = detail::check_matmul(at(a), at(b), transposed);
   if (!form) return refuse(form.error());
-  tensor output(at(a).type(),
-                {static_cast<int64_t>(form->rows), static_cast<int64_t>(form->columns)});
+  auto output = detail::make(
+    on_, at(a).type(), {static_cast<int64_t>(form->rows), static_cast<int64_t>(form->columns)});
   detail::product(on_, *form, at(a), at(b), output);
   return record(std::move(output), {a, b}, [this, a, b, form = *form](const tensor& g) {
     auto [m, n, k, ta, tb, alpha, beta] = form;
@@ -63,7 +65,7 @@ template <class Context>
 expression basic_tape<Context>::add(expression a, expression b) {
   if (!usable("add", {a, b})) return {};
   if (!accept(detail::check_alike("add", at(a), at(b)))) return {};
-  auto output = detail::sum(on_, at(a), at(b), {at(a).type(), at(a).extents()});
+  auto output = detail::sum(on_, at(a), at(b), detail::make_like(on_, at(a)));
   return record(std::move(output), {a, b}, [this, a, b](tensor g) {
     contribute(a, g);
     contribute(b, std::move(g));
@@ -74,21 +76,21 @@ template <class Context>
 expression basic_tape<Context>::multiply(expression a, expression b) {
   if (!usable("multiply", {a, b})) return {};
   if (!accept(detail::check_alike("multiply", at(a), at(b)))) return {};
-  auto output = detail::elementwise_product(on_, at(a), at(b), {at(a).type(), at(a).extents()});
+  auto output = detail::elementwise_product(on_, at(a), at(b), detail::make_like(on_, at(a)));
   return record(std::move(output), {a, b}, [this, a, b](tensor g) {
     if (is_differentiable(a))
-      contribute(a, detail::elementwise_product(on_, g, at(b), {g.type(), g.extents()}));
+      contribute(a, detail::elementwise_product(on_, g, at(b), detail::make_like(on_, g)));
     if (is_differentiable(b))
-      contribute(b, detail::elementwise_product(on_, g, at(a), detail::reuse(g)));
+      contribute(b, detail::elementwise_product(on_, g, at(a), detail::reuse(on_, g)));
   });
 }
 
 template <class Context>
 expression basic_tape<Context>::scale(expression input, double factor) {
   if (!usable("scale", {input})) return {};
-  auto output = detail::scaled(on_, at(input), factor, {at(input).type(), at(input).extents()});
+  auto output = detail::scaled(on_, at(input), factor, detail::make_like(on_, at(input)));
   return record(std::move(output), {input}, [this, input, factor](tensor g) {
-    contribute(input, detail::scaled(on_, g, factor, detail::reuse(g)));
+    contribute(input, detail::scaled(on_, g, factor, detail::reuse(on_, g)));
   });
 }
 
@@ -98,8 +100,8 @@ expression basic_tape<Context>::activate(activation kind, expression input) {
   auto output = detail::activated(on_, kind, at(input));
   expression self{static_cast<uint32_t>(nodes_.size())};
   return record(std::move(output), {input}, [this, kind, input, self](tensor g) {
-    contribute(input,
-               detail::activated_gradient(on_, kind, at(input), at(self), g, detail::reuse(g)));
+    contribute(
+      input, detail::activated_gradient(on_, kind, at(input), at(self), g, detail::reuse(on_, g)));
   });
 }
 
@@ -125,9 +127,9 @@ expression basic_tape<Context>::dropout(expression input, double rate, const ran
   if (!usable("dropout", {input})) return {};
   if (!accept(detail::check_dropout(at(input), rate))) return {};
   if (rate == 0) return input;
-  auto output = detail::thinned(on_, rate, key, at(input), {at(input).type(), at(input).extents()});
+  auto output = detail::thinned(on_, rate, key, at(input), detail::make_like(on_, at(input)));
   return record(std::move(output), {input}, [this, input, rate, key](tensor g) {
-    contribute(input, detail::thinned(on_, rate, key, g, detail::reuse(g)));
+    contribute(input, detail::thinned(on_, rate, key, g, detail::reuse(on_, g)));
   });
 }
 
@@ -137,10 +139,10 @@ expression basic_tape<Context>::embedding(expression table, const tensor& given)
   if (!accept(detail::check_embedding(at(table), given))) return {};
   auto indices = given.contiguous();
   auto limit = at(table).extents()[0];
-  auto found = find_outside(on_, indices.template values<int64_t>(), limit);
+  auto found = detail::find_outside_here(on_, indices.template values<int64_t>(), limit);
   if (found < indices.element_count())
     return refuse(detail::outside("embedding", indices, found, limit).value());
-  auto output = detail::looked_up(on_, at(table), indices);
+  auto output = detail::looked_up(on_, at(table), detail::placed(on_, indices));
   return record(std::move(output), {table}, [this, table, indices](const tensor& g) {
     auto rows = static_cast<int64_t>(indices.element_count());
     auto extents = at(table).extents();
@@ -163,7 +165,7 @@ expression basic_tape<Context>::mean(expression input) {
   if (!usable("mean", {input})) return {};
   if (!accept(detail::check_mean(at(input)))) return {};
   return record(detail::mean_of(on_, at(input)), {input}, [this, input](const tensor& g) {
-    auto share = detail::scalar_of(g) / static_cast<double>(at(input).element_count());
+    auto share = detail::scalar_of(on_, g) / static_cast<double>(at(input).element_count());
     contribute(input, detail::filled(on_, g.type(), at(input).extents(), share));
   });
 }
@@ -174,13 +176,15 @@ expression basic_tape<Context>::softmax_cross_entropy(expression logits, const t
   if (!accept(detail::check_labels(at(logits), given))) return {};
   auto labels = given.contiguous();
   auto classes = at(logits).extents()[1];
-  auto found = find_outside(on_, labels.template values<int64_t>(), classes);
+  auto found = detail::find_outside_here(on_, labels.template values<int64_t>(), classes);
   if (found < labels.element_count())
     return refuse(detail::outside("softmax_cross_entropy", labels, found, classes).value());
+  labels = detail::placed(on_, labels);
   auto forward = detail::classify(on_, at(logits), labels);
   return record(detail::mean_of(on_, forward.losses), {logits},
                 [this, logits, labels, probabilities = forward.probabilities](const tensor& g) {
-                  auto share = detail::scalar_of(g) / static_cast<double>(labels.element_count());
+                  auto share
+                    = detail::scalar_of(on_, g) / static_cast<double>(labels.element_count());
                   contribute(logits, detail::classify_gradient(on_, probabilities, labels, share));
                 });
 }
@@ -224,7 +228,7 @@ basic_tape<Context>::gradients(expression loss, std::span<const expression> para
 template <class Context>
 bool basic_tape<Context>::usable(std::string_view operation,
                                  std::initializer_list<expression> operands) {
-  if (failure_.code != errc::none) return false;
+  if (failure_.code != errc::none || !accept(detail::status_of(on_))) return false;
   if (stop_.stop_requested()) {
     failure_ = {errc::cancelled, "the computation was told to stop"};
     return false;
@@ -251,7 +255,7 @@ template <class Context>
 expression basic_tape<Context>::leaf(std::string_view operation, const tensor& value,
                                      bool is_parameter) {
   if (!usable(operation, {})) return {};
-  if (!accept(detail::check_leaf(operation, value))) return {};
+  if (!accept(detail::check_leaf(operation, value, detail::place_of(on_)))) return {};
   nodes_.push_back({value.contiguous(), is_parameter, is_parameter, {}});
   return {static_cast<uint32_t>(nodes_.size() - 1)};
 }
@@ -291,7 +295,7 @@ void basic_tape<Context>::contribute(expression to, tensor dense) {
   if (!std::exchange(here.has_dense, true))
     here.dense = std::move(dense);
   else
-    here.dense = detail::sum(on_, here.dense, dense, detail::reuse(here.dense));
+    here.dense = detail::sum(on_, here.dense, dense, detail::reuse(on_, here.dense));
 }
 
 template <class Context>
@@ -318,7 +322,7 @@ void basic_tape<Context>::contribute_product(expression to, const matmul_form& f
     adding.beta = 1;
     return detail::product(on_, adding, a, b, here.dense);
   }
-  tensor fresh(at(to).type(), at(to).extents());
+  auto fresh = detail::make_like(on_, at(to));
   detail::product(on_, form, a, b, fresh);
   contribute(to, std::move(fresh));
 }
@@ -330,13 +334,10 @@ gradient basic_tape<Context>::collect(expression parameter) {
     contribute(parameter, detail::filled(on_, at(parameter).type(), at(parameter).extents(), 0));
   if (!here.has_dense) return detail::combined(on_, here.sparse);
   for (const auto& rows : std::exchange(here.sparse, {})) {
-    if (!here.dense.is_unique()) here.dense = here.dense.clone();
+    if (!here.dense.is_unique()) here.dense = detail::copied(on_, here.dense);
     detail::scatter(on_, rows, here.dense);
   }
   return here.dense;
 }
-
-template class basic_tape<reference::context>;
-template class basic_tape<cpu::context>;
 
 } // namespace troupe
