@@ -24,8 +24,8 @@ template <class T>
 __global__ void __launch_bounds__(block_threads)
   embedding_gradient_kernel(size_t rows, size_t columns, size_t table_rows, const T* gradient,
                             const int64_t* indices, T* table) {
-  __shared__ bool holds_it[block_threads];
-  __shared__ unsigned held_before;
+  TROUPE_SHARED(bool, holds_it, [block_threads]);
+  TROUPE_SHARED(unsigned, held_before);
   for (size_t row = blockIdx.x; row < rows; row += gridDim.x) {
     int64_t index = indices[row];
     if (static_cast<uint64_t>(index) >= table_rows) continue; // for all threads alike

@@ -82,8 +82,8 @@ constexpr unsigned norm_tile = norm_blocks_at_once * norm_block;
 template <class T>
 __global__ void __launch_bounds__(block_threads)
   squared_norm_kernel(size_t count, gathered<T> from, double* partial) {
-  __shared__ double tile[norm_tile];
-  __shared__ double lanes[block_threads];
+  TROUPE_SHARED(double, tile, [norm_tile]);
+  TROUPE_SHARED(double, lanes, [block_threads]);
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
   for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
     size_t end = (chunk + 1) * cpu::sum_chunk_elements;

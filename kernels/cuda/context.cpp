@@ -113,6 +113,7 @@ expected<void> context::synchronise() const {
 
 cublasContext* context::blas() const {
   if (!status()) return nullptr;
+  if (!note(detail::use(device().index))) return nullptr; // cuBLAS works on the thread's device
   if (state_->blas == nullptr) {
     try {
       note(state_->make_blas());

@@ -14,6 +14,7 @@ void graph::destroy::operator()(CUgraphExec_st* handle) const {
 
 expected<graph> graph::capture(const context& on, const std::function<void()>& work) {
   auto* stream = on.stream().handle();
+  if (auto used = detail::use(on.device().index); !used) return tl::unexpected(used.error());
   TROUPE_TRY_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   work();
   cudaGraph_t written = nullptr;
@@ -31,6 +32,7 @@ expected<graph> graph::capture(const context& on, const std::function<void()>& w
 }
 
 expected<void> graph::launch(const stream& on) const {
+  if (auto used = detail::use(on.device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaGraphLaunch(handle_.get(), on.handle()));
 }
 

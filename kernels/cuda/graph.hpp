@@ -18,7 +18,8 @@ class graph {
 public:
   /// Runs `work`, which queues kernels and copies on `on`, and writes them down in place of doing
   /// them.
-  /// @pre `work` queues on this context alone, waits for nothing (asks for no number) and has run
+  /// @pre `work` queues on this context alone, waits for nothing (asks for no number),
+  /// reads no pageable memory of the host (so no sparse gradients) and has run
   /// before, so that the memory it needs is there. Memory that it takes and lets go is kept for the
   /// graph's use by whoever calls: let no other work of the stream come between launches that
   /// would overwrite it, or hold the tensors.

@@ -12,6 +12,12 @@
 #include <tuple>
 #include <utility>
 
+/// An array that the threads of a block share: `TROUPE_SHARED(double, tile, [4][256]);`. The
+/// emulator has its own.
+#if !defined(TROUPE_SHARED)
+#  define TROUPE_SHARED(type, name, ...) __shared__ type name __VA_ARGS__
+#endif
+
 namespace troupe::cuda {
 
 /// Threads of a block of the kernels that go over elements.

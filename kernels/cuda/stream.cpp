@@ -73,11 +73,13 @@ expected<void> stream::wait_for(const event& mark) const {
 
 expected<void> stream::copy(const void* from, void* to, size_t size) const {
   if (size == 0) return {};
+  if (auto used = detail::use(device_index_); !used) return used;
   return TROUPE_CHECK_CUDA(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, handle()));
 }
 
 expected<void> stream::clear(void* to, size_t size) const {
   if (size == 0) return {};
+  if (auto used = detail::use(device_index_); !used) return used;
   return TROUPE_CHECK_CUDA(cudaMemsetAsync(to, 0, size, handle()));
 }
 

@@ -69,7 +69,7 @@ __device__ double add_part(const double* partial, chunk_range part) {
 
 __global__ void __launch_bounds__(block_threads)
   add_halves_kernel(size_t chunks, const double* partial, double* total) {
-  __shared__ double sums[block_threads];
+  TROUPE_SHARED(double, sums, [block_threads]);
   const chunk_range all{0, chunks};
   const double* from = partial + blockIdx.x * chunks;
   unsigned path = threadIdx.x;

@@ -38,8 +38,8 @@ __device__ inline double join_lanes(double* lanes) {
 template <size_t sums, class Element>
 __global__ void __launch_bounds__(block_threads)
   sum_chunks_kernel(size_t count, size_t chunk_elements, Element element, double* partial) {
-  __shared__ double tile[sums][sum_tile];
-  __shared__ double lanes[sums][sum_lanes];
+  TROUPE_SHARED(double, tile, [sums][sum_tile]);
+  TROUPE_SHARED(double, lanes, [sums][sum_lanes]);
   size_t chunks = (count + chunk_elements - 1) / chunk_elements;
   unsigned which = threadIdx.x / sum_lanes, lane = threadIdx.x % sum_lanes;
   for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {

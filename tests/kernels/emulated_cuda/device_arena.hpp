@@ -98,8 +98,6 @@ public:
 
   [[nodiscard]] size_t taken_bytes() const { return taken_bytes_; }
 
-  [[nodiscard]] size_t blocks() const { return blocks_.size(); }
-
 private:
   static constexpr size_t reserved_bytes = size_t{64} << 30;
   static constexpr size_t alignment = 256;

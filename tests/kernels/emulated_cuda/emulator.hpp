@@ -18,8 +18,8 @@ namespace troupe::emulated {
 // - Work on a stream is done when somebody waits for it, not before: who reads a result without
 //   waiting finds the old one.
 // - Memory of the device cannot be read by the host: outside of the device's work its pages are
-//   closed (SIGSEGV). Fresh blocks are full of NaN, and canaries behind each block are looked at
-//   when it is freed.
+//   closed (SIGSEGV). Fresh blocks and shared arrays are full of NaN, and canaries behind each
+//   block are looked at when it is freed.
 // - Copies from pageable memory take the bytes at once, those from pinned memory later.
 //
 // What is not: speed, caches and memory models, blocks side by side, reads of host memory by
@@ -44,7 +44,7 @@ void set_thread_order(uint64_t seed);
 /// Kernels that were run so far.
 [[nodiscard]] size_t kernels_run();
 
-/// Blocks of device memory that are taken now, and bytes of them.
-[[nodiscard]] size_t device_blocks();
+/// Bytes of device memory that are taken now, canaries among them.
+[[nodiscard]] size_t device_bytes();
 
 } // namespace troupe::emulated

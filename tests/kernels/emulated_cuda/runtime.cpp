@@ -114,8 +114,8 @@ size_t kernels_run() {
   return kernel_count;
 }
 
-size_t device_blocks() {
-  return arena().blocks();
+size_t device_bytes() {
+  return arena().taken_bytes();
 }
 
 cudaError_t queue(cudaStream_t stream, work piece) {

@@ -5,10 +5,12 @@
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <setjmp.h>
 #include <ucontext.h>
+#include <utility>
 #include <vector>
 
 namespace troupe::emulated {
@@ -62,6 +64,7 @@ struct block {
 
 block now;
 std::vector<std::unique_ptr<fiber>> fibers;
+std::vector<std::pair<void*, size_t>> shared_arrays;
 jmp_buf scheduler;
 
 void begin_next_thread(fiber& on) {
@@ -156,6 +159,11 @@ void set_thread_order(uint64_t seed) {
   order_state = seed * 0x9e3779b97f4a7c15 + 1;
 }
 
+shared_array::shared_array(void* first, size_t bytes) {
+  shared_arrays.emplace_back(first, bytes);
+  std::memset(first, 0xff, bytes);
+}
+
 void block_barrier() {
   if (++now.at_barrier < now.threads) return wait(waits_for::block);
   now.at_barrier = 0;
@@ -183,6 +191,8 @@ void run_grid(unsigned blocks, unsigned threads, const std::function<void()>& bo
   blockDim = dim3(threads);
   for (unsigned index = 0; index < blocks; ++index) {
     blockIdx.x = index;
+    for (auto [first, bytes] : shared_arrays)
+      std::memset(first, 0xff, bytes);
     run_block(body, threads);
   }
 }

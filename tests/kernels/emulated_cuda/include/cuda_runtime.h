@@ -15,8 +15,10 @@
 #define __global__
 #define __device__
 #define __host__
-// Blocks run one after the other, so one copy serves them all.
-#define __shared__ static
+// A shared array; blocks run one after the other, so one copy serves them all, spoilt before each.
+#define TROUPE_SHARED(type, name, ...)                                                             \
+  static type name __VA_ARGS__;                                                                    \
+  static const troupe::emulated::shared_array name##_of_block(&name, sizeof name)
 #define __launch_bounds__(...)
 
 struct uint3 {
@@ -33,6 +35,11 @@ inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 
 namespace troupe::emulated {
+
+/// Makes a shared array known; NaN until somebody writes to it, in every block.
+struct shared_array {
+  shared_array(void* first, size_t bytes);
+};
 
 /// Returns when all threads of the block have come here.
 void block_barrier();

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fused update on a GPU, against the rate at which it copies its own memory.
+//
+// gpu_update [BYTES]   of the variable, 2^30 if not given; needs (k + 3) times that, k up to 8
+#include "benchmarks/stopwatch.hpp"
+#include "kernels/cuda/context.hpp"
+#include "kernels/cuda/device.hpp"
+#include "kernels/elementwise.hpp"
+#include "kernels/update.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace troupe;
+
+namespace {
+
+constexpr int warm_ups = 3;
+constexpr int repetitions = 20;
+
+template <class T>
+T need(expected<T> made) {
+  if (made) return *std::move(made);
+  std::fprintf(stderr, "%s\n", made.error().message.c_str());
+  std::exit(1);
+}
+
+void need(const expected<void>& done) {
+  if (done) return;
+  std::fprintf(stderr, "%s\n", done.error().message.c_str());
+  std::exit(1);
+}
+
+/// Median seconds on the device of `work`, queued again and again.
+template <class Work>
+double seconds_of(const cuda::context& on, const Work& work) {
+  auto begin = need(cuda::event::create(on.device().index, true));
+  auto end = need(cuda::event::create(on.device().index, true));
+  std::vector<double> times;
+  for (int turn = 0; turn < warm_ups + repetitions; ++turn) {
+    need(on.stream().record(begin));
+    work();
+    need(on.stream().record(end));
+    need(on.synchronise());
+    if (turn >= warm_ups) times.push_back(need(end.elapsed_since(begin)).count());
+  }
+  return median(times);
+}
+
+std::vector<tensor> filled(const cuda::context& on, size_t how_many, int64_t count) {
+  std::vector<tensor> result;
+  for (size_t i = 0; i < how_many; ++i) {
+    result.push_back(on.make(dtype::f32, {count}));
+    need(on.status());
+    cuda::fill<float>(on, result.back().mutable_values<float>(on.device()), 0.5F);
+  }
+  return result;
+}
+
+} // namespace
+
+int main(int argument_count, char** arguments) {
+  if (need(cuda::device_count()) == 0) {
+    std::puts("skipped: no GPU here");
+    return 77; // what Meson takes for skipped
+  }
+  auto bytes = argument_count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1ULL << 30;
+  auto count = static_cast<int64_t>(bytes / sizeof(float));
+  auto on = need(cuda::context::create(0));
+  auto properties = need(cuda::properties_of(0));
+  std::printf("%s, %lld f32\n", properties.name.c_str(), static_cast<long long>(count));
+
+  auto arrays = filled(on, 3, count); // the variable, m and v
+  auto gradients = filled(on, 8, count);
+  auto copy_seconds = seconds_of(on, [&] {
+    on.note(
+      on.stream().copy(gradients[0].data(), gradients[1].mutable_data(), gradients[0].bytes()));
+  });
+  auto copy_rate = 2 * static_cast<double>(arrays[0].bytes()) / copy_seconds;
+  std::printf("copy           %8.3f ms  %7.1f GB/s read and written\n", copy_seconds * 1e3,
+              copy_rate / 1e9);
+
+  std::vector<std::span<float>> at;
+  for (auto& array : arrays)
+    at.push_back(array.mutable_values<float>(on.device()));
+  const replaced<float> slots[] = {in_place(at[1]), in_place(at[2])};
+  for (size_t k : {2, 4, 8}) {
+    std::vector<elements> sources(gradients.begin(), gradients.begin() + static_cast<ptrdiff_t>(k));
+    auto seconds = seconds_of(on, [&] {
+      cuda::update<float>(on, rules::adam{.step = 10}, {sources, static_cast<double>(k)},
+                          in_place(at[0]), slots);
+    });
+    auto moved = static_cast<double>((k + 6) * arrays[0].bytes()); // k gradients; 3 arrays twice
+    std::printf("adam, k = %zu    %8.3f ms  %7.1f GB/s, %.0f %% of the copy's\n", k, seconds * 1e3,
+                moved / seconds / 1e9, 100 * moved / seconds / copy_rate);
+  }
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of gpu_update by PyTorch: k gradients into their mean, then Adam in its fused form.
+
+torch_fused_adam.py [BYTES]   of the variable, 2^30 if not given
+"""
+
+import statistics
+import sys
+
+import torch
+
+WARM_UPS, REPETITIONS = 3, 20
+
+
+def milliseconds_of(work):
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    times = []
+    for _ in range(WARM_UPS + REPETITIONS):
+        begin.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end))
+    return statistics.median(times[WARM_UPS:])
+
+
+def main():
+    count = int(sys.argv[1] if len(sys.argv) > 1 else 2**30) // 4
+    if not torch.cuda.is_available():
+        print('skipped: no GPU here')
+        sys.exit(77)
+    print(f'{torch.cuda.get_device_name()}, {count} f32, PyTorch {torch.__version__}')
+    gradients = [torch.full((count,), 0.5, device='cuda') for _ in range(8)]
+    variable = torch.nn.Parameter(torch.full((count,), 0.5, device='cuda'))
+    variable.grad = torch.empty_like(variable)
+    optimizer = torch.optim.Adam([variable], fused=True)
+    for k in 2, 4, 8:
+
+        def step():
+            torch.add(gradients[0], gradients[1], out=variable.grad)
+            for gradient in gradients[2:k]:
+                variable.grad.add_(gradient)
+            variable.grad.div_(k)
+            optimizer.step()
+
+        print(f'adam, k = {k}    {milliseconds_of(step):8.3f} ms')
+
+
+if __name__ == '__main__':
+    main()
