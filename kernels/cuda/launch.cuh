@@ -18,6 +18,11 @@
 #  define TROUPE_SHARED(type, name, ...) __shared__ type name __VA_ARGS__
 #endif
 
+/// Few on the emulator, so that every kernel's loop comes around again.
+#if !defined(TROUPE_GRID_BLOCKS_MAX)
+#  define TROUPE_GRID_BLOCKS_MAX 4096
+#endif
+
 namespace troupe::cuda {
 
 /// Threads of a block of the kernels that go over elements.
@@ -25,10 +30,7 @@ inline constexpr unsigned block_threads = 256;
 
 /// Blocks that a grid has at most: some for each multiprocessor of the largest devices. What is
 /// left is the loop's, so that results and tests depend on no device's size.
-inline constexpr size_t grid_blocks_max = 4096;
-
-/// Threads of a warp.
-inline constexpr unsigned warp_lanes = 32;
+inline constexpr size_t grid_blocks_max = TROUPE_GRID_BLOCKS_MAX;
 
 /// Blocks for `count` things of which each block does `per_block` at a time.
 [[nodiscard]] inline unsigned blocks_for(size_t count, size_t per_block) {

@@ -20,6 +20,7 @@
   static type name __VA_ARGS__;                                                                    \
   static const troupe::emulated::shared_array name##_of_block(&name, sizeof name)
 #define __launch_bounds__(...)
+#define TROUPE_GRID_BLOCKS_MAX 3
 
 struct uint3 {
   unsigned x = 0, y = 0, z = 0;
