@@ -2,6 +2,7 @@
 // How an activity computes: work on the world's threads, then the delay that the pace adds.
 #include "actors/activity.hpp"
 
+#include "actors/failure.hpp"
 #include "messages/assert.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -28,7 +29,7 @@ work_done perform(const world& world, uint64_t ticket,
 
 } // namespace
 
-void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter) {
+void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
   TROUPE_ASSERT(phase_ == phase::idle);
   phase_ = phase::working;
   waiter_ = waiter;
@@ -36,12 +37,34 @@ void activity::begin(std::function<void(std::stop_token)> work, std::coroutine_h
   stop_ = std::stop_source{};
   if (is_cancelled()) stop_.request_stop();
   ++computations_;
-  if (world_.computes_in_place()) return begin_in_place(work);
-  auto run = [work = std::move(work), stop = stop_.get_token(), world = &world_,
+  if (work.on_device && processor_.device) return begin_on_device(std::move(work.on_device));
+  if (work.on_device)
+    work.on_threads = [work = std::move(work.on_device)](std::stop_token stop) {
+      work(std::move(stop), host_stream());
+    };
+  if (world_.computes_in_place()) return begin_in_place(work.on_threads);
+  auto run = [work = std::move(work.on_threads), stop = stop_.get_token(), world = &world_,
               self = caf::actor_cast<replica_actor>(self_), ticket = computations_] {
     caf::anon_send(self, perform(*world, ticket, work, stop));
   };
   world_.submit(std::move(run));
+}
+
+// The device's actor keeps the deadline, and one that is gone answers at once.
+void activity::begin_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
+  device_work asked{.stream = processor_.stream, .what = computes_};
+  asked.launch
+    = [work = std::move(work), stop = stop_.get_token()](compute_stream& on) { work(stop, on); };
+  auto ticket = computations_;
+  self_
+    ->request(processor_.device, caf::infinite, std::move(asked)) // as above
+    .then(
+      [this, ticket](const device_work_done& done) {
+        on(work_done{ticket, done.elapsed, done.thrown});
+      },
+      [this, ticket](const caf::error& reason) {
+        on(work_done{ticket, {}, std::make_exception_ptr(failure{from_caf(reason)})});
+      });
 }
 
 // Work that takes no time needs no message between it and the delay that follows. Without a delay

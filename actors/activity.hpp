@@ -2,6 +2,7 @@
 // What a coroutine that lives in an actor can wait for: replies, computing, the passing of time.
 #pragma once
 
+#include "actors/gpu/compute_device.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/task.hpp"
 #include "actors/world.hpp"
@@ -27,6 +28,12 @@ namespace troupe {
 /// that the work took on the world's clock, the further delay. A straggler is made of it in the
 /// threads world, every computing time in the virtual one. Empty: no further delay.
 using pace_function = std::function<job_time(uint64_t iteration, job_time elapsed)>;
+
+/// Where an activity computes if not on the world's threads: one stream of a device.
+struct processor {
+  gpu_actor device;
+  uint32_t stream = 0;
+};
 
 /// What a piece of work came to: the time it took, or why it has no result.
 struct work_outcome {
@@ -150,7 +157,21 @@ public:
   /// `cancel_before` ends the wait: at once during the pace's delay, else as soon as the work
   /// returns, which it does early if it looks at its stop token.
   [[nodiscard]] auto compute(std::function<void(std::stop_token)> work) {
-    return work_awaiter{*this, std::move(work)};
+    return work_awaiter{*this, {std::move(work), {}}};
+  }
+
+  /// Likewise on the activity's processor: `work` asks a stream for everything, and the wait is
+  /// over when the stream has done it. Without a processor it is `host_stream`, on the computing
+  /// threads. Errors, thrown as `failure` in the outcome: as `gpu_actor`.
+  [[nodiscard]] auto compute_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
+    return work_awaiter{*this, {{}, std::move(work)}};
+  }
+
+  /// Where `compute_on_device` computes from now on. @param what Computes there, for errors: "a
+  /// step of replica 3".
+  void set_processor(processor where, std::string what) {
+    processor_ = std::move(where);
+    computes_ = std::move(what);
   }
 
   /// The step that the coroutine works for; the coroutine says when it goes on to another.
@@ -251,9 +272,15 @@ private:
     std::vector<expected<Reply>> await_resume() { return std::move(pending->replies); }
   };
 
+  /// For the computing threads, or for a device.
+  struct work_of_two_kinds {
+    std::function<void(std::stop_token)> on_threads;
+    std::function<void(std::stop_token, compute_stream&)> on_device;
+  };
+
   struct work_awaiter {
     activity& owner;
-    std::function<void(std::stop_token)> work;
+    work_of_two_kinds work;
 
     [[nodiscard]] bool await_ready() const { return false; }
 
@@ -301,7 +328,8 @@ private:
 
   enum class phase : uint8_t { idle, working, pacing };
 
-  void begin(std::function<void(std::stop_token)> work, std::coroutine_handle<> waiter);
+  void begin(work_of_two_kinds work, std::coroutine_handle<> waiter);
+  void begin_on_device(std::function<void(std::stop_token, compute_stream&)> work);
   void begin_in_place(const std::function<void(std::stop_token)>& work);
 
   /// @returns False if no delay follows the work.
@@ -329,6 +357,8 @@ private:
   std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while nobody does.
   wake* woken_ = nullptr;           ///< Where its content goes.
   void* surroundings_ = nullptr;
+  processor processor_;  ///< Null: the world's computing threads.
+  std::string computes_; ///< There.
 };
 
 } // namespace troupe

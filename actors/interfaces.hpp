@@ -13,6 +13,7 @@
 #include "actors/activity_messages.hpp"
 #include "actors/caf_compat.hpp"
 #include "actors/collective/collective_call.hpp"
+#include "actors/gpu/device_work.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/msg.hpp"
@@ -250,7 +251,25 @@ using communicator_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::CollectivePart>>,
   // A call has failed at a peer.
   caf::reacts_to<msg<wire::CollectiveFailed>>,
+  // What this process's part in the calls was needed for has failed: all calls do from now on, here
+  // and at all peers.
+  caf::reacts_to<group_broken>,
+  // Answered when that is so, for whatever reason.
+  caf::replies_to<await_breakdown>::with<group_broken>,
   // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Owns a device that computes, and has it do what others ask for.
+using gpu_actor = caf::typed_actor<
+  // Work for one of its streams, in the order of the messages; answered when the device has done
+  // it. Errors: invalid_argument, if there is no such stream; resource, if the device refuses;
+  // unavailable, if it is lost, and deadline_exceeded: with these the actor ends.
+  caf::replies_to<device_work>::with<device_work_done>,
+  // The device has been told all of some work; sent by whom it was launched by.
+  caf::reacts_to<work_launched>,
+  // The device has done some work; sent by the device.
+  caf::reacts_to<work_completed>,
+  // Time to look whether the device is still there; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
 /// The leaves of an argument: the same for all workers, or those of each, by index.

@@ -5,6 +5,8 @@
 #include "actors/failure.hpp"
 #include "messages/training_message.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe {
 
 namespace {
@@ -59,6 +61,9 @@ replica_actor::behavior_type replica(self_pointer self, replica_config config) {
   state.config = std::move(config);
   state.activity.emplace(self, *state.config.world, state.config.pace);
   state.activity->set_patience(state.config.patience);
+  if (state.config.processor)
+    state.activity->set_processor(*state.config.processor,
+                                  fmt::format("work of replica {}", state.config.index));
   self->send(self, begin_activity{});
   return {
     [self](begin_activity) { begin(self); },

@@ -18,6 +18,7 @@ struct replica_config {
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
   job_time patience{0};           ///< As `activity::set_patience`.
+  std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the
   /// chief as the reason.
   std::function<task<void>(activity&)> body;

@@ -97,7 +97,7 @@ template <class... Given, class Work>
   auto result = std::make_shared<std::optional<result_type>>();
   auto run = [work = std::move(work), result, owner](Given... given) mutable {
     context_guard entered{{context_kind::computing, owner}};
-    result->emplace(work(std::move(given)...));
+    result->emplace(work(std::forward<Given>(given)...));
   };
   return handed_over_work<decltype(run), result_type>{std::move(run), std::move(result)};
 }

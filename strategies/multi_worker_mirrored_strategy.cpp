@@ -3,6 +3,8 @@
 #include "strategies/multi_worker_mirrored_strategy.hpp"
 
 #include "actors/collective/collective_group.hpp"
+#include "actors/gpu/device_communicator.hpp"
+#include "actors/gpu/gpu.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/refuse.hpp"
 
@@ -34,6 +36,31 @@ std::pair<communicator_actor, uint32_t> join(world& world, const options_type& o
          here, members.size());
 }
 
+bool has_devices(const options_type& options) {
+  return options.device_collectives && options.collective_device;
+}
+
+// The communicator of this process, with a device beside it. That one has a gpu actor of its own:
+// collectives wait for other processes, and nothing of the replicas is to be behind them.
+communicator_actor with_devices(world& world, const options_type& options,
+                                const process_group& group) {
+  const auto& device = options.collective_device;
+  device_communicator_config config{.rank = group.rank,
+                                    .size = group.size,
+                                    .process = options.workers[group.rank],
+                                    .host = group.communicator,
+                                    .library = options.device_collectives,
+                                    .device = device,
+                                    .deadline = options.deadline,
+                                    .world = &world};
+  if (group.rank == 0) config.id = value_or_throw(options.device_collectives->make_id());
+  config.gpu = world.system().spawn(gpu, gpu_config{device, options.deadline, &world});
+  world.introduce(config.gpu.id(), fmt::format("gpu of communicator {}", group.rank));
+  auto actor = world.system().spawn(device_communicator, std::move(config));
+  world.introduce(actor.id(), fmt::format("device communicator {}", group.rank));
+  return actor;
+}
+
 std::shared_ptr<const process_group> group_of(world& world, const options_type& options) {
   if (options.placement == nullptr) return nullptr;
   if (options.workers.empty())
@@ -50,18 +77,23 @@ std::shared_ptr<const process_group> group_of(world& world, const options_type& 
   if (auto seconds = options.communication.timeout_seconds.value_or(0); seconds > 0)
     group.timeout = std::min(group.timeout, timeout_of(seconds));
   std::tie(group.communicator, group.rank) = join(world, options);
+  if (has_devices(options)) {
+    group.communicator = with_devices(world, options, group);
+    group.has_devices = true;
+  }
   return std::make_shared<const process_group>(std::move(group));
 }
 
 strategy_layout layout_of(world& world, options_type options) {
   options.communication.validate();
-  static_cast<void>(algorithm_of(options.communication.implementation));
+  static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));
   auto layout = mirrored_layout(std::move(options.devices));
   options.devices = layout.worker_devices;
   layout.name = "multi_worker_mirrored";
   layout.makes_input_per_replica = false;
   layout.experimental_between_graph = true;
   layout.deadline = options.deadline;
+  layout.compute_devices = options.compute_devices;
   check_layout(layout);
   layout.group = group_of(world, options);
   auto leads = layout.group == nullptr || layout.group->rank == 0;

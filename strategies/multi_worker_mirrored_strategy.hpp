@@ -3,6 +3,7 @@
 // variables.
 #pragma once
 
+#include "actors/gpu/collective_library.hpp"
 #include "strategies/strategy.hpp"
 
 #include <memory>
@@ -26,6 +27,13 @@ struct multi_worker_mirrored_options {
   /// Whether sums are added in the order of replicas, so that their bits do not depend on how many
   /// processes the replicas are in. Not with the implementation `ring`, which has its own order.
   bool fixed_order = true;
+  /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  /// By what a device reduces with those of the other processes, for the implementation `nccl`, and
+  /// for `automatic` if the order is free; null: not at all. In all processes, or in none.
+  std::shared_ptr<collective_library> device_collectives{};
+  /// That device: not one of `compute_devices`, but perhaps another handle to the same GPU.
+  std::shared_ptr<compute_device> collective_device{};
   /// Of a run; and of a collective, if `communication` has no timeout.
   job_time deadline = std::chrono::minutes{10};
 };
@@ -55,7 +63,7 @@ class multi_worker_mirrored_strategy final : public strategy {
 public:
   /// Errors: throws `failure`: invalid_argument as `mirrored_strategy`, as
   /// `communication_options::validate`, if workers are missing, and if processes have other numbers
-  /// of replicas; unimplemented for `nccl`;
+  /// of replicas; unimplemented for `nccl` without devices that can;
   /// deadline_exceeded and unavailable, naming the process that is not there in time.
   explicit multi_worker_mirrored_strategy(troupe::world& world,
                                           multi_worker_mirrored_options options = {});

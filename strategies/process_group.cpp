@@ -61,13 +61,19 @@ collective_call packed(const std::vector<collective_call>& calls,
 
 } // namespace
 
-collective_algorithm algorithm_of(communication_implementation implementation) {
-  if (implementation == communication_implementation::nccl)
+collective_algorithm algorithm_of(communication_implementation implementation, bool has_devices) {
+  if (implementation == communication_implementation::nccl && !has_devices)
     refuse(errc::unimplemented,
            "the communication implementation NCCL needs GPUs, and there is none here; choose AUTO "
            "or RING");
   return implementation == communication_implementation::ring ? collective_algorithm::ring
                                                               : collective_algorithm::automatic;
+}
+
+bool goes_to_devices(communication_implementation implementation, const process_group& group) {
+  if (implementation == communication_implementation::nccl) return true;
+  return implementation == communication_implementation::automatic && group.has_devices
+         && !group.fixed_order;
 }
 
 job_time timeout_of(double seconds) {
@@ -79,7 +85,7 @@ void prepare(std::span<collective_call> calls, const process_group& group,
              const communication_options& options) {
   options.validate();
   auto merged = group.options.merge(options);
-  auto algorithm = algorithm_of(merged.implementation);
+  auto algorithm = algorithm_of(merged.implementation, group.has_devices);
   auto seconds = merged.timeout_seconds.value_or(0);
   auto timeout = seconds > 0 ? timeout_of(seconds) : group.timeout;
   for (auto& call : calls) {
@@ -87,6 +93,7 @@ void prepare(std::span<collective_call> calls, const process_group& group,
     if (call.kind == collective_kind::all_reduce) call.algorithm = algorithm;
     call.fixed_order = group.fixed_order && algorithm == collective_algorithm::automatic;
     call.timeout = timeout;
+    call.on_devices = goes_to_devices(merged.implementation, group);
   }
 }
 

@@ -24,15 +24,23 @@ struct process_group {
   bool fixed_order = true;          ///< As `collective_call::fixed_order`.
   job_time timeout{0};              ///< Of a collective, unless options say otherwise.
   std::vector<std::string> names{}; ///< Of the processes, by rank: "worker:2".
+  bool has_devices = false;         ///< Whether the communicators combine arrays on devices.
 
   [[nodiscard]] uint32_t replica_count() const { return size * replicas_each; }
 
   [[nodiscard]] uint32_t first_replica() const { return rank * replicas_each; }
 };
 
-/// Which algorithm an implementation stands for.
-/// Errors: throws `failure` with unimplemented for `nccl`, which needs a GPU.
-[[nodiscard]] collective_algorithm algorithm_of(communication_implementation implementation);
+/// Which algorithm an implementation stands for; `nccl` for none of ours, so that `automatic` is
+/// left to what devices cannot do.
+/// Errors: throws `failure` with unimplemented for `nccl` without devices.
+[[nodiscard]] collective_algorithm algorithm_of(communication_implementation implementation,
+                                                bool has_devices);
+
+/// Whether devices are to make the calls: if that was asked for; or if they may, since nothing else
+/// was, and the order of sums is free.
+[[nodiscard]] bool goes_to_devices(communication_implementation implementation,
+                                   const process_group& group);
 
 /// A positive number of seconds as a time; a century at most.
 [[nodiscard]] job_time timeout_of(double seconds);

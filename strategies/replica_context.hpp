@@ -12,10 +12,12 @@
 #include "strategies/replica_function.hpp"
 #include "strategies/variable_access.hpp"
 
+#include <concepts>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -24,6 +26,17 @@
 namespace troupe {
 
 struct training_cast;
+
+/// Whether work that a replica computes is for its device, rather than for the computing threads.
+template <class Work>
+concept computes_on_device = std::invocable<Work, std::stop_token, compute_stream&>;
+
+/// What work that a replica computes returns.
+template <class Work>
+using computed_by =
+  typename std::conditional_t<computes_on_device<Work>,
+                              std::invoke_result<Work, std::stop_token, compute_stream&>,
+                              std::invoke_result<Work, std::stop_token>>::type;
 
 /// The step function of a trainer runs on every replica at once; the context tells it which replica
 /// it is, reads and changes variables for it, computes for it, and lets it meet the other replicas.
@@ -132,8 +145,12 @@ public:
   /// shows, what `pace` stretches, and what a step that has enough gradients cancels.
   /// Errors: rethrows what `work` threw; throws `failure` with cancelled if the gradient is wanted
   /// no more, which a step function need not catch.
+  /// `work(std::stop_token, compute_stream&)` computes on the replica's device instead, by what it
+  /// asks the stream for; the result is given back when the stream has done it.
+  /// Errors: as above; throws `failure` with unavailable if the device is lost, deadline_exceeded
+  /// if it stands still, resource if it refuses.
   template <class Work>
-  [[nodiscard]] task<std::invoke_result_t<Work, std::stop_token>> compute(Work work);
+  [[nodiscard]] task<computed_by<Work>> compute(Work work);
 
   /// Asks an actor, of Troupe or of your own, and waits for its `Reply` without holding a thread.
   /// @returns An awaitable of `expected<Reply>`: the reply, or the other side's error; unavailable
@@ -196,12 +213,20 @@ private:
 };
 
 template <class Work>
-task<std::invoke_result_t<Work, std::stop_token>> replica_context::compute(Work work) {
-  auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
-  auto computing = activity_.compute(std::move(there.run));
-  auto outcome = co_await computing;
-  settle(outcome);
-  co_return std::move(**there.result);
+task<computed_by<Work>> replica_context::compute(Work work) {
+  if constexpr (computes_on_device<Work>) {
+    auto there = hand_over<std::stop_token, compute_stream&>(place_.owner, std::move(work));
+    auto computing = activity_.compute_on_device(std::move(there.run));
+    auto outcome = co_await computing;
+    settle(outcome);
+    co_return std::move(**there.result);
+  } else {
+    auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
+    auto computing = activity_.compute(std::move(there.run));
+    auto outcome = co_await computing;
+    settle(outcome);
+    co_return std::move(**there.result);
+  }
 }
 
 template <class Merge, class... Arguments>

@@ -57,6 +57,7 @@ replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
   for (uint32_t i = 0; i < count; ++i) {
     auto in_sync_group = of.first_local_replica() + i;
     replica_config config{.index = in_sync_group, .world = &of.world()};
+    config.processor = of.devices().processor_of(i);
     replica_context::place place{i, count, nullptr, &of, group.meeting, of.first_local_replica()};
     config.body = [place, body = std::move(bodies[i])](activity& activity) {
       return live(activity, place, body);

@@ -43,6 +43,7 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
   auto name = fmt::format("replica {}", index);
   auto* placement = strategy.layout().placement;
   replica_config config{.index = index, .chief = chief, .world = &strategy.world()};
+  config.processor = strategy.devices().processor_of(index);
   config.patience = options.ask_again_after;
   if (placement != nullptr)
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));

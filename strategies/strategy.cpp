@@ -132,6 +132,7 @@ void check_layout(const strategy_layout& layout) {
 strategy::strategy(troupe::world& world, strategy_layout layout)
   : world_(world), layout_(std::move(layout)),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
+    devices_(world, layout_.compute_devices, layout_.device_deadline),
     extended_(std::make_unique<strategy_extended>(*this)) {
   check_layout(layout_);
   if (!layout_.cross_device_operations)
@@ -438,9 +439,12 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .experimental_between_graph = true,
                          .placement = options.placement,
                          .owner_copies = options.replicate_owners,
-                         .variable_load = options.variable_load};
+                         .variable_load = options.variable_load,
+                         .compute_devices = options.compute_devices,
+                         .device_deadline = options.device_deadline};
+  const auto* kind = options.compute_devices.empty() ? "cpu" : "gpu";
   for (uint32_t i = 0; i < options.replicas; ++i)
-    layout.worker_devices.push_back(fmt::format("cpu:{}", i));
+    layout.worker_devices.push_back(fmt::format("{}:{}", kind, i));
   return layout;
 }
 

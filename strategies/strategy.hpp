@@ -13,6 +13,7 @@
 #include "strategies/process_group.hpp"
 #include "strategies/reduce_nest.hpp"
 #include "strategies/replica_context.hpp"
+#include "strategies/replica_devices.hpp"
 #include "strategies/replica_function.hpp"
 #include "strategies/strategy_input.hpp"
 #include "strategies/variable.hpp"
@@ -61,6 +62,9 @@ struct strategy_layout {
   uint32_t owner_copies = 1;
   /// How the placement shares variables between parameter servers.
   troupe::variable_load variable_load = equal_load();
+  /// What replicas of this process compute on, in turn; empty: the world's computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
 
 /// Refuses what no strategy can be made of.
@@ -252,6 +256,9 @@ public:
 
   [[nodiscard]] const strategy_layout& layout() const { return layout_; }
 
+  /// What its replicas compute on.
+  [[nodiscard]] replica_devices& devices() { return devices_; }
+
   [[nodiscard]] const cross_device_ops& cross_device_operations() const {
     return *layout_.cross_device_operations;
   }
@@ -297,6 +304,7 @@ private:
   troupe::world& world_;
   strategy_layout layout_;
   uint32_t num_replicas_; ///< Of this process.
+  replica_devices devices_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
@@ -314,6 +322,9 @@ struct parameter_server_options {
   uint32_t replicate_owners = 1;
   /// How the parameter servers of a cluster share the variables.
   troupe::variable_load variable_load = equal_load();
+  /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
 
 /// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace

@@ -41,6 +41,9 @@ struct collective_call {
   /// processes; else it is the same everywhere, but its bits depend on the algorithm.
   bool fixed_order = true;
   job_time timeout{0}; ///< 0: the communicator's own deadline.
+  /// Whether devices are to combine the contributions, where a communicator has some: then the
+  /// order of a sum is theirs.
+  bool on_devices = false;
 };
 
 /// The outcome; its memory may be shared with messages that are still on their way.
@@ -53,6 +56,14 @@ struct meet_peers {
   std::vector<caf::strong_actor_ptr> peers;
 };
 
+/// Somebody wants to know when a group makes no calls any more.
+struct await_breakdown {};
+
+/// From now on all calls of a group fail.
+struct group_broken {
+  error reason; ///< As those calls are answered.
+};
+
 /// Most contributions of one process.
 inline constexpr uint32_t contributions_max = 256;
 
@@ -61,3 +72,5 @@ inline constexpr uint32_t contributions_max = 256;
 TROUPE_LOCAL_MESSAGE(troupe::collective_call)
 TROUPE_LOCAL_MESSAGE(troupe::collective_result)
 TROUPE_LOCAL_MESSAGE(troupe::meet_peers)
+TROUPE_LOCAL_MESSAGE(troupe::await_breakdown)
+TROUPE_LOCAL_MESSAGE(troupe::group_broken)

@@ -73,7 +73,19 @@ void break_down(self_pointer self, uint64_t call, const error& reason, bool is_n
   state.early.erase(state.early.lower_bound(call), state.early.end());
   std::erase_if(state.unsent,
                 [&](const auto& one) { return one.second.reader().getCall() >= call; });
+  for (auto& onlooker : std::exchange(state.onlookers, {}))
+    onlooker.deliver(group_broken{reason});
   if (is_news) tell_all(self, *state.broken);
+}
+
+caf::result<group_broken> on_await(self_pointer self) {
+  auto& state = self->state;
+  if (state.broken) return group_broken{state.broken->reason};
+  return state.onlookers.emplace_back(self->make_response_promise<group_broken>());
+}
+
+uint64_t first_open(const communicator_state& state) {
+  return state.open.empty() ? state.calls : state.open.begin()->first;
 }
 
 void on_failed(self_pointer self, wire::CollectiveFailed::Reader said) {
@@ -103,9 +115,8 @@ void on_down(self_pointer self, const caf::down_msg& down) {
 // We leave: nobody is to wait for calls that we shall not make, or not finish.
 void on_exit(self_pointer self, caf::exit_msg& how) {
   auto& state = self->state;
-  auto call = state.open.empty() ? state.calls : state.open.begin()->first;
   break_down(
-    self, call,
+    self, first_open(state),
     {errc::unavailable, fmt::format("{} has left the group", state.name_of(state.config.rank))});
   self->quit(std::move(how.reason));
 }
@@ -297,6 +308,8 @@ communicator_actor::behavior_type communicator(self_pointer self, communicator_c
     [self](const meet_peers& met) { on_meet(self, met.peers); },
     [self](const part_message& part) { on_part(self, part); },
     [self](const msg<wire::CollectiveFailed>& said) { on_failed(self, said.reader()); },
+    [self](const group_broken& how) { break_down(self, first_open(self->state), how.reason); },
+    [self](await_breakdown) { return on_await(self); },
     [self](watch_tick) { watch(self); },
   };
 }

@@ -62,6 +62,7 @@ struct communicator_state {
   std::vector<uint64_t> heard;    ///< By rank: calls that it has made, as far as it is known.
   std::map<uint32_t, error> gone; ///< Peers by rank, and what is to be said of them.
   std::optional<breakdown> broken;
+  std::vector<caf::typed_response_promise<group_broken>> onlookers; ///< To be told when it is.
   bool is_watching = false;
   job_time next_look{0}; ///< When the next tick comes, if it is watching.
 

@@ -87,6 +87,10 @@ std::vector<message_kind> make_kinds() {
     local_kind<await_closures>("await_closures"),
     local_kind<end_service>("end_service"),
     local_kind<closure_ended>("closure_ended"),
+    local_kind<device_work>("device_work"),
+    local_kind<device_work_done>("device_work_done"),
+    local_kind<work_launched>("work_launched"),
+    local_kind<work_completed>("work_completed"),
   };
   auto wire = wire_kinds(every_body{});
   kinds.insert(kinds.end(), wire.begin(), wire.end());

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives between devices: what NCCL does, and what does the same without GPUs.
+#pragma once
+
+#include "actors/gpu/compute_device.hpp"
+#include "messages/collective_message.hpp"
+#include "messages/errc.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace troupe {
+
+/// Tells one group of devices from all others, in whatever process they are.
+using collective_id = std::array<std::byte, 128>;
+
+/// One array of a collective of devices.
+///
+/// | kind           | input    | output                    |
+/// |----------------|----------|---------------------------|
+/// | all_reduce     | [n]      | [n]        the sum        |
+/// | all_gather     | [n]      | [size * n] all, by rank   |
+/// | reduce_scatter | [size*n] | [n]        of the sum     |
+/// | broadcast      | [n]      | [n]        the root's     |
+///
+/// Of whatever shapes, row-major; of one dtype, on the participant's device.
+struct device_collective {
+  collective_kind kind = collective_kind::all_reduce;
+  tensor input;
+  tensor output; ///< May share the memory of the input, where they are as long.
+  uint32_t root = 0;
+};
+
+/// A device's part in the collectives of a group. All participants ask for the same, in the same
+/// order; nobody checks that here.
+///
+/// Thread: one at a time, but for `abort`.
+class collective_participant {
+public:
+  /// Ends its part; as `abort` if something is still under way.
+  virtual ~collective_participant() = default;
+
+  /// Whether it may be asked for the next thing. Joining takes until all are there. Looks, and does
+  /// not wait. Errors: unavailable, if the group has failed or was aborted.
+  [[nodiscard]] virtual expected<bool> is_ready() = 0;
+
+  /// Asks a stream of the device for collectives, all as one; they are done when the stream has
+  /// done them, which it has not before all participants asked for them.
+  /// Errors: unavailable, as above; type_mismatch for a dtype that cannot be added.
+  /// @pre is_ready()
+  [[nodiscard]] virtual expected<void> ask(std::span<const device_collective> what,
+                                           compute_stream& on)
+    = 0;
+
+  /// Gives up whatever is under way: streams that wait for others go on, with results that mean
+  /// nothing. Thread: any.
+  virtual void abort() = 0;
+};
+
+/// Brings devices together.
+class collective_library {
+public:
+  virtual ~collective_library() = default;
+
+  [[nodiscard]] virtual std::string_view name() const = 0; ///< "NCCL".
+
+  /// A new group's, to be told to all its participants by whoever made it. Errors: resource.
+  [[nodiscard]] virtual expected<collective_id> make_id() = 0;
+
+  /// Begins to join a group, and does not wait for the others.
+  /// @pre rank < size; the device outlives the participant. Errors: resource, invalid_argument.
+  [[nodiscard]] virtual expected<std::unique_ptr<collective_participant>>
+  join(const collective_id& group, uint32_t rank, uint32_t size, compute_device& device) = 0;
+};
+
+} // namespace troupe

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that computes, as actors know it: streams, copies, and what became of it.
+#pragma once
+
+#include "kernels/buffer.hpp"
+#include "kernels/tensor.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Work on a device is begun by one processor and done by another. A stream is where it is begun:
+/// what is asked of it returns at once and is done in that order, so a result may be handed on
+/// within the stream, but looked at only when the stream has been waited for.
+///
+/// Thread: one at a time.
+class compute_stream {
+public:
+  virtual ~compute_stream() = default;
+
+  /// Where its results lie.
+  [[nodiscard]] virtual troupe::device where() const = 0;
+
+  /// The elements on the device; the same tensor if they lie there already. The host's are read
+  /// before this returns, or kept alive until they are.
+  /// Errors: resource, if the device has no memory left.
+  [[nodiscard]] virtual expected<tensor> to_device(const tensor& value) = 0;
+
+  /// The elements in memory of the host, row-major; the same tensor if they lie there already.
+  [[nodiscard]] virtual expected<tensor> to_host(const tensor& value) = 0;
+
+  /// An uninitialised tensor on the device. Errors: as `to_device`.
+  [[nodiscard]] virtual expected<tensor> make(dtype type, const shape& extents) = 0;
+
+  /// ((v0 + v1) + v2) + ..., on the device; 16-bit types are added up in f32 and rounded once.
+  /// @param values Alike, at least one, on the device. Errors: as `to_device`; unimplemented for a
+  /// dtype that the device does not add.
+  [[nodiscard]] virtual expected<tensor> sum(std::span<const tensor> values) = 0;
+
+  /// As `to_device`, for values that come again and again, such as variables: one that is still in
+  /// the memory where it was at the last call is not copied again. Until the next call the stream
+  /// shares that memory, so that nobody may write there meanwhile.
+  /// Cost: one copy for each version of a variable.
+  [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values);
+
+private:
+  struct copy {
+    tensor host;
+    tensor there;
+  };
+
+  std::vector<copy> residents_; ///< By position.
+};
+
+/// What a `gpu` actor owns.
+class compute_device {
+public:
+  virtual ~compute_device() = default;
+
+  /// What people call it: "gpu:0 (NVIDIA H200)".
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  [[nodiscard]] virtual troupe::device where() const = 0;
+
+  [[nodiscard]] virtual uint32_t stream_count() const = 0;
+
+  /// One of its streams. It lives as long as the device. @pre index < stream_count()
+  [[nodiscard]] virtual compute_stream& stream(uint32_t index) = 0;
+
+  /// Has `done` called, once, when all is done that was asked of a stream so far; never, if the
+  /// device is lost before. Thread: that of the stream; `done` runs on any, and must not turn to
+  /// the device.
+  /// Errors: as `loss`, or resource if the device refuses; then `done` is not called.
+  [[nodiscard]] virtual expected<void> notify(uint32_t stream, std::function<void()> done) = 0;
+
+  /// Why the device is of no use any more; nothing while it is. Looks, and does not wait.
+  /// Thread: any.
+  [[nodiscard]] virtual std::optional<error> loss() = 0;
+};
+
+/// As `compute_stream::sum`, into memory that is there, on the calling thread.
+void add_up(std::span<const tensor> values, tensor& sum);
+
+/// The stream of work that needs no device: it computes where it is called, on the host's memory.
+[[nodiscard]] compute_stream& host_stream();
+
+} // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device that is a part of this processor: with memory and streams of its own, as a GPU has.
+#pragma once
+
+#include "actors/gpu/cpu_stream.hpp"
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a `cpu_device` is made.
+struct cpu_device_options {
+  uint32_t streams = 1;
+  size_t bytes_max = size_t{1} << 34; ///< Of its memory; what does not fit is refused.
+  /// Decides when a stream counts as done: given what tells so, calls it now or later. Empty: now.
+  std::function<void(std::function<void()> done)> ready{};
+};
+
+/// Everything that is done with GPUs is to be tried where there is none, and in virtual time. This
+/// device computes on the thread that asks, and copies to and from memory of its own, so that a
+/// value which was not copied is not there. It can be lost, as a GPU can.
+class cpu_device final : public compute_device {
+public:
+  /// @param index The 1 of "cpu:1". @pre options.streams > 0
+  explicit cpu_device(int index, cpu_device_options options = {});
+
+  [[nodiscard]] std::string name() const override { return memory_->device; }
+
+  [[nodiscard]] troupe::device where() const override { return where_; }
+
+  [[nodiscard]] uint32_t stream_count() const override;
+  [[nodiscard]] cpu_stream& stream(uint32_t index) override;
+  [[nodiscard]] expected<void> notify(uint32_t stream, std::function<void()> done) override;
+  [[nodiscard]] std::optional<error> loss() override;
+
+  /// From now on it is of no use. Thread: any.
+  void lose(error why);
+
+  /// Bytes of its memory that hold something.
+  [[nodiscard]] size_t bytes_in_use() const { return memory_->pool.bytes_in_use(); }
+
+  /// Values copied to its memory so far.
+  [[nodiscard]] uint64_t uploads() const { return memory_->uploads; }
+
+private:
+  troupe::device where_;
+  cpu_device_options options_;
+  std::shared_ptr<cpu_device_memory> memory_ = std::make_shared<cpu_device_memory>();
+  std::vector<std::unique_ptr<cpu_stream>> streams_;
+  std::mutex loss_mutex_;
+  std::optional<error> loss_;
+};
+
+} // namespace troupe

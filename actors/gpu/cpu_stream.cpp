@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies, sums, and the queue that keeps them in order.
+#include "actors/gpu/cpu_stream.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <fmt/format.h>
+#include <mutex>
+#include <utility>
+
+namespace troupe {
+
+expected<std::shared_ptr<std::byte>> cpu_device_memory::allocate(size_t bytes) {
+  if (pool.bytes_in_use() + bytes > bytes_max)
+    return fail(errc::resource, fmt::format("{} has no room for {} bytes: {} of {} are in use",
+                                            device, bytes, pool.bytes_in_use(), bytes_max));
+  return pool.allocate(bytes);
+}
+
+/// What was asked of a stream and is not done. One thread at a time does it, without the lock.
+class cpu_stream::queue : public std::enable_shared_from_this<queue> {
+public:
+  using holding = std::function<void(std::function<void()>)>;
+
+  void add(holding what) {
+    {
+      std::lock_guard guard{mutex_};
+      waiting_.push_back(std::move(what));
+    }
+    go_on();
+  }
+
+private:
+  void go_on() {
+    std::unique_lock lock{mutex_};
+    if (is_busy_) return; // whoever is at it does this, too
+    is_busy_ = true;
+    while (!is_held_ && !waiting_.empty()) {
+      auto what = std::move(waiting_.front());
+      waiting_.pop_front();
+      is_held_ = true;
+      lock.unlock();
+      what([self = shared_from_this()] { self->let_go(); });
+      lock.lock();
+    }
+    is_busy_ = false;
+  }
+
+  void let_go() {
+    {
+      std::lock_guard guard{mutex_};
+      is_held_ = false;
+    }
+    go_on();
+  }
+
+  std::mutex mutex_;
+  std::deque<holding> waiting_;
+  bool is_busy_ = false;
+  bool is_held_ = false;
+};
+
+cpu_stream::cpu_stream(troupe::device where, std::shared_ptr<cpu_device_memory> memory)
+  : where_(where), memory_(std::move(memory)), queue_(std::make_shared<queue>()) {}
+
+void cpu_stream::ask(std::function<void()> what) {
+  queue_->add([what = std::move(what)](const std::function<void()>& let_go) {
+    what();
+    let_go();
+  });
+}
+
+void cpu_stream::hold(std::function<void(std::function<void()> let_go)> what) {
+  queue_->add(std::move(what));
+}
+
+expected<tensor> cpu_stream::make(dtype type, const shape& extents) {
+  auto bytes = static_cast<size_t>(extents.element_count()) * element_bytes(type);
+  return memory_->allocate(bytes).map([&](const std::shared_ptr<std::byte>& block) {
+    blocks_.push_back(block);
+    return tensor::wrap(block.get(), type, extents, block);
+  });
+}
+
+expected<tensor> cpu_stream::to_device(const tensor& value) {
+  if (lies_here(value)) return value;
+  auto there = make(value.type(), value.extents());
+  if (!there) return there;
+  ++memory_->uploads;
+  ask([from = value.contiguous(), to = *there]() mutable {
+    if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
+  });
+  return there;
+}
+
+expected<tensor> cpu_stream::to_host(const tensor& value) {
+  tensor here{value.type(), value.extents()};
+  ask([value, here]() mutable {
+    auto from = value.contiguous();
+    if (from.bytes() > 0) std::memcpy(here.mutable_data(), from.data(), from.bytes());
+  });
+  return here;
+}
+
+expected<tensor> cpu_stream::sum(std::span<const tensor> values) {
+  auto result = make(values.front().type(), values.front().extents());
+  if (!result) return result;
+  ask([values = std::vector(values.begin(), values.end()), to = *result]() mutable {
+    add_up(values, to);
+  });
+  return result;
+}
+
+bool cpu_stream::lies_here(const tensor& value) {
+  std::erase_if(blocks_, [](const auto& block) { return block.expired(); });
+  return std::ranges::any_of(blocks_,
+                             [&](const auto& block) { return block.lock() == value.owner(); });
+}
+
+} // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream of a device that is a part of this processor.
+#pragma once
+
+#include "actors/gpu/compute_device.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The memory of a `cpu_device`: what its streams have in common.
+struct cpu_device_memory {
+  std::string device;   ///< For errors.
+  size_t bytes_max = 0; ///< What does not fit is refused.
+  buffer_pool pool{0};
+  std::atomic<uint64_t> uploads{0}; ///< Values that came from the host.
+
+  /// Errors: resource.
+  [[nodiscard]] expected<std::shared_ptr<std::byte>> allocate(size_t bytes);
+};
+
+/// Does what it is asked at once, on the thread that asks; unless something holds it, such as a
+/// collective that waits for other devices: then later, in order, on the thread that lets go.
+class cpu_stream final : public compute_stream {
+public:
+  /// @param where The device that it is a stream of.
+  cpu_stream(troupe::device where, std::shared_ptr<cpu_device_memory> memory);
+
+  [[nodiscard]] troupe::device where() const override { return where_; }
+
+  [[nodiscard]] expected<tensor> to_device(const tensor& value) override;
+  [[nodiscard]] expected<tensor> to_host(const tensor& value) override;
+  [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override;
+  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override;
+
+  /// Has `what` called when all that was asked before is done.
+  void ask(std::function<void()> what);
+
+  /// Likewise; then nothing more is done until the function that `what` is given is called.
+  void hold(std::function<void(std::function<void()> let_go)> what);
+
+private:
+  class queue;
+
+  [[nodiscard]] bool lies_here(const tensor& value);
+
+  troupe::device where_;
+  std::shared_ptr<cpu_device_memory> memory_;
+  std::shared_ptr<queue> queue_;                  ///< Shared with those who hold it.
+  std::vector<std::weak_ptr<const void>> blocks_; ///< Handed out, and perhaps still in use.
+};
+
+} // namespace troupe

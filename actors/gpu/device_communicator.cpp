@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls are agreed on by messages, and made by devices, in their order.
+#include "actors/gpu/device_communicator.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/recording/seconds.hpp"
+#include "messages/tensor_message.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<communicator_actor, device_communicator_state>;
+using phase = device_communicator_state::phase;
+
+// How often it is looked at the devices, in a deadline.
+constexpr int looks = 8;
+
+std::string_view name_of(collective_kind kind) {
+  constexpr std::string_view names[]
+    = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};
+  return names[static_cast<size_t>(kind)];
+}
+
+// ---- trouble ----
+
+// All calls fail, here and at all peers, and no device waits for another one any more.
+void break_down(self_pointer self, const error& reason) {
+  auto& state = self->state;
+  if (state.broken) return;
+  state.broken = reason;
+  if (state.participant) state.participant->abort();
+  for (auto& [number, one] : std::exchange(state.open, {}))
+    one.answer.deliver(to_caf(reason));
+  self->send(state.config.host, group_broken{reason});
+}
+
+error with_process(const device_communicator_state& state, error reason) {
+  reason.message = fmt::format("{}: {}", state.config.process, reason.message);
+  return reason;
+}
+
+// ---- on the device ----
+
+shape result_extents(const collective_call& call, uint32_t size) {
+  const auto& extents = call.contributions.front().extents();
+  if (call.kind != collective_kind::reduce_scatter) return extents;
+  auto dims = extents.dims();
+  dims[0] /= size;
+  return shape{dims};
+}
+
+// Runs on a computing thread. The result lies where the contributions lay.
+tensor ask_device(collective_participant& participant, const collective_call& call, uint32_t size,
+                  compute_stream& on) {
+  std::span brought{call.contributions};
+  if (call.kind == collective_kind::broadcast) brought = brought.first(1);
+  std::vector<tensor> there;
+  for (const auto& one : brought)
+    there.push_back(value_or_throw(on.to_device(one)));
+  auto input = there.size() == 1 ? there.front() : value_or_throw(on.sum(there));
+  auto output = value_or_throw(on.make(input.type(), result_extents(call, size)));
+  const device_collective asked[] = {{call.kind, input, output, call.root}};
+  value_or_throw(participant.ask(asked, on));
+  auto was_there = there.front().data() == call.contributions.front().data();
+  return was_there ? output : value_or_throw(on.to_host(output));
+}
+
+void on_answer(self_pointer self, uint64_t number, const device_work_done& done,
+               const tensor& value) {
+  auto& state = self->state;
+  if (done.thrown) {
+    try {
+      std::rethrow_exception(done.thrown);
+    } catch (const failure& failed) {
+      return break_down(self, with_process(state, failed.reason()));
+    } catch (const std::exception& failed) {
+      return break_down(self, with_process(state, {errc::resource, failed.what()}));
+    }
+  }
+  if (auto one = state.open.extract(number)) one.mapped().answer.deliver(collective_result{value});
+}
+
+// A stream that waits for others frees itself when the group is given up, which is before the gpu
+// loses patience.
+device_work work_for(std::string what, job_time timeout) {
+  return {.what = std::move(what), .timeout = 2 * timeout};
+}
+
+template <class Then>
+void ask_gpu(self_pointer self, device_work work, Then then) {
+  self
+    ->request(self->state.config.gpu, caf::infinite, std::move(work)) // the gpu keeps a deadline
+    .then(then, [self](const caf::error& reason) {
+      break_down(self, with_process(self->state, from_caf(reason)));
+    });
+}
+
+void launch(self_pointer self, uint64_t number) {
+  auto& state = self->state;
+  auto& one = state.open.at(number);
+  one.at = phase::on_device;
+  one.since = state.config.world->now();
+  auto value = std::make_shared<tensor>();
+  auto work = work_for(agreement_on(*one.call), one.timeout);
+  work.launch = [participant = state.participant, call = one.call, size = state.config.size,
+                 value](compute_stream& on) { *value = ask_device(*participant, *call, size, on); };
+  ask_gpu(self, std::move(work), [self, number, value](const device_work_done& done) {
+    on_answer(self, number, done, *value);
+  });
+}
+
+// Devices are asked in the order of calls, whichever was agreed on first.
+void launch_agreed(self_pointer self) {
+  auto& state = self->state;
+  if (!state.is_ready || state.broken) return;
+  for (auto& [number, one] : state.open) {
+    if (one.at == phase::agreeing) return;
+    if (one.at == phase::agreed) launch(self, number);
+  }
+}
+
+// ---- the watch ----
+
+void plan_watch(self_pointer self) {
+  auto& state = self->state;
+  auto is_joining = state.participant && !state.is_ready;
+  if (state.is_watching || state.broken || (!is_joining && state.open.empty())) return;
+  auto shortest = state.config.deadline;
+  for (const auto& [number, one] : state.open)
+    shortest = std::min(shortest, one.timeout);
+  state.is_watching = true;
+  // Devices come together in less than any deadline: that is looked for more often.
+  auto pause = is_joining ? std::min<job_time>(shortest / looks, std::chrono::milliseconds{10})
+                          : shortest / looks;
+  self->delayed_send(self, std::max<job_time>(pause, std::chrono::milliseconds{1}), watch_tick{});
+}
+
+// Whether what was asked of devices takes longer than it may.
+std::optional<error> overdue(const device_communicator_state& state) {
+  auto now = state.config.world->now();
+  if (state.participant && !state.is_ready && now - state.began >= state.config.deadline)
+    return error{errc::deadline_exceeded,
+                 fmt::format("the {} devices of the group have not come together in {:.1f} s",
+                             state.config.size, seconds(state.config.deadline))};
+  for (const auto& [number, one] : state.open)
+    if (one.at == phase::on_device && now - one.since >= one.timeout)
+      return error{errc::deadline_exceeded,
+                   fmt::format("{} is not done on {} in {:.1f} s: a device has not come to it",
+                               agreement_on(*one.call), state.config.device->name(),
+                               seconds(one.timeout))};
+  return std::nullopt;
+}
+
+void look(self_pointer self) {
+  auto& state = self->state;
+  if (state.broken) return;
+  if (state.participant) {
+    auto ready = state.participant->is_ready();
+    if (!ready) return break_down(self, with_process(state, ready.error()));
+    state.is_ready = state.is_ready || *ready;
+  }
+  if (auto late = overdue(state)) return break_down(self, with_process(state, *late));
+  launch_agreed(self);
+  plan_watch(self);
+}
+
+// ---- coming together ----
+
+void join(self_pointer self, const collective_id& id) {
+  auto& state = self->state;
+  state.began = state.config.world->now();
+  auto joined = std::make_shared<std::unique_ptr<collective_participant>>();
+  auto work = work_for("joining the other devices", state.config.deadline);
+  work.launch = [library = state.config.library, device = state.config.device, id,
+                 rank = state.config.rank, size = state.config.size, joined](compute_stream&) {
+    *joined = value_or_throw(library->join(id, rank, size, *device));
+  };
+  ask_gpu(self, std::move(work), [self, joined](const device_work_done& done) {
+    if (done.thrown) return on_answer(self, 0, done, {});
+    self->state.participant = std::move(*joined);
+    if (self->state.broken) return self->state.participant->abort();
+    look(self);
+  });
+}
+
+// The id is the first thing that the processes tell each other.
+void spread_id(self_pointer self) {
+  auto& state = self->state;
+  auto bytes = state.config.id.value_or(collective_id{});
+  tensor words{dtype::i64, {static_cast<int64_t>(bytes.size() / sizeof(int64_t))}};
+  std::memcpy(words.mutable_data(), bytes.data(), bytes.size());
+  collective_call spread{.kind = collective_kind::broadcast,
+                         .name = fmt::format("the id of a group of {} devices, for {}",
+                                             state.config.size, state.config.library->name()),
+                         .contributions = {words},
+                         .timeout = state.config.deadline};
+  self
+    ->request(state.config.host, caf::infinite, std::move(spread)) // it keeps a deadline
+    .then(
+      [self](const collective_result& told) {
+        collective_id id;
+        auto words = told.value.contiguous();
+        std::memcpy(id.data(), words.data(), id.size());
+        join(self, id);
+      },
+      [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
+}
+
+// ---- calls ----
+
+caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+  auto& state = self->state;
+  if (!is_for_devices(said, state.config.size)) return self->delegate(state.config.host, said);
+  if (state.broken) return to_caf(*state.broken);
+  auto number = state.calls++;
+  auto answer = self->make_response_promise<collective_result>();
+  auto timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline;
+  state.open.emplace(
+    number, device_communicator_state::open_call{.call = std::make_shared<collective_call>(said),
+                                                 .answer = answer,
+                                                 .timeout = timeout});
+  collective_call agreeing{.name = agreement_on(said), .timeout = timeout};
+  self
+    ->request(state.config.host, caf::infinite, std::move(agreeing)) // it keeps a deadline
+    .then(
+      [self, number](const collective_result&) {
+        auto one = self->state.open.find(number);
+        if (one == self->state.open.end()) return;
+        one->second.at = phase::agreed;
+        look(self);
+      },
+      [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
+  return answer;
+}
+
+void on_exit(self_pointer self, const caf::exit_msg& how) {
+  auto& state = self->state;
+  if (state.participant) state.participant->abort();
+  self->send_exit(state.config.host, how.reason); // and its end is this one's
+}
+
+} // namespace
+
+bool is_for_devices(const collective_call& call, uint32_t size) {
+  if (!call.on_devices || call.contributions.empty()) return false;
+  const auto& first = call.contributions.front();
+  auto is_alike = std::ranges::all_of(call.contributions, [&](const tensor& one) {
+    return one.type() == first.type() && one.extents() == first.extents();
+  });
+  if (!is_alike || first.element_count() == 0 || call.root >= size) return false;
+  switch (call.kind) {
+  case collective_kind::all_reduce:
+  case collective_kind::broadcast:
+    return true;
+  case collective_kind::reduce_scatter:
+    return first.rank() > 0 && first.extents()[0] % size == 0;
+  default:
+    return false;
+  }
+}
+
+std::string agreement_on(const collective_call& call) {
+  const auto& first = call.contributions.front();
+  return fmt::format("{} on devices of '{}', {} x {} {}, root {}", name_of(call.kind), call.name,
+                     call.contributions.size(), to_string(first.type()), to_string(first.extents()),
+                     call.root);
+}
+
+communicator_actor::behavior_type device_communicator(self_pointer self,
+                                                      device_communicator_config config) {
+  self->state.config = std::move(config);
+  const auto& host = self->state.config.host;
+  self->monitor(host);
+  self->set_down_handler([self](const caf::down_msg& down) {
+    self->send_exit(self->state.config.gpu, caf::exit_reason::user_shutdown);
+    self->quit(down.reason);
+  });
+  self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
+  spread_id(self);
+  self
+    ->request(host, caf::infinite, await_breakdown{}) // as long as the group lives
+    .then([self](const group_broken& how) { break_down(self, how.reason); },
+          [](const caf::error&) {}); // it is gone, and so is this
+  return {
+    [self](const collective_call& call) { return on_call(self, call); },
+    [self](const meet_peers& met) { self->send(self->state.config.host, met); },
+    [self](const msg<wire::CollectivePart>& part) { self->send(self->state.config.host, part); },
+    [self](const msg<wire::CollectiveFailed>& said) { self->send(self->state.config.host, said); },
+    [self](const group_broken& how) { break_down(self, how.reason); },
+    [self](await_breakdown ask) { return self->delegate(self->state.config.host, ask); },
+    [self](watch_tick) {
+      self->state.is_watching = false;
+      look(self);
+    },
+  };
+}
+
+} // namespace troupe

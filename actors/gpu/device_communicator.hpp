@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The communicator of a process with devices: what others do with messages, it has devices do.
+#pragma once
+
+#include "actors/gpu/collective_library.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/world.hpp"
+
+#include <caf/typed_response_promise.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Whom it works with.
+struct device_communicator_config {
+  uint32_t rank = 0;
+  uint32_t size = 1;
+  std::string process;     ///< For people: "worker:2".
+  communicator_actor host; ///< This process's, among the same processes; ends with this one.
+  std::shared_ptr<collective_library> library;
+  std::optional<collective_id> id;              ///< Of the devices' group; rank 0 has it.
+  gpu_actor gpu;                                ///< Of `device`; ends with this one.
+  std::shared_ptr<compute_device> device;       ///< Its first stream is for collectives alone.
+  job_time deadline = std::chrono::seconds{60}; ///< Of a call that says nothing else.
+  troupe::world* world = nullptr;               ///< Outlives the actor.
+};
+
+/// Whether devices can make a call: all_reduces and broadcasts, and a reduce_scatter whose rows can
+/// be shared evenly. The same for all processes.
+[[nodiscard]] bool is_for_devices(const collective_call& call, uint32_t size);
+
+/// What all processes have to mean alike before a device is asked: devices do not look, and would
+/// wait for ever, or write beyond an array.
+[[nodiscard]] std::string agreement_on(const collective_call& call);
+
+/// Devices combine arrays faster than messages do, but they do not ask whether all mean the same,
+/// do not say who is missing, and do not stop when somebody is gone. So this actor keeps the
+/// process's other communicator beside it: each call is first agreed on there (a barrier, by name,
+/// dtype and shape), and what breaks that one's group takes the devices' group with it.
+///
+///     call -> agreeing -- barrier --> agreed -- its turn --> on the device -- done --> answered
+///
+/// | what goes wrong                    | who notices                | then |
+/// |------------------------------------|----------------------------|-----------------------------|
+/// | another call, nobody comes         | the barrier                | as without devices | | a
+/// process is gone                  | the other communicator     | the devices are let go, and | |
+/// the devices do not come together,  | this actor's own watch     | all calls fail, here and at |
+/// | or do not end a collective in time |                            | all peers, with the reason |
+/// | the device is lost                 | its gpu actor              | |
+///
+/// Calls that are not for devices go to the other communicator as they are.
+/// Cost: a barrier of small messages beyond what the devices do.
+struct device_communicator_state {
+  static inline const char* name = "device communicator";
+
+  using promise = caf::typed_response_promise<collective_result>;
+
+  enum class phase : uint8_t { agreeing, agreed, on_device };
+
+  /// A call that is not answered yet.
+  struct open_call {
+    std::shared_ptr<const collective_call> call;
+    promise answer;
+    phase at = phase::agreeing;
+    job_time since{0}; ///< On the device.
+    job_time timeout{0};
+  };
+
+  device_communicator_config config;
+  std::shared_ptr<collective_participant> participant; ///< Null until the id is known.
+  bool is_ready = false;                               ///< Whether all have joined.
+  job_time began{0};                                   ///< To join.
+  uint64_t calls = 0;
+  std::map<uint64_t, open_call> open;
+  std::optional<error> broken;
+  bool is_watching = false;
+};
+
+/// The behaviour of a device communicator.
+communicator_actor::behavior_type
+device_communicator(observed_pointer<communicator_actor, device_communicator_state> self,
+                    device_communicator_config config);
+
+} // namespace troupe

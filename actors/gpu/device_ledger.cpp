@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams as queues in one table.
+#include "actors/gpu/device_ledger.hpp"
+
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+std::map<uint64_t, device_ledger::work>::iterator device_ledger::first_of(uint32_t stream) {
+  return std::ranges::find_if(works_,
+                              [&](const auto& entry) { return entry.second.stream == stream; });
+}
+
+uint64_t device_ledger::add(uint32_t stream, std::string what, job_time timeout, job_time now) {
+  TROUPE_ASSERT(timeout > job_time{0});
+  work added{.stream = stream, .what = std::move(what), .timeout = timeout};
+  if (first_of(stream) == works_.end()) added.since = now;
+  works_.emplace(++tickets_, std::move(added));
+  return tickets_;
+}
+
+std::optional<uint64_t> device_ledger::begin_next(uint32_t stream) {
+  for (auto& [ticket, one] : works_) {
+    if (one.stream != stream || one.at == phase::running) continue;
+    if (one.at == phase::launching) return std::nullopt;
+    one.at = phase::launching;
+    return ticket;
+  }
+  return std::nullopt;
+}
+
+void device_ledger::launched(uint64_t ticket) {
+  if (auto found = works_.find(ticket); found != works_.end()) found->second.at = phase::running;
+}
+
+void device_ledger::complete(uint64_t ticket, job_time now) {
+  auto found = works_.find(ticket);
+  if (found == works_.end()) return;
+  auto stream = found->second.stream;
+  works_.erase(found);
+  if (auto first = first_of(stream); first != works_.end() && !first->second.since)
+    first->second.since = now;
+}
+
+std::optional<device_ledger::overdue_work> device_ledger::overdue(job_time now) const {
+  for (const auto& [ticket, one] : works_)
+    if (one.since && now - *one.since >= one.timeout) return overdue_work{one.what, one.timeout};
+  return std::nullopt;
+}
+
+std::optional<job_time> device_ledger::next_due() const {
+  std::optional<job_time> due;
+  for (const auto& [ticket, one] : works_)
+    if (one.since) due = std::min(due.value_or(job_time::max()), *one.since + one.timeout);
+  return due;
+}
+
+} // namespace troupe

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gpu: work becomes launches, launches become answers.
+#include "actors/gpu/gpu.hpp"
+
+#include "actors/recording/seconds.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using self_pointer = observed_pointer<gpu_actor, gpu_state>;
+
+// How often a deadline is looked at the device: one that is lost does not say so by itself.
+constexpr int looks = 8;
+
+// All that waits is told why, and the actor ends: nothing can be asked of the device any more.
+void end(self_pointer self, const error& reason) {
+  auto why = to_caf(reason);
+  for (auto& [ticket, work] : std::exchange(self->state.open, {}))
+    work.answer.deliver(why);
+  self->quit(std::move(why));
+}
+
+// Whether the device is of no use any more; then the actor has ended.
+bool has_ended(self_pointer self) {
+  auto& device = *self->state.config.device;
+  auto lost = device.loss();
+  if (!lost) return false;
+  end(self, {errc::unavailable, fmt::format("{} is lost: {}", device.name(), lost->message)});
+  return true;
+}
+
+// Runs on a computing thread.
+void launch_on(const std::shared_ptr<compute_device>& device, const world& world,
+               const gpu_actor& owner, uint64_t ticket, const device_work& work) {
+  work_launched told{ticket, world.now(), {}};
+  try {
+    work.launch(device->stream(work.stream));
+  } catch (...) {
+    told.thrown = std::current_exception();
+  }
+  caf::anon_send(owner, std::move(told));
+  auto asked = device->notify(work.stream, [owner, ticket] {
+    caf::anon_send(owner, work_completed{ticket, {}});
+  });
+  if (!asked) caf::anon_send(owner, work_completed{ticket, asked.error()});
+}
+
+void launch_next(self_pointer self, uint32_t stream) {
+  auto& state = self->state;
+  auto ticket = state.ledger.begin_next(stream);
+  if (!ticket) return;
+  state.config.world->submit(
+    [device = state.config.device, world = state.config.world,
+     owner = caf::actor_cast<gpu_actor>(self), ticket = *ticket,
+     work = state.open.at(*ticket).work] { launch_on(device, *world, owner, ticket, *work); });
+}
+
+void plan_watch(self_pointer self) {
+  auto& state = self->state;
+  auto due = state.ledger.next_due();
+  if (state.is_watching || !due) return;
+  auto left = *due - state.config.world->now();
+  auto pause
+    = std::clamp<job_time>(left, std::chrono::milliseconds{1}, state.config.deadline / looks);
+  state.is_watching = true;
+  self->delayed_send(self, pause, watch_tick{});
+}
+
+void watch(self_pointer self) {
+  auto& state = self->state;
+  state.is_watching = false;
+  if (has_ended(self)) return;
+  if (auto late = state.ledger.overdue(state.config.world->now()))
+    return end(self,
+               {errc::deadline_exceeded,
+                fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
+                            state.config.device->name(), late->what, seconds(late->timeout))});
+  plan_watch(self);
+}
+
+caf::result<device_work_done> on_work(self_pointer self, const device_work& asked) {
+  auto& state = self->state;
+  auto& device = *state.config.device;
+  if (asked.stream >= device.stream_count())
+    return to_caf(
+      {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", asked.what,
+                                           device.name(), device.stream_count(), asked.stream)});
+  auto answer = self->make_response_promise<device_work_done>();
+  auto timeout = asked.timeout > job_time{0} ? asked.timeout : state.config.deadline;
+  auto now = state.config.world->now();
+  auto ticket = state.ledger.add(asked.stream, asked.what, timeout, now);
+  state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(asked), answer});
+  if (has_ended(self)) return answer;
+  launch_next(self, asked.stream);
+  plan_watch(self);
+  return answer;
+}
+
+void on_launched(self_pointer self, const work_launched& told) {
+  auto& state = self->state;
+  state.ledger.launched(told.ticket);
+  auto found = state.open.find(told.ticket);
+  if (found == state.open.end()) return;
+  found->second.began = told.began;
+  found->second.thrown = told.thrown;
+  launch_next(self, found->second.work->stream);
+}
+
+void on_completed(self_pointer self, const work_completed& told) {
+  auto& state = self->state;
+  if (has_ended(self)) return;
+  auto now = state.config.world->now();
+  state.ledger.complete(told.ticket, now);
+  auto done = state.open.extract(told.ticket);
+  if (!done) return;
+  auto& work = done.mapped();
+  if (told.refused.code != errc::none)
+    work.answer.deliver(to_caf(told.refused));
+  else
+    work.answer.deliver(device_work_done{now - work.began, work.thrown});
+}
+
+} // namespace
+
+gpu_actor::behavior_type gpu(self_pointer self, gpu_config config) {
+  self->state.config = std::move(config);
+  return {
+    [self](const device_work& work) { return on_work(self, work); },
+    [self](const work_launched& told) { on_launched(self, told); },
+    [self](const work_completed& told) { on_completed(self, told); },
+    [self](watch_tick) { watch(self); },
+  };
+}
+
+} // namespace troupe

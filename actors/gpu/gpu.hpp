@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gpu: owns a device and its streams, and has it do what others ask for.
+#pragma once
+
+#include "actors/gpu/device_ledger.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/world.hpp"
+
+#include <caf/typed_response_promise.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+
+namespace troupe {
+
+/// Which device, and how patient.
+struct gpu_config {
+  std::shared_ptr<compute_device> device;
+  job_time deadline = std::chrono::seconds{60}; ///< Of work that says nothing else.
+  troupe::world* world = nullptr;               ///< Outlives the actor.
+};
+
+/// Nobody may wait for a device on a thread that runs actors. Work is launched on a computing
+/// thread, one piece of a stream at a time and in the order in which it was asked for; the device
+/// says by a message when it is done, and until then its asker, who is a coroutine, is suspended.
+///
+/// | what goes wrong                       | who is told what |
+/// |---------------------------------------|-------------------------------------------------------|
+/// | the launch throws                     | its asker, in the answer; the device goes on | | the
+/// device refuses one piece of work  | its asker: resource; the device goes on               | |
+/// the device is lost: a sticky error    | all who wait: unavailable; the actor ends with that   |
+/// | work is not done in time              | all who wait: deadline_exceeded; the actor ends,
+/// since| |                                       | nothing can stop what a device does |
+struct gpu_state {
+  static inline const char* name = "gpu";
+
+  using promise = caf::typed_response_promise<device_work_done>;
+
+  /// Work that is not answered yet.
+  struct open_work {
+    std::shared_ptr<const device_work> work; ///< The device may need what it refers to.
+    promise answer;
+    job_time began{0};
+    std::exception_ptr thrown{};
+  };
+
+  gpu_config config;
+  device_ledger ledger;
+  std::map<uint64_t, open_work> open;
+  bool is_watching = false;
+};
+
+/// The behaviour of a gpu. It ends when it is sent an exit, or with its device.
+gpu_actor::behavior_type gpu(observed_pointer<gpu_actor, gpu_state> self, gpu_config config);
+
+} // namespace troupe

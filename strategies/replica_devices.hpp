@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that replicas of one process compute on, and which of them has which.
+#pragma once
+
+#include "actors/activity.hpp"
+#include "actors/gpu/compute_device.hpp"
+#include "actors/interfaces.hpp"
+#include "actors/world.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Owns the gpu actors of a strategy. Replicas get devices in turn, in the order in which they come
+/// to this process, and streams of a device likewise; one that comes back gets its own again.
+///
+/// Thread: any.
+class replica_devices {
+public:
+  /// @param devices None: replicas compute on the world's threads. @param deadline Of one piece of
+  /// work.
+  replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
+                  job_time deadline);
+
+  /// @pre No replica computes any more.
+  ~replica_devices();
+
+  replica_devices(const replica_devices&) = delete;
+  replica_devices& operator=(const replica_devices&) = delete;
+
+  /// Where a replica computes; nothing: on the world's threads.
+  [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
+
+  [[nodiscard]] size_t count() const { return actors_.size(); }
+
+private:
+  std::vector<std::shared_ptr<compute_device>> devices_;
+  std::vector<gpu_actor> actors_;
+  std::mutex turns_mutex_;
+  std::map<uint32_t, uint32_t> turns_; ///< By replica: the how manyth to come.
+};
+
+} // namespace troupe

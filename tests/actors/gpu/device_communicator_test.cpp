@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: processes with devices get what a plain loop makes of their arrays, and when one of them is
+// gone, late or different the others are free again, with a reason. Method: groups in a virtual
+// world, whose devices are parts of the processor and compute what they are asked.
+#include "actors/gpu/cpu_collectives.hpp"
+#include "actors/gpu/cpu_device.hpp"
+#include "actors/gpu/device_communicator.hpp"
+#include "actors/gpu/gpu.hpp"
+#include "tests/actors/collective/collective_group.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using answers = std::vector<answer<collective_result>>;
+
+/// As `communicator_group`, with a device for each process.
+struct device_group : communicator_group {
+  explicit device_group(uint32_t size) : communicator_group(size) {
+    auto id = *library->make_id();
+    for (uint32_t rank = 0; rank < size; ++rank) {
+      devices.push_back(std::make_shared<cpu_device>(static_cast<int>(rank)));
+      gpus.push_back(spawn(gpu, gpu_config{devices.back(), deadline, &world}));
+      device_communicator_config config{.rank = rank,
+                                        .size = size,
+                                        .process = fmt::format("worker:{}", rank),
+                                        .host = members[rank],
+                                        .library = library,
+                                        .gpu = gpus.back(),
+                                        .device = devices.back(),
+                                        .deadline = deadline,
+                                        .world = &world};
+      if (rank == 0) config.id = id;
+      with_devices.push_back(spawn(device_communicator, std::move(config)));
+    }
+    settle();
+  }
+
+  ~device_group() {
+    for (auto& one : with_devices)
+      caf::anon_send_exit(one, caf::exit_reason::kill);
+    for (auto& one : gpus)
+      caf::anon_send_exit(one, caf::exit_reason::kill);
+  }
+
+  [[nodiscard]] answer<collective_result> call(uint32_t rank, collective_call what) {
+    what.on_devices = true;
+    auto result = callers[rank].ask<collective_result>(with_devices[rank], std::move(what));
+    settle();
+    return result;
+  }
+
+  [[nodiscard]] answers call_all(const std::function<collective_call(uint32_t)>& what) {
+    answers result;
+    for (uint32_t rank = 0; rank < with_devices.size(); ++rank)
+      result.push_back(call(rank, what(rank)));
+    pass(100ms);
+    return result;
+  }
+
+  std::shared_ptr<cpu_collectives> library = std::make_shared<cpu_collectives>();
+  std::vector<std::shared_ptr<cpu_device>> devices;
+  std::vector<gpu_actor> gpus;
+  std::vector<communicator_actor> with_devices;
+};
+
+collective_call sum_of(std::string name, std::vector<tensor> values) {
+  return {.kind = collective_kind::all_reduce,
+          .name = std::move(name),
+          .contributions = std::move(values)};
+}
+
+collective_call small_sum(const std::string& name) {
+  return sum_of(name, {make_tensor({2}, {1, 2})});
+}
+
+} // namespace
+
+TEST_SUITE("actors/gpu/device_communicator") {
+  TEST_CASE("a sum over processes with several replicas each is made by the devices") {
+    device_group group{3};
+    std::vector<tensor> own_sums;
+    std::vector<std::vector<tensor>> values(3);
+    for (uint32_t rank = 0; rank < 3; ++rank) {
+      values[rank] = {sample(dtype::f32, {103}, 2 * rank), sample(dtype::f32, {103}, 2 * rank + 1)};
+      own_sums.push_back(folded(values[rank]));
+    }
+    auto said = group.call_all([&](uint32_t rank) { return sum_of("a", values[rank]); });
+    for (const auto& one : said)
+      CHECK(is_same(one.value().value, folded(own_sums)));
+    for (const auto& device : group.devices)
+      CHECK(device->uploads() == 2);
+  }
+
+  TEST_CASE("rows are shared out, and a value is spread") {
+    device_group group{2};
+    std::vector<tensor> values{sample(dtype::f32, {4, 3}, 0), sample(dtype::f32, {4, 3}, 1)};
+    auto rows = group.call_all([&](uint32_t rank) {
+      return collective_call{
+        .kind = collective_kind::reduce_scatter, .name = "rows", .contributions = {values[rank]}};
+    });
+    for (int64_t rank = 0; rank < 2; ++rank)
+      CHECK(is_same(rows[static_cast<size_t>(rank)].value().value,
+                    folded(values).slice(2 * rank, 2 * rank + 2)));
+    auto spread = group.call_all([&](uint32_t rank) {
+      return collective_call{.kind = collective_kind::broadcast,
+                             .name = "value",
+                             .contributions = {values[rank]},
+                             .root = 1};
+    });
+    for (const auto& one : spread)
+      CHECK(is_same(one.value().value, values[1]));
+  }
+
+  TEST_CASE("calls that are made one after the other are not mixed up") {
+    device_group group{2};
+    std::vector<answers> said(2);
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      for (uint32_t i = 0; i < 5; ++i)
+        said[rank].push_back(group.call(
+          rank, sum_of(fmt::format("sum {}", i), {sample(dtype::f32, {9}, 2 * i + rank)})));
+    group.pass(100ms);
+    for (uint32_t i = 0; i < 5; ++i)
+      for (uint32_t rank = 0; rank < 2; ++rank)
+        CHECK(is_same(said[rank][i].value().value, folded({sample(dtype::f32, {9}, 2 * i),
+                                                           sample(dtype::f32, {9}, 2 * i + 1)})));
+  }
+
+  TEST_CASE("what is not for devices is made by messages, between calls that are") {
+    device_group group{2};
+    auto gathered = group.call_all([&](uint32_t rank) {
+      return collective_call{.kind = collective_kind::all_gather,
+                             .name = "rows",
+                             .contributions = {sample(dtype::f32, {1 + rank, 2}, rank)}};
+    });
+    for (const auto& one : gathered)
+      CHECK(one.value().value.extents() == shape{3, 2});
+    auto sums = group.call_all([](uint32_t) { return small_sum("after"); });
+    for (const auto& one : sums)
+      CHECK(one.value().value.values<float>()[0] == 2);
+    CHECK(group.devices[0]->uploads() == 1);
+  }
+
+  TEST_CASE("devices make sums, values that are spread, and rows that can be shared evenly") {
+    auto is_theirs = [](collective_kind kind, std::vector<tensor> values, bool asked = true) {
+      collective_call call{.kind = kind, .contributions = std::move(values), .on_devices = asked};
+      return is_for_devices(call, 2);
+    };
+    using enum collective_kind;
+    auto even = make_tensor({2}, {1, 2});
+    auto odd = make_tensor({3}, {1, 2, 3});
+    CHECK(is_theirs(all_reduce, {even, even}));
+    CHECK(is_theirs(broadcast, {odd}));
+    CHECK(is_theirs(reduce_scatter, {even}));
+    CHECK_FALSE(is_theirs(reduce_scatter, {odd}));
+    CHECK_FALSE(is_theirs(reduce_scatter, {zeros({})}));
+    CHECK_FALSE(is_theirs(all_gather, {even}));
+    CHECK_FALSE(is_theirs(barrier, {}));
+    CHECK_FALSE(is_theirs(all_reduce, {even, odd})); // to be refused, as by messages
+    CHECK_FALSE(is_theirs(all_reduce, {zeros({0})}));
+    CHECK_FALSE(is_theirs(all_reduce, {even}, false));
+  }
+
+  TEST_CASE("processes that mean other things are told so, before a device is asked") {
+    device_group group{2};
+    auto said = group.call_all([](uint32_t rank) {
+      return sum_of("a", {rank == 0 ? make_tensor({2}, {1, 2}) : make_tensor({3}, {1, 2, 3})});
+    });
+    for (const auto& one : said)
+      CHECK(one.error().code == errc::invalid_argument);
+    CHECK(said[0].error().message.find("[2]") != std::string::npos);
+    CHECK(group.devices[0]->uploads() == 0);
+  }
+
+  TEST_CASE("a process that does not come is named, at the deadline") {
+    device_group group{3};
+    answers said;
+    for (uint32_t rank : {0U, 1U})
+      said.push_back(group.call(rank, small_sum("a")));
+    group.pass(59s);
+    CHECK_FALSE(said[0].has_come());
+    group.pass(20s);
+    for (const auto& one : said) {
+      CHECK(one.error().code == errc::deadline_exceeded);
+      CHECK(one.error().message.find("worker:2") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a process that is lost frees the devices that wait for its own, and is named") {
+    device_group group{3};
+    auto& lost = group.with_devices[2];
+    answers said;
+    // All agree, but the device of the last one does not come to it.
+    group.devices[2]->stream(0).hold([](std::function<void()>) {});
+    said = group.call_all([](uint32_t) { return small_sum("a"); });
+    for (const auto& one : said)
+      CHECK_FALSE(one.has_come());
+    caf::anon_send_exit(group.members[2], caf::exit_reason::kill);
+    caf::anon_send_exit(lost, caf::exit_reason::kill);
+    group.pass(1s);
+    for (uint32_t rank : {0U, 1U}) {
+      CHECK(said[rank].error().code == errc::unavailable);
+      CHECK(said[rank].error().message.find("worker:2 is gone") != std::string::npos);
+      bool is_free = false;
+      REQUIRE(group.devices[rank]->notify(0, [&] { is_free = true; }));
+      CHECK(is_free);
+      CHECK(group.call(rank, small_sum("next")).error().code == errc::unavailable);
+    }
+  }
+
+  TEST_CASE("a device that does not come to a collective ends it for all, at the deadline") {
+    device_group group{2};
+    group.devices[1]->stream(0).hold([](std::function<void()>) {});
+    auto said = group.call_all([](uint32_t) { return small_sum("a"); });
+    group.pass(80s);
+    for (const auto& one : said) {
+      CHECK(one.error().code == errc::deadline_exceeded);
+      CHECK(one.error().message.find("all_reduce on devices of 'a'") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a device that is lost ends the calls of all processes, and its process is named") {
+    device_group group{2};
+    group.devices[1]->lose({errc::unavailable, "CUDA error 700"});
+    auto said = group.call_all([](uint32_t) { return small_sum("a"); });
+    group.pass(10s);
+    for (const auto& one : said)
+      CHECK(one.error() == error{errc::unavailable, "worker:1: cpu:1 is lost: CUDA error 700"});
+  }
+
+  TEST_CASE("a process that leaves takes its communicator and its gpu along") {
+    device_group group{1};
+    auto alive = group.actors_alive();
+    caf::anon_send_exit(group.with_devices[0], caf::exit_reason::user_shutdown);
+    group.settle();
+    CHECK(group.actors_alive() == alive - 3);
+  }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a device does what it is asked in order, says when it is done, and whoever waits hears of
+// its end. Method: a device made of the processor, in virtual time, whose streams are done when the
+// test says so.
+#include "actors/gpu/cpu_device.hpp"
+#include "actors/gpu/gpu.hpp"
+#include "tests/actors/hosted_coroutine.hpp"
+
+#include <stdexcept>
+#include <vector>
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using answers = answer<device_work_done>;
+
+/// A gpu actor on a stage, and somebody who asks it for work.
+struct staged_gpu : deterministic_world {
+  explicit staged_gpu(bool holds_back = false, uint32_t streams = 1) {
+    cpu_device_options options{.streams = streams};
+    if (holds_back)
+      options.ready = [this](std::function<void()> done) { held_back.push_back(std::move(done)); };
+    device = std::make_shared<cpu_device>(0, options);
+    actor = spawn(gpu, gpu_config{device, 8s, &world});
+  }
+
+  ~staged_gpu() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
+
+  answers ask(std::function<void(compute_stream&)> launch, uint32_t stream = 0,
+              job_time timeout = job_time{0}) {
+    auto asked
+      = user.ask<device_work_done>(actor, device_work{stream, "work", std::move(launch), timeout});
+    settle();
+    return asked;
+  }
+
+  /// Work that writes down its name.
+  answers note(const std::string& name, uint32_t stream = 0) {
+    return ask([this, name](compute_stream&) { begun.push_back(name); }, stream);
+  }
+
+  /// The stream that was asked first to say when it is done, is.
+  void finish_one() {
+    REQUIRE(!held_back.empty());
+    auto done = std::move(held_back.front());
+    held_back.erase(held_back.begin());
+    done();
+    settle();
+  }
+
+  std::vector<std::string> begun;
+  std::vector<std::function<void()>> held_back;
+  std::shared_ptr<cpu_device> device;
+  gpu_actor actor;
+  puppet user{world};
+};
+
+using names = std::vector<std::string>;
+
+} // namespace
+
+TEST_SUITE("actors/gpu/gpu") {
+  TEST_CASE("work is done on the device, and its asker told") {
+    staged_gpu stage;
+    float seen = 0;
+    auto asked = stage.ask([&](compute_stream& on) {
+      auto there = on.to_device(make_tensor({1}, {3}));
+      seen = there->values<float>()[0];
+    });
+    CHECK(asked.value().thrown == nullptr);
+    CHECK(seen == 3);
+    CHECK(stage.device->uploads() == 1);
+  }
+
+  TEST_CASE("work of a stream begins in order, and may be asked for while other work is done") {
+    staged_gpu stage{true};
+    auto first = stage.note("first");
+    auto second = stage.note("second");
+    CHECK(stage.begun == names{"first", "second"});
+    CHECK_FALSE(first.has_come());
+    stage.finish_one();
+    CHECK(first.has_come());
+    CHECK_FALSE(second.has_come());
+    stage.finish_one();
+    CHECK(second.has_come());
+  }
+
+  TEST_CASE("a stream that is done answers, whatever others do") {
+    staged_gpu stage{true, 2};
+    auto slow = stage.note("slow", 0);
+    auto quick = stage.note("quick", 1);
+    std::swap(stage.held_back[0], stage.held_back[1]);
+    stage.finish_one();
+    CHECK(quick.has_come());
+    CHECK_FALSE(slow.has_come());
+    stage.finish_one();
+    CHECK(slow.has_come());
+  }
+
+  TEST_CASE("time that work takes is told") {
+    staged_gpu stage{true};
+    auto asked = stage.note("work");
+    stage.pass(3s);
+    stage.finish_one();
+    CHECK(asked.value().elapsed == 3s);
+  }
+
+  TEST_CASE("what work throws is its asker's, and the device goes on") {
+    staged_gpu stage;
+    auto asked = stage.ask([](compute_stream&) { throw std::runtime_error{"of the user"}; });
+    CHECK_THROWS_WITH(std::rethrow_exception(asked.value().thrown), "of the user");
+    CHECK(stage.note("next").has_come());
+  }
+
+  TEST_CASE("what work refers to lives until the device has done it") {
+    staged_gpu stage{true};
+    auto value = std::make_shared<int>(1);
+    stage.ask([value](compute_stream&) {});
+    CHECK(value.use_count() > 1);
+    stage.finish_one();
+    CHECK(value.use_count() == 1);
+  }
+
+  TEST_CASE("a stream that is not there is refused") {
+    staged_gpu stage;
+    auto asked = stage.note("work", 1);
+    CHECK(asked.error()
+          == error{errc::invalid_argument, "work: cpu:0 has 1 streams, and no stream 1"});
+  }
+
+  TEST_CASE("whoever waits hears that the device is lost, at the next look, and the actor ends") {
+    staged_gpu stage{true, 2};
+    auto first = stage.note("first", 0);
+    auto second = stage.note("second", 1);
+    stage.device->lose({errc::unavailable, "CUDA error 700"});
+    stage.pass(2s);
+    error lost{errc::unavailable, "cpu:0 is lost: CUDA error 700"};
+    CHECK(first.error() == lost);
+    CHECK(second.error() == lost);
+    auto late = stage.note("late");
+    CHECK(late.error().code == errc::unavailable);
+    CHECK(stage.begun == names{"first", "second"});
+  }
+
+  TEST_CASE("a device that is lost is asked for nothing, and says so at once") {
+    staged_gpu stage;
+    stage.device->lose({errc::unavailable, "CUDA error 700"});
+    auto asked = stage.note("work");
+    CHECK(asked.error() == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+    CHECK(stage.begun.empty());
+  }
+
+  TEST_CASE("work that is not done in time ends the actor, and all who wait hear which it was") {
+    staged_gpu stage{true, 2};
+    auto patient = stage.note("patient", 1);
+    auto slow = stage.ask([](compute_stream&) {}, 0, 2s);
+    stage.pass(1900ms);
+    CHECK_FALSE(slow.has_come());
+    stage.pass(1200ms);
+    error late{errc::deadline_exceeded,
+               "cpu:0 has not done work in 2.0 s, and nothing can stop it"};
+    CHECK(slow.error() == late);
+    CHECK(patient.error() == late);
+  }
+
+  TEST_CASE("work that waits for its turn is not late") {
+    staged_gpu stage{true};
+    auto first = stage.ask([](compute_stream&) {}, 0, 7s);
+    auto second = stage.ask([](compute_stream&) {}, 0, 2s);
+    stage.pass(6s);
+    stage.finish_one();
+    stage.pass(1s);
+    stage.finish_one();
+    CHECK(first.has_come());
+    CHECK(second.value().thrown == nullptr);
+  }
+
+  TEST_CASE("a replica computes on its device, and waits for it without holding a thread") {
+    staged_gpu stage{true};
+    std::vector<work_outcome> seen;
+    auto body = [&](activity& activity) -> task<void> {
+      auto computing = activity.compute_on_device([&](std::stop_token, compute_stream& on) {
+        stage.begun.emplace_back(&on == &stage.device->stream(0) ? "there" : "elsewhere");
+      });
+      seen.push_back(co_await computing);
+    };
+    auto host = stage.spawn(
+      replica,
+      replica_config{.world = &stage.world, .processor = processor{stage.actor, 0}, .body = body});
+    stage.settle();
+    CHECK(stage.begun == names{"there"});
+    CHECK(seen.empty());
+    stage.finish_one();
+    REQUIRE(seen.size() == 1);
+    CHECK(seen[0].thrown == nullptr);
+  }
+
+  TEST_CASE("a replica whose device is lost leaves, and says why") {
+    std::shared_ptr<staged_gpu> far = std::make_shared<staged_gpu>();
+    auto& stage = *far;
+    stage.device->lose({errc::unavailable, "CUDA error 700"});
+    puppet chief{stage.world};
+    auto body = [](activity& activity) -> task<void> {
+      auto computing = activity.compute_on_device([](std::stop_token, compute_stream&) {});
+      auto outcome = co_await computing;
+      if (outcome.thrown) std::rethrow_exception(outcome.thrown);
+    };
+    stage.spawn(replica, replica_config{.index = 3,
+                                        .chief = chief.as<chief_actor>(),
+                                        .world = &stage.world,
+                                        .processor = processor{stage.actor, 0},
+                                        .body = body});
+    stage.settle();
+    auto said = chief.heard<wire::Farewell>();
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].reader().getReason() == "cpu:0 is lost: CUDA error 700");
+    CHECK(read_errc(said[0].reader().getCode()) == errc::unavailable);
+  }
+
+  TEST_CASE("a replica without a device computes on the host's stream, in the same way") {
+    bool is_host = false;
+    hosted_coroutine stage{[&](activity& activity) -> task<void> {
+      auto computing = activity.compute_on_device(
+        [&](std::stop_token, compute_stream& on) { is_host = &on == &host_stream(); });
+      auto outcome = co_await computing;
+      static_cast<void>(outcome);
+    }};
+    CHECK(is_host);
+    CHECK(stage.has_left());
+  }
+}
