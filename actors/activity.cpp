@@ -3,6 +3,7 @@
 #include "actors/activity.hpp"
 
 #include "actors/failure.hpp"
+#include "actors/gpu/compute_device.hpp"
 #include "messages/assert.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -2,7 +2,6 @@
 // What a coroutine that lives in an actor can wait for: replies, computing, the passing of time.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/task.hpp"
 #include "actors/world.hpp"

@@ -3,7 +3,6 @@
 // variables.
 #pragma once
 
-#include "actors/gpu/collective_library.hpp"
 #include "strategies/strategy.hpp"
 
 #include <memory>
@@ -11,6 +10,9 @@
 #include <vector>
 
 namespace troupe {
+
+class collective_library;
+class compute_device;
 
 /// How a multi worker mirrored strategy is laid out. All processes are given the same, but for the
 /// placement.

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "actors/activity.hpp"
-#include "actors/gpu/compute_device.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
 
@@ -15,6 +14,8 @@
 #include <vector>
 
 namespace troupe {
+
+class compute_device;
 
 /// Owns the gpu actors of a strategy. Replicas get devices in turn, in the order in which they come
 /// to this process, and streams of a device likewise; one that comes back gets its own again.

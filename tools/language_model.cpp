@@ -2,7 +2,12 @@
 // The language model over bytes: its variables, its batches, its loss.
 #include "tools/language_model.hpp"
 
+#include "actors/gpu/compute_device.hpp"
 #include "messages/assert.hpp"
+
+#if TROUPE_CUDA
+#  include "actors/gpu/cuda_device.hpp"
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -46,7 +51,8 @@ struct pass {
 };
 
 /// The mean loss of a batch. @param variables As many as the model has.
-expression loss_of(tape& t, const language_model_config& config,
+template <class Context>
+expression loss_of(basic_tape<Context>& t, const language_model_config& config,
                    std::span<const expression> variables, const text_batch& batch,
                    const pass& how) {
   auto rows = batch.contexts.extents()[0];
@@ -102,6 +108,59 @@ text_batch gather(const language_model_config& config, std::string_view text, si
     write_context(text, position, contexts.subspan(i * context, context));
     next[i] = static_cast<unsigned char>(text[position]);
   }
+  return result;
+}
+
+// From here to a device and back, as far as it is elsewhere; the first failure stays.
+class transfer {
+public:
+  explicit transfer(compute_stream& by) : by_(by) {}
+
+  tensor there(const tensor& value) { return take(by_.to_device(value)); }
+
+  tensor here(const tensor& value) { return take(by_.to_host(value)); }
+
+  gradient here(const gradient& value) {
+    if (const auto* dense = std::get_if<tensor>(&value)) return here(*dense);
+    const auto& rows = std::get<indexed_slices>(value);
+    return indexed_slices{here(rows.indices), here(rows.values), rows.dense_extents};
+  }
+
+  template <class T>
+  T take(expected<T> result) {
+    if (result) return std::move(*result);
+    if (failure_.code == errc::none) failure_ = result.error();
+    return {};
+  }
+
+  [[nodiscard]] const error& failure() const { return failure_; }
+
+private:
+  compute_stream& by_;
+  error failure_;
+};
+
+template <class Context>
+expected<step_on_stream>
+differentiate_with(Context context, compute_stream& on, const language_model_config& config,
+                   std::span<const tensor> variables, const text_batch& batch,
+                   const random_key& key, const std::stop_token& stop) {
+  transfer moved{on};
+  auto values = moved.take(on.resident(variables));
+  text_batch there{moved.there(batch.contexts), moved.there(batch.next)};
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  basic_tape<Context> t{stop, std::move(context)};
+  std::vector<expression> parameters;
+  for (const auto& value : values)
+    parameters.push_back(t.parameter(value));
+  auto loss
+    = loss_of(t, config, parameters, there, {config.embedding_dropout, config.hidden_dropout, key});
+  auto gradients = t.gradients(loss, parameters);
+  if (!gradients) return tl::unexpected(gradients.error());
+  step_on_stream result{moved.here(*t.value(loss)), {}};
+  for (const auto& one : *gradients)
+    result.gradients.push_back(moved.here(one));
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   return result;
 }
 
@@ -163,16 +222,28 @@ expected<loss_and_gradients> differentiate(const language_model_config& config,
                                            std::span<const tensor> variables,
                                            const text_batch& batch, const random_key& key,
                                            std::stop_token stop) {
+  return differentiate_on(host_stream(), config, variables, batch, key, stop)
+    .map([](step_on_stream done) {
+      return loss_and_gradients{done.loss_in_nats(), std::move(done.gradients)};
+    });
+}
+
+double step_on_stream::loss_in_nats() const {
+  return number(loss);
+}
+
+expected<step_on_stream> differentiate_on(compute_stream& on, const language_model_config& config,
+                                          std::span<const tensor> variables,
+                                          const text_batch& batch, const random_key& key,
+                                          const std::stop_token& stop) {
   if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
-  tape t{std::move(stop)};
-  std::vector<expression> parameters;
-  for (const auto& value : variables)
-    parameters.push_back(t.parameter(value));
-  auto loss
-    = loss_of(t, config, parameters, batch, {config.embedding_dropout, config.hidden_dropout, key});
-  auto gradients = t.gradients(loss, parameters);
-  if (!gradients) return tl::unexpected(gradients.error());
-  return loss_and_gradients{number(*t.value(loss)), std::move(*gradients)};
+  if (on.where().kind == device_kind::cpu)
+    return differentiate_with(cpu::context{}, on, config, variables, batch, key, stop);
+#if TROUPE_CUDA
+  if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
+    return differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
+#endif
+  return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }
 
 expected<double> bits_per_byte(const language_model_config& config,

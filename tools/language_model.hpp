@@ -16,6 +16,8 @@
 
 namespace troupe {
 
+class compute_stream;
+
 /// Shape of the model. The bytes before the one to guess are embedded, put side by side, and sent
 /// through hidden layers (gelu); a softmax over the 256 byte values is the guess.
 /// Source: Bengio et al., "A neural probabilistic language model", JMLR 3 (2003), over bytes.
@@ -83,6 +85,23 @@ struct loss_and_gradients {
 [[nodiscard]] expected<loss_and_gradients>
 differentiate(const language_model_config& config, std::span<const tensor> variables,
               const text_batch& batch, const random_key& key, std::stop_token stop = {});
+
+/// What a stream was asked for in one step; to be looked at when the stream has done it.
+struct step_on_stream {
+  tensor loss;                     ///< Shape [], on the host. Units: nats.
+  std::vector<gradient> gradients; ///< On the host, in the order of the variables.
+
+  [[nodiscard]] double loss_in_nats() const;
+};
+
+/// As `differentiate`, on the device of a stream, whose own tape it is computed by: variables go
+/// there once for each version, gradients come back. On the host's stream, the same bits.
+/// Errors: as above; as the stream's; unimplemented, if this build has no GPU support and the
+/// stream is a GPU's.
+[[nodiscard]] expected<step_on_stream>
+differentiate_on(compute_stream& on, const language_model_config& config,
+                 std::span<const tensor> variables, const text_batch& batch, const random_key& key,
+                 const std::stop_token& stop = {});
 
 /// How well the model guesses text[begin, end of text), each byte from those before it, which may
 /// lie before `begin`.

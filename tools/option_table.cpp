@@ -132,6 +132,9 @@ const std::array options{
   train_option{"slow", "", "Replicas", "REPLICA=FACTOR",
                "make a replica slower by that factor: 3=2.5 (may be given several times)",
                &member<&train_options::slow>, between(1, 1e6), "none"},
+  train_option{"device", "", "Replicas", "NAMES",
+               "what replicas compute on: cpu, or GPUs of this machine, in turn: gpu:0,gpu:1",
+               &member<&train_options::device>},
 
   train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",
                &member<&train_options::steps>, between(1, count_max), steps_when_empty},

@@ -3,6 +3,7 @@
 #include "tools/train.hpp"
 
 #include "actors/failure.hpp"
+#include "actors/gpu/device_list.hpp"
 #include "simulation/scenario.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/flight_recorder_hook.hpp"
@@ -43,6 +44,7 @@ struct run_input {
   train_command command;
   resolved_cluster cluster;
   text_corpus corpus;
+  std::vector<std::shared_ptr<compute_device>> devices; ///< Of the replicas of this process.
 };
 
 /// Everything that has to be right before a run may write its first byte.
@@ -66,10 +68,25 @@ expected<run_directory> make_directory(const train_command& command) {
   return run_directory::create(command.options.run_dir, config);
 }
 
+// The devices that were asked for, if there are replicas here to use them.
+expected<std::vector<std::shared_ptr<compute_device>>>
+find_devices(const train_options& options, const resolved_cluster& cluster) {
+  auto has_replicas = cluster.is_alone() || cluster.self().type != "ps";
+  auto named = read_devices(options.device);
+  if (!named || !has_replicas) return std::vector<std::shared_ptr<compute_device>>{};
+  auto opened = open_devices(*named, static_cast<uint32_t>(options.replicas));
+  if (!opened)
+    return fail(opened.error().code,
+                fmt::format("--device {}: {}", options.device, opened.error().message));
+  return opened;
+}
+
 expected<run_input> load(train_command command, resolved_cluster cluster) {
   auto corpus = load_corpus(command.options);
   if (!corpus) return tl::unexpected<error>(corpus.error());
-  return run_input{std::move(command), std::move(cluster), std::move(*corpus)};
+  auto devices = find_devices(command.options, cluster);
+  if (!devices) return tl::unexpected<error>(devices.error());
+  return run_input{std::move(command), std::move(cluster), std::move(*corpus), std::move(*devices)};
 }
 
 expected<std::shared_ptr<metrics_server_hook>> serve(const train_options& options) {
@@ -101,6 +118,8 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, how, step_count(options, run.corpus),
              run.directory.path().string());
+  for (const auto& device : run.devices)
+    fmt::print(stderr, "device    {}\n", device->name());
   announce(run.cluster);
   if (run.metrics)
     fmt::print(stderr, "metrics   http://{0}/metrics, or: troupe top {0}\n",
@@ -254,7 +273,7 @@ int run(const prepared_run& run, signal_watch& signals) {
   hand_over_checkpoint(run);
   auto result = run_or_take_back(run, **recorder,
                                  {.corpus = run.corpus,
-                                  .cluster = {run.cluster, run.command.server},
+                                  .cluster = {run.cluster, run.command.server, run.devices},
                                   .recorder = **recorder,
                                   .checkpoints = run.directory.checkpoints(),
                                   .resume = run.resume,
@@ -274,8 +293,8 @@ int run(const prepared_run& run, signal_watch& signals) {
 int follow(const run_input& input, signal_watch& signals) {
   const auto& options = input.command.options;
   announce(input.cluster);
-  auto report = follow_train_job(options, input.corpus, {input.cluster, input.command.server},
-                                 signals.token());
+  auto report = follow_train_job(
+    options, input.corpus, {input.cluster, input.command.server, input.devices}, signals.token());
   print_end(report, step_count(options, input.corpus));
   return code_of(report, signals.signal_number());
 }

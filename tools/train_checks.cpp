@@ -2,6 +2,7 @@
 // The rules between options.
 #include "tools/train_checks.hpp"
 
+#include "actors/gpu/device_list.hpp"
 #include "actors/optimizer_settings.hpp"
 #include "tools/nearest_name.hpp"
 #include "tools/option_table.hpp"
@@ -96,6 +97,19 @@ expected<void> check_slow(const train_options& options, const option_origins& or
   return {};
 }
 
+// What is there is another question: it is asked when the job is about to begin.
+expected<void> check_device(const train_options& options, const option_origins& origins) {
+  const auto name = spelling(origins, "device");
+  auto devices = read_devices(options.device);
+  if (!devices)
+    return fail(devices.error().code, fmt::format("{}: {}", name, devices.error().message));
+  if (devices->empty() || options.world == world_kind::threads) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} {} does not go with --world virtual, whose time a GPU does not know: "
+                          "take --device cpu, or --world threads",
+                          name, options.device));
+}
+
 // Learning rate and schedule have options of their own.
 expected<void> check_optimizer(const train_options& options, const option_origins& origins) {
   auto names = setting_names(options.optimizer);
@@ -173,8 +187,9 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_replication,
-                     check_aggregate, check_slow, check_optimizer, check_warm_up, check_hidden})
+  for (auto* rule :
+       {check_initial_tokens, check_backups, check_slack, check_replication, check_aggregate,
+        check_slow, check_device, check_optimizer, check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -8,6 +8,7 @@
 #include "strategies/optimizer.hpp"
 #include "strategies/training.hpp"
 #include "tools/language_model.hpp"
+#include "tools/language_step.hpp"
 #include "tools/option_agreement.hpp"
 #include "tools/saved_job.hpp"
 #include "tools/train_plan.hpp"
@@ -58,29 +59,6 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_option
   };
 }
 
-// What every replica does in a step, under whichever strategy, and how little there is to it.
-template <class Optimizer>
-step_function make_step(const train_options& options, std::string_view text,
-                        const Optimizer& optimizer, const std::vector<variable>& variables) {
-  return [model = options.model, batch = options.batch, text, optimizer,
-          variables](replica_context& context) -> task<void> {
-    auto reading = context.read(variables);
-    auto values = co_await reading;
-    auto batch_key = context.random("batch");
-    auto dropout_key = context.random("dropout");
-    auto computing = context.compute([=](std::stop_token stop) {
-      return differentiate(model, values, draw_batch(model, text, batch, batch_key), dropout_key,
-                           stop);
-    });
-    auto result = co_await computing;
-    auto computed = value_or_throw(std::move(result));
-    context.report(computed.loss, static_cast<uint32_t>(batch));
-    std::vector<gradient_and_variable> gradients;
-    for (size_t i = 0; i < variables.size(); ++i)
-      gradients.push_back({std::move(computed.gradients[i]), variables[i]});
-    auto applying = optimizer.apply_gradients(context, std::move(gradients));
-    co_await applying;
-  };
 }
 
 double evaluate(const train_options& options, const text_corpus& corpus,
@@ -128,13 +106,13 @@ public:
 
   job_report train(const train_options& options, const text_corpus& corpus) {
     std::vector<variable> variables{strategy->variables().begin(), strategy->variables().end()};
-    auto text = corpus.training();
+    language_step_options step{options.model, options.batch, corpus.training()};
     if (replicas_meet(options.strategy)) {
       optimizer all{plan, {.aggregation = reduce_op::mean}};
-      return troupe::train(*strategy, make_step(options, text, all, variables), training);
+      return troupe::train(*strategy, language_step(step, all, variables), training);
     }
     sync_replicas_optimizer first{plan, sync_of(options)};
-    return troupe::train(*strategy, first, make_step(options, text, first, variables), training);
+    return troupe::train(*strategy, first, language_step(step, first, variables), training);
   }
 
   update_plan plan;

@@ -20,6 +20,8 @@
 
 namespace troupe {
 
+class compute_device;
+
 /// What came of a job.
 struct train_result {
   job_report report;
@@ -34,6 +36,8 @@ struct train_result {
 struct train_cluster {
   const resolved_cluster& tasks;
   const server_options& server; ///< Its `replicas` do not count: those of the job do.
+  /// What replicas of this process compute on, in turn; empty: the processor.
+  std::vector<std::shared_ptr<compute_device>> devices{};
 };
 
 /// Takes part in a job whose chief stands in another process.

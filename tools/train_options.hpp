@@ -105,6 +105,7 @@ struct train_options {
   std::optional<uint64_t> initial_tokens; ///< `tensorflow` only; nothing: as many as `aggregate`.
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
+  std::string device = "cpu"; ///< As `read_devices` takes it: what replicas compute on, in turn.
 
   std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.
   std::optional<uint64_t> epochs;         ///< As many examples each as the training text has bytes.

@@ -56,6 +56,11 @@ expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> v
     if (kept.there.data() == nullptr || !is_same_memory(kept.host, values[i])) {
       auto copied = to_device(values[i]);
       if (!copied) return tl::unexpected<error>(copied.error());
+      if (copied->data() == values[i].data()) { // at home: its owner must not find it shared
+        kept = {};
+        there.push_back(values[i]);
+        continue;
+      }
       kept = {values[i], std::move(*copied)};
     }
     there.push_back(kept.there);

@@ -28,8 +28,8 @@ public:
   [[nodiscard]] virtual troupe::device where() const = 0;
 
   /// The elements on the device; the same tensor if they lie there already. The host's are read
-  /// before this returns, or kept alive until they are.
-  /// Errors: resource, if the device has no memory left.
+  /// before this returns, or kept alive; but pinned memory, as `to_host` gives it, has to stay as
+  /// it is until the stream has come past this. Errors: resource, if the device has no memory left.
   [[nodiscard]] virtual expected<tensor> to_device(const tensor& value) = 0;
 
   /// The elements in memory of the host, row-major; the same tensor if they lie there already.
@@ -38,9 +38,9 @@ public:
   /// An uninitialised tensor on the device. Errors: as `to_device`.
   [[nodiscard]] virtual expected<tensor> make(dtype type, const shape& extents) = 0;
 
-  /// ((v0 + v1) + v2) + ..., on the device; 16-bit types are added up in f32 and rounded once.
+  /// ((v0 + v1) + v2) + ..., on the device.
   /// @param values Alike, at least one, on the device. Errors: as `to_device`; unimplemented for a
-  /// dtype that the device does not add.
+  /// dtype that the device does not add: all add f32 and f64.
   [[nodiscard]] virtual expected<tensor> sum(std::span<const tensor> values) = 0;
 
   /// As `to_device`, for values that come again and again, such as variables: one that is still in
@@ -48,6 +48,10 @@ public:
   /// shares that memory, so that nobody may write there meanwhile.
   /// Cost: one copy for each version of a variable.
   [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values);
+
+protected:
+  /// The next `resident` copies all.
+  void forget_residents() { residents_.clear(); }
 
 private:
   struct copy {
@@ -84,7 +88,8 @@ public:
   [[nodiscard]] virtual std::optional<error> loss() = 0;
 };
 
-/// As `compute_stream::sum`, into memory that is there, on the calling thread.
+/// As `compute_stream::sum`, into memory that is there, on the calling thread; 16-bit types are
+/// added up in f32 and rounded once.
 void add_up(std::span<const tensor> values, tensor& sum);
 
 /// The stream of work that needs no device: it computes where it is called, on the host's memory.

@@ -257,6 +257,8 @@ bool is_for_devices(const collective_call& call, uint32_t size) {
     return one.type() == first.type() && one.extents() == first.extents();
   });
   if (!is_alike || first.element_count() == 0 || call.root >= size) return false;
+  auto is_added_there = first.type() == dtype::f32 || first.type() == dtype::f64;
+  if (call.contributions.size() > 1 && !is_added_there) return false;
   switch (call.kind) {
   case collective_kind::all_reduce:
   case collective_kind::broadcast:

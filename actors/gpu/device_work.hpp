@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/caf_compat.hpp"
-#include "actors/gpu/compute_device.hpp"
 #include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
 
 #include <cstdint>
 #include <exception>
@@ -12,6 +12,8 @@
 #include <string>
 
 namespace troupe {
+
+class compute_stream;
 
 /// Work for one stream of a device.
 struct device_work {

@@ -2,6 +2,7 @@
 // The gpu: owns a device and its streams, and has it do what others ask for.
 #pragma once
 
+#include "actors/gpu/compute_device.hpp"
 #include "actors/gpu/device_ledger.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"

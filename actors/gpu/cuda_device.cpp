@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams are contexts of the kernels; the device is lost when one of them says so.
+#include "actors/gpu/cuda_device.hpp"
+
+#include "kernels/cuda/device.hpp"
+#include "kernels/elementwise.hpp"
+#include "messages/assert.hpp"
+
+#include <fmt/format.h>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+class gpu_stream final : public cuda_stream {
+public:
+  explicit gpu_stream(cuda::context on) : context_(std::move(on)) {}
+
+  [[nodiscard]] troupe::device where() const override { return context_.device(); }
+
+  [[nodiscard]] const cuda::context& context() const override { return context_; }
+
+  [[nodiscard]] expected<tensor> to_device(const tensor& value) override {
+    return value.device() == where() ? value : cuda::to_device(context_, value);
+  }
+
+  // Unlike the kernels' own, this one does not wait.
+  [[nodiscard]] expected<tensor> to_host(const tensor& value) override {
+    if (value.device() != where()) return value;
+    TROUPE_ASSERT(value.is_contiguous(), to_string(value.extents()));
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    auto block = pinned(value.bytes());
+    if (!block) return tl::unexpected<error>(block.error());
+    context_.note(context_.stream().copy(value.data(), block->get(), value.bytes()));
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    return tensor::wrap(block->get(), value.type(), value.extents(), *block);
+  }
+
+  [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override {
+    auto made = context_.make(type, extents);
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    return made;
+  }
+
+  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override {
+    auto result = make(values.front().type(), values.front().extents());
+    if (!result || result->element_count() == 0) return result;
+    switch (result->type()) {
+    case dtype::f32:
+      add_up<float>(values, *result);
+      break;
+    case dtype::f64:
+      add_up<double>(values, *result);
+      break;
+    default:
+      return fail(errc::unimplemented,
+                  fmt::format("GPUs here add up f32 and f64, not {}", to_string(result->type())));
+    }
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    return result;
+  }
+
+  // A failure stays in its context; one that is not the device's end needs a new one.
+  [[nodiscard]] expected<void> renew() {
+    forget_residents();
+    auto fresh = cuda::context::create(where().index);
+    if (!fresh) return tl::unexpected<error>(fresh.error());
+    context_ = std::move(*fresh);
+    return {};
+  }
+
+private:
+  [[nodiscard]] expected<std::shared_ptr<std::byte>> pinned(size_t bytes) const {
+    try {
+      return context_.host_memory().allocate(bytes);
+    } catch (const std::bad_alloc&) {
+      return fail(errc::resource,
+                  fmt::format("no {} bytes of pinned memory of the host are left", bytes));
+    }
+  }
+
+  template <class T>
+  void add_up(std::span<const tensor> values, tensor& result) {
+    auto sum = result.mutable_values<T>(where());
+    cuda::copy<T>(context_, values.front().values<T>(where()), sum);
+    for (const auto& value : values.subspan(1))
+      cuda::add<T>(context_, sum, value.values<T>(where()), sum);
+  }
+
+  cuda::context context_;
+};
+
+class gpu_device final : public compute_device {
+public:
+  gpu_device(std::string name, cuda::stream probe, std::vector<std::unique_ptr<gpu_stream>> streams)
+    : name_(std::move(name)), probe_(std::move(probe)), streams_(std::move(streams)) {}
+
+  [[nodiscard]] std::string name() const override { return name_; }
+
+  [[nodiscard]] troupe::device where() const override { return streams_.front()->where(); }
+
+  [[nodiscard]] uint32_t stream_count() const override {
+    return static_cast<uint32_t>(streams_.size());
+  }
+
+  [[nodiscard]] compute_stream& stream(uint32_t index) override {
+    TROUPE_ASSERT(index < streams_.size(), index, streams_.size());
+    return *streams_[index];
+  }
+
+  [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
+    auto& stream = *streams_[index];
+    auto asked = stream.context().status();
+    if (asked) asked = stream.context().stream().call(std::move(done));
+    if (asked) return asked;
+    if (asked.error().code == errc::unavailable) {
+      lose(asked.error());
+    } else if (auto renewed = stream.renew(); !renewed) {
+      lose(renewed.error());
+    }
+    return asked;
+  }
+
+  [[nodiscard]] std::optional<error> loss() override {
+    std::lock_guard guard{mutex_};
+    if (loss_) return loss_;
+    // One that has lost its way says so to whoever asks it anything.
+    auto idle = probe_.is_idle();
+    if (!idle && idle.error().code == errc::unavailable) loss_ = idle.error();
+    return loss_;
+  }
+
+  void lose(error why) {
+    std::lock_guard guard{mutex_};
+    if (!loss_) loss_ = std::move(why);
+  }
+
+private:
+  std::string name_;
+  cuda::stream probe_; ///< Nothing is asked of it; it tells how the device is.
+  std::vector<std::unique_ptr<gpu_stream>> streams_;
+  std::mutex mutex_;
+  std::optional<error> loss_;
+};
+
+} // namespace
+
+expected<std::shared_ptr<compute_device>> open_cuda_device(int index, uint32_t streams) {
+  TROUPE_ASSERT(streams > 0);
+  auto properties = cuda::properties_of(index);
+  if (!properties) return tl::unexpected<error>(properties.error());
+  auto probe = cuda::stream::create(index);
+  if (!probe) return tl::unexpected<error>(probe.error());
+  std::vector<std::unique_ptr<gpu_stream>> opened;
+  for (uint32_t i = 0; i < streams; ++i) {
+    auto context = cuda::context::create(index);
+    if (!context) return tl::unexpected<error>(context.error());
+    opened.push_back(std::make_unique<gpu_stream>(std::move(*context)));
+  }
+  return std::make_shared<gpu_device>(fmt::format("gpu:{} ({})", index, properties->name),
+                                      std::move(*probe), std::move(opened));
+}
+
+} // namespace troupe

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names to devices; the only place that knows whether this build has GPU support.
+#include "actors/gpu/device_list.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <fmt/format.h>
+#include <string>
+
+#if TROUPE_CUDA
+#  include "actors/gpu/cuda_device.hpp"
+#  include "kernels/cuda/device.hpp"
+#endif
+
+namespace troupe {
+
+namespace {
+
+expected<device> read_device(std::string_view written) {
+  std::string name{written};
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.starts_with("/device:")) name = name.substr(8);
+  int index = 0;
+  if (name.starts_with("gpu:")) {
+    const auto* end = name.data() + name.size();
+    auto [stop, wrong] = std::from_chars(name.data() + 4, end, index);
+    if (wrong == std::errc{} && stop == end && index >= 0) return device{device_kind::cuda, index};
+  }
+  return fail(errc::invalid_argument,
+              fmt::format("'{}' is no device: give cpu, or GPUs as in gpu:0,gpu:1", written));
+}
+
+#if TROUPE_CUDA
+expected<void> check_present(std::span<const device> named) {
+  auto count = cuda::device_count();
+  if (!count) return tl::unexpected<error>(count.error());
+  for (const auto& one : named)
+    if (one.index >= *count)
+      return *count == 0 ? fail(errc::unavailable, "there is no GPU here, or no driver for one")
+                         : fail(errc::not_found,
+                                fmt::format("there is no gpu:{} here: the last one is gpu:{}",
+                                            one.index, *count - 1));
+  return {};
+}
+#else
+expected<void> check_present(std::span<const device>) {
+  return fail(errc::unimplemented,
+              "this build has no GPU support: build Troupe where nvcc is, with -Dcuda=enabled");
+}
+
+expected<std::shared_ptr<compute_device>> open_cuda_device(int, uint32_t) {
+  return fail(errc::unimplemented, "this build has no GPU support"); // found out before
+}
+#endif
+
+} // namespace
+
+expected<std::vector<device>> read_devices(std::string_view names) {
+  std::vector<device> devices;
+  if (names == "cpu" || names == "CPU") return devices;
+  for (size_t begin = 0; begin <= names.size();) {
+    auto end = std::min(names.find(',', begin), names.size());
+    auto one = read_device(names.substr(begin, end - begin));
+    if (!one) return tl::unexpected<error>(one.error());
+    if (std::ranges::count(devices, *one) > 0)
+      return fail(
+        errc::invalid_argument,
+        fmt::format("gpu:{} is named twice: name it once, and replicas share it", one->index));
+    devices.push_back(*one);
+    begin = end + 1;
+  }
+  return devices;
+}
+
+expected<std::vector<std::shared_ptr<compute_device>>> open_devices(std::span<const device> named,
+                                                                    uint32_t users) {
+  std::vector<std::shared_ptr<compute_device>> opened;
+  if (named.empty()) return opened;
+  if (auto present = check_present(named); !present) return tl::unexpected<error>(present.error());
+  auto streams = std::max(1U, static_cast<uint32_t>((users + named.size() - 1) / named.size()));
+  for (const auto& one : named) {
+    auto made = open_cuda_device(one.index, streams);
+    if (!made) return tl::unexpected<error>(made.error());
+    opened.push_back(std::move(*made));
+  }
+  return opened;
+}
+
+} // namespace troupe

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one file that knows NCCL.
+#include "actors/gpu/nccl_collectives.hpp"
+
+#include "actors/gpu/cuda_device.hpp"
+#include "kernels/cuda/check.cuh"
+
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// The functions that we call.
+struct nccl_functions {
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRankConfig) init = nullptr;
+  decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclAllGather) all_gather = nullptr;
+  decltype(&ncclReduceScatter) reduce_scatter = nullptr;
+  decltype(&ncclBroadcast) broadcast = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& found) {
+  found = reinterpret_cast<Function>(::dlsym(library, name));
+  return found != nullptr;
+}
+
+expected<nccl_functions> load() {
+  const std::string name = "libnccl.so." + std::to_string(NCCL_MAJOR);
+  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    library = ::dlopen((TROUPE_NCCL_LIBRARIES "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return fail(errc::resource,
+                fmt::format("NCCL cannot be loaded: {}; install it, or add its folder to "
+                            "LD_LIBRARY_PATH",
+                            ::dlerror()));
+  nccl_functions found;
+  if (find(library, "ncclGetUniqueId", found.get_unique_id)
+      && find(library, "ncclCommInitRankConfig", found.init)
+      && find(library, "ncclCommGetAsyncError", found.get_async_error)
+      && find(library, "ncclCommAbort", found.abort)
+      && find(library, "ncclGroupStart", found.group_start)
+      && find(library, "ncclGroupEnd", found.group_end)
+      && find(library, "ncclAllReduce", found.all_reduce)
+      && find(library, "ncclAllGather", found.all_gather)
+      && find(library, "ncclReduceScatter", found.reduce_scatter)
+      && find(library, "ncclBroadcast", found.broadcast)
+      && find(library, "ncclGetErrorString", found.error_string)
+      && find(library, "ncclGetLastError", found.last_error))
+    return found; // never unloaded: its threads may live until the end of the process
+  return fail(errc::resource, name + " lacks functions of NCCL 2.14 and later; install it anew");
+}
+
+const expected<nccl_functions>& nccl() {
+  static const auto functions = load();
+  return functions;
+}
+
+// NCCL's codes become ours: what was asked wrongly is the caller's, the rest is the group's end.
+expected<void> check(ncclResult_t code, ncclComm_t of, const char* what) {
+  if (code == ncclSuccess || code == ncclInProgress) return {};
+  auto is_ours = code == ncclInvalidArgument || code == ncclInvalidUsage;
+  const auto* detail = nccl()->last_error(of);
+  return fail(is_ours ? errc::invalid_argument : errc::unavailable,
+              fmt::format("NCCL: {}: {} ({})", what, nccl()->error_string(code),
+                          detail == nullptr ? "" : detail));
+}
+
+ncclDataType_t type_of(dtype type) {
+  switch (type) {
+  case dtype::f64:
+    return ncclFloat64;
+  case dtype::f16:
+    return ncclFloat16;
+  case dtype::bf16:
+    return ncclBfloat16;
+  case dtype::i32:
+    return ncclInt32;
+  case dtype::i64:
+    return ncclInt64;
+  default:
+    return ncclFloat32;
+  }
+}
+
+ncclResult_t queue(const device_collective& what, ncclComm_t group, cudaStream_t on) {
+  const auto* from = what.input.data();
+  auto output = what.output;
+  auto* to = output.mutable_data();
+  auto type = type_of(what.input.type());
+  switch (what.kind) {
+  case collective_kind::all_reduce:
+    return nccl()->all_reduce(from, to, what.input.element_count(), type, ncclSum, group, on);
+  case collective_kind::all_gather:
+    return nccl()->all_gather(from, to, what.input.element_count(), type, group, on);
+  case collective_kind::reduce_scatter:
+    return nccl()->reduce_scatter(from, to, output.element_count(), type, ncclSum, group, on);
+  case collective_kind::broadcast:
+    return nccl()->broadcast(from, to, what.input.element_count(), type,
+                             static_cast<int>(what.root), group, on);
+  default:
+    return ncclInvalidUsage;
+  }
+}
+
+/// No call of a communicator that does not block takes long, so one lock keeps `abort` from the
+/// others.
+class nccl_participant final : public collective_participant {
+public:
+  explicit nccl_participant(int device_index) : device_index_(device_index) {}
+
+  ~nccl_participant() override { abort(); }
+
+  [[nodiscard]] expected<void> join(const ncclUniqueId& id, uint32_t rank, uint32_t size) {
+    if (auto used = cuda::detail::use(device_index_); !used) return used;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    std::lock_guard guard{mutex_};
+    auto code = nccl()->init(&group_, static_cast<int>(size), id, static_cast<int>(rank), &config);
+    return check(code, group_, "joining a group");
+  }
+
+  [[nodiscard]] expected<bool> is_ready() override {
+    std::lock_guard guard{mutex_};
+    return look();
+  }
+
+  [[nodiscard]] expected<void> ask(std::span<const device_collective> what,
+                                   compute_stream& on) override {
+    auto* stream = dynamic_cast<cuda_stream*>(&on);
+    if (stream == nullptr)
+      return fail(errc::invalid_argument, "NCCL is for GPUs: the stream is of another device");
+    if (auto used = cuda::detail::use(device_index_); !used) return used;
+    if (auto queued = queue_all(what, stream->context().stream().handle()); !queued) return queued;
+    return settle();
+  }
+
+  void abort() override {
+    std::lock_guard guard{mutex_};
+    if (group_ == nullptr) return;
+    static_cast<void>(cuda::detail::use(device_index_));
+    static_cast<void>(nccl()->abort(std::exchange(group_, nullptr)));
+  }
+
+private:
+  [[nodiscard]] expected<bool> look() {
+    if (group_ == nullptr) return fail(errc::unavailable, "NCCL: the group was given up");
+    ncclResult_t state = ncclSuccess;
+    auto asked = check(nccl()->get_async_error(group_, &state), group_, "looking at a group");
+    if (asked) asked = check(state, group_, "a group has failed");
+    if (!asked) return tl::unexpected<error>(asked.error());
+    return state == ncclSuccess;
+  }
+
+  [[nodiscard]] expected<void> queue_all(std::span<const device_collective> what,
+                                         cudaStream_t stream) {
+    std::lock_guard guard{mutex_};
+    if (auto ready = look(); !ready) return tl::unexpected<error>(ready.error());
+    auto code = nccl()->group_start();
+    for (const auto& one : what)
+      if (code == ncclSuccess || code == ncclInProgress) code = queue(one, group_, stream);
+    auto ended = nccl()->group_end();
+    if (code == ncclSuccess || code == ncclInProgress) code = ended;
+    return check(code, group_, "a collective");
+  }
+
+  // What was asked is on the stream only when NCCL says so; whoever loses patience gives up.
+  [[nodiscard]] expected<void> settle() {
+    while (true) {
+      auto ready = is_ready();
+      if (!ready) return tl::unexpected<error>(ready.error());
+      if (*ready) return {};
+      std::this_thread::sleep_for(std::chrono::microseconds{20});
+    }
+  }
+
+  int device_index_;
+  std::mutex mutex_;
+  ncclComm_t group_ = nullptr; ///< Null after the end.
+};
+
+class nccl_library final : public collective_library {
+public:
+  [[nodiscard]] std::string_view name() const override { return "NCCL"; }
+
+  [[nodiscard]] expected<collective_id> make_id() override {
+    ncclUniqueId made{};
+    if (auto asked = check(nccl()->get_unique_id(&made), nullptr, "making an id"); !asked)
+      return tl::unexpected<error>(asked.error());
+    collective_id id{};
+    static_assert(sizeof(made) == sizeof(id));
+    std::memcpy(id.data(), &made, sizeof(made));
+    return id;
+  }
+
+  [[nodiscard]] expected<std::unique_ptr<collective_participant>>
+  join(const collective_id& group, uint32_t rank, uint32_t size, compute_device& device) override {
+    if (device.where().kind != device_kind::cuda)
+      return fail(errc::invalid_argument,
+                  fmt::format("NCCL is for GPUs, and {} is none", device.name()));
+    ncclUniqueId id{};
+    std::memcpy(&id, group.data(), sizeof(id));
+    auto made = std::make_unique<nccl_participant>(device.where().index);
+    if (auto joined = made->join(id, rank, size); !joined)
+      return tl::unexpected<error>(joined.error());
+    return made;
+  }
+};
+
+} // namespace
+
+expected<std::shared_ptr<collective_library>> open_nccl() {
+  if (const auto& loaded = nccl(); !loaded) return tl::unexpected<error>(loaded.error());
+  return std::make_shared<nccl_library>();
+}
+
+} // namespace troupe
