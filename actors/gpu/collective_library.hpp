@@ -43,12 +43,13 @@ public:
   /// Ends its part; as `abort` if something is still under way.
   virtual ~collective_participant() = default;
 
-  /// Whether it may be asked for the next thing. Joining takes until all are there. Looks, and does
-  /// not wait. Errors: unavailable, if the group has failed or was aborted.
+  /// Whether it is done with what it was asked, but for what streams do, and may be asked for the
+  /// next thing. Joining takes until all are there. Looks, and does not wait.
+  /// Errors: unavailable, if the group has failed or was aborted.
   [[nodiscard]] virtual expected<bool> is_ready() = 0;
 
-  /// Asks a stream of the device for collectives, all as one; they are done when the stream has
-  /// done them, which it has not before all participants asked for them.
+  /// Asks a stream of the device for collectives, all as one. Once it is ready again they are part
+  /// of what the stream has to do; the stream has done them when all participants have.
   /// Errors: unavailable, as above; type_mismatch for a dtype that cannot be added.
   /// @pre is_ready()
   [[nodiscard]] virtual expected<void> ask(std::span<const device_collective> what,
@@ -59,6 +60,10 @@ public:
   /// nothing. Thread: any.
   virtual void abort() = 0;
 };
+
+/// Waits until a participant is ready, on the calling thread; `abort` ends the wait.
+/// Errors: as `is_ready`.
+[[nodiscard]] expected<void> settle(collective_participant& participant);
 
 /// Brings devices together.
 class collective_library {

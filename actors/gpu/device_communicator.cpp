@@ -70,6 +70,7 @@ tensor ask_device(collective_participant& participant, const collective_call& ca
   auto output = value_or_throw(on.make(input.type(), result_extents(call, size)));
   const device_collective asked[] = {{call.kind, input, output, call.root}};
   value_or_throw(participant.ask(asked, on));
+  value_or_throw(settle(participant));
   auto was_there = there.front().data() == call.contributions.front().data();
   return was_there ? output : value_or_throw(on.to_host(output));
 }

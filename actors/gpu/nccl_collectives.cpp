@@ -7,14 +7,11 @@
 
 #include <nccl.h>
 
-#include <atomic>
-#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace troupe {
@@ -150,8 +147,7 @@ public:
     if (stream == nullptr)
       return fail(errc::invalid_argument, "NCCL is for GPUs: the stream is of another device");
     if (auto used = cuda::detail::use(device_index_); !used) return used;
-    if (auto queued = queue_all(what, stream->context().stream().handle()); !queued) return queued;
-    return settle();
+    return queue_all(what, stream->context().stream().handle());
   }
 
   void abort() override {
@@ -181,16 +177,6 @@ private:
     auto ended = nccl()->group_end();
     if (code == ncclSuccess || code == ncclInProgress) code = ended;
     return check(code, group_, "a collective");
-  }
-
-  // What was asked is on the stream only when NCCL says so; whoever loses patience gives up.
-  [[nodiscard]] expected<void> settle() {
-    while (true) {
-      auto ready = is_ready();
-      if (!ready) return tl::unexpected<error>(ready.error());
-      if (*ready) return {};
-      std::this_thread::sleep_for(std::chrono::microseconds{20});
-    }
   }
 
   int device_index_;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the language model's batches, variables, losses and refusals are what they say.
 // Method: tiny texts and shapes by hand; a few serial steps must learn a text that repeats.
+#include "actors/gpu/cpu_device.hpp"
 #include "tests/doctest.hpp"
 #include "tools/language_model.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -51,6 +53,39 @@ void descend(tensor& variable, const gradient& given, float rate) {
 } // namespace
 
 TEST_SUITE("tools/language_model") {
+  TEST_CASE("a step on a device comes to the bits of one without") {
+    auto config = small;
+    config.embedding_dropout = 0.3;
+    config.hidden_dropout = 0.3;
+    auto variables = values_of(initial_variables(config, 1));
+    auto batch = draw_batch(config, pangram, 16, {1, "batch"});
+    random_key key{1, "dropout"};
+    auto plain = differentiate(config, variables, batch, key);
+    cpu_device device{0};
+    auto there = differentiate_on(device.stream(0), config, variables, batch, key);
+    REQUIRE(plain);
+    REQUIRE(there);
+    CHECK(there->loss_in_nats() == plain->loss);
+    for (size_t i = 1; i < variables.size(); ++i) {
+      auto a = std::get<tensor>(plain->gradients[i]).values<float>();
+      auto b = std::get<tensor>(there->gradients[i]).values<float>();
+      CHECK(std::ranges::equal(a, b));
+    }
+    CHECK(list(std::get<indexed_slices>(there->gradients[0]).indices)
+          == list(std::get<indexed_slices>(plain->gradients[0]).indices));
+    CHECK(device.uploads() == variables.size() + 2);
+  }
+
+  TEST_CASE("a step on a device that has no room says so") {
+    auto variables = values_of(initial_variables(small, 1));
+    cpu_device device{0, {.bytes_max = 1024}};
+    auto refused = differentiate_on(device.stream(0), small, variables,
+                                    draw_batch(small, pangram, 4, {1, "batch"}), {1, "dropout"});
+    REQUIRE(!refused);
+    CHECK(refused.error().code == errc::resource);
+    CHECK(refused.error().message.find("cpu:0 has no room for") == 0);
+  }
+
   TEST_CASE("a batch holds each byte and the bytes before it, the nearest first") {
     auto batch = batch_at(small, "abcde", 1, 4);
     CHECK(list(batch.next) == std::vector<int64_t>{'b', 'c', 'd'});

@@ -47,6 +47,19 @@ TEST_SUITE("tools/train_checks") {
     CHECK(check(options, {}));
   }
 
+  TEST_CASE("refuses what is no device, and a GPU in a world whose time it does not know") {
+    train_options options;
+    options.device = "gpu:0,gpu:1"; // which may not be there: that is asked later
+    CHECK(check(options, {}));
+    options.world = world_kind::virtual_time;
+    CHECK(message_of(options).find("--device gpu:0,gpu:1 does not go with --world virtual") == 0);
+    options.device = "cpu";
+    CHECK(check(options, {}));
+    options.device = "tpu:0";
+    CHECK(message_of(options)
+          == "--device: 'tpu:0' is no device: give cpu, or GPUs as in gpu:0,gpu:1");
+  }
+
   TEST_CASE("refuses what does not go with an asynchronous policy") {
     train_options options;
     options.policy = sync_policy::ssp;

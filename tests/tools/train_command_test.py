@@ -114,6 +114,14 @@ class Train(unittest.TestCase):
             one = (self.folder / "one" / name).read_bytes()
             self.assertEqual(one, (self.folder / "two" / name).read_bytes(), name)
 
+    def test_a_device_that_is_not_there_is_refused_before_anything_is_written(self):
+        result = self.train(*SMALL, "--steps", "3", "--device", "gpu:99", "--run-dir", "run")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertIn("--device gpu:99: ", result.stderr)
+        self.assertRegex(result.stderr, "no GPU support|no GPU here|there is no gpu:99 here|driver")
+        self.assertFalse((self.folder / "run").exists())
+
     def test_a_straggler_is_dropped_and_the_others_go_on(self):
         self.trained("--world", "virtual", "--policy", "latest_token", "--slow", "3=4", "--steps", "20")
         by_replica = {line["replica"]: line for line in self.table("replicas.csv")}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions that devices of one process make among themselves.
+#pragma once
+
+#include "actors/gpu/collective_library.hpp"
+#include "actors/recording/records.hpp"
+#include "strategies/cross_device_ops.hpp"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace troupe {
+
+/// Each device adds up the components of its own replicas, then the devices reduce among
+/// themselves, as NCCL does; it takes one rank for each GPU, so several replicas on one GPU are
+/// added by a kernel of ours first. Component i belongs to device i mod n. Values are f32 or f64;
+/// others are added on the host.
+///
+/// Source: tf.distribute.NcclAllReduce.
+class nccl_all_reduce final : public packed_all_reduce {
+public:
+  /// Waits until the devices have come together.
+  /// @param devices Their first streams are for reductions alone; different ones.
+  /// @param library Of these devices: `open_nccl` for GPUs.
+  /// @param deadline Of coming together, and of one reduction.
+  /// Errors: throws `failure`: invalid_argument for no devices, and as `packed_all_reduce`;
+  /// deadline_exceeded; as the library.
+  nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> devices,
+                  const std::shared_ptr<collective_library>& library, int num_packs = 1,
+                  job_time deadline = std::chrono::seconds{60});
+
+  [[nodiscard]] std::string_view name() const override { return "nccl_all_reduce"; }
+
+protected:
+  /// Waits on the calling thread. Errors: throws `failure`: invalid_argument for fewer components
+  /// than devices; deadline_exceeded and unavailable, naming the device, and from then on always.
+  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                   size_t number) const override;
+
+private:
+  [[nodiscard]] tensor sum_on(size_t device, std::span<const tensor> components) const;
+  [[nodiscard]] tensor all_reduced(std::span<const tensor> components) const;
+  void wait_for(compute_device& device) const;
+  void give_up() const;
+
+  std::vector<std::shared_ptr<compute_device>> devices_;
+  std::shared_ptr<collective_library> library_;
+  std::vector<std::unique_ptr<collective_participant>> participants_; ///< By device.
+  job_time deadline_;
+  mutable std::mutex mutex_; ///< Devices have to be asked in one order.
+};
+
+} // namespace troupe

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: devices of a process reduce to what the other operations reduce to, and are given up when
+// one of them does not come. Method: devices that are parts of the processor, and a plain sum.
+#include "actors/gpu/cpu_collectives.hpp"
+#include "actors/gpu/cpu_device.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/nccl_all_reduce.hpp"
+#include "tests/actors/collective/collective_group.hpp"
+#include "tests/strategies/refusal.hpp"
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+struct reducing_devices {
+  explicit reducing_devices(uint32_t count, int num_packs = 1, job_time deadline = 60s) {
+    for (uint32_t i = 0; i < count; ++i)
+      devices.push_back(std::make_shared<cpu_device>(static_cast<int>(i)));
+    ops = std::make_shared<nccl_all_reduce>(
+      std::vector<std::shared_ptr<compute_device>>{devices.begin(), devices.end()},
+      std::make_shared<cpu_collectives>(), num_packs, deadline);
+  }
+
+  tensor reduce(reduce_op op, const std::vector<tensor>& values) const {
+    device_values value{{values.begin(), values.end()},
+                        cpu_devices(static_cast<uint32_t>(values.size()))};
+    return std::get<tensor>(ops->reduce(op, value, destinations{value.devices}));
+  }
+
+  std::vector<std::shared_ptr<cpu_device>> devices;
+  std::shared_ptr<nccl_all_reduce> ops;
+};
+
+// Values whose sums are exact, in whatever order.
+std::vector<tensor> exact_values(uint32_t count, dtype type = dtype::f32) {
+  std::vector<tensor> values;
+  for (uint32_t i = 0; i < count; ++i)
+    values.push_back(filled(type, {5}, static_cast<double>(i + 1)));
+  return values;
+}
+
+} // namespace
+
+TEST_SUITE("strategies/nccl_all_reduce") {
+  TEST_CASE("sums and means are those of the other operations, for any number of replicas") {
+    for (uint32_t devices : {1U, 2U, 3U})
+      for (uint32_t replicas : {3U, 4U, 8U})
+        for (auto type : {dtype::f32, dtype::f64, dtype::i64, dtype::f16}) {
+          reducing_devices group{devices};
+          auto values = exact_values(replicas, type);
+          for (auto op : {reduce_op::sum, reduce_op::mean})
+            CHECK(is_same(group.reduce(op, values), reduce_arrays(op, values)));
+        }
+  }
+
+  TEST_CASE("floats are added by the devices, in turn") {
+    reducing_devices group{2};
+    static_cast<void>(group.reduce(reduce_op::sum, exact_values(5)));
+    CHECK(group.devices[0]->uploads() == 3);
+    CHECK(group.devices[1]->uploads() == 2);
+  }
+
+  TEST_CASE("a strategy reduces by them") {
+    auto world = world::virtual_time();
+    reducing_devices group{2};
+    mirrored_strategy strategy{
+      world, {.devices = cpu_devices(2), .cross_device_operations = group.ops}};
+    auto weights = strategy.make_variable("w", zeros({5}));
+    auto values = exact_values(2);
+    auto sum = strategy.extended().reduce_to(
+      reduce_op::sum, distributed_value<tensor>::per_replica(values), weights);
+    CHECK(is_same(sum.primary(), reduce_arrays(reduce_op::sum, values)));
+    CHECK(group.devices[1]->uploads() == 1);
+  }
+
+  TEST_CASE("fewer values than devices, and no devices at all, are refused") {
+    reducing_devices group{3};
+    CHECK(refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); })
+            .code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { reducing_devices{0}; }).code == errc::invalid_argument);
+    CHECK(refusal_of([] { reducing_devices{1, -1}; }).code == errc::invalid_argument);
+  }
+
+  TEST_CASE("a device that does not come ends the reduction, and all after it") {
+    reducing_devices group{2, 1, 50ms};
+    group.devices[1]->stream(0).hold([](std::function<void()>) {});
+    auto refused = refusal_of(
+      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    CHECK(refused.code == errc::deadline_exceeded);
+    CHECK(refused.message.find("cpu:0 has not done a reduction") == 0);
+    auto next = refusal_of(
+      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    CHECK(next.code == errc::unavailable);
+  }
+
+  TEST_CASE("a device that is lost is named") {
+    reducing_devices group{2};
+    group.devices[1]->lose({errc::unavailable, "CUDA error 700"});
+    auto refused = refusal_of(
+      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    CHECK(refused.code == errc::unavailable);
+    CHECK(refused.message.find("CUDA error 700") != std::string::npos);
+  }
+}
