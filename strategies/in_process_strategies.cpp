@@ -45,6 +45,7 @@ strategy_layout layout_of(mirrored_options options) {
   auto layout = mirrored_layout(std::move(options.devices));
   layout.cross_device_operations = std::move(options.cross_device_operations);
   layout.deadline = options.deadline;
+  layout.compute_devices = std::move(options.compute_devices);
   return layout;
 }
 

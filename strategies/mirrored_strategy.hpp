@@ -14,6 +14,9 @@ struct mirrored_options {
   std::vector<std::string> devices = {"cpu:0"}; ///< One replica on each: "cpu:0", "cpu:1".
   std::shared_ptr<const cross_device_ops> cross_device_operations; ///< Null: what suits them.
   job_time deadline = std::chrono::minutes{10};                    ///< Of a run.
+  /// What replicas compute on, in turn, while variables stay on `devices`; empty: the world's
+  /// computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
 };
 
 /// So many devices of the host's processor: "cpu:0", "cpu:1" and so on.

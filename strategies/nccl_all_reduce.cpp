@@ -15,7 +15,8 @@ namespace troupe {
 
 namespace {
 
-constexpr auto glance = std::chrono::milliseconds{10}; // between looks at a device that is waited for
+constexpr auto glance
+  = std::chrono::milliseconds{10}; // between looks at a device that is waited for
 
 using clock = std::chrono::steady_clock;
 

@@ -139,6 +139,29 @@ TEST_SUITE("strategies/devices") {
     CHECK(seen.report.failure->message.find("cpu:1 is lost: CUDA error 700") != std::string::npos);
   }
 
+  TEST_CASE("replicas of a run compute on devices, and reduce what comes of it") {
+    auto world = world::virtual_time();
+    auto devices = make_devices(2, 1);
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(2), .compute_devices = as_given(devices)}};
+    auto sums = strategy.run([](replica_context& context) -> task<tensor> {
+      auto own = make_tensor({1}, {static_cast<float>(context.replica_id_in_sync_group() + 1)});
+      auto work = [own](std::stop_token, compute_stream& on) {
+        auto there = value_or_throw(on.to_device(own));
+        const tensor twice[] = {there, there};
+        return value_or_throw(on.to_host(value_or_throw(on.sum(twice))));
+      };
+      auto computing = context.compute(std::move(work));
+      auto doubled = co_await computing;
+      auto reducing = context.all_reduce(reduce_op::sum, doubled);
+      auto sum = co_await reducing;
+      co_return sum;
+    });
+    CHECK(sums[1].values<float>()[0] == 2 * (1 + 2));
+    for (const auto& device : devices)
+      CHECK(device->uploads() == 1);
+  }
+
   TEST_CASE("replicas are on logical devices of their own, however many GPUs there are") {
     auto world = world::virtual_time();
     parameter_server_strategy on_devices{

@@ -65,8 +65,8 @@ TEST_SUITE("strategies/nccl_all_reduce") {
   TEST_CASE("a strategy reduces by them") {
     auto world = world::virtual_time();
     reducing_devices group{2};
-    mirrored_strategy strategy{
-      world, {.devices = cpu_devices(2), .cross_device_operations = group.ops}};
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(2), .cross_device_operations = group.ops}};
     auto weights = strategy.make_variable("w", zeros({5}));
     auto values = exact_values(2);
     auto sum = strategy.extended().reduce_to(
@@ -77,8 +77,7 @@ TEST_SUITE("strategies/nccl_all_reduce") {
 
   TEST_CASE("fewer values than devices, and no devices at all, are refused") {
     reducing_devices group{3};
-    CHECK(refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); })
-            .code
+    CHECK(refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); }).code
           == errc::invalid_argument);
     CHECK(refusal_of([] { reducing_devices{0}; }).code == errc::invalid_argument);
     CHECK(refusal_of([] { reducing_devices{1, -1}; }).code == errc::invalid_argument);
@@ -87,20 +86,20 @@ TEST_SUITE("strategies/nccl_all_reduce") {
   TEST_CASE("a device that does not come ends the reduction, and all after it") {
     reducing_devices group{2, 1, 50ms};
     group.devices[1]->stream(0).hold([](std::function<void()>) {});
-    auto refused = refusal_of(
-      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    auto refused
+      = refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
     CHECK(refused.code == errc::deadline_exceeded);
     CHECK(refused.message.find("cpu:0 has not done a reduction") == 0);
-    auto next = refusal_of(
-      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    auto next
+      = refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
     CHECK(next.code == errc::unavailable);
   }
 
   TEST_CASE("a device that is lost is named") {
     reducing_devices group{2};
     group.devices[1]->lose({errc::unavailable, "CUDA error 700"});
-    auto refused = refusal_of(
-      [&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
+    auto refused
+      = refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
     CHECK(refused.code == errc::unavailable);
     CHECK(refused.message.find("CUDA error 700") != std::string::npos);
   }
