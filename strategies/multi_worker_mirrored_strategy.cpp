@@ -53,7 +53,11 @@ communicator_actor with_devices(world& world, const options_type& options,
                                     .device = device,
                                     .deadline = options.deadline,
                                     .world = &world};
-  if (group.rank == 0) config.id = value_or_throw(options.device_collectives->make_id());
+  if (group.rank == 0) {
+    auto made = options.device_collectives->make_id();
+    if (!made) caf::anon_send_exit(group.communicator, caf::exit_reason::user_shutdown);
+    config.id = value_or_throw(std::move(made));
+  }
   config.gpu = world.system().spawn(gpu, gpu_config{device, options.deadline, &world});
   world.introduce(config.gpu.id(), fmt::format("gpu of communicator {}", group.rank));
   auto actor = world.system().spawn(device_communicator, std::move(config));

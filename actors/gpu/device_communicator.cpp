@@ -37,7 +37,9 @@ void break_down(self_pointer self, const error& reason) {
   auto& state = self->state;
   if (state.broken) return;
   state.broken = reason;
-  if (state.participant) state.participant->abort();
+  // To let devices go may take a moment, which no actor has.
+  if (state.participant)
+    state.config.world->submit_io([participant = state.participant] { participant->abort(); });
   for (auto& [number, one] : std::exchange(state.open, {}))
     one.answer.deliver(to_caf(reason));
   self->send(state.config.host, group_broken{reason});

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: replicas on a GPU learn what replicas on the CPU learn. Method: the same small job from the
+// same seed on both, from the option's device to the gradients of each step; the GPU may be
+// emulated.
+#include "actors/gpu/cuda_device.hpp"
+#include "tests/doctest.hpp"
+#include "tools/language_step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <optional>
+#include <string>
+#include <vector>
+
+using namespace troupe;
+
+namespace {
+
+constexpr std::string_view text
+  = "the quick brown fox jumps over the lazy dog, and the dog does not mind. ";
+
+const language_model_config model{.context = 3,
+                                  .embedding_size = 5,
+                                  .hidden_sizes = {17},
+                                  .embedding_dropout = 0.2,
+                                  .hidden_dropout = 0.3};
+
+/// What a job came to.
+struct course {
+  std::vector<double> losses; ///< By step, of its first gradient.
+  std::vector<tensor> variables;
+  std::optional<error> failure;
+};
+
+course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32_t replicas,
+             uint64_t steps) {
+  auto world = world::threads({.seed = 7, .threads = 2});
+  parameter_server_strategy strategy{world, {.replicas = replicas, .compute_devices = devices}};
+  for (const auto& [name, value] : initial_variables(model, 7))
+    strategy.make_variable(name, value);
+  sync_replicas_optimizer optimizer{rules::adam{.learning_rate = 0.01},
+                                    {replicas, replicas, sync_policy::latest_token}};
+  std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+  course seen;
+  training_options options{.steps = steps};
+  options.on_step
+    = [&](const step_record& step) { seen.losses.push_back(step.accepted.front().loss); };
+  auto report
+    = train(strategy, optimizer, language_step({model, 16, text}, optimizer, variables), options);
+  seen.failure = report.failure;
+  for (const auto& variable : variables)
+    seen.variables.push_back(strategy.read(variable));
+  return seen;
+}
+
+double largest_difference(const tensor& a, const tensor& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.element_count(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(a.values<float>()[i])
+                                         - static_cast<double>(b.values<float>()[i])));
+  return largest;
+}
+
+std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
+  auto opened = open_cuda_device(0, streams);
+  REQUIRE_MESSAGE(opened, (opened ? std::string{} : opened.error().message));
+  return *opened;
+}
+
+} // namespace
+
+TEST_SUITE("tools/gpu_training") {
+  TEST_CASE("one step on a GPU has the CPU's loss and gradients, but for roundings") {
+    std::vector<tensor> variables;
+    for (const auto& variable : initial_variables(model, 3))
+      variables.push_back(variable.value);
+    auto batch = draw_batch(model, text, 33, {3, "batch"});
+    random_key key{3, "dropout"};
+    auto here = differentiate_on(host_stream(), model, variables, batch, key);
+    auto gpu = first_gpu(1);
+    auto there = differentiate_on(gpu->stream(0), model, variables, batch, key);
+    REQUIRE(here);
+    REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
+    std::promise<void> done;
+    REQUIRE(gpu->notify(0, [&] { done.set_value(); }));
+    done.get_future().wait();
+    // Sums of a few hundred products in another order: some units in the last place of a float.
+    CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
+    REQUIRE(there->gradients.size() == here->gradients.size());
+    for (size_t i = 1; i < here->gradients.size(); ++i)
+      CHECK(largest_difference(std::get<tensor>(there->gradients[i]),
+                               std::get<tensor>(here->gradients[i]))
+            < 1e-6);
+  }
+
+  TEST_CASE("a job on a GPU has the CPU's loss curve and comes to its variables") {
+    constexpr uint64_t steps = 30;
+    auto cpu = learn({}, 3, steps);
+    auto gpu = learn({first_gpu(3)}, 3, steps); // three logical replicas on it
+    CHECK_FALSE(cpu.failure);
+    REQUIRE_MESSAGE(!gpu.failure, (gpu.failure ? gpu.failure->message : ""));
+    REQUIRE(gpu.losses.size() == cpu.losses.size());
+    CHECK(cpu.losses.back() < 0.9 * cpu.losses.front());
+    // Adam divides by the root of what it has seen, which carries roundings of small gradients
+    // further than they are large: hence the bound, a thousandth of what a step changes.
+    for (size_t i = 0; i < steps; ++i)
+      CHECK(std::abs(gpu.losses[i] - cpu.losses[i]) < 1e-4);
+    for (size_t i = 0; i < cpu.variables.size(); ++i)
+      CHECK(largest_difference(gpu.variables[i], cpu.variables[i]) < 1e-4);
+  }
+}
