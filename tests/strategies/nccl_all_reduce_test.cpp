@@ -5,6 +5,7 @@
 #include "actors/gpu/cpu_device.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/nccl_all_reduce.hpp"
+#include "strategies/strategy_extended.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/strategies/refusal.hpp"
 
