@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a GPU that breaks, or has no memory left, is told from one that works. Method: an emulated
+// GPU that is broken, and starved, while a gpu actor owns it.
+#include "actors/ask.hpp"
+#include "actors/gpu/cuda_device.hpp"
+#include "actors/gpu/gpu.hpp"
+#include "tests/doctest.hpp"
+#include "tests/kernels/emulated_cuda/emulator.hpp"
+
+#include <caf/send.hpp>
+
+#include <string>
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A gpu actor over the first emulated GPU.
+struct owned_gpu {
+  owned_gpu() {
+    auto opened = open_cuda_device(0, 1);
+    REQUIRE(opened);
+    device = *opened;
+    actor = world.system().spawn(gpu, gpu_config{device, 60s, &world});
+  }
+
+  ~owned_gpu() {
+    emulated::break_device(cudaSuccess);
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
+  expected<device_work_done> ask_for(size_t bytes) {
+    device_work work{.what = "some memory"};
+    work.launch = [bytes](compute_stream& on) {
+      static_cast<void>(on.make(dtype::f32, {static_cast<int64_t>(bytes / sizeof(float))}));
+    };
+    return ask<device_work_done>(world, actor, std::move(work));
+  }
+
+  troupe::world world = world::threads({.threads = 2});
+  std::shared_ptr<compute_device> device;
+  gpu_actor actor;
+};
+
+} // namespace
+
+TEST_SUITE("actors/gpu/emulated_device") {
+  TEST_CASE("a GPU that breaks is lost for good, and all hear of it in CUDA's words") {
+    owned_gpu stage;
+    REQUIRE(stage.ask_for(64));
+    emulated::break_device(cudaErrorIllegalAddress);
+    auto refused = stage.ask_for(64);
+    REQUIRE(!refused);
+    CHECK(refused.error().code == errc::unavailable);
+    CHECK_MESSAGE(refused.error().message.find("gpu:0 (") == 0, refused.error().message);
+    CHECK(refused.error().message.find(" is lost: ") != std::string::npos);
+    auto next = stage.ask_for(64);
+    REQUIRE(!next);
+    CHECK(next.error().code == errc::unavailable);
+    CHECK(stage.device->loss());
+  }
+
+  TEST_CASE("work that finds no memory fails alone, and the GPU goes on") {
+    owned_gpu stage;
+    auto refused = stage.ask_for(size_t{1} << 40);
+    REQUIRE(!refused);
+    CHECK(refused.error().code == errc::resource);
+    CHECK(!stage.device->loss());
+    CHECK(stage.ask_for(64));
+  }
+}
