@@ -7,6 +7,7 @@
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"
+#  include "kernels/cuda/tape.hpp"
 #endif
 
 #include <algorithm>
@@ -111,12 +112,10 @@ text_batch gather(const language_model_config& config, std::string_view text, si
   return result;
 }
 
-// From here to a device and back, as far as it is elsewhere; the first failure stays.
+// Results on their way from a device; the first failure stays.
 class transfer {
 public:
   explicit transfer(compute_stream& by) : by_(by) {}
-
-  tensor there(const tensor& value) { return take(by_.to_device(value)); }
 
   tensor here(const tensor& value) { return take(by_.to_host(value)); }
 
@@ -140,6 +139,7 @@ private:
   error failure_;
 };
 
+// Indices and labels stay on the host: every tape takes them from there.
 template <class Context>
 expected<step_on_stream>
 differentiate_with(Context context, compute_stream& on, const language_model_config& config,
@@ -147,14 +147,13 @@ differentiate_with(Context context, compute_stream& on, const language_model_con
                    const random_key& key, const std::stop_token& stop) {
   transfer moved{on};
   auto values = moved.take(on.resident(variables));
-  text_batch there{moved.there(batch.contexts), moved.there(batch.next)};
   if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
   basic_tape<Context> t{stop, std::move(context)};
   std::vector<expression> parameters;
   for (const auto& value : values)
     parameters.push_back(t.parameter(value));
   auto loss
-    = loss_of(t, config, parameters, there, {config.embedding_dropout, config.hidden_dropout, key});
+    = loss_of(t, config, parameters, batch, {config.embedding_dropout, config.hidden_dropout, key});
   auto gradients = t.gradients(loss, parameters);
   if (!gradients) return tl::unexpected(gradients.error());
   step_on_stream result{moved.here(*t.value(loss)), {}};
