@@ -93,7 +93,9 @@ void prepare(std::span<collective_call> calls, const process_group& group,
     if (call.kind == collective_kind::all_reduce) call.algorithm = algorithm;
     call.fixed_order = group.fixed_order && algorithm == collective_algorithm::automatic;
     call.timeout = timeout;
-    call.on_devices = goes_to_devices(merged.implementation, group);
+    // As in the original, all else is by messages.
+    call.on_devices
+      = call.kind == collective_kind::all_reduce && goes_to_devices(merged.implementation, group);
   }
 }
 

@@ -37,8 +37,8 @@ struct process_group {
 [[nodiscard]] collective_algorithm algorithm_of(communication_implementation implementation,
                                                 bool has_devices);
 
-/// Whether devices are to make the calls: if that was asked for; or if they may, since nothing else
-/// was, and the order of sums is free.
+/// Whether devices are to make the sums: if that was asked for; or if they may, since nothing else
+/// was, and the order of additions is free.
 [[nodiscard]] bool goes_to_devices(communication_implementation implementation,
                                    const process_group& group);
 

@@ -132,7 +132,7 @@ TEST_SUITE("strategies/devices") {
 
   TEST_CASE("a job that needs a device that is lost ends, and says which") {
     auto devices = make_devices(2, 1);
-    device_job job{devices, {2, 2}};
+    device_job job{devices, {2, 2, sync_policy::latest_token}};
     devices[1]->lose({errc::unavailable, "CUDA error 700"});
     auto seen = job.run(10);
     REQUIRE(seen.report.failure);

@@ -48,7 +48,7 @@ TEST_SUITE("strategies/nccl_all_reduce") {
   TEST_CASE("sums and means are those of the other operations, for any number of replicas") {
     for (uint32_t devices : {1U, 2U, 3U})
       for (uint32_t replicas : {3U, 4U, 8U})
-        for (auto type : {dtype::f32, dtype::f64, dtype::i64, dtype::f16}) {
+        for (auto type : {dtype::f32, dtype::f64, dtype::i64, dtype::i32}) {
           reducing_devices group{devices};
           auto values = exact_values(replicas, type);
           for (auto op : {reduce_op::sum, reduce_op::mean})
