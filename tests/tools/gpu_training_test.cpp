@@ -28,7 +28,7 @@ const language_model_config model{.context = 3,
 
 /// What a job came to.
 struct course {
-  std::vector<double> losses; ///< By step, of its first gradient.
+  std::vector<double> losses; ///< By step, the mean of its replicas.
   std::vector<tensor> variables;
   std::optional<error> failure;
 };
@@ -44,8 +44,12 @@ course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32
   std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
   course seen;
   training_options options{.steps = steps};
-  options.on_step
-    = [&](const step_record& step) { seen.losses.push_back(step.accepted.front().loss); };
+  options.on_step = [&](const step_record& step) {
+    double sum = 0;
+    for (const auto& one : step.accepted)
+      sum += one.loss;
+    seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
+  };
   auto report
     = train(strategy, optimizer, language_step({model, 16, text}, optimizer, variables), options);
   seen.failure = report.failure;
