@@ -6,8 +6,11 @@
 
 namespace troupe {
 
-step_function language_step(language_step_options options, sync_replicas_optimizer optimizer,
-                            std::vector<variable> variables) {
+namespace {
+
+template <class Optimizer>
+step_function make_step(language_step_options options, Optimizer optimizer,
+                        std::vector<variable> variables) {
   return [options = std::move(options), optimizer = std::move(optimizer),
           variables = std::move(variables)](replica_context& context) -> task<void> {
     auto reading = context.read(variables);
@@ -28,6 +31,18 @@ step_function language_step(language_step_options options, sync_replicas_optimiz
     auto applying = optimizer.apply_gradients(context, std::move(gradients));
     co_await applying;
   };
+}
+
+} // namespace
+
+step_function language_step(language_step_options options, sync_replicas_optimizer optimizer,
+                            std::vector<variable> variables) {
+  return make_step(std::move(options), std::move(optimizer), std::move(variables));
+}
+
+step_function language_step(language_step_options options, optimizer optimizer,
+                            std::vector<variable> variables) {
+  return make_step(std::move(options), std::move(optimizer), std::move(variables));
 }
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 // What a replica of the language model does in a step.
 #pragma once
 
+#include "strategies/optimizer.hpp"
 #include "strategies/sync_replicas_optimizer.hpp"
 #include "strategies/training.hpp"
 #include "tools/language_model.hpp"
@@ -24,6 +25,10 @@ struct language_step_options {
 /// @param variables As `initial_variables` has them.
 [[nodiscard]] step_function language_step(language_step_options options,
                                           sync_replicas_optimizer optimizer,
+                                          std::vector<variable> variables);
+
+/// Likewise, where replicas meet.
+[[nodiscard]] step_function language_step(language_step_options options, optimizer optimizer,
                                           std::vector<variable> variables);
 
 } // namespace troupe

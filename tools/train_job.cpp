@@ -91,7 +91,8 @@ public:
             std::function<void(const std::string&)> warn, const std::stop_token& stop)
     : plan{value_or_throw(plan_of(options, step_count(options, corpus)))}, world{world_of(options)},
       server{world, cluster.tasks, server_of(options, cluster, warn, stop)}, strategy{strategy_of(
-                                                                               options)} {
+                                                                               options,
+                                                                               cluster.devices)} {
     check_same_options(*strategy, options, corpus);
     for (const auto& [name, value] : initial_variables(options.model, options.seed))
       strategy->make_variable(name, value);
@@ -122,24 +123,30 @@ public:
   training_options training;
 
 private:
-  std::unique_ptr<troupe::strategy> strategy_of(const train_options& options) {
+  std::unique_ptr<troupe::strategy>
+  strategy_of(const train_options& options,
+              const std::vector<std::shared_ptr<compute_device>>& computing) {
     auto deadline = to_job_time(options.deadline_seconds);
     auto trainers = server.trainers();
     auto devices = cpu_devices(static_cast<uint32_t>(server.replicas() / trainers.size()));
     if (options.strategy == strategy_kind::mirrored)
       return std::make_unique<mirrored_strategy>(
-        world, mirrored_options{.devices = devices, .deadline = deadline});
+        world,
+        mirrored_options{.devices = devices, .deadline = deadline, .compute_devices = computing});
     if (options.strategy == strategy_kind::multi_worker_mirrored)
       return std::make_unique<multi_worker_mirrored_strategy>(
         world, multi_worker_mirrored_options{.devices = devices,
                                              .placement = server.placement(),
                                              .workers = trainers,
+                                             .compute_devices = computing,
                                              .deadline = deadline});
     return std::make_unique<parameter_server_strategy>(
-      world, parameter_server_options{.replicas = server.replicas(),
-                                      .placement = server.placement(),
-                                      .replicate_owners
-                                      = static_cast<uint32_t>(options.replicate_owners)});
+      world,
+      parameter_server_options{.replicas = server.replicas(),
+                               .placement = server.placement(),
+                               .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
+                               .compute_devices = computing,
+                               .device_deadline = deadline});
   }
 
   static server_options server_of(const train_options& options, const train_cluster& cluster,
