@@ -69,7 +69,8 @@ namespace cuda {
 template <class T>
 void activate(const context&, activation kind, std::span<const T> input, std::span<T> output);
 
-/// As the cpu twin: bit for bit in f32, within 4 units in the last place in f64.
+/// As the cpu twin: bit for bit in f32, within some roundings in f64, where numbers near 1 may
+/// cancel.
 template <class T>
 void activate_gradient(const context&, activation kind, std::span<const T> input,
                        std::span<const T> output, std::span<const T> output_gradient,

@@ -107,8 +107,7 @@ __global__ void __launch_bounds__(block_threads)
       __syncthreads();
       if (threadIdx.x == 0)
         for (unsigned block = 0; block * norm_block < held; ++block)
-          sum += lanes[block * sum_lanes];
-      __syncthreads();
+          sum += lanes[block * sum_lanes]; // written again behind the next tile's first barrier
     }
     if (threadIdx.x == 0) partial[chunk] = sum;
   }

@@ -61,8 +61,8 @@ __global__ void __launch_bounds__(block_threads)
     }
     if (which < sums) lanes[which][lane] = sum;
     __syncthreads();
+    // Lanes are written again behind the barriers of the next chunk's first tile.
     if (which < sums && lane == 0) partial[which * chunks + chunk] = join_lanes(lanes[which]);
-    __syncthreads();
   }
 }
 

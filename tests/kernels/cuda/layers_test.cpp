@@ -22,17 +22,14 @@ const cpu::context fast;
 constexpr size_t row_counts[] = {0, 1, 15, 17, 40};
 constexpr size_t column_counts[] = {1, 2, 15, 16, 33, 257};
 
+/// f32 has the bits of the cpu twin, f64 is within so many units in the last place: it calls the
+/// library's functions.
 template <class T>
-bool are_close(const device_array<T>& got, guarded<T>& expected, double units) {
+bool agrees(const device_array<T>& got, guarded<T>& expected, double units) {
+  if (sizeof(T) == 4) return holds_bits(got, expected);
   auto fetched = got.fetch();
   return first_not_close(fetched.span(), expected.span(), {roundings<T>(2 * units), 0})
          == expected.span().size();
-}
-
-/// f32 has the bits of the cpu twin, f64 is within 4 units: it calls the library's functions.
-template <class T>
-bool agrees(const device_array<T>& got, guarded<T>& expected) {
-  return sizeof(T) == 4 ? holds_bits(got, expected) : are_close(got, expected, 4);
 }
 
 std::vector<int64_t> draw_indices(size_t count, size_t limit, uint64_t seed) {
@@ -62,13 +59,20 @@ TEST_SUITE("kernels/cuda/layers") {
           device_array<T> far_input{input}, far_output{output}, far_gradient{gradient};
           cpu::activate<T>(fast, kind, input.view(), output.span());
           cuda::activate<T>(gpu(), kind, far_input.view(), far_output.span());
-          CHECK(agrees(far_output, output));
+          CHECK(agrees(far_output, output, 4));
           device_array<T> same_output{output}; // so that one error is counted once
           cpu::activate_gradient<T>(fast, kind, input.view(), output.view(), gradient.view(),
                                     gradient.span());
           cuda::activate_gradient<T>(gpu(), kind, far_input.view(), same_output.view(),
                                      far_gradient.view(), far_gradient.span());
-          if (!with_extremes || sizeof(T) == 4) CHECK(agrees(far_gradient, gradient));
+          if (sizeof(T) == 4) {
+            CHECK(holds_bits(far_gradient, gradient));
+            continue;
+          }
+          // gelu' is a sum of numbers near 1 that may cancel.
+          auto got = far_gradient.fetch();
+          CHECK(first_not_close(got.span(), gradient.span(), {roundings<T>(16), roundings<T>(64)})
+                == count);
         }
   }
 
@@ -134,7 +138,7 @@ TEST_SUITE("kernels/cuda/layers") {
           cpu::softmax_cross_entropy<T>(fast, logits.view(), labels, losses.span(), logits.span());
           cuda::softmax_cross_entropy<T>(gpu(), far_logits.view(), far_labels.view(),
                                          far_losses.span(), far_logits.span());
-          CHECK(agrees(far_logits, logits));
+          CHECK(agrees(far_logits, logits, 16));
           // -log p = log(sum) - logit: the error is that of the larger part.
           auto got = far_losses.fetch();
           CHECK(first_not_close(got.span(), losses.span(), {roundings<T>(8), roundings<T>(64)})

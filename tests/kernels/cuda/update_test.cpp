@@ -3,6 +3,7 @@
 // calls over rules, sizes, sources of all types, fills and places that are aligned or not.
 #include "kernels/cast.hpp"
 #include "kernels/clip.hpp"
+#include "kernels/parallel.hpp"
 #include "kernels/update.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
@@ -234,6 +235,12 @@ TEST_SUITE("kernels/cuda/reduce") {
       CHECK(cuda::squared_norm<T>(gpu(), gradients.mean_there())
             == cpu::squared_norm<T>(fast, gradients.mean_here()));
     }
+  }
+
+  TEST_CASE("a sum of more chunks than a block has threads has the bits of the cpu twin") {
+    auto values = normal<float>(300 * cpu::sum_chunk_elements + 7, 3);
+    device_array<float> far{values};
+    CHECK(cuda::sum(gpu(), far.view()) == cpu::sum(fast, values.view()));
   }
 
   TEST_CASE_TEMPLATE("all numbers that are not finite are counted", T, float, double) {
