@@ -2,6 +2,7 @@
 // Goal: where owners are replicated, the loss of one loses nothing, whenever it happens. Method:
 // jobs in the virtual world whose parameter server goes at one of many moments, compared with the
 // same job undisturbed, or judged by the checkers of the drawn jobs.
+#include "kernels/buffer.hpp"
 #include "kernels/random.hpp"
 #include "simulation/distribution.hpp"
 #include "tests/doctest.hpp"
@@ -141,6 +142,16 @@ TEST_SUITE("sim/owner_loss") {
         reached += course->report.probes.count("delivered TookOver");
       }
     CHECK(reached > moments); // jobs that were not over yet
+  }
+
+  TEST_CASE("a job that has lost an owner leaves no memory behind") {
+    auto job = replicated_job(sync_policy::latest_token, 3, 2, 5);
+    job.faults.faults.push_back(loss_of("ps 0", 2s));
+    static_cast<void>(run_job(job, 2));
+    auto before = cpu_pool().bytes_in_use();
+    for (int i = 0; i < 5; ++i)
+      static_cast<void>(run_job(job, 2));
+    CHECK(cpu_pool().bytes_in_use() == before);
   }
 
   TEST_CASE("what replicated owners do not go with is refused") {
