@@ -14,7 +14,10 @@
 #include "kernels/sparse.hpp"
 #include "kernels/tensor.hpp"
 #include "messages/assert.hpp"
+#include "messages/errc.hpp"
 
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace troupe::detail {
