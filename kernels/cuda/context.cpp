@@ -51,6 +51,8 @@ struct context::state {
   buffer_pool memory;
   buffer_pool host_memory;
   expected<void> first_failure;
+  bool keeps_memory = false;
+  std::vector<std::shared_ptr<std::byte>> kept;
   cublasHandle_t blas = nullptr;
   std::shared_ptr<std::byte> blas_workspace;
 };
@@ -87,7 +89,9 @@ tensor context::make(dtype type, shape extents) const {
 std::shared_ptr<std::byte> context::workspace(size_t bytes) const {
   if (!status()) return nullptr;
   try {
-    return state_->memory.allocate(bytes);
+    auto block = state_->memory.allocate(bytes);
+    if (state_->keeps_memory) state_->kept.push_back(block);
+    return block;
   } catch (const std::bad_alloc&) {
     note(fail(errc::resource, "cuda:" + std::to_string(device().index) + " has no "
                                 + std::to_string(bytes)
@@ -95,6 +99,15 @@ std::shared_ptr<std::byte> context::workspace(size_t bytes) const {
                                 + " are in use here; use smaller batches or another device"));
     return nullptr;
   }
+}
+
+void context::keep_memory() const {
+  state_->keeps_memory = true;
+}
+
+std::vector<std::shared_ptr<std::byte>> context::kept_memory() const {
+  state_->keeps_memory = false;
+  return std::exchange(state_->kept, {});
 }
 
 bool context::note(const expected<void>& done) const {

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 struct cublasContext;
 
@@ -48,6 +49,12 @@ public:
 
   /// Memory of the device for as long as a call lasts; null after a failure.
   [[nodiscard]] std::shared_ptr<std::byte> workspace(size_t bytes) const;
+
+  /// Keeps every block that is handed out from now on, although nobody else does, until
+  /// `kept_memory` hands them over: what a graph was written with, nobody else may have.
+  void keep_memory() const;
+
+  [[nodiscard]] std::vector<std::shared_ptr<std::byte>> kept_memory() const;
 
   /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
   bool note(const expected<void>& done) const;

@@ -15,8 +15,11 @@ void graph::destroy::operator()(CUgraphExec_st* handle) const {
 expected<graph> graph::capture(const context& on, const std::function<void()>& work) {
   auto* stream = on.stream().handle();
   if (auto used = detail::use(on.device().index); !used) return tl::unexpected(used.error());
-  TROUPE_TRY_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  // Relaxed: memory may be allocated meanwhile, because the graph keeps what it was written with.
+  TROUPE_TRY_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  on.keep_memory();
   work();
+  auto memory = on.kept_memory();
   cudaGraph_t written = nullptr;
   auto ended = TROUPE_CHECK_CUDA(cudaStreamEndCapture(stream, &written));
   if (ended) ended = on.status();
@@ -28,7 +31,7 @@ expected<graph> graph::capture(const context& on, const std::function<void()>& w
   auto made = TROUPE_CHECK_CUDA(cudaGraphInstantiate(&ready, written, 0));
   static_cast<void>(cudaGraphDestroy(written));
   if (!made) return tl::unexpected(std::move(made).error());
-  return graph{ready};
+  return graph{on, ready, std::move(memory)};
 }
 
 expected<void> graph::launch(const stream& on) const {

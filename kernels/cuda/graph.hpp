@@ -4,8 +4,11 @@
 
 #include "kernels/cuda/context.hpp"
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
+#include <vector>
 
 struct CUgraphExec_st;
 
@@ -18,11 +21,10 @@ class graph {
 public:
   /// Runs `work`, which queues kernels and copies on `on`, and writes them down in place of doing
   /// them.
-  /// @pre `work` queues on this context alone, waits for nothing (asks for no number),
-  /// reads no pageable memory of the host (so no sparse gradients) and has run
-  /// before, so that the memory it needs is there. Memory that it takes and lets go is kept for the
-  /// graph's use by whoever calls: let no other work of the stream come between launches that
-  /// would overwrite it, or hold the tensors.
+  /// The graph keeps all memory that `work` takes, and the context.
+  /// @pre `work` queues on this context alone, waits for nothing (asks for no number), reads no
+  /// pageable memory of the host (so no sparse gradients), and has run before, so that cuBLAS is
+  /// there if it needs it.
   /// Errors: failed_precondition, if something could not be written down.
   [[nodiscard]] static expected<graph> capture(const context& on,
                                                const std::function<void()>& work);
@@ -31,12 +33,15 @@ public:
   [[nodiscard]] expected<void> launch(const stream& on) const;
 
 private:
-  explicit graph(CUgraphExec_st* handle) : handle_(handle) {}
+  graph(const context& on, CUgraphExec_st* handle, std::vector<std::shared_ptr<std::byte>> memory)
+    : on_(on), memory_(std::move(memory)), handle_(handle) {}
 
   struct destroy {
     void operator()(CUgraphExec_st* handle) const;
   };
 
+  context on_;
+  std::vector<std::shared_ptr<std::byte>> memory_;
   std::unique_ptr<CUgraphExec_st, destroy> handle_;
 };
 

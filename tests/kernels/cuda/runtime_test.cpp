@@ -127,6 +127,27 @@ TEST_SUITE("kernels/cuda/runtime") {
     CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 12);
   }
 
+  TEST_CASE("a graph keeps the memory that it was written with") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));
+    auto result = on->make(dtype::f32, {4});
+    REQUIRE(value);
+    auto work = [&] {
+      auto between = on->make(dtype::f32, {4}); // let go at the end, and in the graph for ever
+      auto where = on->device();
+      cuda::scale<float>(*on, 3, value->values<float>(where), between.mutable_values<float>(where));
+      cuda::scale<float>(*on, 2, between.values<float>(where), result.mutable_values<float>(where));
+    };
+    auto graph = cuda::graph::capture(*on, work);
+    REQUIRE(graph);
+    auto other = on->make(dtype::f32, {4});
+    cuda::fill<float>(*on, other.mutable_values<float>(on->device()), 7);
+    REQUIRE(graph->launch(on->stream()));
+    CHECK(cuda::to_host(*on, result)->values<float>()[3] == 24);
+    CHECK(cuda::to_host(*on, other)->values<float>()[3] == 7);
+  }
+
   TEST_CASE("what waits cannot be captured, and the error says so") {
     auto on = cuda::context::create(0);
     REQUIRE(on);

@@ -47,7 +47,6 @@ cudaError_t last_error = cudaSuccess;
 size_t kernel_count = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
 thread_local int current_device = 0;
-thread_local CUstream_st* captured_here = nullptr;
 
 device_arena& arena() {
   static auto& all = *new device_arena; // contexts in static objects may outlive it otherwise
@@ -88,11 +87,10 @@ void finish(CUevent_st& event) {
   }
 }
 
-/// What cannot be done while this thread writes a graph, and breaks it.
-bool forbidden_while_capturing() {
-  if (captured_here == nullptr) return false;
-  captured_here->capture_is_broken = true;
-  return true;
+/// A wait for a stream that is written down cannot be, and breaks the graph.
+bool breaks_capture(CUstream_st& stream) {
+  stream.capture_is_broken = stream.is_capturing;
+  return stream.is_capturing;
 }
 
 } // namespace
@@ -198,7 +196,6 @@ cudaError_t cudaSetDevice(int device) {
 
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   std::lock_guard lock{mutex};
-  if (forbidden_while_capturing()) return result(cudaErrorStreamCaptureUnsupported);
   *block = arena().allocate(bytes);
   return result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
@@ -268,7 +265,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   std::lock_guard lock{mutex};
-  if (forbidden_while_capturing()) return result(cudaErrorStreamCaptureUnsupported);
+  if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
   finish(*stream);
   return result(cudaSuccess);
 }
@@ -339,13 +336,11 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   stream->is_capturing = true;
-  captured_here = stream;
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   stream->is_capturing = false;
-  captured_here = nullptr;
   auto works = std::exchange(stream->captured, {});
   if (std::exchange(stream->capture_is_broken, false))
     return result(cudaErrorStreamCaptureInvalidated);

@@ -127,7 +127,7 @@ struct cudaDeviceProp {
 };
 
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
-enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1;
 
