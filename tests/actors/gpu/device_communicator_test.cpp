@@ -66,6 +66,36 @@ struct device_group : communicator_group {
   std::vector<communicator_actor> with_devices;
 };
 
+/// A communicator that answers when the test says so, with what it was given.
+struct played_host {
+  struct question {
+    caf::typed_response_promise<collective_result> answer;
+    collective_result with;
+  };
+
+  std::shared_ptr<std::vector<question>> questions = std::make_shared<std::vector<question>>();
+
+  [[nodiscard]] communicator_actor spawn(world& world) const {
+    return world.system().spawn(
+      [asked = questions](communicator_actor::pointer self) -> communicator_actor::behavior_type {
+        return {
+          [self, asked](const collective_call& call) {
+            auto promise = self->make_response_promise<collective_result>();
+            tensor value = call.contributions.empty() ? tensor{} : call.contributions.front();
+            asked->push_back({promise, {value}});
+            return promise;
+          },
+          [](const meet_peers&) {},
+          [](const msg<wire::CollectivePart>&) {},
+          [](const msg<wire::CollectiveFailed>&) {},
+          [](const group_broken&) {},
+          [self](await_breakdown) { return self->make_response_promise<group_broken>(); },
+          [](watch_tick) {},
+        };
+      });
+  }
+};
+
 collective_call sum_of(std::string name, std::vector<tensor> values) {
   return {.kind = collective_kind::all_reduce,
           .name = std::move(name),
@@ -126,6 +156,43 @@ TEST_SUITE("actors/gpu/device_communicator") {
       for (uint32_t rank = 0; rank < 2; ++rank)
         CHECK(is_same(said[rank][i].value().value, folded({sample(dtype::f32, {9}, 2 * i),
                                                            sample(dtype::f32, {9}, 2 * i + 1)})));
+  }
+
+  TEST_CASE("a call that is agreed on before an earlier one waits for its turn") {
+    deterministic_world stage;
+    played_host host;
+    auto device = std::make_shared<cpu_device>(0);
+    auto library = std::make_shared<cpu_collectives>();
+    auto owner = stage.spawn(gpu, gpu_config{device, 60s, &stage.world});
+    device_communicator_config config{.process = "worker:0",
+                                      .host = host.spawn(stage.world),
+                                      .library = library,
+                                      .id = *library->make_id(),
+                                      .gpu = owner,
+                                      .device = device,
+                                      .world = &stage.world};
+    auto actor = stage.spawn(device_communicator, config);
+    puppet user{stage.world};
+    stage.settle();
+    auto agree_on = [&](size_t question) {
+      auto& one = host.questions->at(question);
+      one.answer.deliver(one.with);
+      stage.pass(100ms);
+    };
+    agree_on(0); // the group's id
+    std::vector<answer<collective_result>> said;
+    for (const auto* name : {"first", "second"}) {
+      auto call = small_sum(name);
+      call.on_devices = true;
+      said.push_back(user.ask<collective_result>(actor, call));
+      stage.settle();
+    }
+    agree_on(2);
+    CHECK_FALSE(said[1].has_come());
+    agree_on(1);
+    CHECK(said[0].has_come());
+    CHECK(said[1].has_come());
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
 
   TEST_CASE("what is not for devices is made by messages, between calls that are") {
