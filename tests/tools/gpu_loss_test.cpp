@@ -42,6 +42,7 @@ TEST_SUITE("tools/gpu_loss") {
     }
     emulated::break_device(cudaSuccess);
     REQUIRE(report.failure);
+    CHECK(report.failure->code == errc::unavailable);
     CHECK(report.step >= 5);
     CHECK(report.step < 1000);
     CHECK_MESSAGE(report.failure->message.find("gpu:0 (") != std::string::npos,
