@@ -196,7 +196,7 @@ void fail_all(stand_in_state& state, const error& reason) {
   state.unsaid.clear();
 }
 
-void lose(stand_in_state& state, error reason) {
+void lose(stand_in_state& state, const error& reason) {
   state.nobody = reason;
   fail_all(state, reason);
 }
