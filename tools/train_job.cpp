@@ -59,8 +59,6 @@ std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_option
   };
 }
 
-}
-
 double evaluate(const train_options& options, const text_corpus& corpus,
                 std::span<const tensor> values) {
   auto result = bits_per_byte(options.model, values, corpus.whole(), corpus.training().size());
