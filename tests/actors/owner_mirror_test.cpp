@@ -78,7 +78,8 @@ struct replicated : deterministic_world {
   }
 
   void use(const update_plan& plan) {
-    ask<wire::OptimizerInUse>(owner, make_use_optimizer(to_settings(plan))).value();
+    static_cast<void>(
+      ask<wire::OptimizerInUse>(owner, make_use_optimizer(to_settings(plan))).value());
   }
 
   static msg<wire::ApplyUpdate> update(uint64_t step, const std::vector<gradient>& gradients,
@@ -137,7 +138,7 @@ TEST_SUITE("actors/owner_mirror") {
     use({.rule = rules::momentum{.learning_rate = 0.1}});
     CHECK(apply(0, {noise(1), noise(2)}, true).has_come());
     CHECK(state_of(mirror).version == 0);
-    ask<wire::UpdateApplied>(owner, make_release_update(0.5)).value();
+    static_cast<void>(ask<wire::UpdateApplied>(owner, make_release_update(0.5)).value());
     CHECK(state_of(mirror).version == 1);
     CHECK(are_alike());
   }
@@ -146,12 +147,13 @@ TEST_SUITE("actors/owner_mirror") {
     use(adam_with_average());
     CHECK(apply(0, {noise(1)}).has_come());
     auto saved = state_of(owner);
-    ask<wire::VariableSnapshot>(
-      owner, make_change_variable(static_cast<uint8_t>(change::add), to_payload(noise(3))))
-      .value();
+    static_cast<void>(
+      ask<wire::VariableSnapshot>(
+        owner, make_change_variable(static_cast<uint8_t>(change::add), to_payload(noise(3))))
+        .value());
     CHECK(are_alike());
     CHECK(apply(1, {noise(2)}).has_come());
-    ask<wire::OptimizerInUse>(owner, make_restore_state(saved)).value();
+    static_cast<void>(ask<wire::OptimizerInUse>(owner, make_restore_state(saved)).value());
     CHECK(are_alike());
     CHECK(are_equal(state_of(mirror), saved));
   }
@@ -184,7 +186,7 @@ TEST_SUITE("actors/owner_mirror") {
     CHECK(closed->accepted.size() == 2);
     CHECK(closed->applied.squared_norm > 0);
     CHECK_FALSE(closed->released);
-    ask<wire::UpdateApplied>(mirror, make_release_update(1)).value();
+    static_cast<void>(ask<wire::UpdateApplied>(mirror, make_release_update(1)).value());
     closed = take_over();
     REQUIRE(closed->released);
     CHECK(closed->released->version == 1);
@@ -198,7 +200,7 @@ TEST_SUITE("actors/owner_mirror") {
     CHECK(refused.code == errc::unavailable);
     CHECK(refused.message.find("its mirror has taken over") != std::string::npos);
     CHECK(state_of(mirror).version == 1);
-    ask<wire::UpdateApplied>(mirror, update(1, {noise(2)})).value();
+    static_cast<void>(ask<wire::UpdateApplied>(mirror, update(1, {noise(2)})).value());
     CHECK(state_of(mirror).version == 2);
   }
 
