@@ -136,15 +136,19 @@ void launch_agreed(self_pointer self) {
 void plan_watch(self_pointer self) {
   auto& state = self->state;
   auto is_joining = state.participant && !state.is_ready;
-  if (state.is_watching || state.broken || (!is_joining && state.open.empty())) return;
+  if (state.broken || (!is_joining && state.open.empty())) return;
   auto shortest = state.config.deadline;
   for (const auto& [number, one] : state.open)
     shortest = std::min(shortest, one.timeout);
-  state.is_watching = true;
   // Devices come together in less than any deadline: that is looked for more often.
   auto pause = is_joining ? std::min<job_time>(shortest / looks, std::chrono::milliseconds{10})
                           : shortest / looks;
-  self->delayed_send(self, std::max<job_time>(pause, std::chrono::milliseconds{1}), watch_tick{});
+  pause = std::max<job_time>(pause, std::chrono::milliseconds{1});
+  auto due = state.config.world->now() + pause;
+  if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
+  state.is_watching = true;
+  state.next_look = due;
+  self->delayed_send(self, pause, watch_tick{});
 }
 
 // Whether what was asked of devices takes longer than it may.

@@ -82,6 +82,7 @@ struct device_communicator_state {
   std::map<uint64_t, open_call> open;
   std::optional<error> broken;
   bool is_watching = false;
+  job_time next_look{0}; ///< When the next tick comes, if it is watching.
 };
 
 /// The behaviour of a device communicator.
