@@ -5,6 +5,7 @@
 #include "actors/recording/seconds.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
@@ -126,12 +127,22 @@ void on_completed(self_pointer self, const work_completed& told) {
     work.answer.deliver(to_caf(told.refused));
   else
     work.answer.deliver(device_work_done{now - work.began, work.thrown});
+  if (state.is_leaving && state.open.empty()) self->quit();
+}
+
+// What is launched, and what the device says then, would outlive the world that it refers to.
+void on_exit(self_pointer self, const caf::exit_msg& how) {
+  auto& state = self->state;
+  if (how.reason != caf::exit_reason::user_shutdown || state.open.empty())
+    return self->quit(how.reason);
+  state.is_leaving = true;
 }
 
 } // namespace
 
 gpu_actor::behavior_type gpu(self_pointer self, gpu_config config) {
   self->state.config = std::move(config);
+  self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
   return {
     [self](const device_work& work) { return on_work(self, work); },
     [self](const work_launched& told) { on_launched(self, told); },

@@ -53,9 +53,11 @@ struct gpu_state {
   device_ledger ledger;
   std::map<uint64_t, open_work> open;
   bool is_watching = false;
+  bool is_leaving = false; ///< Once all that was asked of the device is done.
 };
 
-/// The behaviour of a gpu. It ends when it is sent an exit, or with its device.
+/// The behaviour of a gpu. It ends when it is sent an exit and its device has done what it was
+/// asked for, or with its device.
 gpu_actor::behavior_type gpu(observed_pointer<gpu_actor, gpu_state> self, gpu_config config);
 
 } // namespace troupe

@@ -178,6 +178,18 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(second.value().thrown == nullptr);
   }
 
+  TEST_CASE("a gpu that is told to leave stays until its device has done what it was asked for") {
+    staged_gpu stage{true};
+    auto asked = stage.note("work");
+    auto alive = stage.actors_alive();
+    caf::anon_send_exit(stage.actor, caf::exit_reason::user_shutdown);
+    stage.settle();
+    CHECK(stage.actors_alive() == alive);
+    stage.finish_one();
+    CHECK(asked.has_come());
+    CHECK(stage.actors_alive() == alive - 1);
+  }
+
   TEST_CASE("a replica computes on its device, and waits for it without holding a thread") {
     staged_gpu stage{true};
     std::vector<work_outcome> seen;
