@@ -68,7 +68,7 @@ class Survival(Job):
         job = self.launch(*ALL_FOUR, "--steps", "4000", "--checkpoint-every", "50")
         for attempt in ("run", "run-2"):
             job.says(rf"\[worker:0\] files     {attempt}$")
-            while not list((self.folder / attempt).glob("checkpoints/*")):
+            while not list((self.folder / attempt).glob("checkpoints/checkpoint-*.safetensors")):
                 time.sleep(0.02)
             self.kill("worker:0")
         job.says(r"\[worker:0\] resume    run-2 from step \d+")
