@@ -177,6 +177,16 @@ TEST_SUITE("actors/net/socket_network") {
     CHECK(ghost.last_words().find("already") != std::string::npos);
   }
 
+  TEST_CASE("lives that follow each other at once have numbers that grow") {
+    uint32_t last = 0;
+    for (int life = 0; life < 3; ++life) {
+      station chief{options_of(0)};
+      auto number = chief.network->here()->address().incarnation;
+      CHECK(number > last);
+      last = number;
+    }
+  }
+
   TEST_CASE("10 MB of nonsense, a thousand who say nothing: a node answers as before") {
     station chief{options_of(0)};
     auto near = chief.publish("successor", successor);
