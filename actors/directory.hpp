@@ -19,14 +19,13 @@ namespace troupe {
 /// variable then, or two would. The directory stands in the chief's process, which a job cannot do
 /// without anyway, and watches all owners and mirrors.
 ///
-/// | a variable is | until                                           | then |
-/// |---------------|-------------------------------------------------|--------------------------------|
-/// | held          | its owner is gone                               | asking, if it has a mirror;
-/// else lost | | asking        | the mirror has said what it has come to         | the accumulator
-/// beside it begins there: gathering | | gathering     | those who give gradients have given them
-/// again  | closing                        | | closing       | whoever closes steps asks the
-/// mirror's accumulator | moved                       | | moved         | the mirror is gone, too
-/// | lost                           |
+/// | a variable is | until                                           | then                       |
+/// |---------------|-------------------------------------------------|----------------------------|
+/// | held          | its owner is gone                               | asking, or lost: no mirror |
+/// | asking        | the mirror has said what it has come to         | gathering                  |
+/// | gathering     | those who give gradients have given them again  | closing                    |
+/// | closing       | whoever closes steps asks beside the mirror     | moved                      |
+/// | moved         | the mirror is gone, too                         | lost                       |
 ///
 /// So nobody closes a step before all that was accepted for it is there again.
 struct directory_state {
