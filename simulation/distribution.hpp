@@ -18,23 +18,23 @@ struct distribution_node;
 /// Stragglers come in kinds that one number cannot tell apart: every draw may vary, a replica may
 /// be slow for good, all may be slow together. An expression says which, in seconds:
 ///
-/// | expression                    | meaning                                                      |
-/// |-------------------------------|--------------------------------------------------------------|
-/// | `1.5`, `1/16`                 | a number                                                     |
-/// | `exponential(0.2)`            | a draw; `distribution_families` lists all names              |
-/// | `a + b`, `a * b`, `(a)`       | sum and product of independent draws                         |
-/// | `mixture(0.9: a, 0.1: b)`     | one of several, by weights                                   |
-/// | `persistent(a)`               | one draw for each replica, which keeps it                    |
-/// | `common(a)`                   | one draw for each step, which all replicas share             |
-/// | `correlated(0.8, a)`          | with probability 0.8 the replica's draw before this one      |
-/// | `on_off(enter, leave, factor)` | 1, or `factor` in episodes: a Markov chain by its | | |
-/// probabilities to begin and to end at each draw               | | `pause(every, length)`        |
-/// `length` at every so manyth draw, else 0; each replica at a  | |                               |
-/// draw of its own, `common(pause(...))` all at the same        | | `slow(3/50, 2.4)` | 2.4 for 3
-/// of every 50 replicas, drawn by the seed, else 1    | | `slow({7, 12}, 2.4)`          | 2.4 for
-/// the replicas 7 and 12, else 1                        | | `trace("FILE")`               | what
-/// was measured, as `read_trace_table` reads it            | | `chen2016-like`               | a
-/// preset; `distribution_presets` lists all                   |
+/// | expression                     | meaning                                                     |
+/// |--------------------------------|-------------------------------------------------------------|
+/// | `1.5`, `1/16`                  | a number                                                    |
+/// | `exponential(0.2)`             | a draw; `distribution_families` lists all names             |
+/// | `a + b`, `a * b`, `(a)`        | sum and product of independent draws                        |
+/// | `mixture(0.9: a, 0.1: b)`      | one of several, by weights                                  |
+/// | `persistent(a)`                | one draw for each replica, which keeps it                   |
+/// | `common(a)`                    | one draw for each step, which all replicas share            |
+/// | `correlated(0.8, a)`           | with probability 0.8 the replica's draw before this one     |
+/// | `on_off(enter, leave, factor)` | 1, or `factor` in episodes: a Markov chain by its           |
+/// |                                | probabilities to begin and to end at each draw              |
+/// | `pause(every, length)`         | `length` at every so manyth draw, else 0; each replica at a |
+/// |                                | draw of its own, `common(pause(...))` all at the same       |
+/// | `slow(3/50, 2.4)`              | 2.4 for 3 of every 50 replicas, drawn by the seed, else 1   |
+/// | `slow({7, 12}, 2.4)`           | 2.4 for the replicas 7 and 12, else 1                       |
+/// | `trace("FILE")`                | what was measured, as `read_trace_table` reads it           |
+/// | `chen2016-like`                | a preset; `distribution_presets` lists all                  |
 ///
 /// Behind the expression may stand `slow=3/50*2.4`, the same as `(...) * slow(3/50, 2.4)`.
 ///

@@ -18,13 +18,13 @@ namespace troupe {
 /// A part in a collective: all processes of a group make the same calls in the same order, and each
 /// is answered when its share of the outcome is there.
 ///
-/// | kind           | answer |
-/// |----------------|------------------------------------------------------------------------------|
-/// | all_reduce     | the sum of all contributions of all processes | | all_gather     | all of
-/// them, by rank, behind each other along axis 0                         | | reduce_scatter | of
-/// that sum the rows `rows_of` this rank                                     | | broadcast      |
-/// the root's first contribution                                                | | barrier |
-/// nothing: a tensor without elements                                           |
+/// | kind           | answer                                               |
+/// |----------------|------------------------------------------------------|
+/// | all_reduce     | the sum of all contributions of all processes        |
+/// | all_gather     | all of them, by rank, behind each other along axis 0 |
+/// | reduce_scatter | of that sum the rows `rows_of` this rank             |
+/// | broadcast      | the root's first contribution                        |
+/// | barrier        | nothing: a tensor without elements                   |
 ///
 /// Sums of integers wrap around. Those of 16-bit types are rounded once, at the end, if their order
 /// is fixed, else also wherever a sum travels.

@@ -48,13 +48,13 @@ struct device_communicator_config {
 ///
 ///     call -> agreeing -- barrier --> agreed -- its turn --> on the device -- done --> answered
 ///
-/// | what goes wrong                    | who notices                | then |
-/// |------------------------------------|----------------------------|-----------------------------|
-/// | another call, nobody comes         | the barrier                | as without devices | | a
-/// process is gone                  | the other communicator     | the devices are let go, and | |
-/// the devices do not come together,  | this actor's own watch     | all calls fail, here and at |
-/// | or do not end a collective in time |                            | all peers, with the reason |
-/// | the device is lost                 | its gpu actor              | |
+/// | what goes wrong                    | who notices            | then                        |
+/// |------------------------------------|------------------------|-----------------------------|
+/// | another call, nobody comes         | the barrier            | as without devices          |
+/// | a process is gone                  | the other communicator | the devices are let go, and |
+/// | the devices do not come together,  | this actor's own watch | all calls fail, here and at |
+/// | or do not end a collective in time |                        | all peers, with the reason  |
+/// | the device is lost                 | its gpu actor          | likewise                    |
 ///
 /// Calls that are not for devices go to the other communicator as they are.
 /// Cost: a barrier of small messages beyond what the devices do.

@@ -29,13 +29,12 @@ struct gpu_config {
 /// thread, one piece of a stream at a time and in the order in which it was asked for; the device
 /// says by a message when it is done, and until then its asker, who is a coroutine, is suspended.
 ///
-/// | what goes wrong                       | who is told what |
-/// |---------------------------------------|-------------------------------------------------------|
-/// | the launch throws                     | its asker, in the answer; the device goes on | | the
-/// device refuses one piece of work  | its asker: resource; the device goes on               | |
-/// the device is lost: a sticky error    | all who wait: unavailable; the actor ends with that   |
-/// | work is not done in time              | all who wait: deadline_exceeded; the actor ends,
-/// since| |                                       | nothing can stop what a device does |
+/// | what goes wrong                      | who is told what                                    |
+/// |--------------------------------------|-----------------------------------------------------|
+/// | the launch throws                    | its asker, in the answer; the device goes on        |
+/// | the device refuses one piece of work | its asker: resource; the device goes on             |
+/// | the device is lost: a sticky error   | all who wait: unavailable; the actor ends with that |
+/// | work is not done in time             | likewise: deadline_exceeded; nothing stops a device |
 struct gpu_state {
   static inline const char* name = "gpu";
 

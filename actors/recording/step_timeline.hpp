@@ -13,11 +13,11 @@ namespace troupe {
 /// Nobody sends timeline events: all that a timeline shows of a step is in its record, in every
 /// world alike. This turns one record after the other into events.
 ///
-/// | track              | spans                                  | arrows |
-/// |--------------------|----------------------------------------|-----------------------------------|
-/// | chief              | step, and in it: update                | | | owner VARIABLE     | apply
-/// |                                   | | replica INDEX      | wait for token, compute | gradient
-/// -> update, token -> next |
+/// | track          | spans                   | arrows                            |
+/// |----------------|-------------------------|-----------------------------------|
+/// | chief          | step, and in it: update |                                   |
+/// | owner VARIABLE | apply                   |                                   |
+/// | replica INDEX  | wait for token, compute | gradient -> update, token -> next |
 ///
 /// A gradient that was dropped or cancelled leaves an instant instead of an arrow.
 class step_timeline {
