@@ -18,6 +18,7 @@
 @0xda9e82878a1cfd30;
 
 using Cxx = import "/capnp/c++.capnp";
+using Checkpoint = import "checkpoint.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
 
@@ -46,7 +47,7 @@ struct JobBegins {
   clockNanoseconds @1 :Training.Nanoseconds;
   # Time on the clock of the chief's world; all set theirs to it.
 
-  replicas @2 :List(Training.ReplicaProgress);
+  replicas @2 :List(Checkpoint.ReplicaProgress);
   # If the job goes on from a checkpoint: where its replicas were.  Each process takes its own.
 
   life @3 :UInt32;

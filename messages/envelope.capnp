@@ -9,10 +9,12 @@
 @0xcd4572457e617e3b;
 
 using Cxx = import "/capnp/c++.capnp";
+using Checkpoint = import "checkpoint.capnp";
 using Cluster = import "cluster.capnp";
 using Collective = import "collective.capnp";
 using Coordinator = import "coordinator.capnp";
 using Link = import "link.capnp";
+using Replication = import "replication.capnp";
 using Training = import "training.capnp";
 $Cxx.namespace("troupe::wire");
 
@@ -71,11 +73,11 @@ struct Envelope {
     cancelTakes @27 :Training.CancelTakes;
     readAccumulator @28 :Training.ReadAccumulator;
     accumulatorStatus @29 :Training.AccumulatorStatus;
-    readState @30 :Training.ReadState;
-    variableState @31 :Training.VariableState;
-    restoreState @32 :Training.RestoreState;
-    readProgress @33 :Training.ReadProgress;
-    replicaProgress @34 :Training.ReplicaProgress;
+    readState @30 :Checkpoint.ReadState;
+    variableState @31 :Checkpoint.VariableState;
+    restoreState @32 :Checkpoint.RestoreState;
+    readProgress @33 :Checkpoint.ReadProgress;
+    replicaProgress @34 :Checkpoint.ReplicaProgress;
     readAverage @35 :Training.ReadAverage;
     releaseUpdate @36 :Training.ReleaseUpdate;
     changeVariable @37 :Training.ChangeVariable;
@@ -94,12 +96,12 @@ struct Envelope {
     cancelClosure @50 :Coordinator.CancelClosure;
     awaitServiceEnd @51 :Coordinator.AwaitServiceEnd;
     serviceEnded @52 :Coordinator.ServiceEnded;
-    mirrorState @53 :Training.MirrorState;
-    followOwner @54 :Training.FollowOwner;
-    takeOver @55 :Training.TakeOver;
-    tookOver @56 :Training.TookOver;
-    ownerFollowed @57 :Training.OwnerFollowed;
-    ownersLost @58 :Training.OwnersLost;
+    mirrorState @53 :Replication.MirrorState;
+    followOwner @54 :Replication.FollowOwner;
+    takeOver @55 :Replication.TakeOver;
+    tookOver @56 :Replication.TookOver;
+    ownerFollowed @57 :Replication.OwnerFollowed;
+    ownersLost @58 :Replication.OwnersLost;
     pullVariable @59 :Training.PullVariable;
     variableChanges @60 :Training.VariableChanges;
   }

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# What is said where owners are replicated, so that the loss of one loses nothing.
+#
+# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, or for the
+# chief, to whoever holds a variable.  The *directory* knows who that is.
+#
+#   owner        -> mirror       the changes that are made to it, or MirrorState in place of an ApplyUpdate;
+#                                answered as the owner answers them, who answers only then
+#   stand-in     -> directory    FollowOwner       not answered; a stand-in's first message
+#   directory    -> mirror       TakeOver          answered by TookOver, at once
+#   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
+#   directory    -> chief        OwnersLost        not answered
+
+@0xfd35cd8bffd6c5d1;
+
+using Cxx = import "/capnp/c++.capnp";
+using Checkpoint = import "checkpoint.capnp";
+using Training = import "training.capnp";
+$Cxx.namespace("troupe::wire");
+
+struct ClosedStep {
+  # The last step that an owner was given an update for.
+
+  taken @0 :Training.TakenGradient;
+  # As in `ApplyUpdate`; null = there was none yet.
+
+  applied @1 :Training.UpdateApplied;
+  # What ApplyUpdate was answered.
+
+  released @2 :Training.UpdateApplied;
+  # What ReleaseUpdate was answered; null = the update was not held, or is held still.
+}
+
+struct MirrorState {
+  # Tells a mirror what its owner holds, in place of an update that would be more bytes.  Answered by
+  # UpdateApplied.
+
+  state @0 :Checkpoint.VariableState;
+
+  closed @1 :ClosedStep;
+}
+
+struct FollowOwner {
+  # A stand-in wants to know who holds a variable; it takes it to be the first owner until it is told.
+
+  variable @0 :UInt32;
+  # The variable's position among those of the strategy.
+
+  closesSteps @1 :Bool;
+  # It asks for gradients, and is told after those that give them.
+}
+
+struct TakeOver {
+  # The owner is gone: its mirror holds the variable from now on, and takes no changes of the former any more.
+}
+
+struct TookOver {
+  # A mirror holds the variable.
+
+  closed @0 :ClosedStep;
+  # What it has come to.
+
+  code @1 :Training.Errc;
+  # Not `none`: there is no mirror either, and nobody holds the variable.
+
+  reason @2 :Text;
+  # One line for people; at most 4096 bytes.
+}
+
+struct OwnerFollowed {
+  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.
+}
+
+struct OwnersLost {
+  # Owners or mirrors are gone, and the job goes on without them.
+
+  reason @0 :Text;
+  # One line for people: which, why, and what is held but once now; at most 4096 bytes.
+}
