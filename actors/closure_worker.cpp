@@ -18,18 +18,6 @@ namespace {
 using self_pointer = observed_pointer<closure_worker_actor, closure_worker_state>;
 using call_message = msg<wire::RunClosure>;
 
-error reason_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const failure& failed) {
-    return failed.reason();
-  } catch (const std::exception& failed) {
-    return {errc::user_code, failed.what()};
-  } catch (...) {
-    return {errc::user_code, "it threw something that is no std::exception"};
-  }
-}
-
 task<msg<wire::ClosureDone>> answer(activity& activity, closure_function call,
                                     call_message message) {
   auto closure = message.reader().getClosure();

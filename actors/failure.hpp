@@ -4,6 +4,7 @@
 
 #include "messages/errc.hpp"
 
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -21,6 +22,19 @@ public:
 private:
   error reason_;
 };
+
+/// Why the code of a user threw: a failure's reason, else what the exception says.
+[[nodiscard]] inline error reason_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const failure& failed) {
+    return failed.reason();
+  } catch (const std::exception& failed) {
+    return {errc::user_code, failed.what()};
+  } catch (...) {
+    return {errc::user_code, "threw something that is no std::exception"};
+  }
+}
 
 /// The value, or its error as an exception.
 template <class T>

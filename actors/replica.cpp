@@ -13,17 +13,10 @@ namespace {
 
 using self_pointer = observed_pointer<replica_actor, replica_state>;
 
-// Why a life ended, from the exception that ended it. The job's end is no failure.
-error reason_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const failure& failed) {
-    return failed.reason().code == errc::cancelled ? error{} : failed.reason();
-  } catch (const std::exception& failed) {
-    return {errc::user_code, failed.what()};
-  } catch (...) {
-    return {errc::user_code, "threw something that is no std::exception"};
-  }
+// Why a life ended. The job's end is no failure.
+error reason_to_leave(const std::exception_ptr& thrown) {
+  auto reason = reason_of(thrown);
+  return reason.code == errc::cancelled ? error{} : reason;
 }
 
 task<void> live(self_pointer self) {
@@ -33,7 +26,7 @@ task<void> live(self_pointer self) {
     auto body = config.body(*activity);
     co_await body;
   } catch (...) {
-    reason = reason_of(std::current_exception());
+    reason = reason_to_leave(std::current_exception());
   }
   if (config.chief)
     self->send(config.chief, make_farewell(config.index, reason.code, reason.message));

@@ -58,14 +58,16 @@ struct told_step {
     return result;
   }
 
+  // What is no such number, whoever told it, is 0.
   [[nodiscard]] static std::vector<told_step> of(const tensor& rows) {
+    auto within = [](double value, double most) { return value >= 0 && value <= most ? value : 0; };
+    auto time = [&](double value) { return job_time{static_cast<int64_t>(within(value, 0x1p62))}; };
     std::vector<told_step> all;
-    auto numbers_left = rows.values<double>();
-    for (; !numbers_left.empty(); numbers_left = numbers_left.subspan(numbers))
-      all.push_back({numbers_left[0], static_cast<uint32_t>(numbers_left[1]),
-                     job_time{static_cast<int64_t>(numbers_left[2])},
-                     job_time{static_cast<int64_t>(numbers_left[3])},
-                     static_cast<going_on>(numbers_left[4])});
+    auto left = rows.values<double>();
+    for (; left.size() >= numbers; left = left.subspan(numbers))
+      all.push_back(
+        {left[0], static_cast<uint32_t>(within(left[1], UINT32_MAX)), time(left[2]), time(left[3]),
+         static_cast<going_on>(within(left[4], static_cast<double>(going_on::is_asked_to_stop)))});
     return all;
   }
 };
@@ -135,19 +137,6 @@ void check(const strategy& strategy, const training_options& options) {
     if (is_set)
       refuse(errc::invalid_argument,
              "{} has no meaning where every step needs all replicas; leave it out", name);
-}
-
-// Why a step was not made.
-error reason_of(const std::exception_ptr& thrown) {
-  try {
-    std::rethrow_exception(thrown);
-  } catch (const failure& failed) {
-    return failed.reason();
-  } catch (const std::exception& failed) {
-    return {errc::user_code, failed.what()};
-  } catch (...) {
-    return {errc::user_code, "a replica threw something that is no std::exception"};
-  }
 }
 
 /// One job in one process, from its first run to the report.
