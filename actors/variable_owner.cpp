@@ -178,9 +178,10 @@ expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t compone
   return answer;
 }
 
-expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) const {
+expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) {
+  is_pulled = true;
   variable_changes since{copies.first().version, log.revision()};
-  since.by_rows = log.rows_since(log.revision() - 1).has_value();
+  since.by_rows = changed_by_rows;
   if (known == log.revision()) return make_variable_changes(since);
   auto value = copies.read(whole_variable);
   if (!value) return tl::unexpected<error>(value.error());
@@ -206,6 +207,7 @@ variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
   auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
   if (!changed) return tl::unexpected<error>(changed.error());
   snapshot = {};
+  changed_by_rows = false;
   log.add_all();
   return make_variable_snapshot(copies.first().version, to_payload(*changed));
 }
@@ -293,7 +295,8 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
 void variable_owner_state::apply(const gradient_mean& mean) {
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   copies.update(*plan, mean);
-  if (updates_rows(*plan, mean))
+  changed_by_rows = updates_rows(*plan, mean);
+  if (changed_by_rows && is_pulled)
     log.add_rows(mean.gradients);
   else
     log.add_all();
@@ -369,6 +372,7 @@ expected<void> variable_owner_state::restore(variable_payload from) {
     state.average = variable_slot{from.average->name, std::move(*values)};
   }
   copies.restore(std::move(state));
+  changed_by_rows = false;
   log.add_all();
   snapshot = {};
   return {};

@@ -46,6 +46,8 @@ struct variable_owner_state {
   variable_owner_config config;
   variable_copies copies;
   change_log log;
+  bool is_pulled = false; ///< Somebody is told of changes only, so that rows are written down.
+  bool changed_by_rows = false; ///< The last time.
   std::optional<update_plan> plan;
   msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
   msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until somebody asks.
@@ -67,7 +69,7 @@ struct variable_owner_state {
 
   /// What has changed since the variable had that revision.
   /// Errors: as `variable_copies::read`.
-  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(uint64_t known) const;
+  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(uint64_t known);
 
   /// Changes the variable by hand. Errors: as `variable_copies::apply`; malformed.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
