@@ -4,13 +4,15 @@
 
 A source that begins with its own header, and is compiled without a precompiled one before it, has already proved this.
 Every other header is compiled here, with the flags of its folder's sources as the build directory records them; ccache
-makes every run after the first one cheap.
+makes every run after the first one cheap. What a header includes may stand before it without helping it, so one
+compilation serves a chain of headers, each of which is included by the next one; if it fails, each is compiled alone.
 """
 
 import argparse
 import concurrent.futures
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -56,15 +58,44 @@ def flags_for(header, flags):
     return next(iter(flags.values()))
 
 
-def compile_alone(header, build, flags):
-    """The compiler's complaints; empty if there are none."""
-    source = build / "headers" / (header.replace("/", "_") + ".cpp")
-    text = f'#include "{header}"\n'
+def closures(root, headers):
+    """Header -> all headers of the project that it includes, directly or through others."""
+    texts = {header: (root / header).read_text() for header in headers}
+    included = {header: set(re.findall(r'^#include "([^"]+)"', text, re.M)) & texts.keys() for header, text in texts.items()}
+    grown = True
+    while grown:
+        grown = False
+        for header, seen in included.items():
+            further = set().union(*(included[other] for other in seen)) - seen
+            included[header], grown = seen | further, grown or bool(further)
+    return included
+
+
+def chains(headers, included):
+    """Lists of headers, each header in one: those before it are among those that it includes."""
+    found = []
+    for header in sorted(headers, key=lambda h: (len(included[h]), h)):
+        fitting = [chain for chain in found if chain[-1] in included[header]]
+        if fitting:
+            max(fitting, key=lambda chain: len(included[chain[-1]])).append(header)
+        else:
+            found.append([header])
+    return found
+
+
+def complaints(chain, build, flags):
+    """Pairs of a header and what the compiler says of it; none if all headers of the chain compile."""
+    source = build / "headers" / (chain[-1].replace("/", "_") + ".cpp")
+    text = "".join(f'#include "{header}"\n' for header in chain)
     if not source.exists() or source.read_text() != text:
         source.write_text(text)
-    command = [*flags_for(header, flags), "-O0", "-c", str(source), "-o", f"{source}.o"]
+    command = [*flags_for(chain[-1], flags), "-O0", "-c", str(source), "-o", f"{source}.o"]
     done = subprocess.run(command, cwd=build, capture_output=True, text=True)
-    return done.stderr if done.returncode else ""
+    if done.returncode == 0:
+        return []
+    if len(chain) == 1:
+        return [(chain[0], done.stderr)]
+    return [pair for header in chain for pair in complaints([header], build, flags)]
 
 
 def main():
@@ -80,12 +111,12 @@ def main():
     for source, entry in sources.items():
         flags.setdefault(source.parent, flags_only(entry))
     doubtful = [header for header in headers if not proves_itself(header, sources)]
+    to_compile = chains(doubtful, closures(root, headers))
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        complaints = list(pool.map(lambda header: compile_alone(header, build, flags), doubtful))
-    broken = [(header, text) for header, text in zip(doubtful, complaints) if text]
+        broken = [pair for pairs in pool.map(lambda chain: complaints(chain, build, flags), to_compile) for pair in pairs]
     for header, text in broken:
         print(f"{header} does not compile alone:\n{text}")
-    print(f"{len(headers)} headers, {len(doubtful)} of them compiled here, {len(broken)} do not compile alone")
+    print(f"{len(headers)} headers, {len(doubtful)} of them compiled here in {len(to_compile)} chains, {len(broken)} do not compile alone")
     return 1 if broken else 0
 
 

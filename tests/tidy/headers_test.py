@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Goal: a chain of headers hides nothing: whatever stands before a header in it, that header includes itself."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import headers
+
+
+class Chains(unittest.TestCase):
+    TREE = {"a.hpp": [], "b.hpp": ["a.hpp"], "c.hpp": ["b.hpp"], "d.hpp": ["a.hpp"], "e.hpp": []}
+
+    def setUp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            for header, included in self.TREE.items():
+                (root / header).write_text("".join(f'#include "{other}"\n' for other in included) + "#include <vector>\n")
+            self.included = headers.closures(root, self.TREE)
+
+    def test_include_closures_reach_through_others(self):
+        self.assertEqual(self.included["c.hpp"], {"a.hpp", "b.hpp"})
+        self.assertEqual(self.included["e.hpp"], set())
+
+    def test_each_header_is_in_one_chain_after_headers_that_it_includes(self):
+        found = headers.chains(self.TREE, self.included)
+        self.assertEqual(sorted(header for chain in found for header in chain), sorted(self.TREE))
+        for chain in found:
+            for i, header in enumerate(chain):
+                self.assertLessEqual(set(chain[:i]), self.included[header])
+        self.assertEqual(sorted(found), [["a.hpp", "b.hpp", "c.hpp"], ["d.hpp"], ["e.hpp"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
