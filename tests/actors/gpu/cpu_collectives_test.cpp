@@ -38,9 +38,9 @@ struct joined_devices {
   }
 
   bool is_done(uint32_t rank) {
-    bool done = false;
-    REQUIRE(devices[rank]->notify(0, [&] { done = true; }));
-    return done;
+    auto done = std::make_shared<bool>(false); // the device may say so when nobody listens
+    REQUIRE(devices[rank]->notify(0, [done] { *done = true; }));
+    return *done;
   }
 
   cpu_collectives library;
