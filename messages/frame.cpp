@@ -5,11 +5,44 @@
 
 #include "messages/limits.hpp"
 
+#include <capnp/message.h>
+
+#include <algorithm>
+#include <limits>
+
 namespace troupe {
 namespace {
 
 constexpr size_t word_bytes = sizeof(capnp::word);
 constexpr std::byte zeros[word_bytes] = {};
+
+// Cap'n Proto's own limit.
+constexpr uint64_t segment_words_max = (uint64_t{1} << 29) - 1;
+
+size_t bytes_of(const message_storage& message) {
+  size_t words = 0;
+  for (auto segment : message.segments)
+    words += segment.size();
+  return words * word_bytes;
+}
+
+/// The message with all that it refers to, in as few segments as there can be.
+std::shared_ptr<capnp::MallocMessageBuilder> pack(const message_storage& message) {
+  capnp::ReaderOptions trusted;
+  trusted.traversalLimitInWords = std::numeric_limits<uint64_t>::max();
+  capnp::SegmentArrayMessageReader reader{message.segments, trusted};
+  auto envelope = reader.getRoot<wire::Envelope>();
+  auto words = std::min(envelope.totalSize().wordCount + 1, segment_words_max); // and its pointer
+  auto packed = std::make_shared<capnp::MallocMessageBuilder>(static_cast<capnp::uint>(words));
+  packed->setRoot(envelope);
+  return packed;
+}
+
+tl::unexpected<error> too_large(size_t bytes) {
+  return fail(errc::limit_exceeded, "message of " + std::to_string(bytes) + " bytes, at most "
+                                      + std::to_string(limits::frame_bytes_max)
+                                      + " go into a frame: cut the variable into several");
+}
 
 } // namespace
 
@@ -23,20 +56,19 @@ expected<message_frame> message_frame::make(std::shared_ptr<const message_storag
     return fail(errc::invalid_argument,
                 "a message of a schema of your own has no frame: it stays in its process");
   } else {
-    auto segments = message->segments.size();
-    if (segments > limits::segments_max)
-      return fail(errc::limit_exceeded, "message of " + std::to_string(segments)
-                                          + " segments, at most "
-                                          + std::to_string(limits::segments_max)
-                                          + " go into a frame: send fewer tensors");
-    result.add_segment_table(*message);
-    result.add_segments(*message);
+    auto segments = message->segments;
+    std::span<const attachment> attachments = message->attachments;
+    if (segments.size() > limits::segments_max) {
+      if (auto bytes = bytes_of(*message); bytes > limits::frame_bytes_max) return too_large(bytes);
+      auto packed = pack(*message);
+      segments = packed->getSegmentsForOutput();
+      attachments = {};
+      result.packed_ = std::move(packed);
+    }
+    result.add_segment_table(segments);
+    result.add_segments(segments, attachments);
   }
-  if (result.bytes_ > limits::frame_bytes_max)
-    return fail(errc::limit_exceeded, "message of " + std::to_string(result.bytes_)
-                                        + " bytes, at most "
-                                        + std::to_string(limits::frame_bytes_max)
-                                        + " go into a frame: cut the variable into several");
+  if (result.bytes_ > limits::frame_bytes_max) return too_large(result.bytes_);
   result.message_ = std::move(message);
   return result;
 }
@@ -47,12 +79,12 @@ void message_frame::add_piece(std::span<const std::byte> piece) {
   bytes_ += piece.size();
 }
 
-void message_frame::add_segment_table(const message_storage& message) {
-  auto count = message.segments.size();
+void message_frame::add_segment_table(segment_list segments) {
+  auto count = segments.size();
   auto table = std::make_shared<std::vector<uint32_t>>();
   table->reserve(count + 2);
   table->push_back(static_cast<uint32_t>(count - 1));
-  for (auto segment : message.segments)
+  for (auto segment : segments)
     table->push_back(static_cast<uint32_t>(segment.size()));
   if (table->size() % 2 != 0) table->push_back(0);
   add_piece(std::as_bytes(std::span(*table)));
@@ -61,12 +93,12 @@ void message_frame::add_segment_table(const message_storage& message) {
 
 /// A segment that is a tensor's memory ends at a whole word, the tensor itself maybe before. What
 /// lies between belongs to somebody else: it is neither read nor sent, zeros go out instead.
-void message_frame::add_segments(const message_storage& message) {
-  auto attached = message.attachments.begin();
-  for (auto segment : message.segments) {
+void message_frame::add_segments(segment_list segments, std::span<const attachment> attachments) {
+  auto attached = attachments.begin();
+  for (auto segment : segments) {
     auto bytes = std::as_bytes(std::span(segment.begin(), segment.size()));
     auto padding = size_t{0};
-    if (attached != message.attachments.end() && attached->bytes.data() == bytes.data()) {
+    if (attached != attachments.end() && attached->bytes.data() == bytes.data()) {
       padding = bytes.size() - attached->bytes.size();
       ++attached;
     }

@@ -13,13 +13,15 @@
 namespace troupe {
 
 /// The pieces of memory that make up a message's frame, in the order to write them. The tensors of
-/// the message are among them where they lie; only the segment table is new memory.
+/// the message are among them where they lie; only the segment table is new memory. But each tensor
+/// is a segment of its own, and a frame has at most `limits::segments_max`: a message of more, such
+/// as an update of many gradients, is copied into few.
 class message_frame {
 public:
   /// The frame of a message. A message that was received is its own frame.
   /// Errors: invalid_argument if the message is empty or of another schema than Troupe's;
   /// limit_exceeded if the frame would be larger than a receiver accepts
-  /// (`limits::frame_bytes_max`, `limits::segments_max`).
+  /// (`limits::frame_bytes_max`).
   [[nodiscard]] static expected<message_frame> make(std::shared_ptr<const message_storage> message);
 
   /// What to write. The frame keeps the memory alive.
@@ -32,12 +34,15 @@ public:
   [[nodiscard]] bool is_recalled() const { return message_->recalled; }
 
 private:
+  using segment_list = kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>>;
+
   message_frame() = default;
   void add_piece(std::span<const std::byte> piece);
-  void add_segment_table(const message_storage& message);
-  void add_segments(const message_storage& message);
+  void add_segment_table(segment_list segments);
+  void add_segments(segment_list segments, std::span<const attachment> attachments);
 
   std::shared_ptr<const message_storage> message_;
+  std::shared_ptr<const void> packed_; ///< The message as it is sent, if it had to be copied.
   std::shared_ptr<const std::vector<uint32_t>> segment_table_;
   std::vector<std::span<const std::byte>> pieces_;
   size_t bytes_ = 0;
