@@ -46,8 +46,8 @@ void tell(self_pointer self, size_t index, const stand_in_actor& who) {
 void tell_followers(self_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   auto closes_steps = entry.now_in == phase::closing;
-  for (const auto& [variable, who, closes] : self->state.followers)
-    if (variable == index && closes == closes_steps) tell(self, index, who);
+  for (const auto& one : self->state.followers)
+    if (one.variable == index && one.closes_steps == closes_steps) tell(self, index, one.who);
   if (entry.missing > 0) return;
   if (closes_steps) {
     entry.now_in = phase::moved;
@@ -57,9 +57,19 @@ void tell_followers(self_pointer self, size_t index) {
   }
 }
 
+// Those who want to know who holds the variable, if that is certain. Who is to be told that it is
+// the mirror has been told before.
+void answer_followers(directory_state& state, size_t index) {
+  if (state.variables[index].now_in == phase::asking) return;
+  for (auto& one : state.followers)
+    if (one.variable == index)
+      if (auto asks = std::exchange(one.asks, std::nullopt)) asks->deliver(make_owner_followed());
+}
+
 void gather(self_pointer self, size_t index) {
   self->state.variables[index].now_in = phase::gathering;
   tell_followers(self, index);
+  answer_followers(self->state, index);
 }
 
 void lose(self_pointer self, size_t index, const error& reason) {
@@ -68,8 +78,9 @@ void lose(self_pointer self, size_t index, const error& reason) {
   entry.word
     = make_nobody_took_over({reason.code, fmt::format("the owner of '{}' is gone: {}",
                                                       entry.who.variable, reason.message)});
-  for (const auto& [variable, who, closes] : self->state.followers)
-    if (variable == index) tell(self, index, who);
+  for (const auto& one : self->state.followers)
+    if (one.variable == index) tell(self, index, one.who);
+  answer_followers(self->state, index);
 }
 
 accumulator_actor accumulator_of(const directory_state& state, size_t index) {
@@ -145,17 +156,21 @@ void watch(self_pointer self, const watch_owner& who) {
   self->state.variables.push_back({.who = who});
   self->monitor(who.owner);
   self->monitor(who.mirror);
+  answer_followers(self->state, self->state.variables.size() - 1);
 }
 
 // It may know of a variable before we do.
-void follow(self_pointer self, wire::FollowOwner::Reader said) {
+caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, wire::FollowOwner::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
   auto who = caf::actor_cast<stand_in_actor>(self->current_sender());
+  auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->monitor(who);
-  state.followers.push_back({index, who, said.getClosesSteps()});
-  if (index < state.variables.size() && state.variables[index].now_in > phase::asking)
-    tell(self, index, who);
+  state.followers.push_back({index, who, said.getClosesSteps(), promise});
+  if (index >= state.variables.size()) return promise;
+  if (state.variables[index].now_in > phase::asking) tell(self, index, who);
+  answer_followers(state, index);
+  return promise;
 }
 
 std::string names(const std::vector<std::string>& variables) {
@@ -191,7 +206,7 @@ directory_actor::behavior_type directory(self_pointer self) {
   return {
     [self](const watch_owner& who) { watch(self, who); },
     [self](const watch_job& job) { self->state.job = job; },
-    [self](const msg<wire::FollowOwner>& said) { follow(self, said.reader()); },
+    [self](const msg<wire::FollowOwner>& said) { return follow(self, said.reader()); },
     [self](watch_tick) { tell_of_losses(self); },
   };
 }

@@ -38,6 +38,8 @@ struct directory_state {
     uint32_t variable = 0;
     stand_in_actor who;
     bool closes_steps = false;
+    /// Until it is certain who holds the variable.
+    std::optional<caf::typed_response_promise<msg<wire::OwnerFollowed>>> asks;
   };
 
   /// One variable.

@@ -92,6 +92,13 @@ using accumulator_actor = caf::typed_actor<
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
 
+/// Who may hold a variable has been found.
+struct holder_found {
+  size_t holder = 0;          ///< As in `stand_in_config`.
+  variable_owner_actor owner; ///< One of the two is null.
+  accumulator_actor accumulator;
+};
+
 /// Stands for the owner and the accumulator of one variable, whoever holds it: answers as they do,
 /// and outlasts their loss. Each replica has one for each variable, and so has the chief.
 using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
@@ -99,6 +106,10 @@ using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::ext
   caf::reacts_to<msg<wire::TakenGradient>>,
   // The mirror holds the variable; answered when it has what may have been lost.
   caf::replies_to<msg<wire::TookOver>>::with<msg<wire::OwnerFollowed>>,
+  // What it has asked its node for; sent by the actor to itself.
+  caf::reacts_to<holder_found>,
+  // Time to look whether who holds the variable is there; sent by the actor to itself.
+  caf::reacts_to<watch_tick>,
   // Those who are to know have not been told for long; sent by the actor to itself.
   caf::reacts_to<give_up>>;
 
@@ -117,8 +128,9 @@ using directory_actor = caf::typed_actor<
   caf::reacts_to<watch_owner>,
   // Who is to be told of losses, and whose accumulators begin anew where a mirror takes over.
   caf::reacts_to<watch_job>,
-  // The sender wants to know who holds a variable, now and whenever that changes.
-  caf::reacts_to<msg<wire::FollowOwner>>,
+  // The sender wants to know who holds a variable, now and whenever that changes: answered when it
+  // is certain who does, after the sender is told, if it is the mirror.
+  caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
@@ -342,6 +354,7 @@ using recorder_actor = caf::typed_actor<
 } // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::use_mirror)
+TROUPE_LOCAL_MESSAGE(troupe::holder_found)
 TROUPE_LOCAL_MESSAGE(troupe::watch_owner)
 TROUPE_LOCAL_MESSAGE(troupe::watch_job)
 TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)

@@ -2,6 +2,7 @@
 // The stand-in: passing on, waiting, asking again.
 #include "actors/stand_in.hpp"
 
+#include "actors/recording/seconds.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -16,6 +17,9 @@ namespace {
 using self_pointer = observed_pointer<stand_in_actor, stand_in_state>;
 using flight = stand_in_state::flight;
 using closed_or_none = std::optional<closed_step>;
+
+// How often it looks whether a process has come.
+constexpr auto look_period = std::chrono::milliseconds{20};
 
 // ---- what is learnt from answers, and from what a mirror knows ----
 
@@ -73,6 +77,13 @@ known_answer(stand_in_state& state, const msg<wire::ChangeVariable>&, const clos
 
 // ---- passing on ----
 
+std::vector<uint64_t> flights_of(const stand_in_state& state) {
+  std::vector<uint64_t> ids;
+  for (const auto& [id, one] : state.flights)
+    ids.push_back(id);
+  return ids;
+}
+
 void await_word(self_pointer self, flight& one, error why) {
   auto is_first = true;
   for (const auto& [id, other] : self->state.flights)
@@ -112,9 +123,13 @@ void set_out(self_pointer self, const Handle& (stand_in_state::*holder)() const,
   auto& one = self->state.flights[id];
   auto settle = std::make_shared<Tell>(std::move(tell));
   one.ask = [self, id, holder, message, settle] {
-    auto attempt = ++self->state.flights.at(id).attempts;
+    auto& one = self->state.flights.at(id);
+    const auto& whom = (self->state.*holder)();
+    auto attempt = ++one.attempts;
+    one.is_early = !whom;
+    if (one.is_early) return;
     self
-      ->request((self->state.*holder)(), caf::infinite, message) // answers, or is gone
+      ->request(whom, caf::infinite, message) // answers, or is gone
       .then(
         [self, id, attempt, message, settle](const msg<Reply>& reply) {
           if (!land(self->state, id, attempt)) return;
@@ -154,9 +169,9 @@ constexpr auto the_accumulator = &stand_in_state::accumulator;
 template <class Message>
 void say(self_pointer self, const msg<Message>& message) {
   auto& state = self->state;
-  auto waits = false;
+  auto waits = !state.accumulator();
   for (const auto& [id, one] : state.flights)
-    waits = waits || one.failed;
+    waits = waits || one.failed || one.is_early;
   if (!waits) return self->send(state.accumulator(), message);
   state.unsaid.emplace_back([self, message] { self->send(self->state.accumulator(), message); });
 }
@@ -188,7 +203,7 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& taken) {
     report(state, self, taken);
 }
 
-// ---- somebody else holds the variable ----
+// ---- who holds the variable ----
 
 void fail_all(stand_in_state& state, const error& reason) {
   for (auto& [id, one] : std::exchange(state.flights, {}))
@@ -201,19 +216,73 @@ void lose(stand_in_state& state, const error& reason) {
   fail_all(state, reason);
 }
 
+// Whoever is found says so from any thread.
+template <class Handle>
+auto teller(self_pointer self, Handle holder_found::*role) {
+  return [me = caf::weak_actor_ptr{self->ctrl()}, role,
+          holder = self->state.holder](const caf::strong_actor_ptr& actor) {
+    holder_found news{.holder = holder};
+    news.*role = caf::actor_cast<Handle>(actor);
+    if (auto alive = me.lock()) caf::anon_send(caf::actor_cast<stand_in_actor>(alive), news);
+  };
+}
+
+// Both stand in one process: if the owner's has come, so has the accumulator's.
+void look_for_holder(self_pointer self) {
+  auto& state = self->state;
+  if (state.is_found() || state.nobody || state.sought == state.holder) return;
+  const auto& config = state.config;
+  if (!config.owners[state.holder](teller(self, &holder_found::owner))) return;
+  state.sought = state.holder;
+  if (const auto& gradients = config.accumulators[state.holder])
+    static_cast<void>(gradients(teller(self, &holder_found::accumulator)));
+}
+
+void seek_holder(self_pointer self) {
+  auto& state = self->state;
+  state.looked = job_time{0};
+  look_for_holder(self);
+  if (!std::exchange(state.is_looking, true)) self->delayed_send(self, look_period, watch_tick{});
+}
+
+void on_tick(self_pointer self) {
+  auto& state = self->state;
+  look_for_holder(self);
+  state.looked += look_period;
+  state.is_looking
+    = !state.is_found() && !state.nobody && state.looked < state.config.start_deadline;
+  if (state.is_looking) return self->delayed_send(self, look_period, watch_tick{});
+  if (state.is_found() || state.nobody) return;
+  lose(state, {errc::deadline_exceeded, fmt::format("waited {:.1f} s for who holds '{}'",
+                                                    seconds(state.looked), state.config.name)});
+}
+
+void say_unsaid(stand_in_state& state) {
+  for (const auto& said : std::exchange(state.unsaid, {}))
+    said();
+}
+
+void on_found(self_pointer self, const holder_found& news) {
+  auto& state = self->state;
+  if (news.owner) state.owners[news.holder] = news.owner;
+  if (news.accumulator) state.accumulators[news.holder] = news.accumulator;
+  for (auto id : flights_of(state)) {
+    const auto& one = state.flights.at(id);
+    if (!one.is_early) continue;
+    auto ask = one.ask;
+    ask();
+  }
+  if (state.is_found()) say_unsaid(state);
+}
+
+// ---- somebody else holds the variable ----
+
 // The chief has heard of steps that the mirror does not know of.
 error behind(const stand_in_state& state, uint64_t collected) {
   return {errc::unavailable,
           fmt::format("the owner of '{}' is gone, and its mirror has come to step {} only, the job "
                       "to step {}",
                       state.config.name, collected, state.next_taken)};
-}
-
-std::vector<uint64_t> flights_of(const stand_in_state& state) {
-  std::vector<uint64_t> ids;
-  for (const auto& [id, one] : state.flights)
-    ids.push_back(id);
-  return ids;
 }
 
 // Those who asked before somebody was lost are answered by what is known, or ask again.
@@ -230,8 +299,7 @@ void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
       ask();
     }
   }
-  for (const auto& said : std::exchange(state.unsaid, {}))
-    said();
+  if (state.is_found()) say_unsaid(state);
 }
 
 // Gradients that may be lost are given again; whoever is told of the move waits until they are
@@ -264,6 +332,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::
     return make_owner_followed();
   }
   state.holder = 1;
+  seek_holder(self);
   state.kept.forget_before(collected);
   if (state.closer && closed && closed->step == state.next_taken)
     report(state, self, make_taken_gradient(closed->step, closed->accepted, closed->stale));
@@ -291,8 +360,11 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
   self->state.config = std::move(config);
   auto& state = self->state;
   state.next_taken = state.config.first_step;
-  self->send(state.config.directory,
-             make_follow_owner(state.config.variable, state.config.closes_steps));
+  auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
+  self
+    ->request(state.config.directory, caf::infinite, question) // it answers, or is gone
+    .then([self](const msg<wire::OwnerFollowed>&) { seek_holder(self); },
+          [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
   return {
     [self](const msg<wire::ReadVariable>& wanted) {
       return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
@@ -336,6 +408,8 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
     [self](const msg<wire::SetStep>& set) { say(self, set); },
     [self](const msg<wire::TakenGradient>& taken) { on_taken(self, taken); },
     [self](const msg<wire::TookOver>& told) { return follow(self, told); },
+    [self](const holder_found& news) { on_found(self, news); },
+    [self](watch_tick) { on_tick(self); },
     [self](give_up) { on_patience_over(self->state); },
   };
 }

@@ -4,6 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/kept_gradients.hpp"
+#include "actors/net/placement.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/world.hpp"
 
@@ -19,15 +20,17 @@
 namespace troupe {
 
 /// Whom a stand-in stands for: first those who begin with the variable, then those who may take
-/// over.
+/// over. They are looked for when they are needed, since one of them may be gone.
 struct stand_in_config {
   uint32_t variable = 0; ///< Its position among those of the strategy.
   std::string name;      ///< Of the variable.
-  std::array<variable_owner_actor, 2> owners;
-  std::array<accumulator_actor, 2> accumulators; ///< Null, for whoever gives no gradients.
+  std::array<actor_search, 2> owners;
+  std::array<actor_search, 2> accumulators; ///< Empty, for whoever gives no gradients.
   directory_actor directory;
   bool closes_steps = false; ///< The chief's: it takes gradients.
   uint64_t first_step = 0;   ///< The job's.
+  /// How long to wait for who holds the variable to be there.
+  job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of who holds the variable.
   job_time patience = std::chrono::seconds{15};
 };
@@ -43,6 +46,9 @@ struct stand_in_config {
 /// | the step before       | asked again                 | given again                    |
 /// | an earlier one        | fails: the mirror is behind | given again                    |
 ///
+/// Which of them holds the variable, the directory says: nobody is spoken to before, and whoever
+/// does not hold it need not be there.
+///
 /// A variable that is changed by hand is not changed again: nobody knows whether it was.
 struct stand_in_state {
   static inline const char* name = "stand_in";
@@ -55,11 +61,18 @@ struct stand_in_state {
     std::function<bool(const std::optional<closed_step>&)> settle;
     std::function<void(const error&)> fail;
     uint32_t attempts = 0;
+    bool is_early = false;       ///< Whoever it is for has not been found yet.
     std::optional<error> failed; ///< Why it waits for somebody else to hold the variable.
   };
 
   stand_in_config config;
-  size_t holder = 0;                  ///< Who holds the variable: the owner, or the mirror.
+  size_t holder = 0; ///< Who holds the variable: the owner, or the mirror.
+  /// As far as they have been needed and found.
+  std::array<variable_owner_actor, 2> owners;
+  std::array<accumulator_actor, 2> accumulators;
+  std::optional<size_t> sought;       ///< The last whom the node was asked for.
+  job_time looked{0};                 ///< How long for the present holder.
+  bool is_looking = false;            ///< A tick will come.
   std::map<uint64_t, flight> flights; ///< In the order in which they were asked.
   uint64_t flight_count = 0;
   std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
@@ -69,9 +82,14 @@ struct stand_in_state {
   uint64_t next_taken = 0;           ///< The step that the next take is for.
   msg<wire::TakenGradient> reported; ///< The last report that the closer was given.
 
-  [[nodiscard]] const variable_owner_actor& owner() const { return config.owners[holder]; }
+  [[nodiscard]] const variable_owner_actor& owner() const { return owners[holder]; }
 
-  [[nodiscard]] const accumulator_actor& accumulator() const { return config.accumulators[holder]; }
+  [[nodiscard]] const accumulator_actor& accumulator() const { return accumulators[holder]; }
+
+  /// True if those who hold the variable now have been found.
+  [[nodiscard]] bool is_found() const {
+    return owner() && (accumulator() || !config.accumulators[holder]);
+  }
 
   /// True as long as somebody else may come to hold the variable.
   [[nodiscard]] bool may_move() const { return holder == 0 && !nobody; }

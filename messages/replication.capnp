@@ -4,9 +4,10 @@
 # Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, or for the
 # chief, to whoever holds a variable.  The *directory* knows who that is.
 #
-#   owner        -> mirror       the changes that are made to it, or MirrorState in place of an ApplyUpdate;
-#                                answered as the owner answers them, who answers only then
-#   stand-in     -> directory    FollowOwner       not answered; a stand-in's first message
+#   owner        -> mirror       first MirrorState, then the changes that are made to it, or MirrorState in place of an
+#                                ApplyUpdate; answered as the owner answers them, who answers only then
+#   stand-in     -> directory    FollowOwner       a stand-in's first message; answered by OwnerFollowed when it is certain who holds
+#                                                the variable, after TookOver, if it is the mirror
 #   directory    -> mirror       TakeOver          answered by TookOver, at once
 #   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
 #   directory    -> chief        OwnersLost        not answered
@@ -32,16 +33,17 @@ struct ClosedStep {
 }
 
 struct MirrorState {
-  # Tells a mirror what its owner holds, in place of an update that would be more bytes.  Answered by
-  # UpdateApplied.
+  # Tells a mirror what its owner holds, at first, and in place of an update that would be more bytes.  Answered by
+  # UpdateApplied; refused if it is not from the mirror's own owner.
 
   state @0 :Checkpoint.VariableState;
 
   closed @1 :ClosedStep;
+  # What it has come to; null = there was no update yet.
 }
 
 struct FollowOwner {
-  # A stand-in wants to know who holds a variable; it takes it to be the first owner until it is told.
+  # A stand-in wants to know who holds a variable, and whenever that changes.  It is the owner unless a TookOver says else.
 
   variable @0 :UInt32;
   # The variable's position among those of the strategy.
@@ -68,7 +70,8 @@ struct TookOver {
 }
 
 struct OwnerFollowed {
-  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.
+  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a stand-in: it knows who
+  # holds the variable.
 }
 
 struct OwnersLost {

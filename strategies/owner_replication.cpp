@@ -25,6 +25,12 @@ struct ended_together {
   }
 };
 
+std::array<actor_search, 2> holders_of(const std::string& name, const std::string& viewer,
+                                       placement& placement) {
+  return {value_or_throw(placement.search(viewer, name)),
+          value_or_throw(placement.search(viewer, "mirror " + name))};
+}
+
 } // namespace
 
 void check_owner_copies(const strategy_layout& layout) {
@@ -45,10 +51,8 @@ stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewe
                               stand_in_config config) {
   auto& placement = *strategy.layout().placement;
   const auto& name = config.name;
-  auto find = [&](const std::string& whom) {
-    return value_or_throw(placement.find<variable_owner_actor>(viewer, whom));
-  };
-  config.owners = {find("owner " + name), find("mirror owner " + name)};
+  config.owners = holders_of("owner " + name, viewer, placement);
+  config.start_deadline = placement.start_deadline();
   config.directory = value_or_throw(placement.find<directory_actor>(viewer, directory_name));
   auto introduced = fmt::format("stand-in of {} for {}", name, viewer);
   auto speaks = strategy.world().system().spawn(stand_in, std::move(config));
@@ -60,22 +64,23 @@ stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewe
 training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
                              const training_cast& cast, bool closes_steps) {
   auto& placement = *strategy.layout().placement;
-  auto seen = cast.seen_from(viewer, placement);
-  if (strategy.layout().owner_copies == 1) return seen;
+  if (strategy.layout().owner_copies == 1) return cast.seen_from(viewer, placement);
+  auto seen = cast;
+  seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
+  seen.owners.clear();
   auto together = std::make_shared<ended_together>();
   for (size_t i = 0; i < seen.variables.size(); ++i) {
     const auto& variable = seen.variables[i];
-    auto beside_mirror = value_or_throw(
-      placement.find<accumulator_actor>(viewer, "mirror accumulator " + variable.name()));
+    auto gradients = holders_of("accumulator " + variable.name(), viewer, placement);
     auto speaks = spawn_stand_in(strategy, viewer,
                                  {.variable = static_cast<uint32_t>(variable.index()),
                                   .name = variable.name(),
-                                  .accumulators = {seen.accumulators[i], beside_mirror},
+                                  .accumulators = std::move(gradients),
                                   .closes_steps = closes_steps,
                                   .first_step = seen.first_step});
     together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
     seen.accumulators[i] = speaks;
-    seen.owners[i] = speaks;
+    seen.owners.push_back(speaks);
   }
   seen.stand_ins = std::move(together);
   return seen;

@@ -262,7 +262,7 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                rule,       num_replicas_in_sync() - num_replicas_};
   if (data->is_here)
     data->owner = data->owners_here[0] = spawn_owner(*data, owner_name, config);
-  else
+  else if (layout_.owner_copies == 1)
     data->owner = spawn_cache(*data, owner_name);
   if (layout_.owner_copies > 1) replicate(*data, std::move(config));
   return variables_.emplace_back(variable{data});
@@ -277,18 +277,19 @@ replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::stri
   return owner;
 }
 
-// Who speaks for an owner of another process; a stand-in, if it is replicated.
+// Who speaks for an owner of another process.
 variable_owner_actor strategy::spawn_cache(variable::data& of, const std::string& owner_name) {
   auto owner
     = value_or_throw(layout_.placement->find<variable_owner_actor>("strategy", owner_name));
-  if (!owner || layout_.owner_copies > 1) return owner; // null, if nobody here ever speaks to it
+  if (!owner) return owner; // null, if nobody here ever speaks to it
   auto cache = world_.system().spawn(variable_cache, variable_cache_config{owner});
   of.actors_here.push_back(caf::actor_cast<caf::actor>(cache));
   world_.introduce(cache.id(), "cache of " + owner_name);
   return cache;
 }
 
-// Whoever waits for the other one has been put on stage before, so nobody waits in vain.
+// Whoever waits for the other one has been put on stage before, so nobody waits in vain. Whoever
+// holds nothing waits for neither: one of them may be gone already.
 void strategy::replicate(variable::data& of, variable_owner_config config) {
   auto& placement = *layout_.placement;
   auto name = of.form.name;

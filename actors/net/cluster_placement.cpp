@@ -34,6 +34,10 @@ std::optional<uint32_t> number_in(std::string_view text) {
   return number;
 }
 
+tl::unexpected<error> nobody_entered(const std::string& name) {
+  return fail(errc::not_found, fmt::format("nobody has entered as '{}'", name));
+}
+
 // A name as other processes ask for it.
 std::string published_name(const std::string& name, uint64_t life) {
   return life == 1 ? name : fmt::format("{} ({})", name, life);
@@ -104,14 +108,37 @@ void cluster_placement::place(const std::string& name, const caf::strong_actor_p
 expected<caf::strong_actor_ptr> cluster_placement::see(const std::string& /*viewer*/,
                                                        const std::string& name) {
   auto found = entries_.find(name);
-  if (found == entries_.end())
-    return fail(errc::not_found, fmt::format("nobody has entered as '{}'", name));
+  if (found == entries_.end()) return nobody_entered(name);
   auto& whom = found->second;
   if (whom.handle || !layout_.talk(here_, whom.at)) return whom.handle;
   return look_for(name, whom).map([&whom](const caf::strong_actor_ptr& actor) {
     whom.handle = actor;
     return actor;
   });
+}
+
+// Shares what it needs: it may outlast the placement by a moment.
+expected<actor_search> cluster_placement::search(const std::string& /*viewer*/,
+                                                 const std::string& name) {
+  auto found = entries_.find(name);
+  if (found == entries_.end()) return nobody_entered(name);
+  const auto& whom = found->second;
+  using found_callback = std::function<void(const caf::strong_actor_ptr&)>;
+  if (whom.handle)
+    return [handle = whom.handle](const found_callback& tell) {
+      tell(handle);
+      return true;
+    };
+  return [here = nodes_.here(), arrival = nodes_.arrival(whom.at),
+          published = published_name(name, whom.life)](const found_callback& tell) {
+    if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return false;
+    const auto& address = arrival.get();
+    if (!address) return true; // it will never come
+    here->find(*address, published, [tell](const expected<caf::strong_actor_ptr>& actor) {
+      if (actor) tell(*actor);
+    });
+    return true;
+  };
 }
 
 uint32_t cluster_placement::where(const std::string& name) const {

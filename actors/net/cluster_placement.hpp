@@ -54,6 +54,8 @@ public:
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
+  [[nodiscard]] expected<actor_search> search(const std::string& viewer,
+                                              const std::string& name) override;
 
   /// A process that was gone and comes back is not taken in again.
   void on_return(std::function<void(uint32_t replica)> /*come_back*/) override {}

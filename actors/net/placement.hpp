@@ -16,6 +16,13 @@
 
 namespace troupe {
 
+/// Looks for one actor, which may be in a process that has not come yet, without waiting.
+/// @param found Called when the actor is there, on any thread, perhaps at once; never, if it ends
+/// before, or its process does. @returns False, if its process has not come yet: nothing will be
+/// called, and it is to be asked again later. Thread: any.
+using actor_search
+  = std::function<bool(const std::function<void(const caf::strong_actor_ptr&)>& found)>;
+
 /// A job whose actors stand on several nodes is put on stage like any other: the same calls are
 /// made in the same order for each of its processes, and a placement says which actors are to be
 /// spawned in this one, and gives out the handles that hold where they are needed. Actors go by the
@@ -81,6 +88,13 @@ public:
   /// nobody has entered under the name; that of `give_up`.
   [[nodiscard]] virtual expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                             const std::string& name)
+    = 0;
+
+  /// As `see`, for those who are not to wait, or who do not need the actor yet. May be used as long
+  /// as the job's nodes are there.
+  /// Errors: not_found, if nobody has entered under the name.
+  [[nodiscard]] virtual expected<actor_search> search(const std::string& viewer,
+                                                      const std::string& name)
     = 0;
 
   /// Has `come_back` called whenever a replica's node is there again after it was gone, and it has

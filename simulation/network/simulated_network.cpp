@@ -147,6 +147,17 @@ expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer
     places_[at].here->show(actor, places_[from].here->address()));
 }
 
+expected<actor_search> simulated_network::search(const std::string& viewer,
+                                                 const std::string& name) {
+  return see(viewer, name).map([&](const caf::strong_actor_ptr&) {
+    return actor_search{
+      [this, viewer, name](const std::function<void(const caf::strong_actor_ptr&)>& found) {
+        if (auto actor = see(viewer, name)) found(*actor);
+        return true;
+      }};
+  });
+}
+
 bool simulated_network::is_alive(const node_address& address) const {
   const auto& place = places_[address.node];
   return place.here != nullptr && place.incarnation == address.incarnation;

@@ -137,6 +137,8 @@ public:
   void stand_beside(const std::string& neighbour, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
+  [[nodiscard]] expected<actor_search> search(const std::string& viewer,
+                                              const std::string& name) override;
 
   void on_return(std::function<void(uint32_t replica)> come_back) override {
     come_back_ = std::move(come_back);

@@ -22,6 +22,15 @@ namespace {
 using push_answer = answer<msg<wire::PushReply>>;
 using take_answer = answer<msg<wire::UpdateApplied>>;
 
+// An actor that is there, or comes when `has_come` says so.
+template <class Handle>
+actor_search search_of(const Handle& actor, std::shared_ptr<bool> has_come) {
+  return [actor, has_come](const std::function<void(const caf::strong_actor_ptr&)>& found) {
+    if (*has_come) found(caf::actor_cast<caf::strong_actor_ptr>(actor));
+    return *has_come;
+  };
+}
+
 /// A variable that two hold, in a job of 3 replicas.
 struct replicated_job : deterministic_world {
   replicated_job() {
@@ -64,11 +73,17 @@ struct replicated_job : deterministic_world {
   }
 
   stand_in_actor speaker(bool closes_steps) {
-    return spawn(stand_in, stand_in_config{.name = "w",
-                                           .owners = {owners[0], owners[1]},
-                                           .accumulators = {accumulators[0], accumulators[1]},
-                                           .directory = known,
-                                           .closes_steps = closes_steps});
+    return spawn(stand_in,
+                 stand_in_config{.name = "w",
+                                 .owners = {search(owners, 0), search(owners, 1)},
+                                 .accumulators = {search(accumulators, 0), search(accumulators, 1)},
+                                 .directory = known,
+                                 .closes_steps = closes_steps});
+  }
+
+  template <class Handle>
+  actor_search search(const std::array<Handle, 2>& among, size_t holder) {
+    return search_of(among[holder], has_come[holder]);
   }
 
   push_answer push(uint32_t replica, float value, uint64_t step = 0) {
@@ -103,6 +118,8 @@ struct replicated_job : deterministic_world {
   puppet chief{world};
   std::array<replicated_owner_actor, 2> owners;
   std::array<accumulator_actor, 2> accumulators;
+  std::array<std::shared_ptr<bool>, 2> has_come{std::make_shared<bool>(true),
+                                                std::make_shared<bool>(true)};
   directory_actor known;
   std::vector<stand_in_actor> replicas;
   stand_in_actor closer;
@@ -174,6 +191,68 @@ TEST_SUITE("actors/stand_in") {
     settle();
     CHECK(answer.has_come());
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who comes after a loss needs only those who are left") {
+    auto read_of_newcomer = [this] {
+      auto newcomer = speaker(false);
+      auto answer = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
+      settle();
+      caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+      return answer;
+    };
+    lose(1);
+    *has_come[1] = false;
+    CHECK(read_of_newcomer().value().reader().getVersion() == 0);
+    lose(0);
+    CHECK(read_of_newcomer().error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who comes after the move does not need the former owner") {
+    lose(0);
+    *has_come[0] = false;
+    auto newcomer = speaker(false);
+    auto answer = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
+    settle();
+    CHECK(answer.value().reader().getVersion() == 0);
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "whoever holds the variable is waited for, so long") {
+    *has_come[0] = false;
+    auto early = speaker(false);
+    auto read = trainer.ask<msg<wire::VariableSnapshot>>(early, make_read_variable());
+    auto given = trainer.ask<msg<wire::PushReply>>(
+      early, make_push_gradient({.replica = 7}, to_payload(array({1}, {1}))));
+    pass(59s);
+    CHECK_FALSE(read.has_come());
+    *has_come[0] = true;
+    pass(1s);
+    CHECK(read.has_come());
+    CHECK(is_accepted(given));
+    *has_come[0] = false;
+    auto late = speaker(false);
+    read = trainer.ask<msg<wire::VariableSnapshot>>(late, make_read_variable());
+    pass(61s);
+    CHECK(read.error().code == errc::deadline_exceeded);
+    CHECK(read.error().message == "waited 60.0 s for who holds 'w'");
+    for (const auto& one : {early, late})
+      caf::anon_send_exit(one, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "nobody is asked before it is known who holds the variable") {
+    auto other = spawn(directory);
+    auto early = spawn(stand_in, stand_in_config{.name = "w",
+                                                 .owners = {search(owners, 0), search(owners, 1)},
+                                                 .directory = other});
+    auto read = trainer.ask<msg<wire::VariableSnapshot>>(early, make_read_variable());
+    pass(10s);
+    CHECK_FALSE(read.has_come());
+    trainer.tell(other, watch_owner{"w", owners[0], owners[1]});
+    pass(1s);
+    CHECK(read.has_come());
+    for (const auto& one : {caf::actor_cast<caf::actor>(other), caf::actor_cast<caf::actor>(early)})
+      caf::anon_send_exit(one, caf::exit_reason::kill);
   }
 
   TEST_CASE_FIXTURE(replicated_job, "a take can be cancelled after the move, too") {

@@ -3,6 +3,7 @@
 // jobs in the virtual world whose parameter server goes at one of many moments, compared with the
 // same job undisturbed, or judged by the checkers of the drawn jobs.
 #include "kernels/buffer.hpp"
+#include "kernels/change.hpp"
 #include "kernels/random.hpp"
 #include "simulation/distribution.hpp"
 #include "tests/doctest.hpp"
@@ -74,6 +75,40 @@ size_t accepted_and_not_counted(const evidence& course) {
   return accepted > counted.size() ? accepted - counted.size() : 0;
 }
 
+/// What a job came to whose gradients depend on what was read and on the replica alone: a step has
+/// the same bits, whichever of a replica's lives it was made in.
+struct repeatable_course {
+  scenario_report report;
+  std::vector<tensor> values;
+};
+
+repeatable_course run_repeatable(scenario job, const std::vector<fault>& faults) {
+  repeatable_course course;
+  auto task = std::make_shared<learning_task>();
+  for (int i = 0; i < 3; ++i)
+    task->variables.emplace_back(fmt::format("w{}", i), filled(dtype::f32, {5}, 1.0 + i));
+  task->differentiate = [](std::span<const tensor> values, uint32_t replica, uint64_t) {
+    computed_batch made{.examples = 1};
+    for (const auto& value : values) {
+      auto gradient = value.clone();
+      for (auto& element : gradient.mutable_values<float>())
+        element = 0.3F * element + 0.1F * static_cast<float>(replica);
+      made.gradients.emplace_back(std::move(gradient));
+    }
+    return made;
+  };
+  task->evaluate = [&course](std::span<const tensor> values, std::span<const uint32_t>) {
+    course.values.assign(values.begin(), values.end());
+    return 0.0;
+  };
+  job.learning = learning_options{.task = task,
+                                  .plan = {.rule = rules::adam{.learning_rate = 0.01}},
+                                  .evaluate_every = 1'000'000};
+  job.faults.faults = faults;
+  course.report = simulate(job);
+  return course;
+}
+
 void check_same_bits(const scenario& job, uint32_t variables, const update_plan& plan,
                      const std::string& lost) {
   auto undisturbed = run_job(job, variables, plan);
@@ -122,6 +157,28 @@ TEST_SUITE("sim/owner_loss") {
   TEST_CASE("a mirror that is lost is missed by nobody") {
     auto job = replicated_job(sync_policy::latest_token, 4, 2, 9);
     check_same_bits(job, 1, {.rule = rules::sgd{.learning_rate = 0.5}}, "ps 1");
+  }
+
+  TEST_CASE("a replica whose node comes back after the loss takes part again, to the same bits") {
+    uint64_t returned = 0;
+    for (uint64_t moment = 0; moment < 2 * moments; ++moment) {
+      auto job = replicated_job(sync_policy::latest_token, 4, 2 + moment % 2, moment + 11);
+      auto undisturbed = run_repeatable(job, {});
+      // Whose node is down before the job begins is not waited for.
+      auto replica = loss_of(fmt::format("replica {}", moment % 4), 1s + moment_of(moment));
+      replica.lasts = 1s;
+      auto ps = loss_of(moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 500));
+      INFO(fmt::format("{} is lost at {} ns, {} at {} ns, seed {}", ps.who[0], ps.at.count(),
+                       replica.who[0], replica.at.count(), job.seed));
+      auto course = run_repeatable(job, {ps, replica});
+      CHECK_MESSAGE(!course.report.job.failure,
+                    course.report.job.failure.value_or(error{}).message);
+      CHECK(course.report.restarts == 0);
+      CHECK(course.report.job.step == job.steps);
+      CHECK(are_equal(course.values, undisturbed.values));
+      if (ps.at < replica.at && !course.report.job.lost.empty()) ++returned;
+    }
+    CHECK(returned > moments / 4);
   }
 
   TEST_CASE("with backups, no gradient is counted twice, and none that was accepted is lost") {

@@ -39,7 +39,8 @@ struct cluster_job {
   uint64_t steps = 12;
   bool has_sockets = false;  ///< Else parcels are handed over.
   bool has_placement = true; ///< Else it is a job that knows of no cluster.
-  uint32_t trainings = 1;    ///< Calls of `train`, one after the other.
+  uint32_t replicate_owners = 1;
+  uint32_t trainings = 1; ///< Calls of `train`, one after the other.
   job_time start_deadline = std::chrono::seconds{20};
   std::set<node_index> missing; ///< Processes that are never started.
   /// Changes what a process is started with.
@@ -94,7 +95,8 @@ private:
     cluster_placement placement{job_.layout, *membership, job_.start_deadline};
     parameter_server_strategy strategy{world,
                                        {.replicas = job_.layout.replica_count(),
-                                        .placement = job_.has_placement ? &placement : nullptr}};
+                                        .placement = job_.has_placement ? &placement : nullptr,
+                                        .replicate_owners = job_.replicate_owners}};
     for (int i = 0; i < 5; ++i)
       strategy.make_variable(fmt::format("w{}", i),
                              array({3 + i, 7}, numbers(static_cast<size_t>(7 * (3 + i)), 0.1 * i)));
