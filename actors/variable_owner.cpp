@@ -38,6 +38,17 @@ expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& updat
   return gradients;
 }
 
+// Whoever restores a variable that is trained is to say how it is updated from then on: what was
+// restored may be of another optimizer.
+expected<void> check_slots(const update_plan& plan, const variable_state& variable,
+                           const std::string& name) {
+  if (variable.slots.size() == slot_count(plan.rule)) return {};
+  return fail(errc::failed_precondition,
+              fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
+                          "UseOptimizer again",
+                          name, variable.slots.size(), slot_count(plan.rule)));
+}
+
 // An array that was saved, in memory of its own.
 expected<tensor> restored(const variable_form& variable, const std::string& name,
                           tensor_payload saved) {
@@ -130,12 +141,23 @@ caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
                     : mirrored(self, update, std::move(answer));
 }
 
+// Only its owner tells a mirror what to hold, and only until it takes over: an owner that has begun
+// a new life in the same place knows nothing of what has become of the variable.
+caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
+                                             const msg<wire::MirrorState>& told) {
+  const auto& state = self->state;
+  auto is_owner
+    = self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.config.mirrored);
+  if (state.has_taken_over || !is_owner) return to_caf(taken_over);
+  return to_result(self->state.mirror_state(told));
+}
+
 // It may have been changed before it had a mirror.
 void use(self_pointer self, const use_mirror& told) {
   auto& state = self->state;
   state.mirror = told.mirror;
   auto nobody_waits = [](const std::optional<error>&) {};
-  tell_mirror<wire::OptimizerInUse>(self, state.saved_state(), nobody_waits);
+  tell_mirror<wire::UpdateApplied>(self, state.told_state(), nobody_waits);
   if (!state.optimizer.is_empty())
     tell_mirror<wire::OptimizerInUse>(self, state.optimizer, nobody_waits);
 }
@@ -242,6 +264,8 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
                             config.variable.name));
+  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
   auto gradients = gradients_of(update, config.variable);
   if (!gradients) return tl::unexpected<error>(gradients.error());
   gradient_mean mean{*gradients, update.reader().getDivisor()};
@@ -283,6 +307,8 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
   if (update.is_empty())
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' holds no update", config.variable.name));
+  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
   auto gradients = gradients_of(update, config.variable);
   if (!gradients) return tl::unexpected<error>(gradients.error());
   auto began = config.world->now();
@@ -326,13 +352,8 @@ variable_payload variable_owner_state::saved() const {
   return state;
 }
 
-msg<wire::RestoreState> variable_owner_state::saved_state() const {
-  return make_restore_state(saved());
-}
-
 msg<wire::MirrorState> variable_owner_state::told_state() const {
-  TROUPE_ASSERT(closed);
-  return make_mirror_state(saved(), *closed);
+  return make_mirror_state(saved(), closed);
 }
 
 expected<msg<wire::UpdateApplied>>
@@ -409,9 +430,7 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
       return change_by(self, wanted, &state::restore);
     },
     [self](const use_mirror& told) { use(self, told); },
-    [self](const msg<wire::MirrorState>& told) {
-      return change_by(self, told, &state::mirror_state);
-    },
+    [self](const msg<wire::MirrorState>& told) { return repeat(self, told); },
     [self](const msg<wire::TakeOver>&) { return take_over(self->state); },
   };
 }

@@ -94,9 +94,6 @@ struct variable_owner_state {
   /// All there is to save.
   [[nodiscard]] msg<wire::VariableState> read_state() const;
 
-  /// Likewise, for whoever is to hold the same.
-  [[nodiscard]] msg<wire::RestoreState> saved_state() const;
-
   /// Goes back to what was saved. What `snapshot`s show stays as it is.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
@@ -104,7 +101,7 @@ struct variable_owner_state {
   /// Takes over what the owner holds. Errors: as `restore`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
 
-  /// What the mirror is to know after an update. @pre `closed`.
+  /// What the mirror is to know.
   [[nodiscard]] msg<wire::MirrorState> told_state() const;
 
 private:

@@ -22,10 +22,11 @@ void write_closed_step(wire::ClosedStep::Builder target, const closed_step& clos
 
 } // namespace
 
-msg<wire::MirrorState> make_mirror_state(const variable_payload& state, const closed_step& closed) {
+msg<wire::MirrorState> make_mirror_state(const variable_payload& state,
+                                         const std::optional<closed_step>& closed) {
   message_builder<wire::MirrorState> message;
   write_state(*message.storage, message.body.initState(), state);
-  write_closed_step(message.body.initClosed(), closed);
+  if (closed) write_closed_step(message.body.initClosed(), *closed);
   return std::move(message).finish();
 }
 

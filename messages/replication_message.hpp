@@ -14,8 +14,9 @@
 namespace troupe {
 
 /// An owner tells its mirror what it holds. The message refers to the arrays where they lie.
+/// @param closed The last step of which it knows; nothing: none yet.
 [[nodiscard]] msg<wire::MirrorState> make_mirror_state(const variable_payload& state,
-                                                       const closed_step& closed);
+                                                       const std::optional<closed_step>& closed);
 
 /// A stand-in wants to know who holds a variable.
 /// @param closes_steps Whether it asks for gradients.

@@ -133,6 +133,7 @@ private:
   // The job does not begin, as far as this process is concerned.
   [[nodiscard]] job_report stay_out(const error& why) {
     if (why == asked_to_stop) return {.stopped = why.message, .has_begun = false};
+    strategy_.leave_others(); // nobody needs what it holds
     return leave(tl::unexpected<error>(why));
   }
 

@@ -10,6 +10,7 @@
 #include <future>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,6 +34,21 @@ struct job_members::answers {
   }
 };
 
+namespace {
+
+std::set<uint32_t> holders_in(const strategy& strategy) {
+  const auto& layout = strategy.layout();
+  std::set<uint32_t> holders;
+  for (const auto& variable : strategy.variables()) {
+    holders.insert(layout.placement->where("owner " + variable.name()));
+    if (layout.owner_copies > 1)
+      holders.insert(layout.placement->where("mirror owner " + variable.name()));
+  }
+  return holders;
+}
+
+} // namespace
+
 job_members::job_members(strategy& strategy)
   : strategy_(strategy), answers_(std::make_shared<answers>()) {}
 
@@ -50,6 +66,7 @@ expected<void> job_members::gather(const std::stop_token& stop) {
   roll_call_config config{.members = placement->others(),
                           .seed = world.seed(),
                           .replicas = strategy_.num_replicas_in_sync(),
+                          .holders = holders_in(strategy_),
                           .enter_deadline = placement->start_deadline(),
                           .world = &world};
   config.on_entered = [answers = answers_](expected<job_time> clock) {

@@ -213,6 +213,11 @@ void strategy::leave_group(bool waits) {
   static_cast<void>(world_.run_until(over, time_to_stop(layout_.deadline)));
 }
 
+void strategy::leave_others() {
+  if (!layout_.placement || !layout_.placement->leads()) presence_ = nullptr;
+  leave_group(false);
+}
+
 variable strategy::make_variable(std::string name, const tensor& initial,
                                  const variable_options& options) {
   if (!layout_.group) {

@@ -229,10 +229,10 @@ public:
 
   // ---- contexts ----
 
-  /// Has no more to do with the processes that run replicas together with this one, who are told,
-  /// and does not wait for them: for who has caught a failure, and keeps the strategy for its
-  /// variables. Reductions over all processes fail from now on.
-  void leave_others() { leave_group(false); }
+  /// Has no more to do with the other processes of its job, who are told, and does not wait for
+  /// them: for who has caught a failure, and keeps the strategy for its variables. Reductions over
+  /// all processes fail from now on.
+  void leave_others();
 
   /// Makes this strategy the current one until the scope ends: see context.hpp.
   [[nodiscard]] strategy_scope scope() { return strategy_scope{*this}; }

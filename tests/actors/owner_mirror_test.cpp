@@ -204,6 +204,38 @@ TEST_SUITE("actors/owner_mirror") {
     CHECK(state_of(mirror).version == 2);
   }
 
+  TEST_CASE_FIXTURE(replicated, "an owner that has begun a new life changes nothing") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(0, {noise(1)}).has_come());
+    auto held = state_of(mirror);
+    auto newcomer = spawn(variable_owner, config());
+    trainer.tell(newcomer, use_mirror{mirror});
+    settle();
+    CHECK(are_equal(state_of(mirror), held));
+    CHECK(take_over()->step == 0);
+    auto another = spawn(variable_owner, config());
+    trainer.tell(another, use_mirror{mirror});
+    settle();
+    CHECK(are_equal(state_of(mirror), held));
+    for (const auto& one : {newcomer, another})
+      caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "what was restored without its slots is not updated with them") {
+    auto fresh = state_of(owner);
+    use(adam_with_average());
+    CHECK(apply(0, {noise(1)}, true).has_come());
+    static_cast<void>(ask<wire::OptimizerInUse>(owner, make_restore_state(fresh)).value());
+    CHECK(
+      apply(1, {noise(2)}).error().message
+      == "variable 'w' was restored with 0 slots, its optimizer has 2; send UseOptimizer again");
+    CHECK(ask<wire::UpdateApplied>(owner, make_release_update(1)).error().code
+          == errc::failed_precondition);
+    use(adam_with_average());
+    CHECK(apply(1, {noise(2)}).value().reader().getVersion() == 1);
+    CHECK(are_alike());
+  }
+
   TEST_CASE_FIXTURE(replicated, "an owner whose mirror is gone goes on alone") {
     use({.rule = rules::sgd{.learning_rate = 1}});
     caf::anon_send_exit(mirror, caf::exit_reason::kill);

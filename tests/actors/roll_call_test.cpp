@@ -25,6 +25,7 @@ struct gathering : deterministic_world {
     roll_call_config config{.members = {{1, "worker:1"}, {2, "worker:2"}},
                             .seed = 5,
                             .replicas = 4,
+                            .holders = {2},
                             .enter_deadline = 60s,
                             .leave_deadline = 30s,
                             .world = &world};
@@ -133,6 +134,22 @@ TEST_SUITE("actors/roll_call") {
     CHECK_FALSE(entered);
     enter(2, 5, 8);
     CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who held variables is not let in again, and is told why") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    kill(2);
+    enter(2);
+    REQUIRE(hears[2].begins);
+    CHECK(hears[2].begins->error()
+          == error{errc::failed_precondition,
+                   "worker:2 was lost, and others hold its variables now: the job goes on without "
+                   "it"});
+    say(well);
+    leave(1);
+    CHECK(hears[1].left->value() == well);
   }
 
   TEST_CASE_FIXTURE(gathering, "who was lost and enters again is told at once how often") {

@@ -246,6 +246,61 @@ TEST_SUITE("strategies/cluster_training") {
     check_alike(outcomes, 12);
   }
 
+  TEST_CASE(
+    "a worker that is started again finds its way without a parameter server that is lost") {
+    for (node_index ps : {0U, 1U}) {
+      CAPTURE(ps);
+      small_cluster* self = nullptr;
+      cluster_job job{.layout = {.ps = 2, .workers = 3, .owners_meet = true},
+                      .replicate_owners = 2};
+      job.prepare = [&](node_index node, training_options& options) {
+        options.rejoin_patience = 60s;
+        if (node != 2) return;
+        options.on_step = [&, ps](const step_record& record) {
+          if (record.step == 4) self->network.lose(ps);
+          if (record.step != 7) return;
+          self->network.lose(4);
+          self->start_again(4);
+        };
+      };
+      small_cluster cluster{job};
+      self = &cluster;
+      auto outcomes = cluster.run();
+      CHECK(outcomes.at(ps).report.failure);
+      outcomes.erase(ps);
+      outcomes[4] = cluster.returned;
+      check_alike(outcomes, 12);
+      for (const auto& step : outcomes.at(2).steps)
+        CHECK(step.accepted.size() == 3);
+    }
+  }
+
+  TEST_CASE("a parameter server that is lost and comes back changes nothing, and is told so") {
+    small_cluster* self = nullptr;
+    std::atomic<bool> is_over = false;
+    cluster_job job{.layout = {.ps = 2, .workers = 2, .owners_meet = true},
+                    .steps = 1'000'000,
+                    .replicate_owners = 2};
+    std::stop_source source;
+    job.prepare = [&](node_index node, training_options& options) {
+      if (node != 2) return;
+      options.stop = source.get_token();
+      options.on_step = [&](const step_record& record) {
+        if (record.step == 4) self->network.lose(0);
+        if (record.step == 8) self->start_again(0);
+        if (self->has_returned && !is_over.exchange(true)) source.request_stop();
+      };
+    };
+    small_cluster cluster{job};
+    self = &cluster;
+    auto outcomes = cluster.run();
+    CHECK_FALSE(cluster.returned.report.has_begun);
+    CHECK(has(cluster.returned.report.failure,
+              "ps:0 was lost, and others hold its variables now: the job goes on without it"));
+    outcomes.erase(0);
+    check_alike(outcomes, outcomes.at(2).report.step);
+  }
+
   TEST_CASE("one that was started differently is not let in again, and the job goes on") {
     small_cluster* self = nullptr;
     std::stop_source source;

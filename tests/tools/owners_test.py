@@ -2,6 +2,7 @@
 # Goal: where owners are replicated, a job that loses a parameter server comes to the same bits as one that does not.
 # Method: real processes on this machine, one of which is killed or frozen; the same job in one process.
 # Usage: owners_test.py PATH/TO/troupe
+import csv
 import os
 import random
 import signal
@@ -60,6 +61,42 @@ class Owners(Job):
         self.assertTrue(line)
         job["worker:0"].send(signal.SIGINT)
         job["worker:0"].ends(130)
+
+    def test_a_worker_that_is_killed_after_a_ps_takes_part_again_when_it_is_started_again(self):
+        for lost in ("ps:0", "ps:1"):
+            with self.subTest(lost=lost):
+                run = lost.replace(":", "-")
+                options = [*ALL_FOUR, *STEPS, *REPLICATED, "--rejoin-patience", "60", "--run-dir", run]
+                cluster = addresses(ps=2, worker=2)
+                job = self.start_all(cluster, *options)
+                job["worker:0"].says("^step ")
+                job[lost].send(signal.SIGKILL)
+                job["worker:0"].says(f"{lost}.* held once from now on: .*; the job goes on")
+                job["worker:1"].send(signal.SIGKILL)
+                job["worker:0"].says("lost replica [23]")
+                time.sleep(0.2)  # lives of a process are told apart by tenths of a second
+                job["worker:1"] = self.start(cluster, "worker:1", *options)
+                for name, process in job.items():
+                    if name != lost:
+                        process.ends(0)
+                self.assertEqual(self.trained(run)[0], "checkpoint-1500")
+                with open(self.folder / run / "metrics.csv", newline="") as lines:
+                    accepted = sum(int(line["accepted"]) for line in csv.DictReader(lines))
+                # Of two replicas, two lives may each have given a part of a step's gradients, and are listed both.
+                self.assertIn(accepted, range(4 * 1500, 4 * 1500 + 3))
+
+    def test_a_ps_that_is_started_again_is_not_taken_in_and_changes_nothing(self):
+        cluster = addresses(ps=2, worker=2)
+        job = self.start_all(cluster, *ALL_FOUR, "--steps", "3000", *REPLICATED)
+        job["worker:0"].says("^step ")
+        job["ps:0"].send(signal.SIGKILL)
+        job["worker:0"].says("the job goes on")
+        time.sleep(0.2)
+        self.start(cluster, "ps:0", *ALL_FOUR, "--steps", "3000", *REPLICATED).ends(
+            3, "ps:0 .*was lost, and others hold its variables now: the job goes on without it")
+        for name in ("ps:1", "worker:0", "worker:1"):
+            job[name].ends(0)
+        self.assertEqual(self.trained(), self.alone(*ALL_FOUR, "--steps", "3000"))
 
     def test_a_launcher_that_spares_parameter_servers_lets_the_job_go_on(self):
         job_id = f"owners-{os.getpid()}"
