@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: a job that loses a process goes on with it as soon as it is back, or from what was saved, as it was told to.
-# Method: real processes on this machine, killed, and started again by the launcher.  SURVIVAL_KILLS=100 kills more.
+# Method: real processes on this machine, killed, and started again by the launcher.  SURVIVAL_KILLS=100 kills more, in
+# two minutes for each of the two tests that count them.
 # Usage: survival_test.py PATH/TO/troupe
 import collections
 import csv
 import os
 import random
+import re
 import signal
 import time
 import unittest
@@ -16,10 +18,10 @@ KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
 
 
 class Survival(Job):
-    def launch(self, *options, workers=2, ps=1, restarts=3):
+    def launch(self, *options, workers=2, ps=1, restarts=3, launcher=()):
         self.job_id = f"survival-{os.getpid()}-{len(self.processes)}"
         command = [TROUPE, "launch", "-n", str(workers), "--ps", str(ps), "--restart", str(restarts), "--job-id",
-                   self.job_id, "--", TROUPE, "train", "--run-dir", "run", *options]
+                   self.job_id, *launcher, "--", TROUPE, "train", "--run-dir", "run", *options]
         job = Process(self, "launch", command, PLAIN)
         job.says(r"\[worker:0\] step ")
         return job
@@ -102,17 +104,19 @@ class Survival(Job):
         self.start_all(cluster, *ALL_FOUR, "--resume", "run", "--steps", str(int(name.split("-")[1]) + 20),
                        "--run-dir", "more")["worker:0"].ends(0)
 
-    def test_no_kill_of_a_worker_loses_an_accepted_gradient_or_hangs_the_job(self):
+    def kill_many(self, job, others={}):
+        """Kills workers that are started again, at moments of chance, and other tasks in the place of some."""
         random.seed(KILLS)
-        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", workers=4, ps=2, restarts=1000)
-        for _ in range(KILLS):
-            task = f"worker:{random.randrange(1, 4)}"
+        for number in range(KILLS):
+            task = others.get(number, f"worker:{random.randrange(1, 4)}")
             while process_of(self.job_id, task) is None:
                 time.sleep(0.02)
             self.kill(task)
             time.sleep(random.uniform(0, 2 * 1.2))
         job.send(signal.SIGINT)
         job.ends(130)
+
+    def check_that_nothing_is_missing(self, job):
         steps = self.ledger("run")
         self.assertEqual(sorted(steps), list(range(1, max(steps) + 1)))
         # A gradient that came too late for one of its variables, or for some of them never, is part of the others'
@@ -120,6 +124,20 @@ class Survival(Job):
         self.assertGreaterEqual(sum(of["accepted"] + of["stale"] for of in steps.values()), 3 * len(steps))
         self.assertEqual(self.trained()[0], f"checkpoint-{max(steps)}")
         self.assertNotIn("all tasks are started again", job.errors())
+
+    def test_no_kill_of_a_worker_loses_an_accepted_gradient_or_hangs_the_job(self):
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", workers=4, ps=2, restarts=1000)
+        self.kill_many(job)
+        self.check_that_nothing_is_missing(job)
+
+    def test_nor_does_that_of_an_owner_among_them_where_owners_are_replicated(self):
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", "--replicate-owners", "2", workers=4, ps=2,
+                          restarts=1000, launcher=["--spare-ps"])
+        self.kill_many(job, {KILLS // 3: "ps:0"})
+        self.check_that_nothing_is_missing(job)
+        self.assertIn("held once from now on", job.errors())
+        lost = len(re.findall("lost replica", job.errors()))
+        self.assertGreaterEqual(lost, KILLS // 2)  # a worker that is killed before it has entered is none
 
 
 if __name__ == "__main__":
