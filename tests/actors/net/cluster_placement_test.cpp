@@ -144,6 +144,37 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(seen.error().message == "node 'worker:0' is gone");
   }
 
+  TEST_CASE_FIXTURE(three_processes, "who searches for an actor is told of it when it is there") {
+    CHECK(processes[2]->search("", "owner w").error().code == errc::not_found);
+    enter("owner w");
+    caf::strong_actor_ptr told;
+    auto tell = [&told](const caf::strong_actor_ptr& actor) { told = actor; };
+    auto search = processes[2]->search("", "owner w").value();
+    CHECK(search(tell));
+    CHECK_FALSE(told);
+    auto owner = place(0, "owner w");
+    CHECK(told == processes[2]->see("", "owner w").value());
+    CHECK(processes[0]->search("", "owner w").value()(tell));
+    CHECK(told == owner);
+  }
+
+  TEST_CASE_FIXTURE(three_processes,
+                    "who searches in a process that has not come is to ask again") {
+    direct_network sparse{{"ps:0", "worker:0"}};
+    direct_membership worker{sparse, world.system(), 1};
+    cluster_placement process{{.ps = 1, .workers = 1}, worker, 50ms};
+    static_cast<void>(process.enter("owner w"));
+    auto search = process.search("", "owner w").value();
+    auto is_told = false;
+    auto tell = [&is_told](const caf::strong_actor_ptr&) { is_told = true; };
+    CHECK_FALSE(search(tell));
+    {
+      direct_membership ps{sparse, world.system(), 0};
+      CHECK(search(tell));
+    }
+    CHECK_FALSE(is_told);
+  }
+
   TEST_CASE_FIXTURE(three_processes, "who waits gives up when somebody says so") {
     enter("token queue");
     cluster_placement patient{one_ps_two_workers, *members[2], 60s};
