@@ -56,6 +56,15 @@ struct slack_case {
   uint64_t clocks = 2000;
 };
 
+struct averaging_case {
+  double share; ///< Of the averaging, of a gradient's time.
+  uint32_t local_steps;
+  double speed_up; ///< Of many local steps over one.
+};
+
+constexpr averaging_case averaging_cases[]
+  = {{.5, 10, 1.428571}, {.9, 10, 1.743119}, {2, 10, 2.5}, {4, 100, 4.807692}};
+
 struct ratio_case {
   uint32_t replicas;
   const char* compute;
@@ -209,14 +218,7 @@ TEST_SUITE("simulation/asynchronous") {
   }
 
   TEST_CASE("what averaging takes is paid once a round, exactly") {
-    struct one {
-      double share; ///< Of the averaging, of a gradient's time.
-      uint32_t local_steps;
-      double speed_up;
-    };
-
-    for (auto [share, local_steps, speed_up] :
-         {one{.5, 10, 1.428571}, one{.9, 10, 1.743119}, one{2, 10, 2.5}, one{4, 100, 4.807692}}) {
+    for (auto [share, local_steps, speed_up] : averaging_cases) {
       auto averaging = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{share});
       auto seconds = [&](uint32_t steps) {
         return round_seconds({4, 4, sync_policy::latest_token}, "constant(1)",
@@ -224,6 +226,32 @@ TEST_SUITE("simulation/asynchronous") {
           .mean;
       };
       CHECK(std::abs(seconds(1) * local_steps / seconds(local_steps) - speed_up) < 1e-6);
+    }
+  }
+
+  // A round that waits for all takes six one-way latencies, or brings the model from one card to
+  // every replica and the updates back: the delay of the formula, made of messages.
+  TEST_CASE("over a network a round pays once for the messages that average") {
+    constexpr uint32_t replicas = 4;
+    for (auto [share, local_steps, speed_up] : averaging_cases) {
+      CAPTURE(share);
+      auto delay = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{share});
+      network_options far;
+      far.latency = [delay](const passage&) { return delay / 6; };
+      network_options narrow{.bytes_per_second = 1e9};
+      narrow.model_bytes = narrow.gradient_bytes
+        = static_cast<uint64_t>(share * 1e9 / (2 * replicas));
+      for (const auto& network : {far, narrow}) {
+        auto seconds = [&](uint32_t steps) {
+          scenario what{.sync = {replicas, replicas, sync_policy::latest_token}, .steps = 8};
+          what.local_sgd.local_steps = steps;
+          what.network = network;
+          auto report = simulate(what);
+          REQUIRE_FALSE(report.job.failure);
+          return std::chrono::duration<double>(report.step_times.back()).count();
+        };
+        CHECK(std::abs(seconds(1) * local_steps / seconds(local_steps) - speed_up) < 1e-6);
+      }
     }
   }
 }

@@ -67,13 +67,33 @@ TEST_SUITE("simulation/measured") {
     CHECK(medians[5] < medians[4]);
   }
 
-  // Source: logs of 50 instances, of which three were out of burst credits. The slowest of the 47
-  // others takes 1.19 times the median on average, if sigma is 0.08.
+  // Source: logs of 50 instances, of which three were out of burst credits; their distribution over
+  // the median has a sigma of about 0.08 below it, and of 0.053 above: 99 of 100 take at most 1.13.
   TEST_CASE("three slow instances of 50 cost all, or with three backups hardly anything") {
     CHECK(mean_step(sync_policy::cancel, 50, "ec2-t2-medium") >= 2.4);
     CHECK(mean_step(sync_policy::cancel, 47, "ec2-t2-medium") <= 1.2);
     CHECK(mean_step(sync_policy::latest_token, 47, "ec2-t2-medium") <= 1.2);
     CHECK(mean_step(sync_policy::tensorflow, 47, "ec2-t2-medium") >= 1.3);
+  }
+
+  // By numerical integration of 1 - F(t)^47, and of the lower order statistics, apart from this
+  // code. Only the first is what a step over the median gradient takes, as the preset has it.
+  TEST_CASE("with three backups the slowest of 47 decides, and what that is depends on the tail") {
+    auto check = [](uint32_t needed, const char* compute, double expected, double unit = 1) {
+      CAPTURE(compute);
+      for (auto policy : {sync_policy::cancel, sync_policy::latest_token}) {
+        target_run run{.sync = {needed, 50, policy}, .compute = compute, .steps = 600};
+        auto seen = estimate_of_series(run.step_seconds());
+        check_mean({.mean = seen.mean / unit, .standard_error = seen.standard_error / unit},
+                   expected);
+      }
+    };
+    constexpr double mean_of_all = 1.0874744;
+    check(47, "ec2-t2-medium", 1.1956557);
+    check(46, "ec2-t2-medium", 1.1578278);
+    check(47, "ec2-t2-medium", 1.0994795, mean_of_all);
+    check(47, "lognormal(1, 0.053) * slow(3/50, 2.4)", 1.1254991);
+    check(47, "lognormal(1, 0.0625) * slow(3/50, 2.4)", 1.1496803);
   }
 
   // Source: Dean and Barroso, "The tail at scale", CACM 56(2), 2013.

@@ -79,37 +79,4 @@ TEST_SUITE("simulation/network/cluster") {
       CHECK(seconds == doctest::Approx(mean[50]).epsilon(0.01));
     }
   }
-
-  TEST_CASE("a synchronous step takes a tenth longer than an asynchronous one, its tail more") {
-    // The compute of a step varies as in `chen2016-like`'s body; the rest is the network's.
-    auto step = [](uint32_t needed, sync_policy policy) {
-      scenario what{.sync = {needed, 50, policy}, .steps = 50UL * 60 / needed, .seed = 2};
-      what.compute
-        = distribution::parse("mixture(0.97: lognormal(1.6, 0.04), 0.03: 1.6 + exponential(0.5))")
-            .value()
-            .times(2);
-      what.network = network_options{.owners = 17,
-                                     .bytes_per_second = 1e9,
-                                     .model_bytes = 100'000'000,
-                                     .gradient_bytes = 100'000'000};
-      std::map<uint32_t, job_time> last;
-      std::vector<double> times;
-      what.on_step = [&](const step_record& record) {
-        for (const auto& one : record.accepted) {
-          auto seen = last.find(one.replica);
-          if (seen != last.end())
-            times.push_back(std::chrono::duration<double>(one.arrived - seen->second).count());
-          last[one.replica] = one.arrived;
-        }
-      };
-      REQUIRE_FALSE(simulate(what).job.failure);
-      sorted_values sorted{std::move(times)};
-      return std::pair{sorted.quantile(0.5), sorted.quantile(0.9)};
-    };
-    auto together = step(50, sync_policy::latest_token);
-    auto alone = step(1, sync_policy::k_batch_async);
-    INFO(together.first, " ", alone.first, " ", together.second, " ", alone.second);
-    CHECK(together.first / alone.first > 1.05);
-    CHECK(together.second / alone.second > together.first / alone.first);
-  }
 }
