@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/arrival_history.hpp"
+#include "actors/curvature_estimate.hpp"
 #include "actors/sync_policy.hpp"
 
 #include <cstdint>
@@ -47,12 +48,15 @@ struct gradient_spread {
 /// step anew: that with the largest expected gain G(k) for its expected time T(k).
 ///
 /// Source: Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine learning",
-/// Computer Networks 188 (2021). There the Lipschitz constant is estimated from losses, which here
-/// need not be reported; it is a setting (`dynamic_backups::curvature`).
+/// Computer Networks 188 (2021). As there, the Lipschitz constant is estimated from losses, where
+/// they are reported and an update is the mean gradient times a rate (`estimate_curvature`); else
+/// the curvature is what `dynamic_backups` says, or 0.1.
 class backup_choice {
 public:
-  explicit backup_choice(const dynamic_backups& options)
-    : options_(options), arrivals_(options.window, options.memory) {}
+  /// @param learning_rate What an update multiplies the mean gradient by, if that is all that it
+  /// does; else 0.
+  explicit backup_choice(const dynamic_backups& options, double learning_rate = 0)
+    : options_(options), learning_rate_(learning_rate), arrivals_(options.window, options.memory) {}
 
   /// A step is over. @param norms Of its gradients; not looked at if gains are not measured.
   void add(const step_record& step, const gradient_norms& norms);
@@ -62,12 +66,18 @@ public:
   /// `arrival_history::expected_times`.
   [[nodiscard]] uint32_t choose(const std::vector<uint32_t>& replicas, job_time now) const;
 
+  /// Learning rate times the Lipschitz constant, as far as it is known.
+  [[nodiscard]] double curvature() const;
+
 private:
+  void look_at_loss(const step_record& step, const gradient_norms& norms);
   [[nodiscard]] std::vector<double> gains(size_t count) const;
 
   dynamic_backups options_;
+  double learning_rate_;
   arrival_history arrivals_;
   std::deque<gradient_spread> spreads_; ///< Of the last steps with two gradients or more.
+  std::deque<descent_step> descent_;    ///< Of these, as many as are remembered; each with a loss.
 };
 
 } // namespace troupe

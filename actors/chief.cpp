@@ -527,7 +527,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     if (index < sync.total_num_replicas) state.has_come[index] = true;
   state.expected = static_cast<uint32_t>(std::ranges::count(state.has_come, false));
   state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
-  if (sync.dynamic) state.choice.emplace(*sync.dynamic);
+  if (sync.dynamic) state.choice.emplace(*sync.dynamic, state.config.learning_rate);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   begin(self);
   watch_again(self);

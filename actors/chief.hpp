@@ -52,6 +52,9 @@ struct chief_config {
   job_time rejoin_patience{0};
   /// Whether the loss of a replica ends the job, with a last snapshot, whoever is left.
   bool stops_on_loss = false;
+  /// What an update multiplies the mean gradient by, if that is all that it does; else 0. Says how
+  /// curved the loss is, where the number of backups is dynamic.
+  double learning_rate = 0;
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 

@@ -50,10 +50,10 @@ expected<void> check_dynamic(const sync_options& options) {
   if (!(power > 0 && std::isfinite(power)))
     return fail(errc::invalid_argument,
                 fmt::format("the power of a gain is {}; give a number above 0", power));
-  if (!(curvature > 0 && curvature < 2))
+  if (!(curvature >= 0 && curvature < 2))
     return fail(errc::invalid_argument,
                 fmt::format("curvature is {}; give a number above 0 and below 2, or no update "
-                            "could help",
+                            "could help; or 0, to have it estimated",
                             curvature));
   if (window == 0 || memory < window)
     return fail(errc::invalid_argument,

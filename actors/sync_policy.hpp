@@ -71,8 +71,8 @@ enum class gain_model : uint8_t {
 struct dynamic_backups {
   gain_model gain = gain_model::measured;
   double power = 1; ///< Of `gain_model::power`: 1 = every gradient counts as much; above 0.
-  /// Learning rate times the Lipschitz constant of the gradient; above 0, below 2. The larger, the
-  /// more noise matters, and the more gradients are waited for.
+  /// Learning rate times the Lipschitz constant of the gradient, below 2: the larger, the more
+  /// noise matters, and the more gradients are waited for. 0 = it is estimated (`backup_choice`).
   double curvature = 0.1;
   uint32_t window = 20;  ///< Steps that means are made of; at least 1.
   uint32_t memory = 100; ///< Steps after which a time that was not seen again is forgotten.

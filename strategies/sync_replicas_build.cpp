@@ -32,6 +32,18 @@ private:
   int64_t num_tokens_;
 };
 
+// What an update multiplies the mean gradient by, if it does that and nothing else; else 0.
+double only_rate_of(const update_plan& plan, const sync_options& options) {
+  const auto* rule = std::get_if<rules::sgd>(&plan.rule);
+  auto is_clipped
+    = plan.clip.value_max > 0 || plan.clip.norm_max > 0 || options.clip_global_norm > 0;
+  auto is_constant = std::holds_alternative<schedules::constant>(plan.schedule.shape)
+                     && plan.schedule.warm_up_updates == 0;
+  return rule != nullptr && rule->weight_decay == 0 && is_constant && !is_clipped
+           ? rule->learning_rate
+           : 0;
+}
+
 constexpr const char* copies[] = {"", "mirror "};
 
 std::string accumulator_name(const variable& of, size_t copy) {
@@ -159,6 +171,7 @@ chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
   auto job = cast();
   chief_config config;
   config.sync = options_;
+  config.learning_rate = only_rate_of(*plan_, options_);
   config.first_step = job->first_step;
   config.accumulators = job->accumulators;
   config.tokens = job->tokens;

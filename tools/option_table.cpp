@@ -121,7 +121,8 @@ const std::array options{
     "curvature", "", "Replicas", "NUMBER",
     "with --backups dynamic, learning rate times the Lipschitz constant of the gradient: "
     "the larger, the more noise matters, and the more gradients are waited for",
-    &member<&train_options::curvature>, above(0, 1.99), "0.1"},
+    &member<&train_options::curvature>, above(0, 1.99),
+    "estimated from how the loss falls; 0.1 if not by sgd"},
   train_option{"initial-tokens", "", "Replicas", "COUNT",
                "tokens in the queue before the first update, for policy tensorflow",
                &member<&train_options::initial_tokens>, between(0, 100'000),

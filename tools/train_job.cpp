@@ -34,7 +34,7 @@ sync_options sync_of(const train_options& options) {
                     static_cast<uint32_t>(options.replicas), options.policy};
   if (options.backups == backup_kind::dynamic) {
     sync.dynamic.emplace();
-    if (options.curvature) sync.dynamic->curvature = *options.curvature;
+    sync.dynamic->curvature = options.curvature.value_or(0);
   }
   sync.slack = options.slack.value_or(0);
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);

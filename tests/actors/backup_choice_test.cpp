@@ -115,4 +115,35 @@ TEST_SUITE("actors/backup_choice") {
     choice.add(step_of(1, {1s, 2s, 3s, 9s}), {.squared_mean = std::nan(""), .mean_squared = 1});
     CHECK(choice.choose({0, 1, 2, 3}, 109s) == 4);
   }
+
+  TEST_CASE("curvature is what the options say, or what the losses do, where updates are plain") {
+    auto fallen = [](double curvature, double learning_rate) {
+      backup_choice choice{{.curvature = curvature, .window = 4}, learning_rate};
+      // A parabola of curvature 2 whose gradients are all alike: at x the loss is x^2.
+      double x = 1;
+      for (uint64_t step = 1; step <= 8; ++step) {
+        auto record = step_of(step, {1s, 1s});
+        for (auto& one : record.accepted)
+          one.loss = x * x;
+        choice.add(record, {.squared_mean = 4 * x * x, .mean_squared = 4 * x * x});
+        x -= 0.25 * 2 * x;
+      }
+      return choice.curvature();
+    };
+    CHECK(fallen(0, 0.25) == doctest::Approx(0.5));
+    CHECK(fallen(0.7, 0.25) == 0.7);
+    CHECK(fallen(0, 0) == 0.1);
+    CHECK(backup_choice{{.curvature = 0}, 0.25}.curvature() == 0.1);
+  }
+
+  TEST_CASE("losses that nobody reports say nothing of the curvature") {
+    backup_choice choice{{.curvature = 0, .window = 4}, 0.25};
+    for (uint64_t step = 1; step <= 8; ++step) {
+      auto record = step_of(step, {1s, 1s});
+      for (auto& one : record.accepted)
+        one.loss = std::nan("");
+      choice.add(record, {.squared_mean = 1, .mean_squared = 1});
+    }
+    CHECK(choice.curvature() == 0.1);
+  }
 }
