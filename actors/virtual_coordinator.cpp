@@ -38,6 +38,12 @@ uint64_t mix(uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
+// 0 of what is no actor.
+caf::actor_id id_of(caf::resumable* what) {
+  if (what->subtype() != caf::resumable::scheduled_actor) return 0;
+  return static_cast<caf::scheduled_actor*>(what)->id();
+}
+
 // What caf::aout writes to.
 caf::behavior print(caf::event_based_actor*) {
   return {[](caf::add_atom, caf::actor_id, const std::string& text) { std::cout << text; },
@@ -50,7 +56,16 @@ caf::behavior print(caf::event_based_actor*) {
 
 void virtual_clock::schedule_message(time_point due, caf::strong_actor_ptr receiver,
                                      caf::mailbox_element_ptr content) {
+  const auto* error = errors_ ? errors_(receiver->id()) : nullptr;
+  // However fast its clock runs, what an actor waits for is not over before it has begun.
+  if (error != nullptr && due > current_time)
+    due = current_time + std::max(job_time{1}, error->time_of(due - current_time));
   push(messages_, delayed_message{due, count_++, std::move(receiver), std::move(content)});
+}
+
+job_time virtual_clock::shown_to(caf::actor_id actor) const {
+  const auto* error = errors_ && actor != 0 ? errors_(actor) : nullptr;
+  return error == nullptr ? elapsed() : error->shown_at(elapsed());
 }
 
 void virtual_clock::cancel_all() {
@@ -107,7 +122,10 @@ bool virtual_coordinator::run_one() {
   auto* actor = first_in_rank();
   if (actor == nullptr) return false;
   ++event_count_;
-  if (actor->resume(&unit_, 1) == caf::resumable::resume_later)
+  running_ = id_of(actor);
+  auto has_more = actor->resume(&unit_, 1) == caf::resumable::resume_later;
+  running_ = 0;
+  if (has_more)
     arrived_.push_back(actor);
   else
     intrusive_ptr_release(actor);
@@ -131,8 +149,8 @@ caf::resumable* virtual_coordinator::first_in_rank() {
 }
 
 uint64_t virtual_coordinator::rank_of(caf::resumable* actor) const {
-  if (actor->subtype() != caf::resumable::scheduled_actor) return 0;
-  auto identity = static_cast<caf::scheduled_actor*>(actor)->id();
+  auto identity = id_of(actor);
+  if (identity == 0) return 0;
   if (auto known = identities_.find(identity); known != identities_.end()) identity = known->second;
   return mix(mix(seed_ ^ static_cast<uint64_t>(clock_.elapsed().count())) ^ identity);
 }

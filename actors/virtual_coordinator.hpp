@@ -2,6 +2,7 @@
 // The virtual world's scheduler and clock, behind CAF's interfaces for both.
 #pragma once
 
+#include "actors/clock_error.hpp"
 #include "actors/recording/records.hpp"
 
 #include <caf/detail/test_actor_clock.hpp>
@@ -9,11 +10,15 @@
 #include <caf/scheduler/abstract_coordinator.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 namespace troupe {
+
+/// Gives actors clocks that are wrong: asked for each of them by its CAF id; null = it is right.
+using clock_errors = std::function<const clock_error*(caf::actor_id)>;
 
 /// Time that goes on only when it is told to. CAF's testing clock keeps timeouts, which are rare
 /// and may be cancelled; messages to come, of which every replica has one, are in a heap here.
@@ -35,6 +40,14 @@ public:
 
   /// Since the world began.
   [[nodiscard]] job_time elapsed() const { return current_time - origin; }
+
+  /// What actors wait for is measured by clocks of their own from now on.
+  void set_errors(clock_errors of) { errors_ = std::move(of); }
+
+  [[nodiscard]] bool has_errors() const { return static_cast<bool>(errors_); }
+
+  /// What an actor's clock shows.
+  [[nodiscard]] job_time shown_to(caf::actor_id actor) const;
 
   /// @pre Nothing is scheduled.
   void set_elapsed(job_time time) { current_time = origin + time; }
@@ -60,6 +73,7 @@ private:
 
   std::vector<delayed_message> messages_; ///< A heap.
   uint64_t count_ = 0;
+  clock_errors errors_; ///< Empty: all clocks are right.
 };
 
 /// One thread, and whoever is first in rank goes first: at each moment the seed ranks all actors
@@ -81,6 +95,9 @@ public:
   /// Has the first in rank of all actors that have messages handle one.
   /// @returns False if there is none.
   bool run_one();
+
+  /// What the clock of the actor shows that runs now; the time, if none does.
+  [[nodiscard]] job_time shown_time() const { return clock_.shown_to(running_); }
 
   /// As `virtual_clock::go_on`.
   bool let_time_pass();
@@ -128,6 +145,7 @@ private:
   unit unit_;
   uint64_t seed_ = 0;
   uint64_t event_count_ = 0;
+  caf::actor_id running_ = 0;                              ///< 0: nobody.
   std::vector<caf::resumable*> arrived_;                   ///< Not ranked yet.
   std::vector<ranked_actor> ready_;                        ///< A heap.
   std::unordered_map<caf::actor_id, uint64_t> identities_; ///< Of actors that were introduced.

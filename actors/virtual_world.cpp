@@ -43,7 +43,9 @@ public:
 
   caf::actor_system& system() override { return system_; }
 
-  [[nodiscard]] job_time now() const override { return now_; }
+  [[nodiscard]] job_time now() const override {
+    return coordinator_.clock().has_errors() ? coordinator_.shown_time() : now_.load();
+  }
 
   void set_clock(job_time time) override {
     coordinator_.clock().set_elapsed(time);

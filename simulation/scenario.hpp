@@ -10,6 +10,7 @@
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"
 #include "simulation/network/network_options.hpp"
+#include "simulation/simulated_processes.hpp"
 #include "simulation/update_delay.hpp"
 
 #include <cstdint>
@@ -41,6 +42,8 @@ struct scenario {
   /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
+  /// If the network has a roll call: by node, how long after the job's its process is started.
+  std::map<node_index, job_time> late_starts = {};
   fault_plan faults = {}; ///< Needs a network; makes one that takes no time if there is none.
   /// As in `parameter_server_options`; 2 needs a network with as many owners, or more.
   uint32_t replicate_owners = 1;
@@ -79,7 +82,8 @@ struct scenario_report {
   uint64_t restarts = 0;               ///< Of the job, from its last snapshot.
   /// How often what has happened between nodes: "delivered Token", "fault crash", and so on.
   std::map<std::string, uint64_t> probes;
-  std::vector<loss_point> losses; ///< If something is learnt: from before the first step on.
+  std::vector<process_life> processes; ///< If there is a roll call: every life of every process.
+  std::vector<loss_point> losses;      ///< If something is learnt: from before the first step on.
   std::optional<stall_report> stalled;
   job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
 

@@ -42,6 +42,8 @@ simulated_job::simulated_job(const scenario& what, scenario_report& report)
   network->seed = what.seed;
   network_.emplace(world_, replicas, *network);
   network_->on_delivery = what.on_delivery;
+  if (network->meets_at_roll_call)
+    processes_.emplace(*network_, world_, replicas, what.late_starts, report.processes);
   if (what.faults.is_empty()) return;
   faults_.emplace(*network_, what.faults, replicas, what.seed);
   faults_->on_fault = what.on_fault;
@@ -54,7 +56,9 @@ simulated_job::simulated_job(const scenario& what, scenario_report& report)
 void simulated_job::run() {
   while (true) {
     report_.job = attempt();
+    if (processes_) processes_->end();
     auto restart = faults_ ? faults_->restart_time() : std::nullopt;
+    if (!report_.job.has_begun && !restart) restart = next_try();
     if (!report_.job.failure || !restart) break;
     ++report_.restarts;
     wait_until(*restart);
@@ -114,10 +118,10 @@ training_options simulated_job::options() {
   if (watch_) options.evaluation = watch_->during(world_);
   if (!network_) return options;
   options.ask_again_after = what_.ask_again_after;
-  if (auto absence = what_.faults.longest_absence(); absence > job_time{0})
+  if (auto absence = what_.faults.longest_absence(network_->patience()); absence > job_time{0})
     options.rejoin_patience = absence + std::chrono::seconds{1};
   for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)
-    if (!network_->is_up(network_->replica_node(replica))) options.dead_replicas.push_back(replica);
+    if (is_dead(network_->replica_node(replica))) options.dead_replicas.push_back(replica);
   if (!what_.faults.restarts_job()) return options;
   options.hooks.push_back(snapshots_);
   options.resume = snapshots_->last();
@@ -186,8 +190,21 @@ job_time simulated_job::pace(uint32_t replica) {
   auto time = what_.compute(replica, computation);
   if (computation >= local.local_steps && computation % local.local_steps == 0)
     time += local.averaging_time;
-  if (faults_) time = faults_->with_freezes(replica, time);
-  return updates_.remaining(replica, world_.now()) + time;
+  if (!faults_) return updates_.remaining(replica, world_.now()) + time;
+  time = updates_.remaining(replica, network_->now()) + faults_->with_freezes(replica, time);
+  return faults_->on_its_clock(replica, time);
+}
+
+// At a roll call those who are down are waited for.
+bool simulated_job::is_dead(node_index node) const {
+  return processes_ ? network_->is_gone_for_good(node) : !network_->is_up(node);
+}
+
+// A process that was lost before the job had begun ends it for all; then all are started again.
+std::optional<job_time> simulated_job::next_try() {
+  constexpr uint32_t tries_max = 10;
+  if (!processes_ || ++tries_ > tries_max) return std::nullopt;
+  return network_->now() + std::chrono::seconds{1};
 }
 
 bool simulated_job::are_owners_up() const {

@@ -57,6 +57,8 @@ private:
   [[nodiscard]] step_function compute_nothing(const sync_replicas_optimizer& optimizer);
   void spoil(uint32_t replica, std::vector<gradient>& gradients);
   [[nodiscard]] job_time pace(uint32_t replica);
+  [[nodiscard]] bool is_dead(node_index node) const;
+  [[nodiscard]] std::optional<job_time> next_try();
   [[nodiscard]] bool are_owners_up() const;
   void wait_until(job_time time);
 
@@ -67,9 +69,11 @@ private:
   update_delay updates_;
   std::vector<uint64_t> computations_; ///< Begun so far, by replica.
   std::optional<simulated_network> network_;
+  std::optional<simulated_processes> processes_; ///< If the job meets at a roll call.
   std::optional<fault_driver> faults_;
   std::optional<learning_options> learning_; ///< With what faults do to gradients.
   std::optional<loss_watch> watch_;
+  uint32_t tries_ = 0;              ///< To begin the job, that came to nothing.
   std::vector<variable> variables_; ///< Of the current attempt.
   std::shared_ptr<snapshot_keeper> snapshots_;
 };

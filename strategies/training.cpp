@@ -162,10 +162,7 @@ public:
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
     if (placement_ != nullptr)
-      placement_->on_return([this, &body](uint32_t index) {
-        ++lives_[index];
-        spawn_replica(index, body);
-      });
+      placement_->on_return([this, &body](uint32_t index) { spawn_replica(index, body); });
     auto over = ending_->over.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
@@ -272,7 +269,7 @@ private:
     replica_company company{strategy_, optimizer_, options_, body, chief_, cast_};
     std::span<const replica_progress> saved;
     if (options_.resume) saved = options_.resume->replicas;
-    auto lives = company.spawn(index, {cast_->first_step, saved_of(saved, index), lives_[index]});
+    auto lives = company.spawn(index, {cast_->first_step, saved_of(saved, index), lives_[index]++});
     if (placement_ != nullptr) replicas_.push_back(lives);
   }
 
@@ -339,7 +336,7 @@ private:
   std::future<void> evaluator_ended_;
   std::shared_ptr<curtain> ending_ = std::make_shared<curtain>();
   std::map<uint32_t, std::vector<uint32_t>> replicas_of_; ///< By process, those that stand there.
-  std::map<uint32_t, uint64_t> lives_; ///< How often a replica's node has come back.
+  std::map<uint32_t, uint64_t> lives_;                    ///< How many a replica has had.
 };
 
 // The process of the chief. What it throws, its members are told.

@@ -74,7 +74,7 @@ expected<distribution> times_of(std::string_view option, std::string_view text) 
 
 bool has_network(const sim_options& options) {
   return !options.network.empty() || !options.bandwidth.empty() || !options.service.empty()
-         || options.owners.value_or(1) > 1;
+         || options.owners.value_or(1) > 1 || options.patience;
 }
 
 // ---- faults ----
@@ -105,6 +105,12 @@ bool read_probability(std::string_view text, double& into) {
   return true;
 }
 
+bool read_time(std::string_view text, job_time& into) {
+  auto value = real_of(text);
+  if (value) into = time_of(*value);
+  return value.has_value();
+}
+
 bool read_count(std::string_view text, uint32_t& into) {
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
   return problem == std::errc{} && end == text.data() + text.size();
@@ -114,6 +120,8 @@ bool read_rate(std::string_view name, std::string_view value, fault_rates& rates
   if (name == "crash") return read_times(value, rates.crash_mean, rates.return_mean);
   if (name == "freeze") return read_times(value, rates.freeze_mean, rates.thaw_mean);
   if (name == "swizzle") return read_times(value, rates.swizzle_mean, rates.swizzle_lasts);
+  if (name == "permanent") return read_probability(value, rates.permanent);
+  if (name == "warm-up") return read_time(value, rates.warm_up);
   if (name == "down") return read_count(value, rates.down_max);
   if (name == "lost") return read_probability(value, luck.lost);
   if (name == "doubled") return read_probability(value, luck.duplicated);
@@ -177,9 +185,9 @@ bool read_seconds(const toml::node& value, job_time& into) {
   return seconds && *seconds >= 0;
 }
 
-constexpr std::array<std::string_view, 12> fault_keys{"at",    "kind",    "who",    "for",
-                                                      "other", "one-way", "factor", "message",
-                                                      "lost",  "doubled", "late",   "how"};
+constexpr std::array<std::string_view, 14> fault_keys{
+  "at",    "kind", "who",     "for",  "other",   "one-way", "factor",
+  "ahead", "rate", "message", "lost", "doubled", "late",    "how"};
 
 bool read_key(std::string_view key, const toml::node& value, fault& into) {
   if (key == "at") return read_seconds(value, into.at);
@@ -189,6 +197,8 @@ bool read_key(std::string_view key, const toml::node& value, fault& into) {
   if (key == "other") return read_nodes(value, into.other);
   if (key == "one-way") return read_as<bool>(value, into.one_way);
   if (key == "factor") return read_as<double>(value, into.factor);
+  if (key == "ahead") return read_seconds(value, into.ahead);
+  if (key == "rate") return read_as<double>(value, into.rate);
   if (key == "message") return read_as<std::string>(value, into.message);
   if (key == "lost") return read_as<double>(value, into.luck.lost);
   if (key == "doubled") return read_as<double>(value, into.luck.duplicated);
@@ -213,6 +223,7 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
   if (!options.bandwidth.empty() && *speed == 0)
     return refuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
   network.bytes_per_second = *speed;
+  if (options.patience) network.patience = time_of(*options.patience);
   network.model_bytes = static_cast<uint64_t>(*model);
   network.gradient_bytes = static_cast<uint64_t>(*gradient);
   std::optional<distribution> latency;
@@ -239,8 +250,9 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
 expected<fault_plan> parse_fault_rates(std::string_view text) {
   fault_plan plan;
   fault messages{.kind = fault_kind::messages};
-  constexpr std::array<std::string_view, 8> names{"crash", "freeze", "swizzle", "wave",
-                                                  "down",  "lost",   "doubled", "late"};
+  constexpr std::array<std::string_view, 10> names{"crash",     "freeze", "swizzle", "wave",
+                                                   "down",      "lost",   "doubled", "late",
+                                                   "permanent", "warm-up"};
   while (!text.empty()) {
     auto comma = text.find(',');
     auto entry = text.substr(0, comma);

@@ -27,13 +27,14 @@ struct faults_and_patience {
 /// Errors: likewise.
 [[nodiscard]] expected<faults_and_patience> faults_of(const sim_options& options);
 
-/// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3" into a plan.
+/// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3,permanent=0.1,
+/// warm-up=60" into a plan.
 /// Errors: invalid_argument.
 [[nodiscard]] expected<fault_plan> parse_fault_rates(std::string_view text);
 
 /// Reads a `[[fault]]` of a scenario file: `at`, `kind`, `who`, and what that kind has besides:
-/// `for`, `other`, `one-way`, `factor`, `message`, `lost`, `doubled`, `late`, `how`. Nodes are
-/// "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument.
+/// `for`, `other`, `one-way`, `factor`, `ahead`, `rate`, `message`, `lost`, `doubled`, `late`,
+/// `how`. Nodes are "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument.
 [[nodiscard]] expected<fault> read_fault(const toml::table& table);
 
 } // namespace troupe

@@ -91,8 +91,14 @@ constexpr sim_option table[] = {
   {"faults", "LIST",
    "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
    "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
-   "most at one time. A scenario file may plan faults in tables [[fault]]",
+   "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file may "
+   "plan faults in tables [[fault]]",
    &sim_options::faults, 0, 0, "nothing"},
+  {"patience", "SECONDS",
+   "after how long a node is given up of which nothing is heard, because it is frozen or cut off; "
+   "0 "
+   "= never",
+   &sim_options::patience, 0, 0, "2.5, as long as links between processes wait"},
   {"ask-again", "SECONDS", "after how long a replica asks again what got no answer",
    &sim_options::ask_again, 0, 0, "1 if messages are lost or doubled"},
   {"train", "NAME",
@@ -116,7 +122,7 @@ constexpr sim_option table[] = {
   {"curvature", "C",
    "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
    "gradient, below 2",
-   &sim_options::curvature, 0, 0, "0.1"},
+   &sim_options::curvature, 0, 0, "estimated from how the loss falls; 0.1 if not by sgd"},
   {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
   {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
    steps_max, "a twentieth"},
@@ -193,7 +199,7 @@ dynamic_backups dynamic_of(const sim_options& options) {
   auto is_measured = !options.train.empty() && !options.gain_power;
   return {.gain = is_measured ? gain_model::measured : gain_model::power,
           .power = options.gain_power.value_or(1),
-          .curvature = options.curvature.value_or(dynamic_backups{}.curvature)};
+          .curvature = options.curvature.value_or(0)};
 }
 
 expected<sync_options> sync_of(const sim_options& options) {

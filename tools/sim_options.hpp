@@ -49,6 +49,7 @@ struct sim_options {
   std::string service;             ///< A time or a distribution; empty: none.
   std::string faults;              ///< As `parse_fault_rates` reads it.
   std::vector<fault> fault_list;   ///< Those of a scenario file.
+  std::optional<double> patience;  ///< Seconds; nothing: as long as links have.
   std::optional<double> ask_again; ///< Seconds; nothing: 1 where messages are lost, else 0.
   uint64_t steps = 1000;
   std::optional<uint64_t> warm_up; ///< Nothing: the first twentieth of the steps.

@@ -2,6 +2,8 @@
 // A link's life: hello, frames both ways, heartbeats, the end.
 #include "actors/net/link.hpp"
 
+#include "actors/net/patience.hpp"
+
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
@@ -18,9 +20,6 @@ namespace {
 
 // What strangers may make us keep until they have said who they are.
 constexpr uint64_t hello_bytes_max = 8192;
-
-// How finely silence is measured: shares of the patience.
-constexpr int ticks_of_patience = 10;
 
 // Whoever reads nothing for so long is worth a word.
 constexpr std::chrono::seconds starved_patience{10};

@@ -282,7 +282,7 @@ private:
                                   .nodes = static_cast<uint32_t>(options_.nodes.size()),
                                   .node = options_.self,
                                   .incarnation = here_->address().incarnation,
-                                  .heartbeat = options_.patience / 10,
+                                  .heartbeat = options_.patience / ticks_of_patience,
                                   .window = options_.window_bytes},
                          .is_dialer = dialed.has_value(),
                          .patience = options_.patience,

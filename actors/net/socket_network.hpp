@@ -5,6 +5,7 @@
 #include "actors/net/byte_stream.hpp"
 #include "actors/net/membership.hpp"
 #include "actors/net/node.hpp"
+#include "actors/net/patience.hpp"
 #include "actors/net/transport.hpp"
 
 #include <chrono>
@@ -39,7 +40,7 @@ struct socket_network_options {
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
 
   /// A peer that says nothing for so long is gone; it says something ten times as often.
-  std::chrono::milliseconds patience{2500};
+  std::chrono::milliseconds patience{usual_patience};
 
   /// Bytes of messages that are taken from a peer before its actors' addressees have let go of
   /// some, and that wait for a peer before it counts as gone: for either, tokens and gradients

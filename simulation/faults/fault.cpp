@@ -13,8 +13,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> names{"crash", "crash_with_token", "freeze",  "partition",
-                                                "slow",  "messages",         "corrupt", "swizzle"};
+constexpr std::array<std::string_view, 9> names{
+  "crash",    "crash_with_token", "freeze", "partition", "slow",
+  "messages", "corrupt",          "skew",   "swizzle"};
 
 constexpr int unlikely = 20; // times the mean: exceeded by one exponential draw of 5e8
 
@@ -42,6 +43,12 @@ bool is_crash(const fault& one) {
   return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token;
 }
 
+// Keeps nodes from talking to each other.
+bool silences(const fault& one) {
+  return one.kind == fault_kind::freeze || one.kind == fault_kind::partition
+         || one.kind == fault_kind::swizzle;
+}
+
 bool is_probability(double value) {
   return value >= 0 && value <= 1;
 }
@@ -56,8 +63,10 @@ std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
   auto replicas_only = one.kind == fault_kind::crash_with_token || one.kind == fault_kind::corrupt;
   if (replicas_only && !std::ranges::all_of(one.who, is_replica))
     return "it is about replicas only";
-  if (one.at < job_time{0} || one.lasts < job_time{0}) return "its times must not be below 0";
+  if (one.at < job_time{0} || one.lasts < job_time{0} || one.ahead < job_time{0})
+    return "its times must not be below 0";
   if (!(one.factor > 0)) return "its factor must be above 0";
+  if (!(one.rate > 0)) return "its rate must be above 0";
   if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
     return "a swizzle needs the time that it lasts";
   if (!is_probability(one.luck.lost) || !is_probability(one.luck.duplicated)
@@ -86,8 +95,12 @@ expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
       return fail(errc::invalid_argument,
                   fmt::format("fault {} ({}): {}", i + 1, to_string(faults[i].kind), problem));
   for (auto mean : {rates.crash_mean, rates.return_mean, rates.freeze_mean, rates.thaw_mean,
-                    rates.wave_mean, rates.swizzle_mean, rates.swizzle_lasts})
+                    rates.wave_mean, rates.swizzle_mean, rates.swizzle_lasts, rates.warm_up})
     if (mean < job_time{0}) return fail(errc::invalid_argument, "no mean time may be below 0");
+  if (!is_probability(rates.permanent))
+    return fail(
+      errc::invalid_argument,
+      fmt::format("the share of permanent crashes is {}; give one from 0 to 1", rates.permanent));
   if (rates.wave_size > replicas)
     return fail(errc::invalid_argument, fmt::format("a wave of {} is of more than the {} replicas",
                                                     rates.wave_size, replicas));
@@ -100,11 +113,16 @@ bool fault_plan::loses_messages() const {
   });
 }
 
-job_time fault_plan::longest_absence() const {
-  job_time longest = rates.return_mean * unlikely;
-  for (const auto& one : faults)
+job_time fault_plan::longest_absence(job_time patience) const {
+  job_time silent = rates.thaw_mean * unlikely;
+  if (rates.swizzle_mean > job_time{0}) silent = std::max(silent, rates.swizzle_lasts);
+  job_time longest{0};
+  for (const auto& one : faults) {
     if (is_crash(one)) longest = std::max(longest, one.lasts);
-  return longest;
+    if (silences(one)) silent = std::max(silent, one.lasts);
+  }
+  if (patience == job_time{0}) silent = job_time{0};
+  return std::max(longest, silent + rates.return_mean * unlikely);
 }
 
 bool fault_plan::corrupts() const {
@@ -114,7 +132,8 @@ bool fault_plan::corrupts() const {
 
 bool fault_plan::restarts_job() const {
   return std::ranges::any_of(faults, [](const fault& one) {
-    return one.kind == fault_kind::crash && !std::ranges::all_of(one.who, is_replica);
+    return (one.kind == fault_kind::crash || silences(one))
+           && !std::ranges::all_of(one.who, is_replica);
   });
 }
 

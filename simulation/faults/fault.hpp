@@ -23,8 +23,13 @@ namespace troupe {
 /// | slow             | whatever the node hears and says takes `factor` times as long            |
 /// | messages         | messages of the kind `message` are lost, doubled or late                 |
 /// | corrupt          | the replica's next gradient is not what it should be, as `how` says      |
+/// | skew             | the node's clock goes `ahead`, and runs `rate` times as fast             |
 /// | swizzle          | a random half of `who` is cut off one by one, and let back in another order
 /// |
+///
+/// A replica's process that the chief has given up for its silence ends when it hears of that, and
+/// is started again: it comes back when it is neither frozen nor cut off any more, and what a crash
+/// takes is over. If a process of another kind is given up the job ends, and begins again then.
 enum class fault_kind : uint8_t {
   crash,
   crash_with_token,
@@ -33,6 +38,7 @@ enum class fault_kind : uint8_t {
   slow,
   messages,
   corrupt,
+  skew,
   swizzle,
 };
 
@@ -52,6 +58,8 @@ struct fault {
   std::vector<std::string> other; ///< Of a partition: the other side; empty = everybody else.
   bool one_way = false;
   double factor = 10;  ///< Of `slow`; above 0.
+  job_time ahead{0};   ///< Of a skew: for good, because such clocks do not go back.
+  double rate = 1;     ///< Likewise, until it is over; above 0.
   std::string message; ///< Of `messages`: "PushGradient", "Token"; empty = all kinds.
   bad_luck luck = {};  ///< Likewise.
   corruption how = corruption::not_a_number;
@@ -59,9 +67,12 @@ struct fault {
 
 /// What goes wrong by chance: a process for each replica, drawn from the seed. A mean of 0 = never.
 struct fault_rates {
-  job_time crash_mean{0};   ///< Between a replica's start and its crash (MTBF); exponential.
-  job_time return_mean{0};  ///< Until it is back (MTTR), likewise; 0 = never.
-  uint32_t down_max = 0;    ///< A replica does not crash while so many are down; 0 = it may.
+  job_time crash_mean{0};  ///< Between a replica's start and its crash (MTBF); exponential.
+  job_time return_mean{0}; ///< Until it is back (MTTR), likewise; 0 = never.
+  job_time warm_up{0};     ///< Of the run, in which nobody crashes.
+  double permanent = 0;    ///< The share of crashes after which nobody comes back; 0 to 1.
+  uint32_t down_max
+    = 0; ///< A replica does not crash while so many are down, for good or not; 0 = it may.
   job_time freeze_mean{0};  ///< Between freezes of a replica, likewise.
   job_time thaw_mean{0};    ///< How long one lasts.
   job_time wave_mean{0};    ///< Between waves in which several replicas crash at once.
@@ -88,14 +99,16 @@ struct fault_plan {
   /// True if messages may be lost or doubled: then replicas have to ask again.
   [[nodiscard]] bool loses_messages() const;
 
-  /// The longest time that a replica is down which comes back; 0 if none does. Of drawn times, one
+  /// The longest time that a replica is away which comes back; 0 if none does. Whoever is frozen or
+  /// cut off is given up if `patience` is not 0, and comes back, too. Of drawn times, one
   /// that one in 10^8 exceeds.
-  [[nodiscard]] job_time longest_absence() const;
+  [[nodiscard]] job_time longest_absence(job_time patience) const;
 
   /// True if gradients are not what they should be.
   [[nodiscard]] bool corrupts() const;
 
-  /// True if the chief's or an owner's node crashes.
+  /// True if the chief's or an owner's node crashes, or is frozen or cut off and so may be given
+  /// up.
   [[nodiscard]] bool restarts_job() const;
 };
 

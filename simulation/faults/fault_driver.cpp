@@ -10,10 +10,17 @@
 
 namespace troupe {
 
+namespace {
+
+constexpr job_time for_good = job_time::max();
+
+} // namespace
+
 fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t replicas,
                            uint64_t seed)
   : network_(network), plan_(std::move(plan)), replicas_(replicas), seed_(seed), freezes_(replicas),
     freezes_drawn_(replicas, job_time{0}) {
+  network_.on_give_up = [this](node_index by, node_index whom) { on_give_up(by, whom); };
   for (const auto& one : plan_.faults)
     plan_fault(one);
   for (uint32_t replica = 0; replica < replicas_; ++replica) {
@@ -28,7 +35,7 @@ fault_driver::fault_driver(simulated_network& network, fault_plan plan, uint32_t
 
 void fault_driver::plan_fault(const fault& one) {
   if (one.kind != fault_kind::freeze) return network_.at(one.at, [this, one] { begin(one); });
-  auto end = one.lasts > job_time{0} ? one.at + one.lasts : job_time::max();
+  auto end = one.lasts > job_time{0} ? one.at + one.lasts : for_good;
   for (auto node : nodes_of(one.who))
     freeze_between(network_.name_of(node), node, {one.at, end});
 }
@@ -56,6 +63,8 @@ void fault_driver::begin(const fault& one) {
     for (auto node : who)
       corrupt_[node - network_.replica_node(0)] = one.how;
     return;
+  case fault_kind::skew:
+    return skew(one);
   case fault_kind::swizzle:
     return swizzle(who, one.lasts);
   }
@@ -65,7 +74,7 @@ void fault_driver::crash(node_index node, job_time lasts, const char* why) {
   if (!network_.is_up(node)) return;
   tell(why, network_.name_of(node));
   auto is_replica = node >= network_.replica_node(0);
-  network_.crash(node);
+  network_.crash(node, is_replica && lasts == job_time{0});
   if (!is_replica) {
     job_restarts_ = network_.now() + lasts;
   } else if (lasts > job_time{0}) {
@@ -93,11 +102,12 @@ void fault_driver::freeze_between(const std::string& name, node_index node, wind
     auto& windows = freezes_[node - network_.replica_node(0)];
     windows.insert(std::ranges::upper_bound(windows, when.begin, {}, &window::begin), when);
   }
-  network_.at(when.begin, [this, node, name] {
+  network_.at(when.begin, [this, node, name, end = when.end] {
     tell("freeze", name);
+    silence(node, end);
     network_.freeze(node);
   });
-  if (when.end == job_time::max()) return;
+  if (when.end == for_good) return;
   network_.at(when.end, [this, node, name] {
     tell("thaw", name);
     network_.thaw(node);
@@ -111,7 +121,7 @@ job_time fault_driver::with_freezes(uint32_t replica, job_time time) {
   draw_freezes(replica, end);
   for (const auto& one : freezes_[replica]) {
     if (one.end <= begin || one.begin >= end) continue;
-    if (one.end == job_time::max()) return job_time::max() / 4; // it never ends
+    if (one.end == for_good) return for_good / 4; // it never ends
     end += one.end - std::max(one.begin, begin);
     draw_freezes(replica, end);
   }
@@ -130,6 +140,10 @@ void fault_driver::cut_off(const fault& one) {
     return other.empty() ? !who.contains(node) : other.contains(node);
   };
   tell("partition");
+  auto end = one.lasts > job_time{0} ? network_.now() + one.lasts : for_good;
+  for (const auto* side : {&who, &other})
+    for (auto node : *side)
+      silence(node, end);
   std::vector<uint64_t> cuts{network_.sever({here, there})};
   if (!one.one_way) cuts.push_back(network_.sever({there, here}));
   if (one.lasts == job_time{0}) return;
@@ -138,6 +152,47 @@ void fault_driver::cut_off(const fault& one) {
     for (auto number : cuts)
       network_.heal(number);
   });
+}
+
+void fault_driver::skew(const fault& one) {
+  tell("skew");
+  auto who = nodes_of(one.who);
+  for (auto node : who)
+    network_.set_clock(node, one.ahead, one.rate);
+  if (one.lasts == job_time{0}) return;
+  network_.at(network_.now() + one.lasts, [this, who] {
+    for (auto node : who)
+      network_.set_clock(node, job_time{0}, 1);
+  });
+}
+
+job_time fault_driver::on_its_clock(uint32_t replica, job_time time) const {
+  return network_.clock_of(network_.replica_node(replica)).counted_in(time);
+}
+
+// ---- who is given up ----
+
+void fault_driver::silence(node_index node, job_time until) {
+  auto& known = silent_until_[node];
+  known = std::max(known, until);
+}
+
+// Whoever has lost the chief, or is lost by it, has no part in the job any more.
+void fault_driver::on_give_up(node_index by, node_index whom) {
+  auto chief = network_.chief_node();
+  if (by != chief && whom != chief) return;
+  auto node = by == chief ? whom : by;
+  auto until = std::max(network_.now(), silent_until_[node]);
+  tell("given up", network_.name_of(node));
+  auto replica = node - network_.replica_node(0);
+  if (node < network_.replica_node(0)) {
+    until = std::max(until, silent_until_[chief]);
+    if (until < for_good) job_restarts_ = until;
+    return;
+  }
+  auto back = until + draw_return(replica);
+  network_.crash(node, until == for_good);
+  if (until < for_good) network_.at(back, [this, node] { come_back(node); });
 }
 
 void fault_driver::slow_down(const fault& one) {
@@ -174,6 +229,7 @@ void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
     job_time end{static_cast<int64_t>(half + half * draws.uniform())};
     network_.at(network_.now() + begin, [this, node, time = end - begin] {
       tell("clog", network_.name_of(node));
+      silence(node, network_.now() + time);
       auto is_it = [node](node_index one) { return one == node; };
       auto out = network_.sever({is_it, {}});
       auto in = network_.sever({{}, is_it});
@@ -200,11 +256,14 @@ job_time fault_driver::exponential(const char* purpose, uint32_t index, job_time
 job_time fault_driver::draw_return(uint32_t replica) {
   auto mean = plan_.rates.return_mean;
   if (mean == job_time{0}) return mean;
+  auto share = plan_.rates.permanent;
+  if (share > 0 && stream("permanent", replica).uniform() < share) return job_time{0};
   return std::max(job_time{1}, exponential("return", replica, mean));
 }
 
 void fault_driver::draw_crash(uint32_t replica) {
-  auto time = network_.now() + exponential("crash", replica, plan_.rates.crash_mean);
+  auto time = std::max(network_.now(), plan_.rates.warm_up)
+              + exponential("crash", replica, plan_.rates.crash_mean);
   network_.at(time, [this, replica] {
     auto absence = draw_return(replica);
     auto is_allowed = plan_.rates.down_max == 0 || down_count() < plan_.rates.down_max;
@@ -215,7 +274,8 @@ void fault_driver::draw_crash(uint32_t replica) {
 }
 
 void fault_driver::draw_wave() {
-  network_.at(network_.now() + exponential("wave", 0, plan_.rates.wave_mean), [this] {
+  auto begin = std::max(network_.now(), plan_.rates.warm_up);
+  network_.at(begin + exponential("wave", 0, plan_.rates.wave_mean), [this] {
     auto draws = stream("wave members", 0);
     std::vector<uint32_t> replicas(replicas_);
     std::iota(replicas.begin(), replicas.end(), 0U);

@@ -35,6 +35,9 @@ public:
   /// What is wrong with the gradient that a replica makes now; asking forgets it.
   [[nodiscard]] corruption next_corruption(uint32_t replica);
 
+  /// What a replica's clock counts while a time passes.
+  [[nodiscard]] job_time on_its_clock(uint32_t replica, job_time time) const;
+
   /// To be told of every message that arrives: some faults wait for one.
   void on_delivery(const delivery& what);
 
@@ -61,6 +64,9 @@ private:
   void cut_off(const fault& one);
   void slow_down(const fault& one);
   void set_luck(const fault& one);
+  void skew(const fault& one);
+  void silence(node_index node, job_time until);
+  void on_give_up(node_index by, node_index whom);
   void swizzle(const std::vector<node_index>& who, job_time lasts);
 
   void draw_crash(uint32_t replica);
@@ -85,6 +91,7 @@ private:
   std::map<node_index, job_time> armed_; ///< Crash with their next token, and how long for.
   std::map<uint32_t, corruption> corrupt_;
   std::optional<job_time> job_restarts_;
+  std::map<node_index, job_time> silent_until_; ///< Frozen or cut off; of some in the past.
   std::map<std::string, uint64_t> counts_;
 };
 

@@ -36,6 +36,17 @@ std::vector<uint64_t> fair_share::give_up(uint32_t card, job_time now) {
   return {given_up.begin(), given_up.end()};
 }
 
+std::vector<uint64_t> fair_share::sent_by(uint32_t card) const {
+  auto found = sending_.find(card);
+  if (found == sending_.end()) return {};
+  return {found->second.begin(), found->second.end()};
+}
+
+void fair_share::give_up_one(uint64_t number, job_time now) {
+  settle(now);
+  end(number);
+}
+
 std::vector<uint64_t> fair_share::finish(job_time now) {
   settle(now);
   std::vector<uint64_t> over;

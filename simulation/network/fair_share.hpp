@@ -31,6 +31,12 @@ public:
   /// Gives up what has not arrived from or at `card`. @returns The transfers' numbers.
   [[nodiscard]] std::vector<uint64_t> give_up(uint32_t card, job_time now);
 
+  /// What is under way from `card`, in the order of beginning.
+  [[nodiscard]] std::vector<uint64_t> sent_by(uint32_t card) const;
+
+  /// Gives up one transfer. @pre It is under way.
+  void give_up_one(uint64_t number, job_time now);
+
   /// Ends the transfers that are over at `now`. @returns Their numbers, in the order of beginning.
   [[nodiscard]] std::vector<uint64_t> finish(job_time now);
 

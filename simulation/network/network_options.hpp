@@ -2,6 +2,7 @@
 // What a simulated network is made of.
 #pragma once
 
+#include "actors/net/patience.hpp"
 #include "actors/recording/records.hpp"
 
 #include <cstdint>
@@ -36,8 +37,16 @@ struct network_options {
   /// given the node's number and how many it was busy with before. Empty: not at all.
   std::function<job_time(uint32_t owner, uint64_t count)> service;
 
+  /// Whether the job begins and ends by a roll call, as one of several processes: a node takes no
+  /// part in it before it has entered (`simulated_processes`).
+  bool meets_at_roll_call = false;
+
   /// After how long other nodes know that one has crashed.
   job_time detection{0};
+
+  /// A node of which another hears nothing for so long, because it is frozen or cut off, is given
+  /// up by that one, as by a link; 0 = never: what is in the way is waited for.
+  job_time patience{usual_patience};
 
   uint64_t seed = 0; ///< Draws which messages are lost, doubled or late, where faults say so.
 

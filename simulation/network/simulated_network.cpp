@@ -6,9 +6,10 @@
 #include "actors/observing/message_kind.hpp"
 #include "kernels/random.hpp"
 #include "messages/assert.hpp"
+#include "messages/message_storage.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/send.hpp>
+#include <caf/message_id.hpp>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,7 @@ namespace {
 
 constexpr std::string_view gradient_kind = "PushGradient";
 constexpr std::string_view snapshot_kind = "VariableSnapshot";
+constexpr std::string_view cancel_kind = "CancelStep";
 
 // What may be lost is what somebody asks for again: the questions of replicas, and their answers.
 constexpr std::array<std::string_view, 6> repeatable{"ReadVariable", snapshot_kind, gradient_kind,
@@ -52,6 +54,12 @@ std::optional<std::pair<uint32_t, uint64_t>> gradient_of(const parcel& what) {
   return std::pair{origin.getReplica(), origin.getIteration()};
 }
 
+bool is_recalled(const parcel& what) {
+  if (!what.content.match_elements<msg<wire::PushGradient>>()) return false;
+  const auto& storage = what.content.get_as<msg<wire::PushGradient>>(0).owner();
+  return storage && storage->recalled;
+}
+
 uint64_t link_of(node_index from, node_index to) {
   return uint64_t{from} << 32 | to;
 }
@@ -61,14 +69,12 @@ uint64_t link_of(node_index from, node_index to) {
 simulated_network::simulated_network(world& world, uint32_t replicas, network_options options)
   : world_(world), options_(std::move(options)), replicas_(replicas),
     places_(1 + options_.owners + replicas), origin_(world.system().clock().now() - world.now()),
-    alarm_(world.system(), [this] { ring(); }) {
+    silence_(options_.patience), alarm_(world.system(), [this] { ring(); }) {
   TROUPE_ASSERT(options_.owners > 0);
   if (options_.bytes_per_second > 0) cards_.emplace(options_.bytes_per_second);
   for (node_index node = 0; node < node_count(); ++node)
     places_[node].here = node::make(world.system(), *this, {node, 0}, name_of(node));
 }
-
-simulated_network::~simulated_network() = default;
 
 std::string simulated_network::name_of(node_index node) const {
   if (node == chief_node()) return "chief";
@@ -119,9 +125,30 @@ void simulated_network::ring() {
 // ---- who stands where ----
 
 void simulated_network::place(const std::string& name, const caf::strong_actor_ptr& actor) {
-  origin_ = alarm_.now() - world_.now(); // a job that goes on has set the world's clock
   stand_beside(name, actor);
   if (!name.starts_with("replica ")) goes_by_[name] = actor; // nobody looks for a replica
+  if (name == "roll call" && on_roll_call) on_roll_call();
+}
+
+std::map<uint32_t, std::string> simulated_network::others() const {
+  std::map<uint32_t, std::string> names;
+  for (node_index node = 1; options_.meets_at_roll_call && node < node_count(); ++node)
+    if (!is_gone_for_good(node)) names.emplace(node, name_of(node));
+  return names;
+}
+
+expected<bool> simulated_network::enter(const std::string& name, double /*load*/) {
+  return !options_.meets_at_roll_call || !name.starts_with("replica ");
+}
+
+// The chief's process may still be putting the job on stage.
+void simulated_network::bring_back(uint32_t replica) {
+  constexpr auto look_period = std::chrono::milliseconds{1};
+  if (come_back_) return come_back_(replica);
+  auto node = replica_node(replica);
+  at(now() + look_period, [this, replica, life = node_address{node, places_[node].incarnation}] {
+    if (is_alive(life)) bring_back(replica);
+  });
 }
 
 void simulated_network::stand_beside(const std::string& neighbour,
@@ -175,6 +202,7 @@ void simulated_network::send(const node_address& from, parcel what) {
 
 void simulated_network::set_out(journey goes) {
   if (places_[goes.from.node].frozen > 0) return held_.push_back(std::move(goes));
+  if (is_recalled(goes.what)) return recall(goes);
   goes.is_out = true;
   if (const auto* luck = luck_of(goes)) return set_out_with_luck(std::move(goes), *luck);
   leave(std::move(goes));
@@ -262,6 +290,30 @@ void simulated_network::look_at_transfers() {
   if (auto next = cards_->next_end(now())) plan_transfer_look(*next);
 }
 
+// Whoever was told to cancel may have recalled what it had on its way, if there was time for it.
+void simulated_network::look_at_recalled(node_index from) {
+  for (auto number : cards_->sent_by(from)) {
+    auto found = transfers_.find(number);
+    if (!is_recalled(found->second.what)) continue;
+    cards_->give_up_one(number, now());
+    auto goes = std::move(found->second);
+    transfers_.erase(found);
+    recall(goes);
+  }
+  plan_transfer_look(now());
+}
+
+// As a link does: the request is answered at home.
+void simulated_network::recall(const journey& what) {
+  count(outcome::recalled, what.kind);
+  auto response = caf::make_message_id(what.what.id).response_id().integer_value();
+  error reason{errc::cancelled, "the message was recalled"};
+  places_[what.from.node].here->deliver({.to = what.what.from,
+                                         .from = what.what.to,
+                                         .id = response,
+                                         .content = caf::make_message(to_caf(reason))});
+}
+
 void simulated_network::arrive(journey comes) {
   auto to = comes.what.to.at;
   if (!is_alive(to)) return lose(comes, outcome::too_late);
@@ -287,114 +339,13 @@ void simulated_network::hand_over(journey comes) {
   count(outcome::delivered, comes.kind);
   if (!lost_gradients_.empty())
     if (auto gradient = gradient_of(comes.what)) lost_gradients_.erase(*gradient);
-  auto here = places_[comes.what.to.at.node].here;
+  auto node = comes.what.to.at.node;
+  auto here = places_[node].here;
+  if (cards_ && comes.kind == cancel_kind)
+    at(now() + job_time{1}, [this, node] { look_at_recalled(node); });
   if (on_delivery)
     on_delivery({now(), comes.from.node, comes.what.to.at.node, comes.kind, &comes.what.content});
   here->deliver(std::move(comes.what));
-}
-
-// ---- what may go wrong ----
-
-bool simulated_network::is_blocked(node_index from, node_index to) const {
-  if (places_[to].frozen > 0) return true;
-  return std::ranges::any_of(cuts_, [from, to](const auto& one) {
-    const auto& [number, cut] = one;
-    return (!cut.from || cut.from(from)) && (!cut.to || cut.to(to));
-  });
-}
-
-void simulated_network::release_held() {
-  for (auto& one : std::exchange(held_, {})) {
-    if (!is_alive(one.from))
-      lose(one, outcome::lost);
-    else if (one.is_out)
-      arrive(std::move(one)); // back here if it is still blocked
-    else
-      set_out(std::move(one));
-  }
-}
-
-void simulated_network::crash(node_index node) {
-  auto& place = places_[node];
-  if (!place.here) return;
-  auto gone = std::exchange(place.here, nullptr)->address();
-  for (auto& actor : std::exchange(place.actors, {})) {
-    stands_at_.erase(actor->id());
-    caf::anon_send_exit(caf::actor_cast<caf::actor>(actor), caf::exit_reason::kill);
-  }
-  if (cards_) {
-    for (auto number : cards_->give_up(node, now())) {
-      lose(transfers_.at(number), outcome::lost);
-      transfers_.erase(number);
-    }
-    plan_transfer_look(now());
-  }
-  place.busy_until = now();
-  error reason{errc::unavailable, fmt::format("node '{}' is gone", name_of(node))};
-  auto told = std::exchange(place.known_to, {});
-  at(now() + options_.detection, [this, gone, reason = std::move(reason), told = std::move(told)] {
-    for (auto peer : told)
-      if (auto& here = places_[peer].here) here->lose(gone, reason);
-  });
-}
-
-void simulated_network::reset() {
-  for (node_index node = 0; node < node_count(); ++node) {
-    auto& place = places_[node];
-    if (!place.here && is_replica(node)) continue;
-    ++place.incarnation;
-    place.actors.clear();
-    place.known_to.clear();
-    place.busy_until = now();
-    place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
-  }
-  stands_at_.clear();
-  goes_by_.clear();
-  release_held(); // nobody lives any more who sent any of it
-}
-
-void simulated_network::restart(node_index node) {
-  auto& place = places_[node];
-  if (place.here) return;
-  ++place.incarnation;
-  place.here = node::make(world_.system(), *this, {node, place.incarnation}, name_of(node));
-  if (is_replica(node) && come_back_) come_back_(node - replica_node(0));
-}
-
-void simulated_network::freeze(node_index node) {
-  ++places_[node].frozen;
-}
-
-void simulated_network::thaw(node_index node) {
-  TROUPE_ASSERT(places_[node].frozen > 0);
-  if (--places_[node].frozen == 0) release_held();
-}
-
-uint64_t simulated_network::sever(cut between) {
-  cuts_.emplace(cut_count_, std::move(between));
-  return cut_count_++;
-}
-
-void simulated_network::heal(uint64_t number) {
-  if (cuts_.erase(number) > 0) release_held();
-}
-
-void simulated_network::slow_down(node_index node, double factor) {
-  TROUPE_ASSERT(factor > 0);
-  places_[node].factor = factor;
-}
-
-void simulated_network::set_luck(const std::string& kind, bad_luck luck) {
-  luck_[kind] = luck;
-}
-
-std::map<std::string, uint64_t> simulated_network::counts() const {
-  static constexpr std::array names{"delivered", "lost", "duplicated",
-                                    "reordered", "held", "too late"};
-  std::map<std::string, uint64_t> result;
-  for (const auto& [what, number] : counts_)
-    result[fmt::format("{} {}", names[static_cast<size_t>(what.first)], what.second)] += number;
-  return result;
 }
 
 } // namespace troupe

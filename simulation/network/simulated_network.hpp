@@ -2,6 +2,7 @@
 // The network of a virtual world: what nodes say to each other takes time, and may go wrong.
 #pragma once
 
+#include "actors/clock_error.hpp"
 #include "actors/net/node.hpp"
 #include "actors/net/placement.hpp"
 #include "actors/net/transport.hpp"
@@ -9,6 +10,7 @@
 #include "simulation/network/clock_alarm.hpp"
 #include "simulation/network/fair_share.hpp"
 #include "simulation/network/network_options.hpp"
+#include "simulation/network/silence_watch.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -54,6 +56,11 @@ struct cut {
 /// order in which it was decided. Draws are those of the ends and their count of messages, so runs
 /// that differ in one option are compared on the same draws.
 ///
+/// As over sockets, a node that is silent for longer than `network_options::patience` is given up
+/// by those who talk to it, for good: what was held back between them is lost, and it hears of
+/// that as soon as it hears anything. And a gradient that is recalled while its bytes are on their
+/// way gives its share of the cards back, and is answered by `cancelled` at home.
+///
 /// Thread: that of the virtual world. Must not outlive the world, and must outlive the job.
 class simulated_network final : public transport, public placement {
 public:
@@ -74,6 +81,8 @@ public:
 
   [[nodiscard]] node_index node_count() const { return static_cast<node_index>(places_.size()); }
 
+  [[nodiscard]] job_time patience() const { return options_.patience; }
+
   /// "replica 3", "ps 0", "chief".
   [[nodiscard]] std::string name_of(node_index node) const;
 
@@ -83,21 +92,38 @@ public:
 
   [[nodiscard]] bool is_up(node_index node) const { return places_[node].here != nullptr; }
 
+  [[nodiscard]] bool is_gone_for_good(node_index node) const { return places_[node].is_gone; }
+
+  [[nodiscard]] bool is_replica(node_index node) const { return node > options_.owners; }
+
   // ---- what may go wrong ----
 
   /// The node ends with all its actors. The others know it after the detection time.
-  void crash(node_index node);
+  /// @param for_good Whether it never restarts.
+  void crash(node_index node, bool for_good = false);
 
   /// Every node begins a new life without actors, but for replicas' nodes that are down: whatever
   /// was on its way is gone.
   void reset();
 
-  /// It begins a new life, without actors; whoever asked for it by `on_return` is told.
+  /// It begins a new life, without actors. Where there is a roll call, who is told is whoever
+  /// starts processes; else its replica is back at once.
   void restart(node_index node);
+
+  /// Whoever asked for it by `on_return` is told, or will be who does: the replica is to be put on
+  /// stage.
+  void bring_back(uint32_t replica);
 
   /// Nothing enters or leaves the node any more, until it thaws: then everything does.
   void freeze(node_index node);
   void thaw(node_index node);
+
+  /// Its clock goes ahead by so much, and from now on runs so many times as fast as it should. What
+  /// its actors wait for by the clock they wait for by this one.
+  void set_clock(node_index node, job_time ahead, double rate);
+
+  /// As it is now.
+  [[nodiscard]] const clock_error& clock_of(node_index node) const { return places_[node].clock; }
 
   /// @returns The cut's number, for `heal`.
   uint64_t sever(cut between);
@@ -121,6 +147,13 @@ public:
 
   std::function<void(const delivery&)> on_delivery; ///< Before the receiver has it. May be empty.
 
+  /// Where there is a roll call: told when it is there, and when a node has begun a new life.
+  std::function<void()> on_roll_call;
+  std::function<void(node_index)> on_restart;
+
+  /// Told when a node has given up another that was silent. May be empty.
+  std::function<void(node_index by, node_index whom)> on_give_up;
+
   /// How often what has happened: "delivered Token", "lost PushGradient", "held Token".
   [[nodiscard]] std::map<std::string, uint64_t> counts() const;
 
@@ -132,6 +165,15 @@ public:
   void send(const node_address& from, parcel what) override;
 
   [[nodiscard]] uint32_t owner_places() const override { return options_.owners; }
+
+  /// Where there is a roll call: the nodes that are waited for at it, which are all that are there
+  /// or will be.
+  [[nodiscard]] std::map<uint32_t, std::string> others() const override;
+
+  /// Replicas enter where there is no roll call; else their processes put them on stage.
+  [[nodiscard]] expected<bool> enter(const std::string& name, double load) override;
+
+  [[nodiscard]] uint32_t where(const std::string& name) const override { return node_of(name); }
 
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   void stand_beside(const std::string& neighbour, const caf::strong_actor_ptr& actor) override;
@@ -160,6 +202,8 @@ private:
     uint32_t incarnation = 0;
     uint32_t frozen = 0; ///< How often it was frozen and not thawed yet.
     double factor = 1;
+    clock_error clock;
+    bool is_gone = false; ///< It never restarts.
     uint64_t messages = 0;
     uint64_t served = 0;
     job_time busy_until{0};
@@ -177,7 +221,22 @@ private:
     }
   };
 
-  enum class outcome : uint8_t { delivered, lost, duplicated, reordered, held, too_late };
+  /// A node that has given up another, which has not heard of it yet.
+  struct parting {
+    node_address by;
+    node_address whom;
+  };
+
+  enum class outcome : uint8_t {
+    delivered,
+    lost,
+    duplicated,
+    reordered,
+    held,
+    too_late,
+    recalled,
+    given_up
+  };
 
   void ring();
   void look_at_transfers();
@@ -191,14 +250,21 @@ private:
   void arrive(journey comes);
   void hand_over(journey comes);
   void release_held();
+  void look_at_recalled(node_index from);
+  void recall(const journey& what);
+  [[nodiscard]] bool is_cut(node_index from, node_index to) const;
+  void look_at_link(node_index from, node_index to);
+  void look_at_links_of(node_index node);
+  void look_at_all_links();
+  void give_up_silent();
+  void give_up(node_index by, node_index whom);
+  void tell_given_up();
   [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
   [[nodiscard]] bool is_alive(const node_address& address) const;
   [[nodiscard]] passage passage_of(const journey& goes);
   [[nodiscard]] double factor_of(const journey& goes) const;
   [[nodiscard]] const bad_luck* luck_of(const journey& goes) const;
   [[nodiscard]] uint64_t bytes_of(const journey& goes) const;
-
-  [[nodiscard]] bool is_replica(node_index node) const { return node > options_.owners; }
 
   void count(outcome what, const char* kind) { ++counts_[{what, kind}]; }
 
@@ -224,6 +290,9 @@ private:
   std::map<uint64_t, cut> cuts_;
   uint64_t cut_count_ = 0;
   std::vector<journey> held_;
+  silence_watch silence_;
+  std::vector<parting> partings_;
+  bool has_wrong_clocks_ = false;
   std::map<std::string, bad_luck, std::less<>> luck_;
   std::map<std::pair<outcome, const char*>, uint64_t> counts_;
   std::set<std::pair<uint32_t, uint64_t>> lost_gradients_; ///< By replica and iteration.

@@ -206,7 +206,12 @@ std::string an_end_to_every_wait(const evidence& course) {
              ? std::string{}
              : fmt::format("the job ended well after {} steps", steps_made(course));
   if (failure->message.empty()) return "the job failed without a word";
-  auto is_gone = [](const fault& one) {
+  auto is_impatient = course.what.network->patience > job_time{0};
+  auto is_gone = [&](const fault& one) {
+    if (is_impatient
+        && (one.kind == fault_kind::freeze || one.kind == fault_kind::partition
+            || one.kind == fault_kind::swizzle))
+      return true;
     return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token
            || one.kind == fault_kind::corrupt;
   };
@@ -214,6 +219,69 @@ std::string an_end_to_every_wait(const evidence& course) {
   // a replica whose gradient is refused is gone too.
   auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone);
   return may_fail ? std::string{} : "nothing was gone, and the job failed: " + failure->message;
+}
+
+// ---- the roll call ----
+
+std::string what_a_process_saw(const process_life& one, const char* what) {
+  return fmt::format("node {} in attempt {}, which entered at {} ns: {}", one.node, one.attempt,
+                     one.entered.count(), what);
+}
+
+// Of an attempt that has begun: when the last process had entered that was there from the start.
+std::map<uint64_t, job_time> last_entrances(const evidence& course) {
+  std::map<uint64_t, std::map<node_index, job_time>> first;
+  for (const auto& one : course.report.processes)
+    first[one.attempt].emplace(one.node, one.entered);
+  std::map<uint64_t, job_time> last;
+  for (const auto& [attempt, nodes] : first)
+    for (const auto& [node, entered] : nodes)
+      last[attempt] = std::max(last[attempt], entered);
+  return last;
+}
+
+std::string nobody_begins_alone(const evidence& course) {
+  auto last = last_entrances(course);
+  for (const auto& one : course.report.processes)
+    if (one.began && *one.began < last[one.attempt])
+      return what_a_process_saw(one, "it began before all were there");
+  return {};
+}
+
+std::string all_hear_of_one_ending(const evidence& course) {
+  uint64_t attempts = 0;
+  for (const auto& one : course.report.processes)
+    attempts = std::max(attempts, one.attempt);
+  const auto& job = course.report.job;
+  for (const auto& one : course.report.processes) {
+    if (one.attempt < attempts || !one.ending) continue;
+    if (one.ending->step != job.step)
+      return what_a_process_saw(one, "it was told another step than the chief's process");
+    if (one.ending->failure != job.failure)
+      return what_a_process_saw(one, "it was told another end than the chief's process");
+  }
+  return {};
+}
+
+std::string nobody_leaves_before_the_end(const evidence& course) {
+  // Whoever comes when the job is over has to wait for nobody, nor has anybody for it.
+  std::map<uint64_t, job_time> first_heard;
+  std::map<uint64_t, job_time> last_heard;
+  for (const auto& one : course.report.processes)
+    if (one.heard_of_end)
+      first_heard[one.attempt] = std::min(
+        *one.heard_of_end, first_heard.try_emplace(one.attempt, job_time::max()).first->second);
+  for (const auto& one : course.report.processes)
+    if (one.left && one.heard_of_end && one.entered < first_heard[one.attempt])
+      last_heard[one.attempt] = std::max(last_heard[one.attempt], *one.heard_of_end);
+  for (const auto& one : course.report.processes) {
+    if (one.left && *one.left < last_heard[one.attempt])
+      return what_a_process_saw(one, "it left before another had heard that the job is over");
+    auto nothing_happened = course.what.faults.is_empty();
+    if (nothing_happened && !(one.began && one.left))
+      return what_a_process_saw(one, "it did not begin, or did not leave, and nothing was wrong");
+  }
+  return {};
 }
 
 constexpr std::array all_checkers{
@@ -227,6 +295,9 @@ constexpr std::array all_checkers{
   checker{"no token comes from nowhere", no_token_from_nowhere},
   checker{"steps come one after the other, with as many gradients as they need",
           steps_one_after_the_other},
+  checker{"no process begins before all are there", nobody_begins_alone},
+  checker{"all processes are told how the job ended", all_hear_of_one_ending},
+  checker{"no process leaves before the job is over for all", nobody_leaves_before_the_end},
   checker{"every wait ends, and a failure has a reason", an_end_to_every_wait},
 };
 

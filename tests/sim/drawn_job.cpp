@@ -98,6 +98,8 @@ fault draw_fault(dice& draw, const scenario& job, bool may_be_for_good) {
     one.who = {draw.one_in(2) ? "chief" : "ps 0"};
   else if (one.kind == fault_kind::crash && may_be_for_good && draw.one_in(2))
     one.lasts = 0s;
+  else if (one.kind == fault_kind::freeze && draw.one_in(6))
+    one.who = {draw.one_in(2) ? "chief" : "ps 0"};
   if (one.kind == fault_kind::swizzle) one.who.clear();
   if (one.kind == fault_kind::messages) {
     one.message = draw.one_of(message_kinds);
@@ -117,6 +119,26 @@ fault_plan draw_faults(dice& draw, const scenario& job) {
   return plan;
 }
 
+// Clocks of some nodes run fast or slow, and are ahead, for a while.
+fault draw_skew(dice& draw, const scenario& job) {
+  fault skew{.kind = fault_kind::skew};
+  skew.at = draw.between(0s, 5s);
+  skew.lasts = draw.between(1s, 20s);
+  skew.who = {draw.one_in(3) ? "chief" : a_replica(draw, job), "ps 0"};
+  skew.ahead = draw.between(0s, 3s);
+  skew.rate = draw.one_in(2) ? 1.25 : 0.8;
+  return skew;
+}
+
+// Half of the jobs have processes that come when they come.
+void draw_roll_call(dice& draw, scenario& job) {
+  job.network->meets_at_roll_call = draw.one_in(2);
+  if (!job.network->meets_at_roll_call) return;
+  auto nodes = 1 + job.network->owners + job.sync.total_num_replicas;
+  for (uint32_t count = draw.below(3); count > 0; --count)
+    job.late_starts[1 + draw.below(nodes - 1)] = draw.between(0s, 8s);
+}
+
 scenario draw_scenario(uint64_t seed) {
   dice draw{seed};
   scenario job;
@@ -130,6 +152,9 @@ scenario draw_scenario(uint64_t seed) {
   if (job.faults.loses_messages()) job.ask_again_after = 2s;
   job.snapshot_every = 1 + draw.below(5);
   job.deadline = 10min;
+  job.network->patience = draw.one_in(2) ? 2500ms : 0ms;
+  if (draw.one_in(4)) job.faults.faults.push_back(draw_skew(draw, job));
+  draw_roll_call(draw, job);
   return job;
 }
 
@@ -206,9 +231,11 @@ std::string evidence::describe() const {
                                  fmt::join(one.who, "+"),
                                  std::chrono::duration<double>(one.at).count(),
                                  std::chrono::duration<double>(one.lasts).count()));
-  return fmt::format("{} of {}, {}, {} steps, {} variables; {}", what.sync.replicas_to_aggregate,
-                     what.sync.total_num_replicas, to_string(what.sync.policy), what.steps,
-                     model.variables,
+  return fmt::format("{} of {}, {}, {} steps, {} variables{}{}; {}",
+                     what.sync.replicas_to_aggregate, what.sync.total_num_replicas,
+                     to_string(what.sync.policy), what.steps, model.variables,
+                     what.network->meets_at_roll_call ? ", a roll call" : "",
+                     what.network->patience > 0s ? ", patience" : "",
                      faults.empty() ? "no faults" : fmt::to_string(fmt::join(faults, "; ")));
 }
 

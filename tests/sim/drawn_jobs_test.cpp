@@ -16,16 +16,39 @@ namespace {
 constexpr uint64_t seeds = 200;
 
 // What may go wrong between nodes has to have gone wrong somewhere, or nothing was tested.
-constexpr const char* rare_paths[]
-  = {"fault crash",  "fault restart",      "fault freeze",           "fault partition",
-     "fault slow",   "fault clog",         "lost PushGradient",      "duplicated PushGradient",
-     "lost Token",   "duplicated Token",   "reordered PushGradient", "held PushGradient",
-     "job restarts", "stale after a fault"};
+constexpr const char* rare_paths[] = {"fault crash",
+                                      "fault restart",
+                                      "fault freeze",
+                                      "fault partition",
+                                      "fault slow",
+                                      "fault clog",
+                                      "lost PushGradient",
+                                      "duplicated PushGradient",
+                                      "lost Token",
+                                      "duplicated Token",
+                                      "reordered PushGradient",
+                                      "held PushGradient",
+                                      "job restarts",
+                                      "stale after a fault",
+                                      "fault skew",
+                                      "fault given up",
+                                      "given up node",
+                                      "delivered EnterJob",
+                                      "late start",
+                                      "entered again",
+                                      "refused",
+                                      "left together"};
 
 void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   for (const auto& [what, count] : course.report.probes)
     reached[what] += count;
   reached["job restarts"] += course.report.restarts;
+  reached["late start"] += course.what.late_starts.size();
+  for (const auto& life : course.report.processes) {
+    reached["entered again"] += life.began && life.first_step > 0 ? 1 : 0;
+    reached["refused"] += life.refused ? 1 : 0;
+    reached["left together"] += life.left ? 1 : 0;
+  }
   if (!course.what.faults.is_empty()) reached["stale after a fault"] += course.report.stale;
 }
 

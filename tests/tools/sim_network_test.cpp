@@ -88,7 +88,7 @@ TEST_SUITE("tools/sim_network") {
 
   TEST_CASE("faults by chance are read from a list") {
     auto plan = drawn("crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/5,lost=0.01,doubled=0.5,"
-                      "late=1,down=3");
+                      "late=1,down=3,permanent=0.25,warm-up=60");
     CHECK(plan.rates.crash_mean == 1000s);
     CHECK(plan.rates.return_mean == 20s);
     CHECK(plan.rates.freeze_mean == 500s);
@@ -97,6 +97,8 @@ TEST_SUITE("tools/sim_network") {
     CHECK(plan.rates.wave_size == 4);
     CHECK(plan.rates.swizzle_lasts == 5s);
     CHECK(plan.rates.down_max == 3);
+    CHECK(plan.rates.permanent == 0.25);
+    CHECK(plan.rates.warm_up == 60s);
     REQUIRE(plan.faults.size() == 1);
     CHECK(plan.faults[0].luck.lost == 0.01);
     CHECK(plan.loses_messages());
@@ -107,7 +109,8 @@ TEST_SUITE("tools/sim_network") {
   TEST_CASE("lists of faults that make no sense are refused") {
     CHECK(refusal("crsh=1000")
           == "no fault 'crsh' is drawn by chance; the nearest that is one is 'crash'");
-    for (const char* wrong : {"crash", "crash=0", "crash=soon", "lost=2", "down=many", "wave=5*x"})
+    for (const char* wrong : {"crash", "crash=0", "crash=soon", "lost=2", "down=many", "wave=5*x",
+                              "permanent=2", "warm-up=-1"})
       CHECK(
         refusal(wrong).ends_with("is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3"));
   }
@@ -117,6 +120,13 @@ TEST_SUITE("tools/sim_network") {
     CHECK(faults_of({.faults = "lost=0.1", .ask_again = 0})->ask_again_after == 0s);
     CHECK(faults_of({.faults = "crash=10"})->ask_again_after == 0s);
     CHECK(faults_of({.ask_again = 0.5})->ask_again_after == 500ms);
+  }
+
+  TEST_CASE("nodes are as patient as links between processes, unless the user says otherwise") {
+    CHECK_FALSE(network_of({.faults = "freeze=100/10"}).value());
+    CHECK(network_options{}.patience == 2500ms);
+    CHECK(network_of({.patience = 0}).value()(1).patience == 0s);
+    CHECK(network_of({.network = "10ms", .patience = 5}).value()(1).patience == 5s);
   }
 
   TEST_CASE("a scenario file plans faults") {
@@ -136,9 +146,13 @@ one-way = true
 [[fault]]
 kind = "corrupt"
 how = "shape"
+[[fault]]
+kind = "skew"
+ahead = 1.5
+rate = 1.01
 )");
     REQUIRE(read);
-    REQUIRE(read->fault_list.size() == 3);
+    REQUIRE(read->fault_list.size() == 4);
     const auto& crash = read->fault_list[0];
     CHECK(crash.at == 3500ms);
     CHECK(crash.lasts == 20s);
@@ -147,6 +161,9 @@ how = "shape"
     CHECK(read->fault_list[1].kind == fault_kind::partition);
     CHECK(read->fault_list[1].one_way);
     CHECK(read->fault_list[2].how == corruption::wrong_shape);
+    CHECK(read->fault_list[3].kind == fault_kind::skew);
+    CHECK(read->fault_list[3].ahead == 1500ms);
+    CHECK(read->fault_list[3].rate == 1.01);
     CHECK(faults_of(*read));
   }
 

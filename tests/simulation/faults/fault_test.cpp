@@ -20,6 +20,11 @@ scenario job(uint32_t needed, uint32_t replicas, sync_policy policy, uint64_t st
   return {.sync = {needed, replicas, policy}, .steps = steps, .deadline = 1000s};
 }
 
+// What is in the way is waited for, however long it is there.
+network_options endless_patience() {
+  return {.patience = 0s};
+}
+
 fault_plan plan(fault one) {
   return {.faults = {std::move(one)}};
 }
@@ -148,6 +153,7 @@ TEST_SUITE("simulation/faults") {
 
   TEST_CASE("a replica that freezes goes on where it was") {
     auto what = job(2, 2, sync_policy::latest_token, 6);
+    what.network = endless_patience();
     what.faults
       = plan({.kind = fault_kind::freeze, .at = 2500ms, .lasts = 7s, .who = {"replica 1"}});
     CHECK(step_seconds(simulate(what)) == std::vector<double>{1, 1, 8, 1, 1, 1});
@@ -156,6 +162,7 @@ TEST_SUITE("simulation/faults") {
   TEST_CASE("what is cut off arrives after the cut is healed, stale, and counts never twice") {
     for (auto one_way : {false, true}) {
       auto what = job(3, 4, sync_policy::latest_token, 12);
+      what.network = endless_patience();
       what.faults = plan({.kind = fault_kind::partition,
                           .at = 2500ms,
                           .lasts = 4s,
@@ -174,6 +181,7 @@ TEST_SUITE("simulation/faults") {
 
   TEST_CASE("a cut between chief and owner is no stall") {
     auto what = job(3, 3, sync_policy::latest_token, 4);
+    what.network = endless_patience();
     what.faults = plan({.kind = fault_kind::partition,
                         .at = 1500ms,
                         .lasts = 100s,
@@ -339,6 +347,23 @@ TEST_SUITE("simulation/faults") {
     CHECK(most == 3);
   }
 
+  TEST_CASE("nobody crashes while a run warms up, and a share of those who do is gone for good") {
+    auto what = job(1, 50, sync_policy::tensorflow, 1);
+    what.compute = [](uint32_t, uint64_t) { return 20'000s; };
+    what.deadline = 300s;
+    what.faults.rates = {.crash_mean = 100s, .return_mean = 10s, .warm_up = 60s, .permanent = 0.3};
+    job_time first = job_time::max();
+    what.on_fault = [&](const fault_event& event) { first = std::min(first, event.time); };
+    auto report = simulate(what);
+    CHECK(first >= 60s);
+    auto crashes = static_cast<double>(probe(report, "fault crash"));
+    auto returns = static_cast<double>(probe(report, "fault restart"));
+    INFO(crashes, " crashes, ", returns, " returns");
+    CHECK(crashes > 50);
+    CHECK(returns / crashes < 0.85);
+    CHECK(returns / crashes > 0.45);
+  }
+
   TEST_CASE("a wave takes several replicas at once, and freezes are drawn like crashes") {
     auto what = job(4, 10, sync_policy::latest_token, 300);
     what.faults.rates
@@ -384,6 +409,10 @@ TEST_SUITE("simulation/faults") {
     CHECK(refused(plan({.kind = fault_kind::messages, .luck = {.lost = 1.5}}))
           == "fault 1 (messages): probabilities go from 0 to 1");
     CHECK(refused({.rates = {.wave_size = 5}}) == "a wave of 5 is of more than the 4 replicas");
+    CHECK(refused({.rates = {.permanent = 1.5}})
+          == "the share of permanent crashes is 1.5; give one from 0 to 1");
+    CHECK(refused(plan({.kind = fault_kind::skew, .rate = 0}))
+          == "fault 1 (skew): its rate must be above 0");
     CHECK(parse_fault_kind("freeze") == fault_kind::freeze);
     CHECK_FALSE(parse_fault_kind("flood"));
   }

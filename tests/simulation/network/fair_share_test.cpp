@@ -45,6 +45,19 @@ TEST_SUITE("simulation/network/fair_share") {
     CHECK(cards.finish(4s) == numbers{0, 1, 2, 3});
   }
 
+  TEST_CASE("one transfer that is given up leaves its share to the others") {
+    fair_share cards{100};
+    auto kept = cards.begin(0, 1, 100, 1, 0s);
+    auto recalled = cards.begin(2, 1, 100, 1, 0s);
+    CHECK(cards.next_end(0s) == 2s);
+    CHECK(cards.sent_by(2) == numbers{recalled});
+    CHECK(cards.sent_by(7).empty());
+    cards.give_up_one(recalled, 1s);
+    CHECK(cards.sent_by(2).empty());
+    CHECK(cards.next_end(1s) == 1500ms);
+    CHECK(cards.finish(1500ms) == numbers{kept});
+  }
+
   TEST_CASE("a slow link slows its transfers, and what is given up makes room") {
     fair_share cards{100};
     auto slow = cards.begin(0, 1, 100, 0.5, 0s);

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long a silent peer is waited for.
+#pragma once
+
+#include <chrono>
+
+namespace troupe {
+
+/// A peer that says nothing for so long is gone, unless a network is told otherwise.
+constexpr std::chrono::milliseconds usual_patience{2500};
+
+/// How finely silence is measured, and how often whoever has nothing to say says so: shares of the
+/// patience.
+constexpr int ticks_of_patience = 10;
+
+} // namespace troupe

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ticks of silence.
+#include "simulation/network/silence_watch.hpp"
+
+#include "actors/net/patience.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+std::optional<job_time> silence_watch::look(pair from_to, bool is_silent, job_time now,
+                                            double rate) {
+  if (!is_silent) given_up_at_.erase(from_to);
+  if (!is_silent || is_off() || given_up_at_.contains(from_to)) return std::nullopt;
+  job_time tick{
+    static_cast<int64_t>(static_cast<double>((patience_ / ticks_of_patience).count()) / rate)};
+  tick = std::max(tick, job_time{1});
+  auto heard = (now / tick + 1) * tick;
+  return given_up_at_[from_to] = heard + ticks_of_patience * tick;
+}
+
+std::vector<silence_watch::pair> silence_watch::take_given_up(job_time now) {
+  std::vector<pair> given_up;
+  std::erase_if(given_up_at_, [&](const auto& one) {
+    if (one.second > now) return false;
+    given_up.push_back(one.first);
+    return true;
+  });
+  return given_up;
+}
+
+void silence_watch::forget(node_index node) {
+  std::erase_if(given_up_at_, [node](const auto& one) {
+    return one.first.first == node || one.first.second == node;
+  });
+}
+
+} // namespace troupe

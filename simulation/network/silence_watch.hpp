@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a node gives another up because it hears nothing of it.
+#pragma once
+
+#include "actors/net/address.hpp"
+#include "actors/recording/records.hpp"
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A link gives its peer up after some ticks in a row without a sign of life, and every node gives
+/// one in each tick (`link`, `ticks_of_patience`). Thousands of simulated links that tick would
+/// cost more than the job that they watch over; but as long as nothing is in the way nobody falls
+/// silent. So this is told of what is in the way, and says when the link would have given up.
+class silence_watch {
+public:
+  /// Whom nobody hears, and who: a node and its peer.
+  using pair = std::pair<node_index, node_index>;
+
+  /// @param patience 0 = nobody is ever given up.
+  explicit silence_watch(job_time patience) : patience_(patience) {}
+
+  [[nodiscard]] bool is_off() const { return patience_ == job_time{0}; }
+
+  /// Whether `to` hears of `from` is looked at anew.
+  /// @param rate Of the clock of `to`, as `clock_error::rate`.
+  /// @returns If it has just ceased to, when it will give up: the tick at which it has not heard of
+  /// it for the whole patience, counted from the tick in which it last did.
+  std::optional<job_time> look(pair from_to, bool is_silent, job_time now, double rate = 1);
+
+  /// Those that are given up now; they are watched no more.
+  [[nodiscard]] std::vector<pair> take_given_up(job_time now);
+
+  /// The node has ended: nobody waits for a word of it, nor does it.
+  void forget(node_index node);
+
+private:
+  job_time patience_;
+  std::map<pair, job_time> given_up_at_; ///< Of those that are silent.
+};
+
+} // namespace troupe

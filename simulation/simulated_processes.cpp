@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entering and leaving, node by node.
+#include "simulation/simulated_processes.hpp"
+
+#include "actors/failure.hpp"
+#include "actors/member.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+simulated_processes::simulated_processes(simulated_network& network, world& world,
+                                         uint32_t replicas, std::map<node_index, job_time> late,
+                                         std::vector<process_life>& lives)
+  : network_(network), world_(world), replicas_(replicas), late_(std::move(late)), lives_(lives) {
+  network_.on_roll_call = [this] { start_all(); };
+  network_.on_restart = [this](node_index node) { start(node); };
+}
+
+void simulated_processes::start_all() {
+  for (const auto& [node, name] : network_.others()) {
+    auto late = late_.find(node);
+    if (late == late_.end() || attempt_ > 0)
+      start(node);
+    else
+      network_.at(network_.now() + late->second, [this, node = node] { start(node); });
+  }
+}
+
+void simulated_processes::start(node_index node) {
+  auto neighbour = network_.name_of(node);
+  auto name = fmt::format("member of {}", neighbour);
+  auto viewer = network_.is_replica(node) ? neighbour : fmt::format("owner {}", node - 1);
+  auto roll = network_.find<roll_call_actor>(viewer, "roll call");
+  if (!roll || !network_.is_up(node)) return; // it will be there for the next one
+  auto life = lives_.size();
+  lives_.push_back({.node = node, .attempt = attempt_, .entered = network_.now()});
+  member_config config{
+    .roll = *roll,
+    .who = {.member = node, .clock = world_.now(), .seed = world_.seed(), .replicas = replicas_}};
+  config.on_begin = [this, life](const auto& begins) { begin(life, begins); };
+  config.on_end = [this, life](const auto&) { leave(life); };
+  config.on_left = [this, life](const auto& ending) { come_to_end(life, ending); };
+  auto actor = world_.system().spawn(member, std::move(config));
+  world_.introduce(actor.id(), fmt::format("{} ({})", name, life));
+  network_.stand_beside(viewer, caf::actor_cast<caf::strong_actor_ptr>(actor));
+  members_[life] = actor;
+}
+
+void simulated_processes::begin(size_t life, const expected<msg<wire::JobBegins>>& begins) {
+  auto& told = lives_[life];
+  if (!begins) {
+    told.refused = begins.error();
+    return leave(life);
+  }
+  told.began = network_.now();
+  told.first_step = begins->reader().getFirstStep();
+  if (network_.is_replica(told.node)) network_.bring_back(told.node - network_.replica_node(0));
+}
+
+void simulated_processes::leave(size_t life) {
+  lives_[life].heard_of_end = network_.now();
+  caf::anon_send(members_.at(life), make_leave_job(lives_[life].node));
+}
+
+void simulated_processes::come_to_end(size_t life, const expected<job_ending>& ending) {
+  if (!ending) return;
+  lives_[life].left = network_.now();
+  lives_[life].ending = *ending;
+}
+
+void simulated_processes::end() {
+  for (const auto& [life, actor] : std::exchange(members_, {}))
+    caf::anon_send_exit(actor, caf::exit_reason::kill);
+  ++attempt_;
+}
+
+} // namespace troupe
