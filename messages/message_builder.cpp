@@ -3,6 +3,7 @@
 #include "messages/message_builder.hpp"
 
 #include "messages/assert.hpp"
+#include "messages/tensor_message.hpp"
 
 #include <capnp/orphan.h>
 
@@ -50,6 +51,13 @@ void write_parts(built_message& storage, wire::Tensor::Builder target,
                 storage.builder.getOrphanage().referenceExternalData(part));
     storage.attachments.push_back({{tensor.data + begin, bytes}, tensor.owner});
   }
+}
+
+size_t element_bytes_in(wire::Tensor::Reader tensor) {
+  size_t bytes = 0;
+  for (auto part : tensor.getParts())
+    bytes += part.size();
+  return bytes;
 }
 
 /// A message of a single segment, and nothing else.
@@ -112,6 +120,15 @@ void write_gradient(built_message& storage, wire::Gradient::Builder target,
   } else {
     target.setNone();
   }
+}
+
+// What is to be copied is copied as it lies, without a look at what it means.
+void write_gradient(built_message& storage, wire::Gradient::Builder target,
+                    wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner) {
+  if (gradient.isDense() && element_bytes_in(gradient.getDense()) <= limits::copied_bytes_max)
+    target.setDense(gradient.getDense());
+  else
+    write_gradient(storage, target, read_gradient(gradient, owner));
 }
 
 std::string_view cut_text(std::string_view line) {

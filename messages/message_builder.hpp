@@ -57,6 +57,10 @@ void write_tensor(built_message& storage, wire::Tensor::Builder target,
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     const gradient_payload& gradient);
 
+/// Likewise for a gradient of another message. @param owner Keeps that message alive.
+void write_gradient(built_message& storage, wire::Gradient::Builder target,
+                    wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner);
+
 /// Describes all that an owner holds, its arrays likewise.
 void write_state(built_message& storage, wire::VariableState::Builder target,
                  const variable_payload& state);

@@ -195,8 +195,8 @@ msg<wire::ApplyUpdate> make_apply_update(uint64_t step, uint32_t divisor,
   auto gradients = message.body.initGradients(static_cast<capnp::uint>(pushes.size()));
   capnp::uint index = 0;
   for (const auto& [replica, iteration, push] : in_order_of_origin(pushes))
-    write_gradient(*message.storage, gradients[index++],
-                   read_gradient(push->reader().getGradient(), push->owner()));
+    write_gradient(*message.storage, gradients[index++], push->reader().getGradient(),
+                   push->owner());
   return std::move(message).finish();
 }
 
