@@ -6,9 +6,9 @@
 #include "messages/msg.hpp"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -43,22 +43,23 @@ private:
   using gradient_id = std::pair<uint32_t, uint64_t>; ///< Replica and iteration.
 
   struct entry {
+    gradient_id id;
     contribution value;
-    size_t parts = 0;    ///< Variables that have reported it.
+    size_t parts = 1;    ///< Variables that have reported it.
     uint32_t waits = 0;  ///< Steps that it was held over.
     bool stale = false;  ///< A part of it was.
     bool closed = false; ///< In the books.
   };
 
-  using entry_map = std::map<gradient_id, entry>;
-
-  void add(wire::Arrival::Reader arrival, bool stale);
-  [[nodiscard]] bool is_due(entry_map::iterator waiting);
+  [[nodiscard]] static entry entry_of(wire::Arrival::Reader arrival, bool stale);
+  static void join(entry& known, const entry& another);
+  void join_equals();
+  [[nodiscard]] bool is_due(size_t waiting);
 
   size_t missing_;
   size_t variables_;
   std::optional<uint32_t> patience_;
-  entry_map entries_;
+  std::vector<entry> entries_; ///< In the order of their ids.
 };
 
 } // namespace troupe
