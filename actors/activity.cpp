@@ -35,7 +35,7 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
   phase_ = phase::working;
   waiter_ = waiter;
   outcome_ = {};
-  stop_ = std::stop_source{};
+  if (stop_.stop_requested()) stop_ = std::stop_source{}; // else it is as good as new
   if (is_cancelled()) stop_.request_stop();
   ++computations_;
   if (work.on_device && processor_.device) return begin_on_device(std::move(work.on_device));

@@ -146,7 +146,7 @@ step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
 
 // Where messages take time, what a replica reads does so too.
 step_function simulated_job::compute_nothing(const sync_replicas_optimizer& optimizer) {
-  auto nothing = zeros({1});
+  gradient nothing = zeros({1});
   return [=, this, reads = network_.has_value(), variables = variables_,
           local_steps = what_.local_sgd.local_steps](replica_context& context) -> task<void> {
     if (reads) {
@@ -160,6 +160,7 @@ step_function simulated_job::compute_nothing(const sync_replicas_optimizer& opti
     std::vector<gradient> gradients(variables.size(), nothing);
     spoil(context.replica_id_in_sync_group(), gradients);
     std::vector<gradient_and_variable> given;
+    given.reserve(variables.size());
     for (size_t i = 0; i < variables.size(); ++i)
       given.push_back({std::move(gradients[i]), variables[i]});
     auto applying = optimizer.apply_gradients(context, std::move(given));
