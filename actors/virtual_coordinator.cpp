@@ -60,7 +60,14 @@ void virtual_clock::schedule_message(time_point due, caf::strong_actor_ptr recei
   // However fast its clock runs, what an actor waits for is not over before it has begun.
   if (error != nullptr && due > current_time)
     due = current_time + std::max(job_time{1}, error->time_of(due - current_time));
-  push(messages_, delayed_message{due, count_++, std::move(receiver), std::move(content)});
+  if (free_places_.empty()) {
+    free_places_.push_back(messages_.size());
+    messages_.emplace_back();
+  }
+  auto place = free_places_.back();
+  free_places_.pop_back();
+  messages_[place] = {std::move(receiver), std::move(content)};
+  push(appointments_, appointment{due, count_++, place});
 }
 
 job_time virtual_clock::shown_to(caf::actor_id actor) const {
@@ -69,29 +76,33 @@ job_time virtual_clock::shown_to(caf::actor_id actor) const {
 }
 
 void virtual_clock::cancel_all() {
+  appointments_.clear();
   messages_.clear();
+  free_places_.clear();
   test_actor_clock::cancel_all();
 }
 
 bool virtual_clock::go_on() {
-  if (messages_.empty() && schedule_.empty()) return false;
+  if (appointments_.empty() && schedule_.empty()) return false;
   current_time = std::max(current_time, next());
   while (!schedule_.empty() && schedule_.begin()->first <= current_time)
     trigger_timeout();
-  while (!messages_.empty() && messages_.front().due <= current_time)
+  while (!appointments_.empty() && appointments_.front().due <= current_time)
     send_first();
   return true;
 }
 
 virtual_clock::time_point virtual_clock::next() const {
   auto first = time_point::max();
-  if (!messages_.empty()) first = messages_.front().due;
+  if (!appointments_.empty()) first = appointments_.front().due;
   if (!schedule_.empty()) first = std::min(first, schedule_.begin()->first);
   return first;
 }
 
 void virtual_clock::send_first() {
-  auto first = pop(messages_);
+  auto place = pop(appointments_).place;
+  auto first = std::move(messages_[place]);
+  free_places_.push_back(place);
   first.receiver->enqueue(std::move(first.content), nullptr);
 }
 
@@ -104,6 +115,7 @@ caf::actor_system::module* virtual_coordinator::make(caf::actor_system& system,
 }
 
 void virtual_coordinator::introduce(caf::actor_id actor, const std::string& name) {
+  if (actor >= identities_.size()) identities_.resize(actor + 1);
   identities_[actor] = std::hash<std::string>{}(name);
 }
 
@@ -151,7 +163,7 @@ caf::resumable* virtual_coordinator::first_in_rank() {
 uint64_t virtual_coordinator::rank_of(caf::resumable* actor) const {
   auto identity = id_of(actor);
   if (identity == 0) return 0;
-  if (auto known = identities_.find(identity); known != identities_.end()) identity = known->second;
+  if (identity < identities_.size()) identity = identities_[identity].value_or(identity);
   return mix(mix(seed_ ^ static_cast<uint64_t>(clock_.elapsed().count())) ^ identity);
 }
 

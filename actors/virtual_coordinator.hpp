@@ -11,8 +11,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -56,12 +56,17 @@ private:
   static constexpr time_point origin{std::chrono::nanoseconds{1}}; ///< CAF takes 0 for "never".
 
   struct delayed_message {
-    time_point due;
-    uint64_t number; ///< What is due at one moment keeps the order in which it was scheduled.
     caf::strong_actor_ptr receiver;
     caf::mailbox_element_ptr content;
+  };
 
-    bool operator<(const delayed_message& other) const { // the first is on top of the heap
+  /// When a message is due, and where it lies: what moves in the heap is small, and plain.
+  struct appointment {
+    time_point due;
+    uint64_t number; ///< What is due at one moment keeps the order in which it was scheduled.
+    size_t place;
+
+    bool operator<(const appointment& other) const { // the first is on top of the heap
       return due != other.due ? due > other.due : number > other.number;
     }
   };
@@ -71,7 +76,9 @@ private:
 
   void send_first();
 
-  std::vector<delayed_message> messages_; ///< A heap.
+  std::vector<appointment> appointments_; ///< A heap.
+  std::vector<delayed_message> messages_;
+  std::vector<size_t> free_places_; ///< Of `messages_`.
   uint64_t count_ = 0;
   clock_errors errors_; ///< Empty: all clocks are right.
 };
@@ -145,10 +152,10 @@ private:
   unit unit_;
   uint64_t seed_ = 0;
   uint64_t event_count_ = 0;
-  caf::actor_id running_ = 0;                              ///< 0: nobody.
-  std::vector<caf::resumable*> arrived_;                   ///< Not ranked yet.
-  std::vector<ranked_actor> ready_;                        ///< A heap.
-  std::unordered_map<caf::actor_id, uint64_t> identities_; ///< Of actors that were introduced.
+  caf::actor_id running_ = 0;                       ///< 0: nobody.
+  std::vector<caf::resumable*> arrived_;            ///< Not ranked yet.
+  std::vector<ranked_actor> ready_;                 ///< A heap.
+  std::vector<std::optional<uint64_t>> identities_; ///< By CAF id, which CAF counts from 1 on.
 };
 
 } // namespace troupe
