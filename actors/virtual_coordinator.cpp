@@ -7,6 +7,7 @@
 #include <caf/scheduled_actor.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <iostream>
 #include <utility>
@@ -42,6 +43,15 @@ uint64_t mix(uint64_t bits) {
 caf::actor_id id_of(caf::resumable* what) {
   if (what->subtype() != caf::resumable::scheduled_actor) return 0;
   return static_cast<caf::scheduled_actor*>(what)->id();
+}
+
+// Who goes next is known, and lies anywhere among thousands: the processor may bring it near while
+// another one works.
+void fetch(const void* actor) {
+  constexpr size_t near_bytes = 1536; // of an actor, what handling a message touches
+  constexpr size_t cache_line = 64;
+  for (size_t offset = 0; offset < near_bytes; offset += cache_line)
+    __builtin_prefetch(static_cast<const std::byte*>(actor) + offset);
 }
 
 // What caf::aout writes to.
@@ -101,6 +111,7 @@ virtual_clock::time_point virtual_clock::next() const {
 
 void virtual_clock::send_first() {
   auto place = pop(appointments_).place;
+  if (!appointments_.empty()) fetch(messages_[appointments_.front().place].receiver.get());
   auto first = std::move(messages_[place]);
   free_places_.push_back(place);
   first.receiver->enqueue(std::move(first.content), nullptr);
@@ -157,7 +168,10 @@ caf::resumable* virtual_coordinator::first_in_rank() {
   for (auto* actor : arrived_)
     push(ready_, ranked_actor{rank_of(actor), actor});
   arrived_.clear();
-  return ready_.empty() ? nullptr : pop(ready_).actor;
+  if (ready_.empty()) return nullptr;
+  auto* first = pop(ready_).actor;
+  if (!ready_.empty()) fetch(ready_.front().actor);
+  return first;
 }
 
 uint64_t virtual_coordinator::rank_of(caf::resumable* actor) const {
