@@ -3,6 +3,7 @@
 // the protocol and nothing else, in the same run. Both have one thread; what counts is the time
 // that they had a processor, since others may use the machine too.
 #include "benchmarks/resident_memory.hpp"
+#include "kernels/huge_pages.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/scenario.hpp"
 
@@ -170,6 +171,7 @@ void measure(uint32_t replicas, uint64_t steps, int turns) {
 
 /// Arguments: replicas and steps of one more size, such as 100000 20.
 int main(int argument_count, char** arguments) {
+  prefer_huge_pages();
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("96 of 100 gradients needed, exponential times; of the last column's sizes 1e7 "
               "gradients are 10,000 x 1,000\n"

@@ -3,6 +3,7 @@
 #include "tools/sim.hpp"
 
 #include "actors/failure.hpp"
+#include "kernels/huge_pages.hpp"
 #include "simulation/on_threads.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/sim_advise.hpp"
@@ -76,6 +77,7 @@ expected<void> write(const sim_command& command, const std::vector<sim_row>& row
 } // namespace
 
 int sim_command_main(int argument_count, const char* const* arguments) {
+  prefer_huge_pages();
   auto word = std::string_view{argument_count > 1 ? arguments[1] : ""};
   if (word == "advise") return advise_command_main(argument_count - 1, arguments + 1);
   if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
