@@ -74,6 +74,10 @@ expected<checkpoint_directory> checkpoint_directory::open(fs::path path) {
   return checkpoint_directory{std::move(path)};
 }
 
+checkpoint_directory checkpoint_directory::look_at(fs::path path) {
+  return checkpoint_directory{std::move(path)};
+}
+
 fs::path checkpoint_directory::path_of(uint64_t step) const {
   return path_ / name_of(step);
 }
@@ -95,28 +99,33 @@ expected<void> checkpoint_directory::write(uint64_t step, std::span<const named_
   return done;
 }
 
+expected<checkpoint> checkpoint_directory::read(uint64_t step) const {
+  const auto path = path_of(step);
+  auto content = read_safetensors(path);
+  if (!content) return tl::unexpected<error>(content.error());
+  if (!content->has_checksum)
+    return fail(errc::malformed, path.native() + ": it has no checksum of ours");
+  return checkpoint{step, std::move(*content)};
+}
+
 expected<newest_checkpoint> checkpoint_directory::newest_valid() const {
   auto steps = this->steps();
   if (!steps) return tl::unexpected(steps.error());
   newest_checkpoint result;
   for (size_t i = steps->size(); i-- > 0;) {
-    const auto path = path_of((*steps)[i]);
-    auto content = read_safetensors(path);
-    if (content && content->has_checksum) {
-      result.found = checkpoint{(*steps)[i], std::move(*content)};
+    auto whole = read((*steps)[i]);
+    if (whole) {
+      result.found = std::move(*whole);
       break;
     }
-    result.warnings.push_back(
-      "checkpoint passed over: "
-      + (content ? path.native() + ": it has no checksum of ours" : content.error().message));
+    result.warnings.push_back("checkpoint passed over: " + whole.error().message);
   }
   return result;
 }
 
 bool checkpoint_directory::is_whole(uint64_t step) const {
   if (written_.contains(step)) return true;
-  const auto content = read_safetensors(path_of(step));
-  return content && content->has_checksum;
+  return read(step).has_value();
 }
 
 expected<void> checkpoint_directory::keep(size_t count) {

@@ -37,6 +37,10 @@ public:
   /// Errors: `resource`; `failed_precondition` if it is no folder.
   [[nodiscard]] static expected<checkpoint_directory> open(std::filesystem::path path);
 
+  /// The folder as somebody else's, who writes there: nothing in it is changed, and it need not be
+  /// there yet. Only `path_of`, `steps`, `read` and `newest_valid` may be called.
+  [[nodiscard]] static checkpoint_directory look_at(std::filesystem::path path);
+
   /// Where the checkpoint of a step lies, or would.
   [[nodiscard]] std::filesystem::path path_of(uint64_t step) const;
 
@@ -47,6 +51,11 @@ public:
   /// Cost, Errors: as `write_safetensors`.
   [[nodiscard]] expected<void> write(uint64_t step, std::span<const named_tensor> tensors,
                                      const safetensors_metadata& metadata);
+
+  /// Reads the checkpoint of a step.
+  /// Errors: `not_found` if it is not there, or not any more; `malformed` if it is not whole, or
+  /// without a checksum; `resource`.
+  [[nodiscard]] expected<checkpoint> read(uint64_t step) const;
 
   /// Reads from the newest file to the oldest, until one is whole. A file without a checksum is
   /// not ours and counts as damaged.

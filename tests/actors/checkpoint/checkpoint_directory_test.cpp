@@ -40,6 +40,28 @@ TEST_SUITE("actors/checkpoint/checkpoint_directory") {
     CHECK(directory.steps() == step_list{3, 20, 100});
   }
 
+  TEST_CASE("somebody else's folder is looked at, and left as it is") {
+    test::scratch_folder folder;
+    auto other = checkpoint_directory::look_at(folder / "none");
+    CHECK(other.steps().error().code == errc::resource);
+    CHECK_FALSE(std::filesystem::exists(folder / "none"));
+    auto owner = opened(folder.path());
+    write_steps(owner, {1});
+    test::write(folder / ".checkpoint-2.safetensors.partial", "half");
+    CHECK(checkpoint_directory::look_at(folder.path()).read(1)->step == 1);
+    CHECK(std::filesystem::exists(folder / ".checkpoint-2.safetensors.partial"));
+  }
+
+  TEST_CASE("reads the checkpoint of one step, or says why not") {
+    test::scratch_folder folder;
+    auto directory = opened(folder.path());
+    write_steps(directory, {1, 2});
+    damage(directory.path_of(2));
+    CHECK(directory.read(1)->content.metadata.at("step") == "1");
+    CHECK(directory.read(2).error().code == errc::malformed);
+    CHECK(directory.read(3).error().code == errc::not_found);
+  }
+
   TEST_CASE("finds the newest checkpoint") {
     test::scratch_folder folder;
     auto directory = opened(folder.path());
