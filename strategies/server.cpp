@@ -44,10 +44,10 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
 // An evaluator takes no part in the training of others, so nobody waits for it.
 void check_task(const resolved_cluster& cluster) {
   cluster.require_sound();
-  if (cluster.self().type == "evaluator")
-    throw failure{{errc::unimplemented,
-                   "an evaluator has nothing to do here: the chief's process evaluates beside the "
-                   "training; leave it out of the cluster"}};
+  if (cluster.is_evaluator())
+    throw failure{{errc::failed_precondition,
+                   "an evaluator has no server, since it takes no part in the training: let it "
+                   "look at the job's checkpoints with a sidecar_evaluator"}};
 }
 
 // Where to listen, if a card was asked for. Who is dialed at an address of this machine only has no

@@ -66,7 +66,7 @@ std::string card_text(const cluster_report& report) {
 
 // Cards matter where somebody connects from elsewhere.
 bool is_dialled(const resolved_cluster& cluster) {
-  return !cluster.has_problem() && cluster.own && !cluster.is_alone()
+  return !cluster.has_problem() && cluster.own && !cluster.is_alone() && !cluster.is_evaluator()
          && parse_host_port(cluster.self().address);
 }
 

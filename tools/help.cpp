@@ -127,6 +127,8 @@ std::string launch_help() {
   text += entry("-n, --workers N", "how many workers");
   text += entry("--ps N", "parameter servers beside them [0]");
   text += entry("--chief", "a chief beside them [worker 0 is the chief]");
+  text += entry("--evaluator",
+                "a process that evaluates checkpoints; the others go on without it if it fails");
   text += entry("--log-dir DIR", "what each task writes also goes to a file there: worker-2.log; "
                                  "what lay there is replaced [none]");
   text += entry("--grace SECONDS", "what tasks that are to end get until they are killed [10]");

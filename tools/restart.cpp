@@ -25,6 +25,15 @@ std::string restartable_folder(const environment_reader& environment) {
   return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
 }
 
+expected<std::string> watched_folder(const std::string& asked_for,
+                                     const environment_reader& environment) {
+  auto restarts = restart_count(environment);
+  if (!restarts) return tl::unexpected<error>(restarts.error());
+  if (asked_for.empty() && !*restarts && !environment("TROUPE_JOB_ID")) return std::string{};
+  auto base = asked_for.empty() ? restartable_folder(environment) : asked_for;
+  return attempt_folder(base, restarts->value_or(0));
+}
+
 std::string attempt_folder(const std::string& base, uint32_t restarts) {
   return restarts == 0 ? base : fmt::format("{}-{}", base, uint64_t{restarts} + 1);
 }

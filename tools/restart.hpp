@@ -21,6 +21,12 @@ restart_count(const environment_reader& environment);
 /// The run folder of the job, if none was asked for: the same in every attempt.
 [[nodiscard]] std::string restartable_folder(const environment_reader& environment);
 
+/// The run folder of this attempt, where an evaluator is to find it: what was asked for, or one
+/// that is named after the job; empty if the job has no name.
+/// @param asked_for --run-dir; may be empty. Errors: as `restart_count`.
+[[nodiscard]] expected<std::string> watched_folder(const std::string& asked_for,
+                                                   const environment_reader& environment);
+
 /// The folder of one attempt: that of the first is `base`, that of the second `base`-2.
 [[nodiscard]] std::string attempt_folder(const std::string& base, uint32_t restarts);
 

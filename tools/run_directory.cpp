@@ -130,6 +130,16 @@ expected<run_directory> run_directory::create_dated(const fs::path& base,
   return refuse(errc::failed_precondition, base, "holds too many runs of this second");
 }
 
+bool run_directory::is_begun(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(run_directory{path}.config(), ignored);
+}
+
+bool run_directory::is_over(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(run_directory{path}.replicas(), ignored);
+}
+
 void run_directory::take_back() const {
   std::error_code ignored; // what cannot be removed is refused, with a reason, by the next run
   for (const auto& entry : fs::directory_iterator{path_, ignored})

@@ -63,6 +63,15 @@ public:
 
   [[nodiscard]] std::filesystem::path checkpoints() const { return path_ / checkpoint_folder; }
 
+  /// Where an evaluator beside the run leaves what it has: another evaluations.csv, and its curve.
+  static constexpr const char* evaluator_folder = "eval";
+
+  /// Whether a run has begun in a folder: somebody else's, perhaps.
+  [[nodiscard]] static bool is_begun(const std::filesystem::path& path);
+
+  /// Whether it is over, its last checkpoint saved. A run that was killed never is.
+  [[nodiscard]] static bool is_over(const std::filesystem::path& path);
+
 private:
   explicit run_directory(std::filesystem::path path) : path_(std::move(path)) {}
 

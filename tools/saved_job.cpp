@@ -3,6 +3,7 @@
 #include "tools/saved_job.hpp"
 
 #include "actors/failure.hpp"
+#include "actors/tensor_payload.hpp"
 #include "kernels/crc32c.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
 #include "tools/run_directory.hpp"
@@ -52,6 +53,29 @@ std::string fingerprint(const text_corpus& corpus) {
 
 std::map<std::string, std::string> notes_of(const text_corpus& corpus) {
   return {{text_note, fingerprint(corpus)}};
+}
+
+expected<std::vector<tensor>> model_in(const found_checkpoint& found, const train_options& options,
+                                       const text_corpus& corpus) {
+  auto text = found.notes.find(text_note);
+  if (text == found.notes.end() || text->second != fingerprint(corpus))
+    return fail(
+      errc::failed_precondition,
+      fmt::format("the run trains on another text than {}; give all tasks the same --text",
+                  options.text));
+  std::vector<tensor> values;
+  for (const auto& [name, initial] : initial_variables(options.model, options.seed)) {
+    auto saved = std::ranges::find(found.snapshot.variables, name, &variable_snapshot::name);
+    auto is_there = saved != found.snapshot.variables.end();
+    if (!is_there || shape{saved->state.value.extents} != initial.extents())
+      return fail(errc::failed_precondition,
+                  fmt::format("variable '{}' has shape {} here, but {} in the checkpoint; give all "
+                              "tasks the same options of the model",
+                              name, to_string(initial.extents()),
+                              is_there ? to_string(shape{saved->state.value.extents}) : "is not"));
+    values.push_back(to_tensor(saved->state.value));
+  }
+  return values;
 }
 
 expected<std::optional<job_snapshot>> find_resumed(const train_options& options,

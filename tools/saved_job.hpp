@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/job_snapshot.hpp"
+#include "strategies/checkpoint_saver_hook.hpp"
 #include "tools/text_corpus.hpp"
 #include "tools/train_options.hpp"
 
@@ -10,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -18,6 +20,11 @@ namespace troupe {
 
 /// What checkpoints of a run say beside its job.
 [[nodiscard]] std::map<std::string, std::string> notes_of(const text_corpus& corpus);
+
+/// The model's variables in a checkpoint, in the model's order.
+/// Errors: failed_precondition if it is of another text, or of a model with other variables.
+[[nodiscard]] expected<std::vector<tensor>>
+model_in(const found_checkpoint& found, const train_options& options, const text_corpus& corpus);
 
 /// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
 /// Errors: not_found if there is no whole one; failed_precondition if it is of another text, or has

@@ -9,6 +9,7 @@
 #include "strategies/flight_recorder_hook.hpp"
 #include "strategies/metrics_server_hook.hpp"
 #include "tools/config_dump.hpp"
+#include "tools/evaluator_command.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/plots.hpp"
 #include "tools/restart.hpp"
@@ -71,7 +72,7 @@ expected<run_directory> make_directory(const train_command& command) {
 // The devices that were asked for, if there are replicas here to use them.
 expected<std::vector<std::shared_ptr<compute_device>>>
 find_devices(const train_options& options, const resolved_cluster& cluster) {
-  auto has_replicas = cluster.is_alone() || cluster.self().type != "ps";
+  auto has_replicas = cluster.self().type != "ps" && !cluster.is_evaluator();
   auto named = read_devices(options.device);
   if (!named || !has_replicas) return std::vector<std::shared_ptr<compute_device>>{};
   auto opened = open_devices(*named, static_cast<uint32_t>(options.replicas));
@@ -220,14 +221,16 @@ void print_end(const job_report& report, uint64_t steps) {
                steps);
 }
 
-// The new folder can be gone on with from the first moment on.
+// The new folder can be gone on with from the first moment on, and shows no half of a checkpoint.
 void hand_over_checkpoint(const prepared_run& run) {
   if (!run.resume) return;
   auto name = fmt::format("checkpoint-{}.safetensors", run.resume->step);
   auto from = std::filesystem::path{run.command.options.resume} / run_directory::checkpoint_folder;
   std::error_code ignored; // then the next checkpoint is the first
   std::filesystem::create_directories(run.directory.checkpoints(), ignored);
-  std::filesystem::copy_file(from / name, run.directory.checkpoints() / name, ignored);
+  auto partial = run.directory.checkpoints() / fmt::format(".{}.partial", name);
+  if (std::filesystem::copy_file(from / name, partial, ignored))
+    std::filesystem::rename(partial, run.directory.checkpoints() / name, ignored);
 }
 
 // Those who look on without taking part.
@@ -317,7 +320,7 @@ std::string misfit(const train_options& options, const resolved_cluster& cluster
 expected<resolved_cluster> find_cluster(train_command& command) {
   auto cluster = resolve(command.cluster, process_environment());
   if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
-  if (cluster.is_alone()) return cluster;
+  if (cluster.training_task_count() == 1) return cluster;
   if (command.options.world == world_kind::virtual_time)
     return fail(errc::invalid_argument,
                 fmt::format("--world virtual is for one process, but {} names a cluster of {} "
@@ -340,13 +343,20 @@ expected<resolved_cluster> find_cluster(train_command& command) {
 
 // A job that is started again goes on with what its last attempt that has saved anything has left,
 // in a folder beside that one's.
+// @param is_watched Whether an evaluator has to find the folder, too.
 expected<std::optional<job_snapshot>> find_beginning(train_options& options,
-                                                     const text_corpus& corpus) {
+                                                     const text_corpus& corpus, bool is_watched) {
   const auto steps = step_count(options, corpus);
   auto environment = process_environment();
   auto restarts = restart_count(environment);
   if (!restarts) return tl::unexpected<error>(restarts.error());
-  if (!*restarts) return find_resumed(options, corpus, steps);
+  if (!*restarts) {
+    if (is_watched) {
+      auto watched = watched_folder(options.run_dir, environment);
+      if (watched) options.run_dir = std::move(*watched);
+    }
+    return find_resumed(options, corpus, steps);
+  }
   auto base = options.run_dir.empty() ? restartable_folder(environment) : options.run_dir;
   options.run_dir = attempt_folder(base, **restarts);
   auto asked_for = options.resume;
@@ -363,7 +373,7 @@ int lead(run_input input) {
   auto& options = input.command.options;
   auto baselines = compress(input.corpus);
   if (!baselines) return refuse(baselines.error());
-  auto resume = find_beginning(options, input.corpus);
+  auto resume = find_beginning(options, input.corpus, input.cluster.has_evaluator());
   if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
   if (!metrics) return refuse(metrics.error());
@@ -394,6 +404,10 @@ int train_command_main(int argument_count, const char* const* arguments) {
   auto input = load(std::move(*command), std::move(*cluster));
   if (!input) return refuse(input.error());
   if (input->cluster.is_chief()) return lead(std::move(*input));
+  if (input->cluster.is_evaluator()) {
+    announce(input->cluster);
+    return evaluator_command(input->command, input->cluster, input->corpus);
+  }
   signal_watch signals;
   try {
     return follow(*input, signals);

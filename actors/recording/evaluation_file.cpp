@@ -4,6 +4,11 @@
 
 #include "actors/recording/csv.hpp"
 
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <string>
+
 namespace troupe {
 
 expected<evaluation_file> evaluation_file::create(std::filesystem::path path) {
@@ -15,7 +20,32 @@ expected<evaluation_file> evaluation_file::create(std::filesystem::path path) {
   return file;
 }
 
+expected<evaluation_file> evaluation_file::go_on(std::filesystem::path path) {
+  std::ifstream before{path, std::ios::binary};
+  std::string text{std::istreambuf_iterator<char>{before}, {}};
+  before.close();
+  text.resize(text.rfind('\n') + 1); // npos + 1 is 0
+  if (!text.empty() && !text.starts_with(header))
+    return fail(errc::failed_precondition,
+                path.native() + " is no table of evaluations; move it away");
+  auto file = create(std::move(path));
+  if (!file) return file;
+  auto lines = std::string_view{text}.substr(std::min(text.size(), header.size()));
+  while (!lines.empty()) {
+    auto line = lines.substr(0, lines.find('\n') + 1);
+    uint64_t step = 0;
+    auto [end, wrong] = std::from_chars(line.data(), line.data() + line.size(), step);
+    if (wrong != std::errc{} || *end != ',') break;
+    if (auto done = file->lines_.append(line); !done) return tl::unexpected(done.error());
+    file->last_step_ = step;
+    lines.remove_prefix(line.size());
+  }
+  if (auto done = file->flush(); !done) return tl::unexpected(done.error());
+  return file;
+}
+
 expected<void> evaluation_file::append(uint64_t step, job_time when, double bits_per_byte) {
+  last_step_ = step;
   return lines_.append(
     csv::line({std::to_string(step), csv::seconds(when), csv::field(bits_per_byte)}));
 }

@@ -5,6 +5,8 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/records.hpp"
 
+#include <optional>
+
 namespace troupe {
 
 /// Evaluations go on beside the training and are ready steps later, so they have a table of their
@@ -23,6 +25,14 @@ public:
   /// Creates the file with its header. Errors: `resource`.
   [[nodiscard]] static expected<evaluation_file> create(std::filesystem::path path);
 
+  /// The file as an earlier process has left it, to be gone on with; creates it if there is none. A
+  /// line that was cut off is dropped.
+  /// Errors: `resource`; `failed_precondition` if it is another file.
+  [[nodiscard]] static expected<evaluation_file> go_on(std::filesystem::path path);
+
+  /// The step of the last line; nothing if there is none.
+  [[nodiscard]] std::optional<uint64_t> last_step() const { return last_step_; }
+
   /// Adds a result. Errors: `resource`, for ever after the first.
   [[nodiscard]] expected<void> append(uint64_t step, job_time when, double bits_per_byte);
 
@@ -33,6 +43,7 @@ private:
   explicit evaluation_file(record_writer lines) : lines_(std::move(lines)) {}
 
   record_writer lines_;
+  std::optional<uint64_t> last_step_;
 };
 
 } // namespace troupe

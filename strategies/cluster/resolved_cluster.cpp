@@ -21,6 +21,15 @@ bool resolved_cluster::has_problem() const {
   return std::ranges::any_of(findings, &cluster_finding::is_problem);
 }
 
+size_t resolved_cluster::training_task_count() const {
+  auto evaluators = std::ranges::count(tasks, "evaluator", &cluster_task::type);
+  return tasks.size() - static_cast<size_t>(evaluators);
+}
+
+bool resolved_cluster::is_alone() const {
+  return training_task_count() == 1 && !(own && is_evaluator());
+}
+
 size_t resolved_cluster::chief() const {
   for (std::string_view type : {"chief", "worker"}) {
     auto found = std::ranges::find_if(

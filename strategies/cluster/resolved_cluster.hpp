@@ -40,8 +40,17 @@ struct resolved_cluster {
   /// Whether something must be mended before anything can be started.
   [[nodiscard]] bool has_problem() const;
 
-  /// Whether this process makes up the whole job.
-  [[nodiscard]] bool is_alone() const { return tasks.size() == 1; }
+  /// Processes that take part in the training, as an evaluator does not.
+  [[nodiscard]] size_t training_task_count() const;
+
+  /// Whether one of the tasks is an evaluator.
+  [[nodiscard]] bool has_evaluator() const { return training_task_count() < tasks.size(); }
+
+  /// Whether this process is the evaluator. @pre own
+  [[nodiscard]] bool is_evaluator() const { return self().type == "evaluator"; }
+
+  /// Whether this process makes up the whole job, but for an evaluator.
+  [[nodiscard]] bool is_alone() const;
 
   /// The task of this process. @pre own
   [[nodiscard]] const cluster_task& self() const { return tasks.at(own.value()); }

@@ -102,7 +102,7 @@ TEST_SUITE("strategies/server") {
     CHECK(line_of(cluster_of(tasks, 0), {.replicas = 3}).message
           == "3 replicas cannot be shared evenly by 2 workers; give a multiple of 2");
     tasks.push_back({"evaluator", 0, ""});
-    CHECK(line_of(cluster_of(tasks, 2), {}).code == errc::unimplemented);
+    CHECK(line_of(cluster_of(tasks, 2), {}).code == errc::failed_precondition);
     auto public_tasks = two_workers("0.0.0.0:0", "");
     CHECK(line_of(cluster_of(public_tasks, 0), {}).code == errc::invalid_argument);
     CHECK(line_of(cluster_of(tasks, 0), {.interface = "=nowhere7"}).code == errc::not_found);

@@ -17,8 +17,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> option_names{
-  "workers", "ps", "chief", "log-dir", "grace", "restart", "spare-ps", "job-id", "help"};
+constexpr std::array<std::string_view, 10> option_names{"workers", "ps",    "chief",   "evaluator",
+                                                        "log-dir", "grace", "restart", "spare-ps",
+                                                        "job-id",  "help"};
 constexpr double grace_seconds_max = 86'400;
 constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
@@ -30,6 +31,7 @@ struct raw_arguments {
   std::string workers;
   std::string parameter_servers;
   bool chief = false;
+  bool evaluator = false;
   std::string log_dir;
   std::string grace;
   std::string restarts;
@@ -82,10 +84,12 @@ expected<void> settle_counts(const raw_arguments& raw, launch_options& options) 
     options.parameter_servers = *servers;
   }
   options.chief = raw.chief;
-  auto all = options.workers + options.parameter_servers + (options.chief ? 1 : 0);
+  options.evaluator = raw.evaluator;
+  auto all = options.workers + options.parameter_servers + (options.chief ? 1 : 0)
+             + (options.evaluator ? 1 : 0);
   if (all <= launch_tasks_max) return {};
-  return refuse(fmt::format("{} tasks are too many for one machine: {} at most, with the parameter "
-                            "servers and the chief",
+  return refuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
+                            "that are no workers",
                             all, launch_tasks_max));
 }
 
@@ -120,6 +124,7 @@ expected<raw_arguments> read_options(std::span<const char* const> words) {
   app.add_option("-n,--workers", raw.workers)->take_last();
   app.add_option("--ps", raw.parameter_servers)->take_last();
   app.add_flag("--chief", raw.chief);
+  app.add_flag("--evaluator", raw.evaluator);
   app.add_option("--log-dir", raw.log_dir)->take_last();
   app.add_option("--grace", raw.grace)->take_last();
   app.add_option("--restart", raw.restarts)->take_last();

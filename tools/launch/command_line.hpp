@@ -15,8 +15,9 @@ namespace troupe {
 struct launch_options {
   uint32_t workers = 0;
   uint32_t parameter_servers = 0;
-  bool chief = false;  ///< A task of its own; without it worker 0 is the chief.
-  std::string log_dir; ///< A file for each task goes here; empty: none.
+  bool chief = false;     ///< A task of its own; without it worker 0 is the chief.
+  bool evaluator = false; ///< A task that evaluates what the others save.
+  std::string log_dir;    ///< A file for each task goes here; empty: none.
   /// What tasks get to end by themselves, once they are asked to, before they are killed.
   std::chrono::milliseconds grace{10'000};
   uint32_t restarts = 0;  ///< How often tasks, or all of them, are started again after a failure.

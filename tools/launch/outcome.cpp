@@ -38,7 +38,7 @@ std::string to_string(task_end end) {
 launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts,
                                bool spares_ps)
   : tasks_(std::move(tasks)), grace_(grace), spares_ps_(spares_ps), restarts_left_(restarts),
-    restarted_at_(tasks_.size()), ends_(tasks_.size()) {}
+    evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()), ends_(tasks_.size()) {}
 
 bool launch_outcome::can_spare(size_t task) const {
   const auto& [type, index, port] = tasks_[task];
@@ -53,12 +53,20 @@ bool launch_outcome::serves(size_t task) const {
 
 bool launch_outcome::is_spared(size_t task, task_end end) const {
   auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
-  return spares_ps_ && tasks_[task].type == "ps" && !end.is_success() && !is_wrong;
+  auto is_spare = looks_on(task) || (spares_ps_ && tasks_[task].type == "ps");
+  return is_spare && !end.is_success() && !is_wrong;
+}
+
+launch_outcome::reaction launch_outcome::on_evaluator_lost() {
+  if (request_ != 0) return reaction::none; // it was asked to end, as everybody was
+  if (evaluator_restarts_left_ == 0) return reaction::spare;
+  --evaluator_restarts_left_;
+  return reaction::start_again;
 }
 
 bool launch_outcome::has_finished() const {
   for (size_t task = 0; task < tasks_.size(); ++task)
-    if (!can_spare(task) && tasks_[task].type != "ps")
+    if (!can_spare(task) && tasks_[task].type != "ps" && !looks_on(task))
       return ends_[task] && ends_[task]->is_success();
   return false;
 }
@@ -97,7 +105,8 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   if (first_) return reaction::none;
   auto is_expected = serves(task) && (servers_told_ || (can_spare(task) && has_finished()));
   if (restarts_) return reaction::none;
-  if (!is_expected && is_spared(task, end)) return reaction::spare;
+  if (!is_expected && is_spared(task, end))
+    return looks_on(task) ? on_evaluator_lost() : reaction::spare;
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
     if (again == reaction::start_again) return *again;
@@ -138,14 +147,15 @@ int launch_outcome::exit_code() const {
 }
 
 std::string launch_outcome::restart_notice(size_t task) const {
+  auto left = looks_on(task) ? evaluator_restarts_left_ : restarts_left_;
   return fmt::format("{} failed: {}; it is started again, {} left", tasks_[task].name(),
-                     to_string(*ends_[task]),
-                     counted(restarts_left_, "restart is", "restarts are"));
+                     to_string(*ends_[task]), counted(left, "restart is", "restarts are"));
 }
 
 std::string launch_outcome::spare_notice(size_t task) const {
-  return fmt::format("{} failed: {}; it is up to the others whether they go on without it",
-                     tasks_[task].name(), to_string(*ends_[task]));
+  return fmt::format("{} failed: {}; {}", tasks_[task].name(), to_string(*ends_[task]),
+                     looks_on(task) ? "the others go on without it"
+                                    : "it is up to the others whether they go on without it");
 }
 
 std::string launch_outcome::notice() const {

@@ -38,6 +38,9 @@ struct task_end {
 /// started again, which in the latter case is one restart with the worker's. An exit code that says
 /// that the command is wrong is not tried again.
 ///
+/// An evaluator only looks on. Whatever becomes of it, the job neither fails nor restarts: it is
+/// started again as often as there may be restarts, which are not counted among the job's.
+///
 /// Where parameter servers stand in for each other, it is up to the job whether it goes on without
 /// one: if it cannot, somebody else fails.
 class launch_outcome {
@@ -97,7 +100,7 @@ public:
   /// What to say of a task that is started again by itself.
   [[nodiscard]] std::string restart_notice(size_t task) const;
 
-  /// Likewise for a parameter server that is spared.
+  /// Likewise for a parameter server or evaluator that is spared.
   [[nodiscard]] std::string spare_notice(size_t task) const;
 
   /// Whether all tasks are to be started again when they have ended.
@@ -113,12 +116,17 @@ private:
   [[nodiscard]] bool can_spare(size_t task) const;
   [[nodiscard]] bool serves(size_t task) const;
   [[nodiscard]] bool is_spared(size_t task, task_end end) const;
+
+  [[nodiscard]] bool looks_on(size_t task) const { return tasks_[task].type == "evaluator"; }
+
+  [[nodiscard]] reaction on_evaluator_lost();
   [[nodiscard]] bool has_finished() const; // the job, as far as whoever leads it is concerned
 
   std::vector<launch_task> tasks_;
   duration grace_;
   bool spares_ps_;
   uint32_t restarts_left_;
+  uint32_t evaluator_restarts_left_;
   bool restarts_ = false;                             // all, once they have ended
   std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself
   std::vector<std::optional<task_end>> ends_;

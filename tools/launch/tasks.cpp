@@ -27,7 +27,8 @@ std::string launch_task::log_name() const {
 }
 
 size_t task_count(const launch_options& options) {
-  return (options.chief ? 1U : 0U) + size_t{options.workers} + options.parameter_servers;
+  return (options.chief ? 1U : 0U) + size_t{options.workers} + options.parameter_servers
+         + (options.evaluator ? 1U : 0U);
 }
 
 std::vector<launch_task> launch_tasks(const launch_options& options,
@@ -41,6 +42,7 @@ std::vector<launch_task> launch_tasks(const launch_options& options,
   add("chief", options.chief ? 1 : 0);
   add("worker", options.workers);
   add("ps", options.parameter_servers);
+  add("evaluator", options.evaluator ? 1 : 0);
   return tasks;
 }
 

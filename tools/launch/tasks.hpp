@@ -14,7 +14,7 @@ namespace troupe {
 
 /// One process of a job, by TensorFlow's names.
 struct launch_task {
-  std::string type; ///< "chief", "worker" or "ps".
+  std::string type; ///< "chief", "worker", "ps" or "evaluator".
   uint32_t index = 0;
   uint16_t port = 0; ///< On 127.0.0.1, for the task to listen at.
 
@@ -30,7 +30,7 @@ struct launch_task {
 /// How many tasks that makes.
 [[nodiscard]] size_t task_count(const launch_options& options);
 
-/// The chief, workers and parameter servers, in this order.
+/// The chief, workers, parameter servers and evaluator, in this order.
 /// @param ports One for each.
 [[nodiscard]] std::vector<launch_task> launch_tasks(const launch_options& options,
                                                     std::span<const uint16_t> ports);

@@ -21,6 +21,40 @@ TEST_SUITE("actors/recording/evaluation_file") {
           == std::string{evaluation_file::header} + "8,1.6,2.625\n" + "9,1.7,\n");
   }
 
+  TEST_CASE("goes on with the lines of who was there before, but for one that was cut off") {
+    test::scratch_folder folder;
+    auto path = folder / "evaluations.csv";
+    test::write(path, std::string{evaluation_file::header} + "8,1.6,2.625\n9,1.7,\n10,1.");
+    auto file = evaluation_file::go_on(path);
+    REQUIRE(file);
+    CHECK(file->last_step() == 9);
+    CHECK(file->append(11, 2s, 2.5));
+    CHECK(file->flush());
+    CHECK(test::content(path)
+          == std::string{evaluation_file::header} + "8,1.6,2.625\n" + "9,1.7,\n" + "11,2,2.5\n");
+    CHECK(evaluation_file::go_on(path)->last_step() == 11);
+  }
+
+  TEST_CASE("begins anew where nothing was, or nothing but half a header") {
+    test::scratch_folder folder;
+    for (const auto* before : {"", "step,sec"}) {
+      auto path = folder / "evaluations.csv";
+      if (*before != 0) test::write(path, before);
+      auto file = evaluation_file::go_on(path);
+      REQUIRE(file);
+      CHECK_FALSE(file->last_step());
+      CHECK(test::content(path) == evaluation_file::header);
+    }
+  }
+
+  TEST_CASE("refuses to go on with another table, and leaves it as it is") {
+    test::scratch_folder folder;
+    test::write(folder / "evaluations.csv", "a,b\n1,2\n");
+    CHECK(evaluation_file::go_on(folder / "evaluations.csv").error().code
+          == errc::failed_precondition);
+    CHECK(test::content(folder / "evaluations.csv") == "a,b\n1,2\n");
+  }
+
   TEST_CASE("reports a full disk when it creates the file") {
     const auto file = evaluation_file::create("/dev/full");
     REQUIRE_FALSE(file);

@@ -76,6 +76,18 @@ TEST_SUITE("strategies/cluster/resolve") {
     CHECK_FALSE(cluster.has_problem());
     CHECK(cluster.self() == cluster_task{"evaluator", 0, ""});
     CHECK(cluster.own == 2);
+    CHECK(cluster.is_evaluator());
+    CHECK(cluster.training_task_count() == 2);
+  }
+
+  TEST_CASE("who trains alone is alone even beside an evaluator, who is not") {
+    constexpr auto both = "worker=a:1;evaluator=b:1";
+    auto worker = resolved({.cluster = both, .task = "worker:0"});
+    CHECK(worker.is_alone());
+    CHECK(worker.has_evaluator());
+    auto evaluator = resolved({.cluster = both, .task = "evaluator:0"});
+    CHECK_FALSE(evaluator.is_alone());
+    CHECK_FALSE(resolved({.cluster = "worker=a:1,b:1", .task = "worker:0"}).has_evaluator());
   }
 
   TEST_CASE("reads flags") {

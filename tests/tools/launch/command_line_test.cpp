@@ -20,12 +20,14 @@ expected<launch_options> parsed(std::vector<const char*> words) {
 
 TEST_SUITE("tools/launch/command_line") {
   TEST_CASE("takes all options") {
-    auto options = parsed({"-n", "4", "--ps", "2", "--chief", "--log-dir", "logs", "--grace",
-                           "0.25", "--job-id", "a-1", "--", "program", "-n", "--", "--help", ""});
+    auto options
+      = parsed({"-n", "4", "--ps", "2", "--chief", "--evaluator", "--log-dir", "logs", "--grace",
+                "0.25", "--job-id", "a-1", "--", "program", "-n", "--", "--help", ""});
     REQUIRE(options);
     CHECK(options->workers == 4);
     CHECK(options->parameter_servers == 2);
     CHECK(options->chief);
+    CHECK(options->evaluator);
     CHECK(options->log_dir == "logs");
     CHECK(options->grace == 250ms);
     CHECK(options->job_id == "a-1");
@@ -38,6 +40,7 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(options->workers == 1);
     CHECK(options->parameter_servers == 0);
     CHECK_FALSE(options->chief);
+    CHECK_FALSE(options->evaluator);
     CHECK(options->grace == 10s);
     CHECK(options->job_id.empty());
   }

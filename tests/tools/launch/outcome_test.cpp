@@ -104,6 +104,40 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary().empty());
   }
 
+  TEST_CASE("an evaluator that fails harms nobody, and is started again at its own expense") {
+    std::vector<launch_task> tasks{{"worker", 0}, {"worker", 1}, {"evaluator", 0}};
+    launch_outcome outcome{tasks, 10s, 1};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    CHECK(outcome.restart_notice(2)
+          == "evaluator:0 failed: signal 9 (SIGKILL); it is started again, 0 restarts are left");
+    outcome.on_start(2);
+    CHECK(outcome.on_end(1, killed, 2s) == reaction::start_again); // the job's own is left
+    outcome.on_start(1);
+    CHECK(outcome.on_end(2, code_5, 3s) == reaction::spare);
+    CHECK(outcome.spare_notice(2)
+          == "evaluator:0 failed: exit code 5; the others go on without it");
+    CHECK(outcome.on_end(1, success, 4s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 4s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
+  TEST_CASE("an evaluator may take longer than the others, and is not started again for a signal") {
+    std::vector<launch_task> tasks{{"worker", 0}, {"ps", 0}, {"evaluator", 0}};
+    launch_outcome outcome{tasks, 10s, 1};
+    CHECK(outcome.on_end(0, success, 1s)
+          == reaction::none); // not end_servers: it would end it, too
+    outcome.on_request(SIGTERM, 2s);
+    CHECK(outcome.on_end(2, {.exit_code = 143}, 2s) == reaction::none);
+  }
+
+  TEST_CASE("a command that is wrong is wrong for all, even if an evaluator says so") {
+    std::vector<launch_task> tasks{{"worker", 0}, {"evaluator", 0}};
+    launch_outcome outcome{tasks, 10s, 1};
+    CHECK(outcome.on_end(1, {.exit_code = 2}, 1s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 2);
+  }
+
   TEST_CASE("with a chief of its own, worker 0 is a worker like the others") {
     launch_outcome outcome{{{"chief", 0}, {"worker", 0}}, 10s, 1};
     CHECK(outcome.on_end(1, killed, 1s) == reaction::start_again);
