@@ -2,7 +2,7 @@
 // The command `troupe top`: ask, draw, wait, again.
 #include "tools/top.hpp"
 
-#include "actors/observing/http.hpp"
+#include "actors/observing/http_client.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/terminal.hpp"

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP by Boost.Beast; the only file that knows it.
+// A server of HTTP by Boost.Beast.
 #include "actors/observing/http.hpp"
 
-#include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 
 #include <fmt/format.h>
-#include <optional>
 #include <thread>
 #include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
 
@@ -25,7 +23,6 @@ using boost::system::error_code;
 
 constexpr auto plain_text = "text/plain; charset=utf-8";
 constexpr uint32_t header_bytes_max = 8192;
-constexpr uint64_t answer_bytes_max = uint64_t{64} << 20;
 
 std::string spelled(const tcp::endpoint& endpoint) {
   auto address = endpoint.address();
@@ -160,73 +157,6 @@ private:
   std::thread thread_;
 };
 
-/// One question and what came of it.
-class question {
-public:
-  question(const std::string& host, const std::string& port, const std::string& path,
-           const std::string& authorization)
-    : host_(host), port_(port) {
-    request_.method(http::verb::get);
-    request_.target(path);
-    request_.version(11);
-    request_.set(http::field::host, host);
-    if (!authorization.empty()) request_.set(http::field::authorization, authorization);
-    request_.keep_alive(false);
-    parser_.body_limit(answer_bytes_max);
-  }
-
-  expected<std::string> ask(std::chrono::milliseconds deadline) {
-    resolver_.async_resolve(host_, port_, [this](error_code failed, const auto& found) {
-      failed ? finish(failed) : connect(found);
-    });
-    context_.run_for(deadline);
-    if (!outcome_)
-      return fail(errc::deadline_exceeded,
-                  fmt::format("{}:{} did not answer within {} s", host_, port_,
-                              std::chrono::duration<double>(deadline).count()));
-    if (*outcome_) return failure(*outcome_);
-    if (parser_.get().result() != http::status::ok)
-      return fail(errc::not_found, fmt::format("{}:{} answered with status {}", host_, port_,
-                                               parser_.get().result_int()));
-    return std::move(parser_.get().body());
-  }
-
-private:
-  void connect(const tcp::resolver::results_type& found) {
-    stream_.async_connect(
-      found, [this](error_code failed, const auto&) { failed ? finish(failed) : send(); });
-  }
-
-  void send() {
-    http::async_write(stream_, request_,
-                      [this](error_code failed, size_t) { failed ? finish(failed) : receive(); });
-  }
-
-  void receive() {
-    http::async_read(stream_, buffer_, parser_,
-                     [this](error_code failed, size_t) { finish(failed); });
-  }
-
-  void finish(error_code failed) { outcome_ = failed; }
-
-  [[nodiscard]] tl::unexpected<error> failure(error_code failed) const {
-    auto is_strange = failed.category() == make_error_code(http::error::bad_version).category()
-                      && failed != http::error::end_of_stream;
-    return fail(is_strange ? errc::malformed : errc::unavailable,
-                fmt::format("{}:{}: {}", host_, port_, failed.message()));
-  }
-
-  std::string host_;
-  std::string port_;
-  asio::io_context context_{1};
-  tcp::resolver resolver_{context_};
-  beast::tcp_stream stream_{context_};
-  beast::flat_buffer buffer_;
-  http::request<http::empty_body> request_;
-  http::response_parser<http::string_body> parser_;
-  std::optional<error_code> outcome_;
-};
-
 } // namespace
 
 expected<std::unique_ptr<http_server>> http_server::start(http_server_options options,
@@ -235,12 +165,6 @@ expected<std::unique_ptr<http_server>> http_server::start(http_server_options op
   auto listening = server->listen();
   if (!listening) return tl::unexpected<error>(listening.error());
   return server;
-}
-
-expected<std::string> http_get(const std::string& host, const std::string& port,
-                               const std::string& path, std::chrono::milliseconds deadline,
-                               const std::string& authorization) {
-  return question{host, port, path, authorization}.ask(deadline);
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// As much of HTTP as it takes to look at a job: a server of pages, and one question to it.
+// As much of HTTP as it takes to be looked at: a server of pages.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -45,14 +45,5 @@ public:
   /// Where it listens: "127.0.0.1:9464", "[::1]:9464".
   [[nodiscard]] virtual std::string endpoint() const = 0;
 };
-
-/// Asks a server for a path. @param port A number or a service's name.
-/// @param authorization What proves who asks, such as "Bearer TOKEN"; empty: nothing.
-/// Errors: unavailable, if nobody listens there or it goes away; deadline_exceeded; malformed, if
-/// what comes is no HTTP; not_found, if the status is not 200. The line names host and port.
-[[nodiscard]] expected<std::string> http_get(const std::string& host, const std::string& port,
-                                             const std::string& path,
-                                             std::chrono::milliseconds deadline,
-                                             const std::string& authorization = {});
 
 } // namespace troupe

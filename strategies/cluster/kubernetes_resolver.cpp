@@ -2,11 +2,12 @@
 // Lists of pods, as Kubernetes' API gives them.
 #include "strategies/cluster/kubernetes_resolver.hpp"
 
-#include "actors/observing/http.hpp"
+#include "actors/observing/http_client.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -36,7 +37,7 @@ std::string query_text(const std::string& text) {
 }
 
 std::string text_at(const json& object, const json::json_pointer& path) {
-  if (!object.contains(path) || !object.at(path).is_string()) return {};
+  if (!object.is_object() || !object.contains(path) || !object.at(path).is_string()) return {};
   return object.at(path).get<std::string>();
 }
 
@@ -54,6 +55,27 @@ std::vector<pod> pods_of(const std::string& body, const std::string& path) {
   return pods;
 }
 
+// What Kubernetes says against it, and what its administrator can do.
+error refusal_of(const http_reply& reply, const kubernetes_api& api, const std::string& path) {
+  constexpr unsigned unauthorized = 401;
+  constexpr unsigned forbidden = 403;
+  auto answer = json::parse(reply.body, nullptr, false);
+  auto said = text_at(answer, json::json_pointer{"/message"});
+  auto line = fmt::format("Kubernetes at {} answers {} with status {}{}{}", to_string(api.where),
+                          path, reply.status, said.empty() ? "" : ": ", said);
+  if (reply.status == unauthorized)
+    return {errc::failed_precondition,
+            api.token_file.empty()
+              ? line + "; give a token_file"
+              : fmt::format("{}; it does not take the token of {}", line, api.token_file)};
+  if (reply.status == forbidden)
+    return {errc::failed_precondition,
+            line
+              + "; give the service account a Role with the verb \"list\" for \"pods\" (of all "
+                "namespaces: a ClusterRole; of one: set name_space)"};
+  return {errc::not_found, line};
+}
+
 std::string task_address(const pod& pod, uint16_t port) {
   if (pod.phase != "Running")
     refuse(errc::failed_precondition, "Pod \"{}\" is not running; phase: \"{}\"", pod.name,
@@ -65,28 +87,50 @@ std::string task_address(const pod& pod, uint16_t port) {
 
 } // namespace
 
-kubernetes_fetch kubernetes_over_http(const host_port& where, const std::string& token_file,
-                                      std::chrono::milliseconds deadline) {
-  return [=](const std::string& path) -> expected<std::string> {
-    std::string authorization;
-    if (!token_file.empty()) {
-      std::ifstream file{token_file};
+kubernetes_fetch kubernetes_over_http(kubernetes_api api) {
+  return [api = std::move(api)](const std::string& path) -> expected<std::string> {
+    http_question question{.host = api.where.host,
+                           .port = std::to_string(api.where.port),
+                           .path = path,
+                           .authority = api.authority_file,
+                           .deadline = api.deadline,
+                           .answer_bytes_max = api.answer_bytes_max};
+    if (!api.token_file.empty()) {
+      std::ifstream file{api.token_file};
       std::string token;
       if (!(file >> token))
-        return fail(errc::not_found, fmt::format("cannot read a token from {}", token_file));
-      authorization = fmt::format("Bearer {}", token);
+        return fail(errc::not_found, fmt::format("cannot read a token from {}", api.token_file));
+      question.authorization = fmt::format("Bearer {}", token);
     }
-    return http_get(where.host, std::to_string(where.port), path, deadline, authorization);
+    auto reply = http_ask(question);
+    if (!reply) return tl::unexpected<error>(reply.error());
+    if (reply->status == 200) return std::move(reply->body);
+    return tl::unexpected<error>(refusal_of(*reply, api, path));
   };
+}
+
+kubernetes_api kubernetes_within_cluster(const environment_reader& environment,
+                                         const std::string& account_folder) {
+  auto host = environment("KUBERNETES_SERVICE_HOST");
+  if (!host || host->empty())
+    refuse(errc::failed_precondition,
+           "kubernetes_resolver: KUBERNETES_SERVICE_HOST is not set, so this is no container of "
+           "Kubernetes; ask off_cluster");
+  auto port_text = environment("KUBERNETES_SERVICE_PORT").value_or("443");
+  uint16_t port = 0;
+  const auto* end = port_text.data() + port_text.size();
+  auto [stop, wrong] = std::from_chars(port_text.data(), end, port);
+  if (wrong != std::errc{} || stop != end || port == 0)
+    refuse(errc::invalid_argument, "KUBERNETES_SERVICE_PORT is '{}', which is no port", port_text);
+  return {.where = {*host, port},
+          .token_file = account_folder + "/token",
+          .authority_file = account_folder + "/ca.crt"};
 }
 
 kubernetes_fetch kubernetes_at(const std::string& executable_location) {
   if (executable_location == "off_cluster") return kubernetes_over_http();
-  if (executable_location == "within_cluster") {
-    refuse(errc::unimplemented,
-           "kubernetes_resolver: the API within a cluster speaks https only: run kubectl proxy "
-           "beside this container and give kubernetes_over_http()");
-  }
+  if (executable_location == "within_cluster")
+    return kubernetes_over_http(kubernetes_within_cluster(process_environment()));
   refuse(errc::invalid_argument,
          "kubernetes_resolver: '{}' is no place: there are off_cluster and within_cluster",
          executable_location);

@@ -18,20 +18,39 @@ namespace troupe {
 /// Asks Kubernetes' API for a path, such as "/api/v1/pods". @returns The body of its answer.
 using kubernetes_fetch = std::function<expected<std::string>(const std::string& path)>;
 
-/// Asks over plain HTTP: what `kubectl proxy` serves, or an API server that takes it.
-/// @param where Host and port. @param token_file A file with a bearer token, read anew for each
-/// question because tokens are replaced; empty: none. @param deadline For each answer.
-/// Errors of what it returns: those of `http_get`; not_found if there is no such file.
-[[nodiscard]] kubernetes_fetch kubernetes_over_http(const host_port& where = {"127.0.0.1", 8001},
-                                                    const std::string& token_file = {},
-                                                    std::chrono::milliseconds deadline
-                                                    = std::chrono::seconds{10});
+/// Where the API is, and what proves who asks. Files are read anew for each question, because
+/// tokens are replaced every hour.
+struct kubernetes_api {
+  host_port where{"127.0.0.1", 8001};
+  std::string token_file{}; ///< With a bearer token; empty: none.
+  /// Certificate of the authority that the server's is from; empty: plain HTTP.
+  std::string authority_file{};
+  std::chrono::milliseconds deadline = std::chrono::seconds{10}; ///< For each answer.
+  uint64_t answer_bytes_max = uint64_t{64} << 20;
+};
+
+/// Asks an API server over https, or over plain HTTP if it has no authority: by default what
+/// `kubectl proxy` serves on this machine.
+/// Errors of what it returns: failed_precondition if the server does not know the token, or whose
+/// it is may not list pods, and how to permit that; not_found for another status, or if there is no
+/// token; those of `http_ask`.
+[[nodiscard]] kubernetes_fetch kubernetes_over_http(kubernetes_api api = {});
+
+/// Where Kubernetes puts what a container needs to ask the API: `token`, `ca.crt`.
+inline constexpr const char* service_account_folder
+  = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The API server of the cluster that this container runs in, asked as its service account: over
+/// https, at KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT.
+/// Errors: throws `failure` with failed_precondition if these are not set, as outside of a pod;
+/// invalid_argument for a port that is none.
+[[nodiscard]] kubernetes_api kubernetes_within_cluster(const environment_reader& environment,
+                                                       const std::string& account_folder
+                                                       = service_account_folder);
 
 /// How to ask from where this process is: "off_cluster" is what `kubectl proxy` serves on port 8001
-/// of this machine.
-/// Errors: throws `failure`: unimplemented for "within_cluster", because the API server there
-/// speaks https only (run `kubectl proxy` beside this container, or bring a function of your own);
-/// invalid_argument for any other place.
+/// of this machine, "within_cluster" the API server of the pod's own cluster.
+/// Errors: throws `failure`: as `kubernetes_within_cluster`; invalid_argument for any other place.
 [[nodiscard]] kubernetes_fetch kubernetes_at(const std::string& executable_location);
 
 /// Which pods are which tasks. Source: TensorFlow, `KubernetesClusterResolver`.

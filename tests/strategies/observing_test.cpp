@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: whoever looks on sees a job as it is, and changes nothing of it. Method: jobs in virtual
 // time with the hooks that look on, and without.
+#include "actors/observing/http_client.hpp"
 #include "strategies/flight_recorder_hook.hpp"
 #include "strategies/metrics_server_hook.hpp"
 #include "tests/scratch_folder.hpp"

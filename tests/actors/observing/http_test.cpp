@@ -2,6 +2,7 @@
 // Goal: clients get what they ask for, and none of them can stop the server. Method: a server on
 // this machine, asked by our own client and by bare sockets that misbehave.
 #include "actors/observing/http.hpp"
+#include "actors/observing/http_client.hpp"
 #include "tests/doctest.hpp"
 
 #include <arpa/inet.h>

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of HTTP by Boost.Beast, over a socket or OpenSSL's stream.
+#include "actors/observing/http_client.hpp"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+#include <fmt/format.h>
+#include <fstream>
+#include <optional>
+#include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
+
+namespace troupe {
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+namespace ssl = boost::asio::ssl;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+using plain_stream = beast::tcp_stream;
+using tls_stream = beast::ssl_stream<beast::tcp_stream>;
+
+/// One question and what came of it. @tparam Stream Plain, or with TLS.
+template <class Stream>
+class conversation {
+public:
+  /// @param tls Needed by a stream with TLS only.
+  template <class... Tls>
+  explicit conversation(const http_question& asked, Tls&... tls)
+    : asked_(asked), stream_(context_, tls...) {
+    request_.method(http::verb::get);
+    request_.target(asked.path);
+    request_.version(11);
+    request_.set(http::field::host, asked.host);
+    if (!asked.authorization.empty()) request_.set(http::field::authorization, asked.authorization);
+    request_.keep_alive(false);
+    parser_.body_limit(asked.answer_bytes_max);
+  }
+
+  Stream& stream() { return stream_; }
+
+  expected<http_reply> hold() {
+    resolver_.async_resolve(asked_.host, asked_.port, [this](error_code failed, const auto& found) {
+      failed ? finish(failed) : connect(found);
+    });
+    context_.run_for(asked_.deadline);
+    if (!outcome_)
+      return fail(errc::deadline_exceeded,
+                  fmt::format("{}:{} did not answer within {} s", asked_.host, asked_.port,
+                              std::chrono::duration<double>(asked_.deadline).count()));
+    if (*outcome_) return failure(*outcome_);
+    return http_reply{parser_.get().result_int(), std::move(parser_.get().body())};
+  }
+
+private:
+  void connect(const tcp::resolver::results_type& found) {
+    beast::get_lowest_layer(stream_).async_connect(
+      found, [this](error_code failed, const auto&) { failed ? finish(failed) : shake_hands(); });
+  }
+
+  void shake_hands() {
+    if constexpr (std::is_same_v<Stream, tls_stream>)
+      stream_.async_handshake(ssl::stream_base::client,
+                              [this](error_code failed) { failed ? finish(failed) : send(); });
+    else
+      send();
+  }
+
+  void send() {
+    http::async_write(stream_, request_,
+                      [this](error_code failed, size_t) { failed ? finish(failed) : receive(); });
+  }
+
+  void receive() {
+    http::async_read_header(stream_, buffer_, parser_, [this](error_code failed, size_t) {
+      failed ? finish(failed) : receive_body();
+    });
+  }
+
+  // The limit of Beast's parser is none for a response that says its length.
+  void receive_body() {
+    auto length = parser_.content_length();
+    if (length && *length > asked_.answer_bytes_max) return finish(http::error::body_limit);
+    http::async_read(stream_, buffer_, parser_,
+                     [this](error_code failed, size_t) { finish(failed); });
+  }
+
+  void finish(error_code failed) { outcome_ = failed; }
+
+  // Empty unless its certificate was the reason.
+  std::string refusal() {
+    if constexpr (std::is_same_v<Stream, tls_stream>) {
+      auto verified = ::SSL_get_verify_result(stream_.native_handle());
+      if (verified != X509_V_OK) return ::X509_verify_cert_error_string(verified);
+    }
+    return {};
+  }
+
+  tl::unexpected<error> failure(error_code failed) {
+    auto line = [this](std::string_view what) {
+      return fmt::format("{}:{}: {}", asked_.host, asked_.port, what);
+    };
+    if (auto refused = refusal(); !refused.empty())
+      return fail(errc::failed_precondition,
+                  line(fmt::format("its certificate is refused: {}", refused)));
+    if (failed == http::error::body_limit)
+      return fail(errc::limit_exceeded,
+                  line(fmt::format("it answers with more than {} bytes", asked_.answer_bytes_max)));
+    auto is_strange = (failed.category() == make_error_code(http::error::bad_version).category()
+                       && failed != http::error::end_of_stream)
+                      || failed.category() == asio::error::get_ssl_category();
+    return fail(is_strange ? errc::malformed : errc::unavailable, line(failed.message()));
+  }
+
+  const http_question& asked_;
+  asio::io_context context_{1};
+  tcp::resolver resolver_{context_};
+  Stream stream_;
+  beast::flat_buffer buffer_;
+  http::request<http::empty_body> request_;
+  http::response_parser<http::string_body> parser_;
+  std::optional<error_code> outcome_;
+};
+
+expected<void> trust(ssl::context& context, const std::string& authority) {
+  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1
+                      | ssl::context::no_tlsv1_1 | ssl::context::no_sslv3);
+  context.set_verify_mode(ssl::verify_peer);
+  error_code failed;
+  context.load_verify_file(authority, failed);
+  if (!failed) return {};
+  if (!std::ifstream{authority}.is_open())
+    return fail(errc::not_found,
+                fmt::format("the authority's certificate {} cannot be read", authority));
+  return fail(errc::malformed, fmt::format("the authority's certificate {}: {}; give a PEM file",
+                                           authority, failed.message()));
+}
+
+// The certificate must be of the one whom we dial, be that a name or a number.
+void expect_name(tls_stream& stream, const std::string& host) {
+  auto* checks = ::SSL_get0_param(stream.native_handle());
+  if (::X509_VERIFY_PARAM_set1_ip_asc(checks, host.c_str()) == 1) return;
+  ::X509_VERIFY_PARAM_set1_host(checks, host.c_str(), host.size());
+  // One address may have several servers behind it.  The macro casts away const.
+  SSL_set_tlsext_host_name(stream.native_handle(), host.c_str()); // NOLINT
+}
+
+} // namespace
+
+expected<http_reply> http_ask(const http_question& question) {
+  if (question.authority.empty()) return conversation<plain_stream>{question}.hold();
+  ssl::context tls{ssl::context::tls_client};
+  if (auto done = trust(tls, question.authority); !done) return tl::unexpected<error>(done.error());
+  conversation<tls_stream> talk{question, tls};
+  expect_name(talk.stream(), question.host);
+  return talk.hold();
+}
+
+expected<std::string> http_get(const std::string& host, const std::string& port,
+                               const std::string& path, std::chrono::milliseconds deadline) {
+  auto reply = http_ask({.host = host, .port = port, .path = path, .deadline = deadline});
+  if (!reply) return tl::unexpected<error>(reply.error());
+  if (reply->status != 200)
+    return fail(errc::not_found,
+                fmt::format("{}:{} answered with status {}", host, port, reply->status));
+  return std::move(reply->body);
+}
+
+} // namespace troupe

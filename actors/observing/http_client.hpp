@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// One question to a server of HTTP, with or without TLS.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace troupe {
+
+/// What is asked, and whom.
+struct http_question {
+  std::string host;
+  std::string port; ///< A number or a service's name.
+  std::string path;
+  /// What proves who asks, such as "Bearer TOKEN"; empty: nothing.
+  std::string authorization{};
+  /// The certificate of the authority that the server's must be of, a PEM file; empty: plain HTTP.
+  /// The server must be the one that its certificate names.
+  std::string authority{};
+  std::chrono::milliseconds deadline = std::chrono::seconds{10}; ///< For all of it.
+  uint64_t answer_bytes_max = uint64_t{64} << 20;
+};
+
+/// What a server says.
+struct http_reply {
+  unsigned status = 0;
+  std::string body;
+};
+
+/// Asks a server, and takes whatever status it answers with.
+/// Errors: unavailable, if nobody listens there or it goes away; deadline_exceeded; malformed, if
+/// what comes is no HTTP, or the authority's file no certificate; limit_exceeded;
+/// failed_precondition, if the server's certificate is refused, with the reason; not_found, if
+/// there is no such file. The line names host and port, or the file.
+[[nodiscard]] expected<http_reply> http_ask(const http_question& question);
+
+/// Asks for a path over plain HTTP.
+/// Errors: likewise; not_found, if the status is not 200.
+[[nodiscard]] expected<std::string> http_get(const std::string& host, const std::string& port,
+                                             const std::string& path,
+                                             std::chrono::milliseconds deadline);
+
+} // namespace troupe
