@@ -12,6 +12,7 @@
 #include <climits>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -47,6 +48,11 @@ error explain_plainly(const error_code& failure) {
 // So many buffers go into one call of the system.
 constexpr size_t pieces_max = 64;
 
+// Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
+size_t all_at_once(const error_code& failed, size_t /*written*/) {
+  return failed ? 0 : std::numeric_limits<size_t>::max();
+}
+
 class plain_stream final : public byte_stream {
 public:
   explicit plain_stream(tcp::socket socket) : socket_(std::move(socket)) {}
@@ -64,7 +70,7 @@ public:
   }
 
   void write(std::span<const asio::const_buffer> what, handler done) override {
-    asio::async_write(socket_, what, std::move(done));
+    asio::async_write(socket_, what, all_at_once, std::move(done));
   }
 
   size_t write_now(std::span<const asio::const_buffer> what) override {
