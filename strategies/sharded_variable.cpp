@@ -76,6 +76,17 @@ sharded_variable sharded_variable::make(strategy& strategy, const std::string& n
   return sharded_variable{std::move(shards)};
 }
 
+sharded_variable strategy::make_sharded_variable(const std::string& name, const tensor& initial,
+                                                 const variable_options& options) {
+  if (initial.rank() == 0)
+    refuse(errc::invalid_argument,
+           "variable '{}' is a scalar, which has no rows to share out: make it by make_variable",
+           name);
+  auto in_one_piece = fixed_shards_partitioner(1);
+  const auto& how = layout_.variable_partitioner ? layout_.variable_partitioner : in_one_piece;
+  return sharded_variable::make(*this, name, initial, how, options);
+}
+
 std::string sharded_variable::name() const {
   constexpr std::string_view ending{"/part_0"};
   auto name = shards_.front().name();

@@ -446,6 +446,7 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .placement = options.placement,
                          .owner_copies = options.replicate_owners,
                          .variable_load = options.variable_load,
+                         .variable_partitioner = options.variable_partitioner,
                          .compute_devices = options.compute_devices,
                          .device_deadline = options.device_deadline};
   const auto* kind = options.compute_devices.empty() ? "cpu" : "gpu";

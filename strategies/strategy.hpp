@@ -10,6 +10,7 @@
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/cross_replica_context.hpp"
 #include "strategies/nest.hpp"
+#include "strategies/partitioner.hpp"
 #include "strategies/process_group.hpp"
 #include "strategies/reduce_nest.hpp"
 #include "strategies/replica_context.hpp"
@@ -31,6 +32,7 @@
 namespace troupe {
 
 class closure_service;
+class sharded_variable;
 class strategy_extended;
 struct variable_owner_config;
 
@@ -62,6 +64,8 @@ struct strategy_layout {
   uint32_t owner_copies = 1;
   /// How the placement shares variables between parameter servers.
   troupe::variable_load variable_load = equal_load();
+  /// Into how many shards `make_sharded_variable` cuts; null: one.
+  partitioner variable_partitioner{};
   /// What replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
@@ -102,6 +106,15 @@ public:
   /// `cross_replica_context::exchanged`, if processes do not make the same variables.
   variable make_variable(std::string name, const tensor& initial,
                          const variable_options& options = {});
+
+  /// Makes a variable in as many shards as the strategy's partitioner wants, so that one text goes
+  /// with strategies that cut and with those that do not: "table/part_0" and so on, or just "table"
+  /// in one piece.
+  /// Errors: as `sharded_variable::make`; throws `failure` with invalid_argument for a scalar,
+  /// which has no rows.
+  [[nodiscard]] sharded_variable make_sharded_variable(const std::string& name,
+                                                       const tensor& initial,
+                                                       const variable_options& options = {});
 
   /// The variables in order of creation.
   [[nodiscard]] std::span<const variable> variables() const { return variables_; }
@@ -322,6 +335,9 @@ struct parameter_server_options {
   uint32_t replicate_owners = 1;
   /// How the parameter servers of a cluster share the variables.
   troupe::variable_load variable_load = equal_load();
+  /// Into how many shards `make_sharded_variable` cuts a variable; null: one. `make_variable`,
+  /// which gives a `variable`, makes it in one piece.
+  partitioner variable_partitioner{};
   /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.

@@ -3,6 +3,7 @@
 // functions of a coordinator, against the same table in one piece.
 #include "strategies/checkpoint.hpp"
 #include "strategies/cluster_coordinator.hpp"
+#include "strategies/mirrored_strategy.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/sharded_variable.hpp"
 #include "tests/doctest.hpp"
@@ -82,6 +83,56 @@ TEST_SUITE("strategies/sharded_variable") {
     CHECK(shards[1].extents() == shape{3, 2});
     CHECK(one.table.extents() == shape{10, 2});
     CHECK(one.all() == numbers_of(counting()));
+  }
+
+  TEST_CASE("a strategy's own partitioner cuts whatever is made in shards") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world,
+                                       {.variable_partitioner = min_size_partitioner(40, 4)}};
+    auto table = strategy.make_sharded_variable("table", counting()); // 80 bytes
+    REQUIRE(table.shards().size() == 2);
+    CHECK(table.shards()[1].name() == "table/part_1");
+    CHECK(table.extents() == shape{10, 2});
+    auto small = strategy.make_sharded_variable("small", array({3}, {1, 2, 3}));
+    REQUIRE(small.shards().size() == 1);
+    CHECK(small.shards()[0].name() == "small");
+    CHECK(strategy.make_variable("whole", counting()).extents() == shape{10, 2});
+    CHECK(strategy.variables().size() == 4);
+  }
+
+  TEST_CASE("shards of a strategy have the options that were asked for") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world,
+                                       {.variable_partitioner = fixed_shards_partitioner(2)}};
+    static_cast<void>(strategy.make_sharded_variable("table", counting(), {.trainable = false}));
+    CHECK(strategy.variables().size() == 2);
+    CHECK(strategy.trainable_variables().empty());
+  }
+
+  TEST_CASE("one text makes one piece under a strategy that does not cut") {
+    auto world = world::virtual_time();
+    parameter_server_strategy plain{world};
+    CHECK(plain.make_sharded_variable("table", counting()).shards().size() == 1);
+    mirrored_strategy mirrored{world, {.devices = cpu_devices(2)}};
+    CHECK(mirrored.make_sharded_variable("table", counting()).shards().size() == 1);
+  }
+
+  TEST_CASE("a partitioner that makes no sense is refused, and so is a scalar") {
+    auto world = world::virtual_time();
+    auto refused = [&](partitioner how, const tensor& initial) {
+      parameter_server_strategy strategy{world, {.variable_partitioner = std::move(how)}};
+      return refusal_of(
+        [&] { static_cast<void>(strategy.make_sharded_variable("table", initial)); });
+    };
+    auto columns = [](const shape&, dtype) { return std::vector<int64_t>{1, 2}; };
+    CHECK(refused(columns, counting()).message
+          == "the partitioner cuts 'table' along another axis than the first, which is not "
+             "possible");
+    CHECK(refused(fixed_shards_partitioner(2), zeros({})).message
+          == "variable 'table' is a scalar, which has no rows to share out: make it by "
+             "make_variable");
+    auto many = [](const shape&, dtype) { return std::vector<int64_t>{11, 1}; };
+    CHECK(refused(many, counting()).code == errc::invalid_argument);
   }
 
   TEST_CASE("a table that is not cut is a variable of its own name") {
