@@ -27,7 +27,9 @@ void simulated_processes::start_all() {
     if (late == late_.end() || attempt_ > 0)
       start(node);
     else
-      network_.at(network_.now() + late->second, [this, node = node] { start(node); });
+      network_.at(network_.now() + late->second, [this, node = node, attempt = attempt_] {
+        if (attempt == attempt_) start(node); // else all have been started anew
+      });
   }
 }
 

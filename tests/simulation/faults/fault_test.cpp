@@ -8,6 +8,7 @@
 #include "tests/doctest.hpp"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -81,6 +82,20 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.job.failure->message
           == "step 4 needs 4 gradients, but 3 of 4 replicas are left; lost replica 1: node "
              "'replica 1' is gone");
+  }
+
+  TEST_CASE("a process that is late for a job that begins anew is started once") {
+    auto what = job(2, 3, sync_policy::latest_token);
+    what.network = network_options{.meets_at_roll_call = true};
+    what.late_starts[3] = 10s; // replica 1: the others wait for it at the roll call
+    what.faults = plan({.at = 2s, .lasts = 1s, .who = {"replica 2"}});
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    REQUIRE(report.restarts == 1);
+    std::map<node_index, int> lives;
+    for (const auto& life : report.processes)
+      if (life.attempt == 1) ++lives[life.node];
+    CHECK(lives == std::map<node_index, int>{{1, 1}, {2, 1}, {3, 1}, {4, 1}});
   }
 
   TEST_CASE("the holder of a token that crashes hangs tensorflow without backups") {
