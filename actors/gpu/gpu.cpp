@@ -21,24 +21,26 @@ using self_pointer = observed_pointer<gpu_actor, gpu_state>;
 // How often a deadline is looked at the device: one that is lost does not say so by itself.
 constexpr int looks = 8;
 
-// All that waits is told why, and the actor ends: nothing can be asked of the device any more.
-void end(self_pointer self, const error& reason) {
-  auto why = to_caf(reason);
-  for (auto& [ticket, work] : std::exchange(self->state.open, {}))
-    work.answer.deliver(why);
-  self->quit(std::move(why));
+// All that waits is told why, and all that comes: nothing can be asked of the device any more.
+void give_up_device(gpu_state& state, const error& reason) {
+  state.lost = to_caf(reason);
+  for (auto& [ticket, work] : std::exchange(state.open, {}))
+    work.answer.deliver(*state.lost);
 }
 
-// Whether the device is of no use any more; then the actor has ended.
-bool has_ended(self_pointer self) {
-  auto& device = *self->state.config.device;
+// Whether the device is of no use any more.
+bool is_lost(gpu_state& state) {
+  if (state.lost) return true;
+  auto& device = *state.config.device;
   auto lost = device.loss();
   if (!lost) return false;
-  end(self, {errc::unavailable, fmt::format("{} is lost: {}", device.name(), lost->message)});
+  give_up_device(state,
+                 {errc::unavailable, fmt::format("{} is lost: {}", device.name(), lost->message)});
   return true;
 }
 
-// Runs on a computing thread.
+// Runs on a computing thread. The actor stays until it has heard of the end of this, and with it
+// the world.
 void launch_on(const std::shared_ptr<compute_device>& device, const world& world,
                const gpu_actor& owner, uint64_t ticket, const device_work& work) {
   work_launched told{ticket, world.now(), {}};
@@ -47,17 +49,18 @@ void launch_on(const std::shared_ptr<compute_device>& device, const world& world
   } catch (...) {
     told.thrown = std::current_exception();
   }
-  caf::anon_send(owner, std::move(told));
   auto asked = device->notify(work.stream, [owner, ticket] {
     caf::anon_send(owner, work_completed{ticket, {}});
   });
   if (!asked) caf::anon_send(owner, work_completed{ticket, asked.error()});
+  caf::anon_send(owner, std::move(told));
 }
 
 void launch_next(self_pointer self, uint32_t stream) {
   auto& state = self->state;
   auto ticket = state.ledger.begin_next(stream);
   if (!ticket) return;
+  ++state.launching;
   state.config.world->submit(
     [device = state.config.device, world = state.config.world,
      owner = caf::actor_cast<gpu_actor>(self), ticket = *ticket,
@@ -78,12 +81,12 @@ void plan_watch(self_pointer self) {
 void watch(self_pointer self) {
   auto& state = self->state;
   state.is_watching = false;
-  if (has_ended(self)) return;
+  if (is_lost(state)) return;
   if (auto late = state.ledger.overdue(state.config.world->now()))
-    return end(self,
-               {errc::deadline_exceeded,
-                fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
-                            state.config.device->name(), late->what, seconds(late->timeout))});
+    return give_up_device(
+      state, {errc::deadline_exceeded,
+              fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
+                          state.config.device->name(), late->what, seconds(late->timeout))});
   plan_watch(self);
 }
 
@@ -94,48 +97,62 @@ caf::result<device_work_done> on_work(self_pointer self, const device_work& aske
     return to_caf(
       {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", asked.what,
                                            device.name(), device.stream_count(), asked.stream)});
+  if (is_lost(state)) return *state.lost;
   auto answer = self->make_response_promise<device_work_done>();
   auto timeout = asked.timeout > job_time{0} ? asked.timeout : state.config.deadline;
   auto now = state.config.world->now();
   auto ticket = state.ledger.add(asked.stream, asked.what, timeout, now);
   state.open.emplace(ticket, gpu_state::open_work{std::make_shared<device_work>(asked), answer});
-  if (has_ended(self)) return answer;
   launch_next(self, asked.stream);
   plan_watch(self);
   return answer;
 }
 
-void on_launched(self_pointer self, const work_launched& told) {
-  auto& state = self->state;
-  state.ledger.launched(told.ticket);
-  auto found = state.open.find(told.ticket);
-  if (found == state.open.end()) return;
-  found->second.began = told.began;
-  found->second.thrown = told.thrown;
-  launch_next(self, found->second.work->stream);
-}
-
-void on_completed(self_pointer self, const work_completed& told) {
-  auto& state = self->state;
-  if (has_ended(self)) return;
+void complete(gpu_state& state, const work_completed& told) {
   auto now = state.config.world->now();
   state.ledger.complete(told.ticket, now);
-  auto done = state.open.extract(told.ticket);
-  if (!done) return;
-  auto& work = done.mapped();
+  auto work = std::move(state.open.extract(told.ticket).mapped());
   if (told.refused.code != errc::none)
     work.answer.deliver(to_caf(told.refused));
   else
     work.answer.deliver(device_work_done{now - work.began, work.thrown});
-  if (state.is_leaving && state.open.empty()) self->quit();
+}
+
+void leave_if_done(self_pointer self) {
+  const auto& state = self->state;
+  if (state.is_leaving && state.open.empty() && state.launching == 0) self->quit();
+}
+
+void on_launched(self_pointer self, const work_launched& told) {
+  auto& state = self->state;
+  --state.launching;
+  state.ledger.launched(told.ticket);
+  auto found = state.open.find(told.ticket);
+  if (found == state.open.end() || is_lost(state)) return leave_if_done(self);
+  auto& work = found->second;
+  work.began = told.began;
+  work.thrown = told.thrown;
+  work.is_launched = true;
+  launch_next(self, work.work->stream);
+  if (auto completed = work.completed) complete(state, *completed);
+  leave_if_done(self);
+}
+
+// The device may be faster than whoever tells it what to do.
+void on_completed(self_pointer self, const work_completed& told) {
+  auto& state = self->state;
+  auto found = state.open.find(told.ticket);
+  if (found == state.open.end() || is_lost(state)) return leave_if_done(self);
+  found->second.completed = told;
+  if (found->second.is_launched) complete(state, told);
+  leave_if_done(self);
 }
 
 // What is launched, and what the device says then, would outlive the world that it refers to.
 void on_exit(self_pointer self, const caf::exit_msg& how) {
-  auto& state = self->state;
-  if (how.reason != caf::exit_reason::user_shutdown || state.open.empty())
-    return self->quit(how.reason);
-  state.is_leaving = true;
+  if (how.reason != caf::exit_reason::user_shutdown) return self->quit(how.reason);
+  self->state.is_leaving = true;
+  leave_if_done(self);
 }
 
 } // namespace

@@ -15,6 +15,7 @@
 #include <exception>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace troupe {
 
@@ -33,7 +34,7 @@ struct gpu_config {
 /// |--------------------------------------|-----------------------------------------------------|
 /// | the launch throws                    | its asker, in the answer; the device goes on        |
 /// | the device refuses one piece of work | its asker: resource; the device goes on             |
-/// | the device is lost: a sticky error   | all who wait: unavailable; the actor ends with that |
+/// | the device is lost: a sticky error   | all who wait, and all who ask then: unavailable     |
 /// | work is not done in time             | likewise: deadline_exceeded; nothing stops a device |
 struct gpu_state {
   static inline const char* name = "gpu";
@@ -46,17 +47,21 @@ struct gpu_state {
     promise answer;
     job_time began{0};
     std::exception_ptr thrown{};
+    bool is_launched = false;                  ///< The device has been told all of it.
+    std::optional<work_completed> completed{}; ///< The device has done it, or refused.
   };
 
   gpu_config config;
   device_ledger ledger;
   std::map<uint64_t, open_work> open;
+  std::optional<caf::error> lost; ///< Why nothing can be asked of the device any more.
+  size_t launching = 0;           ///< Pieces of work that the device is being told.
   bool is_watching = false;
   bool is_leaving = false; ///< Once all that was asked of the device is done.
 };
 
 /// The behaviour of a gpu. It ends when it is sent an exit and its device has done what it was
-/// asked for, or with its device.
+/// asked for, or is lost.
 gpu_actor::behavior_type gpu(observed_pointer<gpu_actor, gpu_state> self, gpu_config config);
 
 } // namespace troupe
