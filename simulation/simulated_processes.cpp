@@ -22,6 +22,7 @@ simulated_processes::simulated_processes(simulated_network& network, world& worl
 }
 
 void simulated_processes::start_all() {
+  is_on_stage_ = true;
   for (const auto& [node, name] : network_.others()) {
     auto late = late_.find(node);
     if (late == late_.end() || attempt_ > 0)
@@ -34,11 +35,12 @@ void simulated_processes::start_all() {
 }
 
 void simulated_processes::start(node_index node) {
+  if (!is_on_stage_ || !network_.is_up(node)) return; // it will be there for the next one
   auto neighbour = network_.name_of(node);
   auto name = fmt::format("member of {}", neighbour);
   auto viewer = network_.is_replica(node) ? neighbour : fmt::format("owner {}", node - 1);
   auto roll = network_.find<roll_call_actor>(viewer, "roll call");
-  if (!roll || !network_.is_up(node)) return; // it will be there for the next one
+  if (!roll) return;
   auto life = lives_.size();
   lives_.push_back({.node = node, .attempt = attempt_, .entered = network_.now()});
   member_config config{
@@ -79,6 +81,7 @@ void simulated_processes::end() {
   for (const auto& [life, actor] : std::exchange(members_, {}))
     caf::anon_send_exit(actor, caf::exit_reason::kill);
   ++attempt_;
+  is_on_stage_ = false;
 }
 
 } // namespace troupe

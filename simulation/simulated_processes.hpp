@@ -58,6 +58,7 @@ private:
   std::vector<process_life>& lives_;
   std::map<size_t, member_actor> members_; ///< By life, of the current attempt.
   uint64_t attempt_ = 0;
+  bool is_on_stage_ = false; ///< Between its roll call and its end.
 };
 
 } // namespace troupe

@@ -2,6 +2,8 @@
 // Plain sockets and OpenSSL's streams behind one face.
 #include "actors/net/byte_stream.hpp"
 
+#include "actors/net/tls.hpp"
+
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/ssl.hpp>
@@ -11,7 +13,6 @@
 #include <array>
 #include <climits>
 #include <fmt/format.h>
-#include <fstream>
 #include <limits>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -161,28 +162,16 @@ private:
   ssl::stream<tcp::socket> stream_;
 };
 
-expected<void> check(const error_code& failed, const char* role, const std::string& file) {
-  if (!failed) return {};
-  if (!std::ifstream{file}.is_open())
-    return fail(errc::not_found, fmt::format("the {} {} cannot be read", role, file));
-  return fail(errc::malformed,
-              fmt::format("the {} {}: {}; give a PEM file", role, file, failed.message()));
-}
-
 } // namespace
 
 expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files) {
   auto identity = std::make_shared<tls_identity>();
   auto& context = identity->context;
-  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1
-                      | ssl::context::no_tlsv1_1 | ssl::context::no_sslv3);
-  context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert);
-  error_code failed;
-  context.load_verify_file(files.authority, failed);
-  if (auto read = check(failed, "authority's certificate", files.authority); !read)
+  if (auto read = trust(context, files.authority); !read)
     return tl::unexpected<error>(read.error());
+  error_code failed;
   context.use_certificate_chain_file(files.certificate, failed);
-  if (auto read = check(failed, "certificate", files.certificate); !read)
+  if (auto read = check_pem(failed, "certificate", files.certificate); !read)
     return tl::unexpected<error>(read.error());
   context.use_private_key_file(files.key, ssl::context::pem, failed);
   if (failed)

@@ -2,6 +2,8 @@
 // A client of HTTP by Boost.Beast, over a socket or OpenSSL's stream.
 #include "actors/observing/http_client.hpp"
 
+#include "actors/net/tls.hpp"
+
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -11,7 +13,6 @@
 #include <boost/beast/ssl.hpp>
 
 #include <fmt/format.h>
-#include <fstream>
 #include <optional>
 #include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
 
@@ -130,20 +131,6 @@ private:
   http::response_parser<http::string_body> parser_;
   std::optional<error_code> outcome_;
 };
-
-expected<void> trust(ssl::context& context, const std::string& authority) {
-  context.set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1
-                      | ssl::context::no_tlsv1_1 | ssl::context::no_sslv3);
-  context.set_verify_mode(ssl::verify_peer);
-  error_code failed;
-  context.load_verify_file(authority, failed);
-  if (!failed) return {};
-  if (!std::ifstream{authority}.is_open())
-    return fail(errc::not_found,
-                fmt::format("the authority's certificate {} cannot be read", authority));
-  return fail(errc::malformed, fmt::format("the authority's certificate {}: {}; give a PEM file",
-                                           authority, failed.message()));
-}
 
 // The certificate must be of the one whom we dial, be that a name or a number.
 void expect_name(tls_stream& stream, const std::string& host) {

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -117,12 +116,10 @@ kubernetes_api kubernetes_within_cluster(const environment_reader& environment,
            "kubernetes_resolver: KUBERNETES_SERVICE_HOST is not set, so this is no container of "
            "Kubernetes; ask off_cluster");
   auto port_text = environment("KUBERNETES_SERVICE_PORT").value_or("443");
-  uint16_t port = 0;
-  const auto* end = port_text.data() + port_text.size();
-  auto [stop, wrong] = std::from_chars(port_text.data(), end, port);
-  if (wrong != std::errc{} || stop != end || port == 0)
+  auto port = parse_count(port_text, UINT16_MAX);
+  if (!port || *port == 0)
     refuse(errc::invalid_argument, "KUBERNETES_SERVICE_PORT is '{}', which is no port", port_text);
-  return {.where = {*host, port},
+  return {.where = {*host, static_cast<uint16_t>(*port)},
           .token_file = account_folder + "/token",
           .authority_file = account_folder + "/ca.crt"};
 }

@@ -56,17 +56,9 @@ struct meeting : deterministic_world {
   /// How often a replica was woken.
   size_t wakes(uint32_t replica) { return cast[replica]->heard_count(); }
 
-  error reason() { return reason_of(over->thrown); }
-
-  static error reason_of(const std::exception_ptr& thrown) {
-    REQUIRE(thrown);
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const failure& failed) {
-      return failed.reason();
-    } catch (const std::exception& failed) {
-      return {errc::user_code, failed.what()};
-    }
+  error reason() {
+    REQUIRE(over->thrown);
+    return reason_of(over->thrown);
   }
 
   std::vector<std::unique_ptr<puppet>> cast;

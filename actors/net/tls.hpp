@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all who speak TLS ask of the other side.
+#pragma once
+
+#include "messages/errc.hpp"
+
+#include <boost/asio/ssl/context.hpp>
+
+#include <string>
+#include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
+
+namespace troupe {
+
+/// Has connections be of TLS 1.2 or later, with those alone whose certificate is of an authority.
+/// @param authority Its certificate, a PEM file. Errors: as `check_pem`.
+[[nodiscard]] expected<void> trust(boost::asio::ssl::context& context,
+                                   const std::string& authority);
+
+/// What came of reading a PEM file. @param role What it is, for people: "certificate".
+/// Errors: not_found, if it cannot be read; malformed, if it is none. The line names the file.
+[[nodiscard]] expected<void> check_pem(const boost::system::error_code& failed, const char* role,
+                                       const std::string& file);
+
+} // namespace troupe
