@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of everything that is made of actors: CAF's headers take 3 s a file
-// without it.
-#ifndef TROUPE_ACTORS_PCH
-#define TROUPE_ACTORS_PCH
+// The precompiled header of the large tests of actors: CAF's headers take 2 s a file without it.
+#ifndef TROUPE_ACTOR_TESTS_PCH
+#define TROUPE_ACTOR_TESTS_PCH
 
 #include <caf/actor_cast.hpp>
 #include <caf/actor_system.hpp>
@@ -15,6 +14,7 @@
 #include <caf/typed_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <capnp/message.h>
+#include <doctest/doctest.h>
 
 #include <fmt/format.h>
 #include <functional>

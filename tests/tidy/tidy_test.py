@@ -116,7 +116,7 @@ class TidyTest(unittest.TestCase):
     def test_refuses_a_header_without_pragma_once(self):
         self.refuses("kernels/mean.hpp", SLASHES + "int x;\n", "kernels/mean.hpp:1", "#pragma once")
         guarded = SLASHES + "#ifndef GUARD\n#define GUARD\n#endif\n"
-        self.assertEqual(said_of({**CLEAN, "actors/pch/caf.hpp": guarded}), [])
+        self.assertEqual(said_of({**CLEAN, "tests/pch/caf.hpp": guarded}), [])
 
     def test_refuses_files_over_the_limit_and_allows_those_at_it(self):
         for path, begin, most in [
