@@ -89,6 +89,9 @@ int sim_command_main(int argument_count, const char* const* arguments) {
   }
   auto rows = prepare(*command);
   if (!rows) return refuse(rows.error());
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse(place.error());
   try {
     simulate(*command, *rows);
   } catch (const failure& failed) {

@@ -313,6 +313,9 @@ int advise_command_main(int argument_count, const char* const* arguments) {
   }
   auto question = question_of(*command);
   if (!question) return refuse(question.error(), exit_code::usage);
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse(place.error(), exit_code::usage);
   try {
     auto report = advise(*command, *question);
     if (auto written = write(*command, report); !written)

@@ -58,16 +58,20 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-// "90:100" or "10:100:10"; nothing if it is no range.
-std::optional<std::vector<std::string>> range_of(std::string_view text) {
+// "90:100" or "10:100:10", or one value after the other: "50,dynamic".
+expected<std::vector<std::string>> values_of(std::string_view text) {
   auto parts = split(text, ':');
-  if (parts.size() < 2 || parts.size() > 3) return std::nullopt;
+  if (parts.size() == 1) return split(text, ',');
   auto low = number_of(parts[0]);
   auto high = number_of(parts[1]);
   auto step = parts.size() == 3 ? number_of(parts[2]) : std::optional<uint64_t>{1};
-  if (!low || !high || !step || *step == 0 || *low > *high
-      || (*high - *low) / *step >= sweep_rows_max)
-    return std::nullopt;
+  if (parts.size() > 3 || !low || !high || !step || *step == 0)
+    return refuse(fmt::format("'{}' is no range, such as 90:100 or 10:100:10", text));
+  if (*low > *high)
+    return refuse(fmt::format("'{}' begins above its end; write {}:{}", text, *high, *low));
+  if (auto count = (*high - *low) / *step; count >= sweep_rows_max)
+    return refuse(fmt::format("'{}' has {} values; {} are the most: take a larger step", text,
+                              count + 1, sweep_rows_max));
   std::vector<std::string> values;
   for (uint64_t value = *low; value <= *high; value += *step)
     values.push_back(std::to_string(value));
@@ -214,8 +218,9 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
       fmt::format("no option '{}'; the nearest known one is '{}'", key, nearest_name(key, keys)));
   }
   auto values = text.substr(equals + 1);
-  auto range = range_of(values);
-  sweep.values = range ? std::move(*range) : split(values, ',');
+  auto listed = values_of(values);
+  if (!listed) return tl::unexpected<error>(listed.error());
+  sweep.values = std::move(*listed);
   if (sweep.values.size() > sweep_rows_max)
     return refuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
   sim_options scratch;

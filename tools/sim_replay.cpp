@@ -330,6 +330,8 @@ int replay_command_main(int argument_count, const char* const* arguments) {
   }
   auto folder = read_run_folder(command->run_dir);
   if (!folder) return refuse(folder.error(), exit_code::usage);
+  if (auto place = check_json(command->json); !place)
+    return refuse(place.error(), exit_code::usage);
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)

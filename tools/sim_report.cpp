@@ -6,10 +6,14 @@
 #include "actors/recording/seconds.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 namespace troupe {
 
@@ -253,6 +257,18 @@ std::string sim_json(const sim_command& command, const std::vector<sim_row>& row
     result["rows"].push_back(std::move(of_row));
   }
   return result.dump(2) + "\n";
+}
+
+expected<void> check_json(const std::string& file) {
+  if (file.empty() || file == "-") return {};
+  std::filesystem::path path{file};
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown))
+    return fail(errc::resource, fmt::format("--json: {} is a folder; name a file", file));
+  if (!std::filesystem::exists(path, unknown)) path = path.parent_path() / ".";
+  if (::access(path.c_str(), W_OK) == 0) return {};
+  return fail(errc::resource,
+              fmt::format("--json: cannot write {}: {}", file, std::strerror(errno)));
 }
 
 expected<void> write_json(const std::string& file, const std::string& report) {

@@ -28,6 +28,10 @@ struct sim_row {
 /// Times are in seconds; what does not exist is null.
 [[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
 
+/// Looks, before minutes of simulation, whether a report can be written to the file; it may be "-",
+/// or empty for none. Errors: resource, naming the file.
+[[nodiscard]] expected<void> check_json(const std::string& file);
+
 /// Writes a report to the file, or to the standard output if that is "-".
 /// Errors: resource, naming the file.
 [[nodiscard]] expected<void> write_json(const std::string& file, const std::string& report);

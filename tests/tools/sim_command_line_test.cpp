@@ -234,7 +234,13 @@ TEST_SUITE("tools/sim_command_line") {
     CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
     CHECK(refusal({"--sweep", "aggregate"})
           == "--sweep: 'aggregate' is no NAME=VALUES, such as aggregate=90:100");
-    CHECK(refusal({"--sweep", "aggregate=100:90"}).find("--sweep: aggregate must be") == 0);
+    CHECK(refusal({"--sweep", "aggregate=100:90"})
+          == "--sweep: '100:90' begins above its end; write 90:100");
+    for (const auto* no_range : {"a:b", "1:9:0", "1:2:3:4", ":5", "5:"})
+      CHECK(refusal({"--sweep", std::string{"seed="} + no_range})
+            == fmt::format("--sweep: '{}' is no range, such as 90:100 or 10:100:10", no_range));
+    CHECK(refusal({"--sweep", "seed=0:10000"})
+          == "--sweep: '0:10000' has 10001 values; 10000 are the most: take a larger step");
     CHECK(refusal({"--sweep", "policy=cancel,worst"}).find("--policy: no policy 'worst'") == 0);
     CHECK(refusal({"--compute", "exponential(0)"})
           == "--compute: mean must be above 0\n"

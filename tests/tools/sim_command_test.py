@@ -160,10 +160,24 @@ class Sim(unittest.TestCase):
             self.assertTrue(result.stderr.startswith("troupe sim: "), result.stderr)
             self.assertEqual(result.stdout, "")
 
+    def test_looks_for_a_place_for_results_before_it_simulates(self):
+        years = ["--replicas", "1000", "--aggregate", "900", "--steps", "1000000"]
+        (self.folder / "file").touch()
+        for place, said in [
+            (["--json", "no/such/folder/report.json"], "--json: cannot write no/such/folder/report.json: No such file"),
+            (["--json", "."], "--json: . is a folder; name a file"),
+            (["--plots", "file"], "--plots file: cannot be made: "),
+        ]:
+            for command in [[], ["advise"]]:
+                result = self.sim(*command, *(years if not command else years[:2]), *place)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(said, result.stderr)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["file"])
+
     def test_a_report_that_cannot_be_written_is_an_error(self):
-        result = self.sim("--replicas", "2", "--steps", "5", "--json", "no/such/folder/report.json")
+        result = self.sim("--replicas", "2", "--steps", "5", "--json", "/dev/full")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("--json: cannot write", result.stderr)
+        self.assertIn("--json: cannot write /dev/full", result.stderr)
 
 
 if __name__ == "__main__":

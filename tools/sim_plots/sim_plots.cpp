@@ -8,7 +8,10 @@
 #include "tools/child_process.hpp"
 #include "tools/sim_plots/plot_list.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace troupe {
 
@@ -25,14 +28,6 @@ expected<void> write_text(const fs::path& path, std::string_view text) {
   auto file = output_file::create(path);
   if (!file) return tl::unexpected<error>(file.error());
   return file->write_at(0, text);
-}
-
-expected<void> make_folder(const fs::path& folder) {
-  std::error_code problem;
-  fs::create_directories(folder, problem);
-  if (!problem) return {};
-  return fail(errc::resource,
-              fmt::format("--plots {}: cannot be made: {}", folder.string(), problem.message()));
 }
 
 expected<void> write_timeline_json(const fs::path& path, const replica_spans& collected) {
@@ -102,10 +97,21 @@ std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows
           timeline_plot(command, rows),  slow_down_plot(command, rows)};
 }
 
+expected<void> make_plots_folder(const std::string& folder) {
+  if (folder.empty()) return {};
+  std::error_code problem;
+  fs::create_directories(folder, problem);
+  if (problem)
+    return fail(errc::resource,
+                fmt::format("--plots {}: cannot be made: {}", folder, problem.message()));
+  if (::access(folder.c_str(), W_OK) == 0) return {};
+  return fail(errc::resource,
+              fmt::format("--plots {}: cannot write there: {}", folder, std::strerror(errno)));
+}
+
 expected<std::string> write_sim_plots(const sim_command& command,
                                       const std::vector<sim_row>& rows) {
   fs::path folder{command.plots};
-  if (auto made = make_folder(folder); !made) return tl::unexpected<error>(made.error());
   auto written = write_all(folder, sim_plots(command, rows));
   if (!written) return tl::unexpected<error>(written.error());
   auto text = draw(folder, written->names);
