@@ -5,6 +5,7 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/sim_command_line.hpp"
 
+#include <fmt/format.h>
 #include <fstream>
 #include <vector>
 

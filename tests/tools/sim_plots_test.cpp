@@ -132,6 +132,7 @@ TEST_SUITE("tools/sim_plots") {
     auto command = parsed({"--replicas", "4", "--aggregate", "3", "--steps", "30", "--plots",
                            path.c_str(), "--compute", "exponential(0.1)"});
     auto rows = simulated(command);
+    REQUIRE(make_plots_folder(path));
     auto told = write_sim_plots(command, rows);
     REQUIRE_MESSAGE(told, (told ? "" : told.error().message));
     CHECK(told->find("not drawn: backups: needs --sweep") != std::string::npos);
@@ -151,8 +152,7 @@ TEST_SUITE("tools/sim_plots") {
     auto file = (folder / "file").string();
     std::ofstream{file} << "x";
     auto path = file + "/plots";
-    auto command = parsed({"--replicas", "2", "--steps", "20", "--plots", path.c_str()});
-    auto refused = write_sim_plots(command, simulated(command));
+    auto refused = make_plots_folder(path);
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message.find("--plots " + path + ": cannot be made") == 0);
   }
