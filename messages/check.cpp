@@ -165,6 +165,8 @@ expected<void> check_body(wire::Envelope::Reader envelope) {
   switch (envelope.which()) {
   case wire::Envelope::VARIABLE_SNAPSHOT:
     return check_tensor(envelope.getVariableSnapshot().getValue());
+  case wire::Envelope::CHANGE_VARIABLE:
+    return check_gradient(envelope.getChangeVariable().getOperand());
   case wire::Envelope::VARIABLE_CHANGES:
     return check_gradient(envelope.getVariableChanges().getChange());
   case wire::Envelope::PUSH_GRADIENT:

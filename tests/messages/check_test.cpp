@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/messages/hostile_frame.hpp"
 
+#include <capnp/dynamic.h>
+
 using namespace troupe;
 
 namespace {
@@ -60,9 +62,44 @@ errc judge_slices(const slices_fields& fields) {
   })));
 }
 
+// Puts a scalar without bytes, which no array is, to where a struct may hold an array. False if it
+// holds none.
+bool spoil(capnp::DynamicStruct::Builder message, int depth = 0) {
+  if (message.getSchema() == capnp::Schema::from<wire::Tensor>()) return true; // as it begins
+  if (depth > 6) return false;
+  for (auto field : message.getSchema().getFields()) {
+    auto type = field.getType();
+    if (type.isStruct()) {
+      if (spoil(message.init(field).as<capnp::DynamicStruct>(), depth + 1)) return true;
+      message.clear(field);
+    } else if (type.isList() && type.asList().getElementType().isStruct()) {
+      auto list = message.init(field, 1).as<capnp::DynamicList>();
+      if (spoil(list[0].as<capnp::DynamicStruct>(), depth + 1)) return true;
+      message.clear(field);
+    }
+  }
+  return false;
+}
+
 } // namespace
 
 TEST_SUITE("messages/check") {
+  TEST_CASE("an array that is none is found in every message that holds one") {
+    size_t count = 0;
+    for (auto body : capnp::Schema::from<wire::Envelope>().getUnionFields()) {
+      bool has_array = false;
+      auto frame = hostile_frame([&](wire::Envelope::Builder envelope) {
+        auto message = capnp::DynamicStruct::Builder{envelope};
+        if (body.getType().isStruct())
+          has_array = spoil(message.init(body).as<capnp::DynamicStruct>());
+      });
+      CAPTURE(body.getProto().getName().cStr());
+      if (has_array) CHECK(refusal(decode_any(std::move(frame))) == errc::malformed);
+      count += has_array ? 1 : 0;
+    }
+    CHECK(count >= 12);
+  }
+
   TEST_CASE("a tensor has the bytes that its shape and type need") {
     CHECK(judge_tensor(wire::DType::F32, {2, 3}, {24}) == errc::none);
     CHECK(judge_tensor(wire::DType::F32, {2, 3}, {23}) == errc::malformed);
