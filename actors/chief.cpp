@@ -105,9 +105,28 @@ void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>&
   end_step_if_complete(self);
 }
 
+// The first of these gradients whose replica there is not.
+std::optional<uint32_t> stranger_in(capnp::List<wire::Arrival>::Reader arrivals,
+                                    uint32_t replicas) {
+  for (auto arrival : arrivals)
+    if (auto replica = arrival.getOrigin().getReplica(); replica >= replicas) return replica;
+  return std::nullopt;
+}
+
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!is_training(state) || state.taken_back) return;
+  auto said = report.reader();
+  auto is_due = state.now_in == phase::collecting && !state.ledger.complete();
+  if (!is_due && !said.getAmends()) return; // it comes twice, or nobody has asked
+  auto replicas = state.config.sync.total_num_replicas;
+  auto stranger = stranger_in(said.getAccepted(), replicas);
+  if (!stranger) stranger = stranger_in(said.getStale(), replicas);
+  if (stranger)
+    return finish(
+      self,
+      error{errc::malformed, fmt::format("step {} was given a gradient of replica {}; there are {}",
+                                         state.step + 1, *stranger, replicas)});
   state.ledger.add(report);
   if (!state.ledger.complete() || state.now_in != phase::collecting) return;
   state.now_in = phase::applying;
@@ -243,6 +262,7 @@ void take_snapshot(self_pointer self) {
 
 void on_join(self_pointer self, uint32_t index) {
   auto& state = self->state;
+  if (!self->current_sender() || index >= state.has_come.size()) return; // it is none of the job's
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
   self->monitor(replica);
   if (auto before = state.live.find(index); before != state.live.end())
@@ -250,7 +270,7 @@ void on_join(self_pointer self, uint32_t index) {
   else if (state.awaited.erase(index) > 0
            || (state.given_up.erase(index) == 0 && state.expected > 0))
     --state.expected;
-  if (index < state.has_come.size()) state.has_come[index] = true;
+  state.has_come[index] = true;
   state.live.insert_or_assign(index, replica);
   state.index_of[replica.id()] = index;
   if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
@@ -464,6 +484,25 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
                                         state.step + 1, seconds(late), who));
 }
 
+// Who holds a variable may be heard of as ever, and say nothing.
+void look_after_owners(self_pointer self) {
+  auto& state = self->state;
+  const auto& config = state.config;
+  auto now = config.world->now();
+  if (state.taken_back && state.now_in == phase::collecting
+      && now - *state.stop_asked > config.stop_patience + config.deadline)
+    return finish(
+      self, error{errc::deadline_exceeded,
+                  fmt::format("step {} is to be taken back, but only {} of {} accumulators "
+                              "have answered",
+                              state.step + 1, *state.taken_back, config.accumulators.size())});
+  if (state.now_in == phase::applying && now - state.step_began > config.deadline)
+    finish(self, error{errc::deadline_exceeded,
+                       fmt::format("step {} is not over after {:.1f} s; not updated yet: {}",
+                                   state.step + 1, seconds(now - state.step_began),
+                                   fmt::join(state.not_applied(), ", "))});
+}
+
 // ---- the beginning ----
 
 // Where training is asynchronous: how many updates it takes, at most, until a gradient that came is
@@ -496,6 +535,7 @@ void watch(self_pointer self) {
       && now - *state.stop_asked > state.config.stop_patience)
     take_step_back(self);
   if (is_training(state)) give_up_awaited(self);
+  look_after_owners(self);
   if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
     finish(self, error{errc::deadline_exceeded,
                        fmt::format("{} of those asked for a checkpoint of step {} did not answer",

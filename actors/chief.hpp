@@ -129,6 +129,9 @@ struct chief_state {
   /// replica may give several, only the token queue can tell.
   [[nodiscard]] bool enough_live() const;
 
+  /// The variables whose owners have not said yet that they have applied the current update.
+  [[nodiscard]] std::vector<std::string> not_applied() const;
+
   /// "replica 2, replica 5": those that live but do not wait for a token.
   [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;
 };

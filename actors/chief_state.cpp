@@ -54,6 +54,14 @@ uint32_t chief_state::choose_needed() const {
   return choice->choose(replicas, config.world->now());
 }
 
+std::vector<std::string> chief_state::not_applied() const {
+  std::vector<std::string> names;
+  for (const auto& name : config.variables)
+    if (std::ranges::find(applied, name, &variable_update::variable) == applied.end())
+      names.push_back(name);
+  return names;
+}
+
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
   std::vector<std::string> names;
   for (const auto& [index, replica] : live)

@@ -23,15 +23,24 @@ using replica_list = std::vector<uint32_t>;
 
 constexpr auto never = std::numeric_limits<uint64_t>::max();
 
+/// What the owners of a job do with an update.
+enum class owners_that { apply, lack_an_optimizer, say_nothing };
+
+// Leaves all that it is told where it lies.
+caf::behavior deaf(caf::event_based_actor* self) {
+  self->set_default_handler(caf::skip);
+  return {[](const script&) {}};
+}
+
 /// A job whose replicas are puppets.
 struct job : deterministic_world {
   explicit job(chief_config config, const std::vector<std::string>& variables = {"w"},
-               bool has_optimizer = true)
+               owners_that kind = owners_that::apply)
     : replicas(config.sync.total_num_replicas) {
     for (auto& replica : replicas)
       replica.emplace(world);
     for (const auto& name : variables)
-      add_variable(name, config.first_step, has_optimizer);
+      add_variable(name, config.first_step, kind);
     config.accumulators = accumulators;
     config.variables = variables;
     config.tokens = tokens
@@ -56,11 +65,15 @@ struct job : deterministic_world {
     pass(1h); // replicas that never came are waited for no longer
   }
 
-  void add_variable(const std::string& name, uint64_t first_step, bool has_optimizer) {
+  void add_variable(const std::string& name, uint64_t first_step, owners_that kind) {
     variable_form form{name, dtype::f32, {1}};
-    auto owner
-      = owners.emplace_back(spawn(variable_owner, variable_owner_config{form, zeros({1}), &world}));
-    if (has_optimizer)
+    auto owner = caf::actor_cast<variable_owner_actor>(
+      kind == owners_that::say_nothing
+        ? world.system().spawn(deaf)
+        : caf::actor_cast<caf::actor>(
+          spawn(variable_owner, variable_owner_config{form, zeros({1}), &world})));
+    owners.push_back(owner);
+    if (kind == owners_that::apply)
       stranger.tell(owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
     accumulators.push_back(spawn(accumulator, accumulator_config{form, owner, first_step, &world}));
   }
@@ -502,6 +515,63 @@ TEST_SUITE("actors/chief") {
                    "3 (not there)"});
   }
 
+  TEST_CASE("an owner that says nothing ends the job at the deadline, and its variable is named") {
+    auto config = needing(1, 1);
+    config.deadline = 60s;
+    job job{config, {"v", "w"}, owners_that::say_nothing};
+    job.join({0});
+    job.push(0, 0);
+    job.pass(62s);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(
+      *job.report->failure
+      == error{errc::deadline_exceeded, "step 1 is not over after 60.5 s; not updated yet: v, w"});
+  }
+
+  TEST_CASE("reports that come twice, or of nobody's gradients, close no step") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
+    auto report = [&](uint32_t replica) {
+      arrival came{.from = {.replica = replica}};
+      job.stranger.tell(job.lead, make_taken_gradient(0, {&came, 1}, {}));
+      job.settle();
+    };
+    report(0);
+    report(0);
+    CHECK(job.steps.empty());
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->failure);
+  }
+
+  TEST_CASE("a gradient of a replica that there is not ends the job, and is named") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
+    arrival came{.from = {.replica = 4'000'000'000}};
+    job.stranger.tell(job.lead, make_taken_gradient(0, {&came, 1}, {}));
+    job.settle();
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(
+      *job.report->failure
+      == error{errc::malformed, "step 1 was given a gradient of replica 4000000000; there are 2"});
+  }
+
+  TEST_CASE("who joins as a replica that there is not is none of the job's") {
+    job job{needing(1, 1)};
+    job.stranger.tell(job.lead, make_join_job(7));
+    caf::anon_send(job.lead, make_join_job(0)); // from nobody
+    job.settle();
+    job.join({0});
+    job.push(0, 0);
+    CHECK(job.steps.size() == 1);
+    CHECK(job.steps[0].live == 1);
+  }
+
   TEST_CASE("each step has a deadline and a warning of its own") {
     auto config = needing(1, 1);
     config.deadline = 60s;
@@ -534,7 +604,7 @@ TEST_SUITE("actors/chief") {
   }
 
   TEST_CASE("an owner that refuses an update ends the job with its reason") {
-    job job{needing(1, 1), {"w"}, false};
+    job job{needing(1, 1), {"w"}, owners_that::lack_an_optimizer};
     job.join({0});
     job.push(0, 0);
     job.leave(0);
