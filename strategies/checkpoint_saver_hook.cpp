@@ -60,10 +60,7 @@ void checkpoint_saver_hook::write_pending() {
         return;
       }
     }
-    auto content = to_content(*next, options_.notes);
-    auto written = directory_.write(next->step, content.tensors, content.metadata).and_then([&] {
-      return directory_.keep(options_.keep);
-    });
+    auto written = write(*next);
     std::lock_guard guard{mutex_};
     failure_.reset();
     if (written) {
@@ -74,6 +71,17 @@ void checkpoint_saver_hook::write_pending() {
         options_.on_warning(
           fmt::format("no checkpoint of step {}: {}", next->step, written.error().message));
     }
+  }
+}
+
+expected<void> checkpoint_saver_hook::write(const job_snapshot& snapshot) {
+  try {
+    auto content = to_content(snapshot, options_.notes);
+    return directory_.write(snapshot.step, content.tensors, content.metadata).and_then([&] {
+      return directory_.keep(options_.keep);
+    });
+  } catch (const std::exception& failed) { // names that are no UTF-8, no memory
+    return fail(errc::resource, failed.what());
   }
 }
 

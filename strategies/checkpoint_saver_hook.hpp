@@ -49,6 +49,7 @@ public:
 
 private:
   void write_pending();
+  [[nodiscard]] expected<void> write(const job_snapshot& snapshot);
 
   checkpoint_options options_;
   world* world_ = nullptr;

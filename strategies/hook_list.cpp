@@ -6,19 +6,22 @@
 
 namespace troupe {
 
+void hook_list::call(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const troupe::failure& failed) {
+    remember(failed.reason());
+  } catch (const std::exception& failed) {
+    remember({errc::user_code, failed.what()});
+  } catch (...) {
+    remember({errc::user_code, "a hook threw something that is no std::exception"});
+  }
+}
+
 template <class Function>
 void hook_list::tell_each(const Function& tell) {
-  for (const auto& hook : hooks_) {
-    try {
-      tell(*hook);
-    } catch (const troupe::failure& failed) {
-      remember(failed.reason());
-    } catch (const std::exception& failed) {
-      remember({errc::user_code, failed.what()});
-    } catch (...) {
-      remember({errc::user_code, "a hook threw something that is no std::exception"});
-    }
-  }
+  for (const auto& hook : hooks_)
+    call([&] { tell(*hook); });
 }
 
 void hook_list::begin(session_plan& plan) {

@@ -21,6 +21,9 @@ public:
   /// Errors: throws what a hook throws.
   void begin(session_plan& plan);
 
+  /// Calls a function that the job was given, as if it were a hook's.
+  void call(const std::function<void()>& function);
+
   void after_create_session();
   void after_step(const step_record& step);
   [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);

@@ -196,6 +196,9 @@ private:
     });
     ++made_;
     auto all = told_step::of(rows.primary());
+    if (all.size() != strategy_.num_replicas_in_sync())
+      refuse(errc::malformed, "step {} was told of by {} replicas; there are {}", made_, all.size(),
+             strategy_.num_replicas_in_sync());
     auto record = record_of(all, at.began);
     if (leads_) {
       if (options_.on_step) options_.on_step(record);

@@ -200,7 +200,9 @@ private:
     config.deadline = options_.deadline;
     config.rejoin_patience = options_.rejoin_patience;
     config.stops_on_loss = options_.stops_on_loss;
-    config.on_warning = options_.on_warning;
+    if (options_.on_warning)
+      config.on_warning
+        = [this](const std::string& what) { hooks_.call([&] { options_.on_warning(what); }); };
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.resumes = options_.resume.has_value();
     if (plan.takes_snapshots)
@@ -242,7 +244,7 @@ private:
   }
 
   void on_step(const step_record& record) {
-    if (options_.on_step) options_.on_step(record);
+    if (options_.on_step) hooks_.call([&] { options_.on_step(record); });
     hooks_.after_step(record);
     if (evaluation_tokens_ && record.step % options_.evaluation.every_steps == 0)
       caf::anon_send(evaluation_tokens_, make_put_tokens(record.step, 1));

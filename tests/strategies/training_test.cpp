@@ -242,6 +242,16 @@ TEST_SUITE("strategies/training") {
     CHECK_FALSE(seen.report.failure);
   }
 
+  TEST_CASE("a function that is told of steps and throws ends the job with what it threw") {
+    small_job job{{1, 1, sync_policy::latest_token}};
+    auto seen = job.run_idle({.steps = 9, .pace = one_second, .on_step = [](const step_record&) {
+                                throw std::runtime_error{"no room"};
+                              }});
+    REQUIRE(seen.report.failure);
+    CHECK(*seen.report.failure == error{errc::user_code, "no room"});
+    CHECK(seen.report.step < 9);
+  }
+
   TEST_CASE("cancel ends a straggler's computing at once, and names it") {
     small_job job{{2, 3, sync_policy::cancel}};
     int straggled = 0;
