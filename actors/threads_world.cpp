@@ -14,6 +14,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
@@ -56,15 +59,23 @@ public:
     seed = options.seed;
   }
 
+  ~threads_world() override {
+    std::unique_lock lock{mutex_};
+    all_done_.wait(lock, [this] { return under_way_ == 0; });
+  }
+
+  threads_world(const threads_world&) = delete;
+  threads_world& operator=(const threads_world&) = delete;
+
   caf::actor_system& system() override { return system_; }
 
   [[nodiscard]] job_time now() const override { return clock::now() - began_.load(); }
 
   void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
-  void submit(std::function<void()> work) override { arena_.enqueue(std::move(work)); }
+  void submit(std::function<void()> work) override { enqueue(arena_, std::move(work)); }
 
-  void submit_io(std::function<void()> work) override { files_.enqueue(std::move(work)); }
+  void submit_io(std::function<void()> work) override { enqueue(files_, std::move(work)); }
 
   void call(std::function<void()> action) override { action(); }
 
@@ -83,6 +94,20 @@ public:
 private:
   using clock = std::chrono::steady_clock;
 
+  // An arena does not wait for what it was given, and that refers to this world.
+  void enqueue(tbb::task_arena& where, std::function<void()> work) {
+    {
+      std::lock_guard guard{mutex_};
+      ++under_way_;
+    }
+    where.enqueue([this, work = std::make_shared<std::function<void()>>(std::move(work))] {
+      (*work)();
+      *work = {}; // what it holds goes before the world does
+      std::lock_guard guard{mutex_};
+      if (--under_way_ == 0) all_done_.notify_all();
+    });
+  }
+
   std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
   unsigned computing_threads_;
   threads_config config_;
@@ -90,6 +115,9 @@ private:
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
   tbb::task_arena files_; ///< A single thread, so that writes keep their order.
+  std::mutex mutex_;
+  std::condition_variable all_done_;
+  size_t under_way_ = 0; ///< Pieces of work in either arena.
 };
 
 } // namespace

@@ -52,6 +52,8 @@ public:
 
   world(world&&) noexcept;
   world& operator=(world&&) noexcept;
+
+  /// Waits for what was submitted and is still under way.
   ~world();
 
   [[nodiscard]] caf::actor_system& system();
