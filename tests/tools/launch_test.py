@@ -296,6 +296,15 @@ class Launch(unittest.TestCase):
         self.assertEqual(job.returncode, 128 + signal.SIGINT)
         self.wait_until_gone(processes)
 
+    def test_a_program_that_is_gone_ends_a_job_that_is_to_be_started_again(self):
+        program = self.folder / "program"
+        program.write_text("#!/bin/sh\nrm -f program\nexit 1\n")
+        program.chmod(0o755)
+        result = subprocess.run([TROUPE, "launch", "-n", "3", "--restart", "1", "--", "./program"], cwd=self.folder,
+                                env=PLAIN, text=True, capture_output=True, timeout=100)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("cannot start ./program", result.stderr)
+
     def test_what_nohup_ignores_stays_ignored(self):
         job = self.begin("-n 1", "touch ready; sleep 1; echo lived",
                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
