@@ -41,6 +41,8 @@ expected<pid_t> start(const child_command& command) {
   posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // What we listen at would be taken for as long as the child lives.
+  posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
   // We may have blocked signals for a thread that waits for them; that is no business of the
   // child's.
   sigset_t none;
@@ -66,6 +68,7 @@ int wait_for(pid_t child, std::chrono::milliseconds patience, bool& killed) {
   for (auto left = patience; left > pause.zero(); left -= pause) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
+    if (ended < 0 && errno == ECHILD) return 0; // who started us has children end unseen
     std::this_thread::sleep_for(pause);
   }
   killed = true;

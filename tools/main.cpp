@@ -8,10 +8,21 @@
 #include "tools/top.hpp"
 #include "tools/train.hpp"
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
 #include <string_view>
+#include <system_error>
 
-int main(int argument_count, char** arguments) {
+namespace {
+
+int refuse_output(const char* reason) {
+  std::fprintf(stderr, "troupe: cannot write to standard output: %s\n", reason);
+  return static_cast<int>(troupe::exit_code::user_error);
+}
+
+int run(int argument_count, char** arguments) {
   std::string_view command = argument_count > 1 ? arguments[1] : "--help";
   if (command == "train") return troupe::train_command_main(argument_count - 1, arguments + 1);
   if (command == "launch") return troupe::launch_command_main(argument_count - 1, arguments + 1);
@@ -28,4 +39,16 @@ int main(int argument_count, char** arguments) {
   }
   fmt::print(stderr, "troupe: {}\n", troupe::unknown_command(command));
   return static_cast<int>(troupe::exit_code::usage);
+}
+
+} // namespace
+
+int main(int argument_count, char** arguments) {
+  try {
+    auto code = run(argument_count, arguments);
+    if (std::fflush(stdout) != 0 && code == 0) return refuse_output(std::strerror(errno));
+    return code;
+  } catch (const std::system_error& failed) { // as fmt has it
+    return refuse_output(failed.code().message().c_str());
+  }
 }

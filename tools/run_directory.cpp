@@ -63,18 +63,6 @@ fs::path first_missing(const fs::path& path) {
   return missing;
 }
 
-expected<void> write_config(const fs::path& path, std::string_view config) {
-  auto unfinished = path;
-  unfinished += ".new";
-  auto file = output_file::create(unfinished);
-  if (!file) return tl::unexpected(file.error());
-  auto done = file->write_at(0, config);
-  if (done) done = file->rename(path);
-  std::error_code ignored;
-  if (!done) fs::remove(unfinished, ignored);
-  return done;
-}
-
 std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
   const auto name
     = fmt::format("{:%Y-%m-%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
@@ -101,7 +89,7 @@ expected<run_directory> run_directory::create(const fs::path& path, std::string_
   if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
   run_directory directory{path};
   directory.is_new_ = !made.empty();
-  if (done) done = write_config(directory.config(), config);
+  if (done) done = replace_file(directory.config(), config);
   if (done) return directory;
   if (!made.empty()) fs::remove_all(made, problem);
   return tl::unexpected(done.error());

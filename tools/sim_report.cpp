@@ -2,6 +2,7 @@
 // Printing what was simulated.
 #include "tools/sim_report.hpp"
 
+#include "actors/recording/output_file.hpp"
 #include "actors/recording/readable.hpp"
 #include "actors/recording/seconds.hpp"
 
@@ -276,10 +277,16 @@ expected<void> write_json(const std::string& file, const std::string& report) {
     fmt::print("{}", report);
     return {};
   }
-  std::ofstream out{file};
-  out << report << std::flush;
-  if (!out) return fail(errc::resource, fmt::format("--json: cannot write {}", file));
-  return {};
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown) && !std::filesystem::is_regular_file(file, unknown)) {
+    std::ofstream device{file}; // nothing there is to be kept, nor can be replaced
+    device << report << std::flush;
+    if (!device) return fail(errc::resource, fmt::format("--json: cannot write {}", file));
+    return {};
+  }
+  return replace_file(file, report).map_error([](const error& reason) {
+    return error{reason.code, "--json: " + reason.message};
+  });
 }
 
 std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {

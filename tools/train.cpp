@@ -271,7 +271,10 @@ int run(const prepared_run& run, signal_watch& signals) {
      .variables = variable_names(options),
      .began = run.resume ? run.resume->time : job_time{0},
      .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); }});
-  if (!recorder) return refuse(recorder.error());
+  if (!recorder) {
+    run.directory.take_back();
+    return refuse(recorder.error());
+  }
   announce(run);
   hand_over_checkpoint(run);
   auto result = run_or_take_back(run, **recorder,

@@ -72,6 +72,18 @@ expected<void> output_file::rename(std::filesystem::path path) {
   return {};
 }
 
+expected<void> replace_file(const std::filesystem::path& path, std::string_view bytes) {
+  auto unfinished = path;
+  unfinished += ".new";
+  auto file = output_file::create(unfinished);
+  if (!file) return tl::unexpected(file.error());
+  auto done = file->write_at(0, bytes);
+  if (done) done = file->rename(path);
+  std::error_code ignored;
+  if (!done) std::filesystem::remove(unfinished, ignored);
+  return done;
+}
+
 expected<void> sync_folder(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return system_failure("open", path);

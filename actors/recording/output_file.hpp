@@ -52,6 +52,11 @@ private:
   int descriptor_ = -1;
 };
 
+/// Writes a file as a whole: whoever reads it finds what was there before, or all of `bytes`.
+/// Errors: `resource`; what was there before is there still.
+[[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
+                                          std::string_view bytes);
+
 /// Waits until the disk holds the names in a folder: a file that was made or renamed there survives
 /// a power cut only after this. Errors: `resource`.
 [[nodiscard]] expected<void> sync_folder(const std::filesystem::path& path);

@@ -174,6 +174,24 @@ class Sim(unittest.TestCase):
                 self.assertIn(said, result.stderr)
         self.assertEqual([path.name for path in self.folder.iterdir()], ["file"])
 
+    def test_output_that_cannot_be_written_is_an_error(self):
+        for command in [["sim", "--help"], ["sim", "--steps", "5"], ["sim", "--steps", "5", "--json", "-"], ["cluster"]]:
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([TROUPE, *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+            self.assertEqual(result.returncode, 1, command)
+            self.assertEqual(result.stderr, "troupe: cannot write to standard output: No space left on device\n")
+
+    def test_a_disk_that_is_full_leaves_the_report_that_was_there(self):
+        plain = ["--replicas", "4", "--aggregate", "4", "--steps", "50", "--json", "report.json"]
+        self.assertEqual(self.sim(*plain).returncode, 0)
+        before = (self.folder / "report.json").read_text()
+        result = subprocess.run(["sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh", TROUPE, "sim", *plain],
+                                cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("--json: cannot write report.json.new: File too large", result.stderr)
+        self.assertEqual((self.folder / "report.json").read_text(), before)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])
+
     def test_a_report_that_cannot_be_written_is_an_error(self):
         result = self.sim("--replicas", "2", "--steps", "5", "--json", "/dev/full")
         self.assertEqual(result.returncode, 1)
