@@ -46,8 +46,9 @@ partitioner min_size_partitioner(int64_t min_shard_bytes, int64_t max_shards) {
   check_positive("min_shard_bytes", min_shard_bytes);
   check_positive("max_shards", max_shards);
   return [=](const shape& extents, dtype type) {
-    auto bytes = rows_of(extents) * bytes_of_row(extents, type);
-    return along_rows(extents, std::min(max_shards, bytes / min_shard_bytes));
+    auto row = std::max<int64_t>(1, bytes_of_row(extents, type));
+    auto rows_of_shard = (min_shard_bytes - 1) / row + 1; // even of the smallest
+    return along_rows(extents, std::min(max_shards, rows_of(extents) / rows_of_shard));
   };
 }
 

@@ -34,6 +34,16 @@ TEST_SUITE("strategies/partitioner") {
     CHECK(cut(min_size_partitioner(), {1 << 20, 1}) == parts{1, 1});
   }
 
+  TEST_CASE("a least size is that of every shard, where rows do not divide") {
+    CHECK(cut(min_size_partitioner(16, 10), {4, 3}) == parts{2, 1}); // 2 and 2 rows of 12 bytes
+    CHECK(cut(min_size_partitioner(16, 10), {5, 3}) == parts{2, 1}); // 3 and 2
+    CHECK(cut(min_size_partitioner(16, 10), {6, 3}) == parts{3, 1});
+    CHECK(cut(min_size_partitioner(12, 10), {4, 3}) == parts{4, 1});
+    CHECK(cut(min_size_partitioner(25, 10), {7, 3}) == parts{2, 1}); // 4 and 3
+    CHECK(cut(min_size_partitioner(25, 10), {2, 3}) == parts{1, 1}); // 24 bytes are all there are
+    CHECK(cut(min_size_partitioner(1, 10), {0, 3}) == parts{1, 1});
+  }
+
   TEST_CASE("a greatest size gives as few shards as keep to it, and never cuts a row") {
     CHECK(cut(max_size_partitioner(4), {6, 1}) == parts{6, 1});
     CHECK(cut(max_size_partitioner(8), {6, 1}) == parts{3, 1});
