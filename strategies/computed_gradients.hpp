@@ -11,7 +11,8 @@
 
 namespace troupe {
 
-/// A gradient and the variable that it is for.
+/// A gradient and the variable that it is for. Rows may have i32 or i64 numbers; without dense
+/// extents they are rows of the variable.
 struct gradient_and_variable {
   troupe::gradient gradient;
   troupe::variable variable;

@@ -6,22 +6,13 @@
 #include "actors/ask.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/gradient_values.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe {
 
 namespace {
-
-gradient with_wide_indices(indexed_slices grad) {
-  if (grad.indices.type() != dtype::i32) return grad;
-  tensor wide{dtype::i64, grad.indices.extents()};
-  auto narrow = grad.indices.contiguous();
-  auto from = narrow.values<int32_t>();
-  std::copy(from.begin(), from.end(), wide.mutable_values<int64_t>().begin());
-  grad.indices = wide;
-  return grad;
-}
 
 msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
   return make_push_gradient({.local_step = local_step}, to_payload(value));

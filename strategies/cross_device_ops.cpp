@@ -68,14 +68,8 @@ tensor concatenate_rows(std::span<const tensor> parts) {
 indexed_slices reduce_sparse(std::span<const gradient> components, double divisor) {
   std::vector<tensor> indices;
   std::vector<tensor> values;
-  for (size_t i = 0; i < components.size(); ++i) {
-    const auto& slices = std::get<indexed_slices>(components[i]);
-    const auto& first = std::get<indexed_slices>(components.front());
-    if (slices.dense_extents != first.dense_extents)
-      refuse(errc::invalid_argument,
-             "replica {} has rows of an array of shape {}, replica 0 of "
-             "one of shape {}",
-             i, to_string(slices.dense_extents), to_string(first.dense_extents));
+  for (const auto& component : components) {
+    const auto& slices = std::get<indexed_slices>(component);
     indices.push_back(slices.indices);
     values.push_back(slices.values);
   }

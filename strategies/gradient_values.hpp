@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a gradient, dense or sparse, and the same gradient with other numbers.
+// The numbers of a gradient, dense or sparse, and the same gradient with other numbers, or with
+// all that its variable's owner wants to know.
 #pragma once
 
 #include "actors/failure.hpp"
@@ -29,6 +30,14 @@ namespace troupe {
   slices.values = std::move(values);
   return slices;
 }
+
+/// The same rows, their numbers as i64 if they are i32.
+[[nodiscard]] indexed_slices with_wide_indices(indexed_slices slices);
+
+/// A gradient, or the operand of a scatter, as owners and accumulators take it: rows have i64
+/// numbers, and where they do not say of what array they are, they are of the variable's.
+/// @param extents Of the variable. Cost: a pass over the row numbers, if they are i32.
+[[nodiscard]] gradient completed(gradient of, const shape& extents);
 
 /// `function(x)` for every element x, worked out in double and rounded to `type`.
 template <class Function>

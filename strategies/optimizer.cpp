@@ -77,10 +77,15 @@ std::vector<gradient> combined(const std::vector<brought_pushes>& all, process_e
   return sums;
 }
 
-void check_some(std::string_view call, const std::vector<gradient_and_variable>& gradients) {
-  if (gradients.empty())
+// What a user has given, with what may be left out.
+std::vector<gradient_and_variable> taken(std::string_view call,
+                                         std::vector<gradient_and_variable> given) {
+  if (given.empty())
     refuse(errc::invalid_argument, "No gradients provided for any variable: {} got no gradient",
            call);
+  for (auto& [gradient, variable] : given)
+    gradient = completed(std::move(gradient), variable.extents());
+  return given;
 }
 
 void check_no_accumulation(const optimizer_options& options, std::string_view which) {
@@ -256,10 +261,10 @@ task<bool>
 optimizer::apply_gradients(replica_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_gradients", context);
-  check_some("apply_gradients", gradients_and_variables);
+  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
-  auto complete = state->add(replica, std::move(gradients_and_variables));
+  auto complete = state->add(replica, std::move(gradients));
   if (!complete) co_return false;
   auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
     return state->apply_together(cross, all.local_results(), false);
@@ -274,7 +279,7 @@ task<void> optimizer::apply_gradients(replica_context& context,
                                       std::vector<gradient_and_variable> gradients_and_variables,
                                       uint32_t contributors) const {
   context_check::replica("apply_gradients", context);
-  check_some("apply_gradients", gradients_and_variables);
+  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
   if (contributors == 0 || contributors > context.num_replicas_in_sync())
     refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
            context.num_replicas_in_sync());
@@ -290,8 +295,8 @@ task<void> optimizer::apply_gradients(replica_context& context,
                count, other);
     return state->apply_together(cross, all.local_results(), false, count);
   };
-  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients_and_variables);
-  gradients_and_variables.clear(); // from here on the messages hold the gradients
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
+  gradients.clear(); // from here on the messages hold the gradients
   auto merging = context.merge_call(apply, contributors, std::move(pushes));
   co_await merging;
 }
@@ -300,14 +305,14 @@ task<bool>
 optimizer::apply_gradients(closure_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context.check_wanted();
-  check_some("apply_gradients", gradients_and_variables);
+  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
   auto state = state_;
   if (state->options.clip_global_norm > 0)
     refuse(errc::unimplemented,
            "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
            "each other; clip by clip_by_global_norm before");
   auto worker = context.worker_index();
-  auto complete = state->add(worker, std::move(gradients_and_variables));
+  auto complete = state->add(worker, std::move(gradients));
   if (!complete) co_return false;
   std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
   complete.reset(); // from here on the messages hold the gradients
@@ -324,14 +329,14 @@ task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient
 task<void> optimizer::apply_reduced_gradients(
   replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_reduced_gradients", context);
-  check_some("apply_reduced_gradients", gradients_and_variables);
+  auto gradients = taken("apply_reduced_gradients", std::move(gradients_and_variables));
   check_no_accumulation(state_->options, "that are reduced already");
   auto apply
     = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
         return state->apply_together(cross, all.local_results(), true);
       };
-  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients_and_variables);
-  gradients_and_variables.clear(); // from here on the messages hold the gradients
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
+  gradients.clear(); // from here on the messages hold the gradients
   auto merging = context.merge_call(apply, std::move(pushes));
   co_await merging;
 }

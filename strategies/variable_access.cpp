@@ -6,6 +6,7 @@
 #include "actors/tensor_payload.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/gradient_values.hpp"
 #include "strategies/strategy.hpp"
 
 #include <algorithm>
@@ -127,7 +128,7 @@ gradient to_change(const variable& target, const variable_operand& operand) {
   if (const auto* number = std::get_if<double>(&operand))
     return filled(target.type(), target.extents(), *number);
   if (const auto* dense = std::get_if<tensor>(&operand)) return *dense;
-  return std::get<indexed_slices>(operand);
+  return completed(std::get<indexed_slices>(operand), target.extents());
 }
 
 int32_t component_of(const variable& target, uint32_t replica) {

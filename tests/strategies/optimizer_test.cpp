@@ -3,6 +3,7 @@
 // strategy, in both worlds; sums that can be done in the head.
 #include "strategies/metrics.hpp"
 #include "strategies/optimizer.hpp"
+#include "tests/small_arrays.hpp"
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
 
@@ -126,6 +127,38 @@ TEST_SUITE("strategies/optimizer") {
       CHECK(values.values<float>()[1] == -std::floor(n / 2));
       CHECK(values.values<float>()[2] == 0);
     });
+  }
+
+  TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
+    for_every_strategy([](strategy& strategy) {
+      auto table = strategy.make_variable("table", zeros({4, 1}));
+      optimizer sgd{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+      strategy.run([=](replica_context& context) -> task<void> {
+        indexed_slices terse{array({2}, {1, 3}, dtype::i32), array({2, 1}, {1, 2}), {}};
+        auto terse_first = sgd.apply_gradients(context, terse, table);
+        co_await terse_first;
+        auto then_whole = sgd.apply_gradients(context, one_row(1, 1), table);
+        co_await then_whole;
+      });
+      double n = strategy.num_replicas_in_sync();
+      CHECK(numbers_of(strategy.read(table)) == numbers{0, -n, 0, -n});
+    });
+  }
+
+  TEST_CASE("rows that say of what array they are must be right") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto table = strategy.make_variable("table", zeros({4, 1}));
+    optimizer sgd{rules::sgd{}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto applying = sgd.apply_gradients(context, rows_of({1}, {1}, 5), table);
+        co_await applying;
+      });
+    });
+    CHECK(refused.message
+          == "Shape mismatch: variable 'table' has shape [4, 1], its gradient's dense shape is "
+             "[5, 1]");
   }
 
   TEST_CASE("replicas that bring gradients of different variables are told so") {

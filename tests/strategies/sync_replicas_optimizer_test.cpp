@@ -4,6 +4,7 @@
 #include "strategies/hooks.hpp"
 #include "strategies/training_cast.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tests/small_arrays.hpp"
 #include "tests/strategies/small_job.hpp"
 
 #include <cmath>
@@ -286,6 +287,26 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     auto values = strategy.read(weights); // w -= 0.5 * (2 w / 2)
     CHECK(values.values<float>()[0] == 1.5F);
     CHECK(values.values<float>()[1] == -0.5F);
+  }
+
+  TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 2}};
+    auto table = strategy.make_variable("table", zeros({4, 1}));
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, {.replicas_to_aggregate = 2}};
+    auto step = [=](replica_context& context) -> task<void> {
+      auto id = context.replica_id_in_sync_group();
+      auto computing = context.compute([](std::stop_token) { return true; });
+      co_await computing;
+      indexed_slices terse{array({1}, {1.0 + id}, dtype::i32), array({1, 1}, {3}), {}};
+      auto applying = optimizer.apply_gradients(context, terse, table);
+      co_await applying;
+    };
+    training_options options{.steps = 1};
+    options.pace = [](uint32_t, uint64_t, job_time) -> job_time { return 1s; };
+    auto report = train(strategy, optimizer, step, options);
+    CHECK_FALSE(report.failure);
+    CHECK(numbers_of(strategy.read(table)) == numbers{0, -3, -3, 0});
   }
 
   TEST_CASE("whoever asks gets the step's mean gradient, the late one nothing, and nobody hangs") {

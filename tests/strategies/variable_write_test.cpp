@@ -460,6 +460,14 @@ TEST_SUITE("strategies/variable_write") {
     CHECK(copies(target) == numbers{11, 2, 9, 1, 12, 9});
   }
 
+  TEST_CASE_FIXTURE(two_replicas, "rows may have i32 numbers, and not say of what array they are") {
+    indexed_slices terse{array({2}, {0, 2}, dtype::i32), array({2, 1}, {10, 20}), {}};
+    auto target = make_rows(aggregation::sum);
+    change_all(strategy, &variable_access::scatter_add, target,
+               [=](uint32_t) -> variable_operand { return terse; });
+    CHECK(copies(target) == numbers{21, 2, 43, 21, 2, 43});
+  }
+
   TEST_CASE_FIXTURE(two_replicas, "rows are bounded and replaced by one replica only") {
     auto own_rows
       = [](uint32_t replica) -> variable_operand { return rows_of({1}, {1.5 + replica}, 3); };
