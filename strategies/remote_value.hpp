@@ -5,6 +5,8 @@
 #include "actors/world.hpp"
 #include "strategies/closure_leaves.hpp"
 
+#include <array>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -91,6 +93,19 @@ struct fetching<std::vector<T>> {
     for (const auto& value : values)
       fetched.push_back(fetching<T>::fetch(value, world));
     return fetched;
+  }
+};
+
+template <class T, size_t count>
+struct fetching<std::array<T, count>> {
+  static constexpr bool is_remote = has_remote_values<T>;
+
+  static std::array<fetched_t<T>, count> fetch(const std::array<T, count>& values, world& world) {
+    return std::apply(
+      [&](const auto&... value) {
+        return std::array<fetched_t<T>, count>{fetching<T>::fetch(value, world)...};
+      },
+      values);
   }
 };
 

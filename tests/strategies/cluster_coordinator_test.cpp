@@ -8,6 +8,7 @@
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
+#include <array>
 #include <atomic>
 #include <future>
 #include <map>
@@ -112,6 +113,8 @@ static_assert(can_be_given<int>);
 static_assert(can_be_given<per_worker_values<int>>);
 static_assert(!can_be_given<std::string>);
 static_assert(!can_be_given<remote_value<int>>); // whoever has one fetches it first
+static_assert(!can_be_given<std::array<remote_value<int>, 2>>);
+static_assert(!can_be_given<std::vector<per_worker_values<int>>>); // but for a whole argument
 
 struct outputs {
   double loss = 0;
@@ -351,6 +354,8 @@ TEST_SUITE("strategies/cluster_coordinator") {
     CHECK(by_name == std::map<std::string, int>{{"a", 6}});
     CHECK(text == "text");
     CHECK(maybe == 8);
+    std::array<remote_value<int>, 2> two{schedule(5), schedule(6)};
+    CHECK(one.coordinator.fetch(two) == std::array{10, 12});
   }
 
   TEST_CASE("of values for each worker a function gets its worker's") {
