@@ -8,10 +8,14 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string_view>
 
 namespace troupe {
 
 namespace {
+
+// What stands in a shard's name between that of its table and its number.
+constexpr std::string_view part_ending{"/part_"};
 
 std::vector<int64_t> without_rows(const variable& shard) {
   auto dims = shard.extents().dims();
@@ -35,6 +39,12 @@ void check_alike(const variable& first, const variable& other) {
            first.name(), to_string(first.extents()), other.name(), to_string(other.extents()));
 }
 
+// Whether a name is that of a shard: "table/part_3".
+bool is_part(std::string_view name) {
+  auto digits = name.size() - std::min(name.size(), name.find_last_not_of("0123456789") + 1);
+  return digits > 0 && name.substr(0, name.size() - digits).ends_with(part_ending);
+}
+
 int64_t shards_wanted(const std::string& name, const tensor& initial, const partitioner& how) {
   auto partitions = how(initial.extents(), initial.type());
   if (partitions.size() != initial.rank() || partitions.empty())
@@ -53,6 +63,24 @@ int64_t shards_wanted(const std::string& name, const tensor& initial, const part
 
 } // namespace
 
+// Shards that a table was cut into know it by their names. Some of them, or those of two, would be
+// saved and restored as a table that there is not.
+void sharded_variable::check_whole() const {
+  auto table = name();
+  auto part = [&](size_t i) { return fmt::format("{}{}{}", table, part_ending, i); };
+  auto is_cut = table != shards_.front().name();
+  for (size_t i = 0; i < shards_.size(); ++i)
+    if (const auto& own = shards_[i].name(); is_cut ? own != part(i) : is_part(own))
+      refuse(errc::invalid_argument,
+             "'{}' cannot be shard {} of '{}': it is cut from a table; give all shards of that, in "
+             "order, or variables of their own",
+             own, i, table);
+  auto made = shards_.front().owner_strategy().variables();
+  if (is_cut && std::ranges::count(made, part(shards_.size()), &variable::name) > 0)
+    refuse(errc::invalid_argument, "'{}' has more than these {} shards; give all of them, in order",
+           table, shards_.size());
+}
+
 sharded_variable::sharded_variable(std::vector<variable> shards) : shards_(std::move(shards)) {
   if (shards_.empty())
     refuse(errc::invalid_argument, "Expected a list of variables as shards, and got none");
@@ -61,6 +89,7 @@ sharded_variable::sharded_variable(std::vector<variable> shards) : shards_(std::
     check_alike(shards_.front(), shard);
     offsets_.push_back(offsets_.back() + shard.extents().dims().front());
   }
+  check_whole();
 }
 
 sharded_variable sharded_variable::make(strategy& strategy, const std::string& name,
@@ -71,7 +100,7 @@ sharded_variable sharded_variable::make(strategy& strategy, const std::string& n
   auto offsets = shard_offsets(initial.extents().dims().front(), count);
   std::vector<variable> shards;
   for (size_t i = 0; i + 1 < offsets.size(); ++i)
-    shards.push_back(strategy.make_variable(fmt::format("{}/part_{}", name, i),
+    shards.push_back(strategy.make_variable(fmt::format("{}{}{}", name, part_ending, i),
                                             initial.slice(offsets[i], offsets[i + 1]), options));
   return sharded_variable{std::move(shards)};
 }
@@ -88,8 +117,8 @@ sharded_variable strategy::make_sharded_variable(const std::string& name, const 
 }
 
 std::string sharded_variable::name() const {
-  constexpr std::string_view ending{"/part_0"};
   auto name = shards_.front().name();
+  auto ending = fmt::format("{}0", part_ending);
   if (name.ends_with(ending)) name.resize(name.size() - ending.size());
   return name;
 }

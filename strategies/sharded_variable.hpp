@@ -24,7 +24,8 @@ class sharded_variable {
 public:
   /// The variables as one.
   /// Errors: throws `failure` with invalid_argument for no variables, of several strategies,
-  /// dtypes, or shapes that differ elsewhere than in axis 0.
+  /// dtypes, or shapes that differ elsewhere than in axis 0; for shards that `make` has made,
+  /// unless they are all those of one table, in order.
   explicit sharded_variable(std::vector<variable> shards);
 
   /// Makes the shards that a partitioner wants: "table/part_0", "table/part_1"; just "table" if it
@@ -77,6 +78,7 @@ public:
   [[nodiscard]] std::vector<gradient_and_variable> split(const gradient& of_the_whole) const;
 
 private:
+  void check_whole() const;
   void check_like(const char* call, const tensor& value) const;
   [[nodiscard]] size_t shard_of(int64_t row) const;
   [[nodiscard]] task<void> change_all(variable_access& context, change how, tensor operand) const;

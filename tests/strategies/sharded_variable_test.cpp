@@ -275,6 +275,28 @@ TEST_SUITE("strategies/sharded_variable") {
     CHECK(line({make("e", {})}).find("scalar") != std::string::npos);
   }
 
+  TEST_CASE("shards of a table are one only all together, and in order") {
+    stage one;
+    auto plain = one.strategy.make_variable("plain", zeros({2, 2}));
+    auto other
+      = sharded_variable::make(one.strategy, "other", counting(), fixed_shards_partitioner(2));
+    auto parts = one.table.shards();
+    auto line = [](std::vector<variable> shards) {
+      return refusal_of([&] { sharded_variable{std::move(shards)}; }).message;
+    };
+    CHECK(sharded_variable{{parts.begin(), parts.end()}}.name() == "table");
+    CHECK(line({parts[0], parts[1]})
+          == "'table' has more than these 2 shards; give all of them, in order");
+    CHECK(line({plain, parts[1]})
+          == "'table/part_1' cannot be shard 1 of 'plain': it is cut from a table; give all shards "
+             "of that, in order, or variables of their own");
+    for (const auto& shards : {std::vector{parts[1]},
+                               {parts[0], parts[2], parts[1]},
+                               {parts[0], other.shards()[1]},
+                               {parts[0], plain}})
+      CHECK(!line(shards).empty());
+  }
+
   TEST_CASE("a partitioner that cuts elsewhere than rows, or too often, is refused") {
     stage one;
     auto refused = [&](std::vector<int64_t> partitions) {
