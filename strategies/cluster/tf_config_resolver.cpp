@@ -21,8 +21,10 @@ declared_cluster declared(const tf_config& config) {
 
 } // namespace
 
-tf_config_resolver::tf_config_resolver(environment_reader environment, task_query own)
-  : cluster_resolver(std::move(own)), environment_(std::move(environment)) {}
+tf_config_resolver::tf_config_resolver(environment_reader environment, task_query own,
+                                       std::optional<std::string> own_environment)
+  : cluster_resolver(std::move(own)), environment_(std::move(environment)),
+    own_environment_(std::move(own_environment)) {}
 
 troupe::cluster_spec tf_config_resolver::cluster_spec() const {
   return read().cluster;
@@ -54,7 +56,7 @@ std::optional<std::string> tf_config_resolver::rpc_layer() const {
 }
 
 std::string tf_config_resolver::environment() const {
-  return read().environment;
+  return own_environment_ ? *own_environment_ : read().environment;
 }
 
 tf_config tf_config_resolver::read() const {

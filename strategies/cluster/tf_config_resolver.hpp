@@ -6,6 +6,7 @@
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/tf_config.hpp"
 
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -17,8 +18,10 @@ namespace troupe {
 /// are not checked here: `resolve` does. Source: TensorFlow, `TFConfigClusterResolver`.
 class tf_config_resolver final : public cluster_resolver {
 public:
+  /// @param environment Of the process, where TF_CONFIG is read. @param own What beats it.
+  /// @param own_environment Likewise: where the cluster is run, as `cluster_resolver::environment`.
   explicit tf_config_resolver(environment_reader environment = process_environment(),
-                              task_query own = {});
+                              task_query own = {}, std::optional<std::string> own_environment = {});
 
   using cluster_resolver::master;
 
@@ -33,6 +36,7 @@ private:
   [[nodiscard]] tf_config read() const;
 
   environment_reader environment_;
+  std::optional<std::string> own_environment_;
 };
 
 /// What TF_CONFIG says; no jobs if it is not set.

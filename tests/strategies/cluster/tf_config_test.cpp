@@ -71,6 +71,9 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
     resolver.set_task_type("ps");
     resolver.set_rpc_layer("grpc");
     CHECK(resolver.master() == "grpc://ps0:1");
+    auto text = fixed_environment({{"TF_CONFIG", plain}});
+    CHECK(tf_config_resolver{text, {}, "cloud"}.environment() == "cloud");
+    CHECK(tf_config_resolver{text, {}, ""}.environment().empty());
   }
 
   TEST_CASE("nothing is remembered between two calls") {
