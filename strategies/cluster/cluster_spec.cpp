@@ -88,7 +88,7 @@ const std::string& cluster_spec::task_address(std::string_view job, uint64_t ind
   const auto& all = tasks(job);
   auto found = all.find(index);
   if (found == all.end())
-    refuse(errc::not_found, "the cluster's job '{}' has no task {}; it has {}", job, index,
+    refuse(errc::invalid_argument, "the cluster's job '{}' has no task {}; it has {}", job, index,
            fmt::join(task_indices(job), ", "));
   return found->second;
 }
@@ -105,7 +105,7 @@ std::vector<std::optional<std::string>> cluster_spec::job_tasks(std::string_view
 const task_addresses& cluster_spec::tasks(std::string_view job) const {
   for (const auto& [name, tasks] : jobs_)
     if (name == job) return tasks;
-  refuse(errc::not_found, "the cluster has no job '{}'; it has {}", job,
+  refuse(errc::invalid_argument, "the cluster has no job '{}'; it has {}", job,
          empty() ? "none" : fmt::format("{}", fmt::join(jobs(), ", ")));
 }
 

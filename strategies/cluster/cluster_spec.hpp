@@ -50,7 +50,7 @@ public:
   [[nodiscard]] bool has_job(std::string_view name) const;
 
   /// How many tasks a job has; holes are none.
-  /// Errors: throws `failure`, here and below: not_found, for a job that is not there.
+  /// Errors: throws `failure`, here and below: invalid_argument, for a job that is not there.
   [[nodiscard]] uint64_t num_tasks(std::string_view job) const;
 
   /// As `num_tasks`, but 0 for a job that is not there.
@@ -62,7 +62,7 @@ public:
   /// Indices of a job's tasks, the smallest first.
   [[nodiscard]] std::vector<uint64_t> task_indices(std::string_view job) const;
 
-  /// Errors: not_found also for a task that is not there.
+  /// Errors: invalid_argument also for a task that is not there.
   [[nodiscard]] const std::string& task_address(std::string_view job, uint64_t index) const;
 
   /// Addresses by index, up to the greatest one; nothing for a hole.

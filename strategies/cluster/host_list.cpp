@@ -22,7 +22,7 @@ tl::unexpected<error> malformed(std::string_view text, std::string_view reason) 
   return fail(errc::invalid_argument, fmt::format("malformed host list '{}': {}", text, reason));
 }
 
-// At commas that are in no brackets.
+// At commas that are in no brackets. Parts are empty where a comma has nothing on one side.
 names split(std::string_view text) {
   names parts{""};
   int depth = 0;
@@ -34,16 +34,14 @@ names split(std::string_view text) {
     else
       parts.back() += letter;
   }
-  if (parts.back().empty()) parts.pop_back(); // the end, or a comma behind the last host
   return parts;
 }
 
 // "08-10,12"
 expected<names> expand_numbers(std::string_view text) {
   names numbers;
-  do {
-    auto part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
+  for (std::string_view part : split(text)) {
+    if (part.empty()) return malformed(fmt::format("[{}]", text), "a number is missing");
     auto first = part.substr(0, part.find('-'));
     auto last = first.size() == part.size() ? first : part.substr(first.size() + 1);
     auto low = parse_count(first, number_max);
@@ -54,7 +52,7 @@ expected<names> expand_numbers(std::string_view text) {
       return malformed(part, "so many hosts there are not");
     for (auto number = *low; number <= *high; ++number)
       numbers.push_back(fmt::format("{:0{}}", number, first.size()));
-  } while (!text.empty());
+  }
   return numbers;
 }
 
@@ -83,8 +81,9 @@ expected<names> expand_host(std::string_view text) {
 
 expected<std::vector<std::string>> expand_hostlist(std::string_view text) {
   names hosts;
+  if (text.empty()) return hosts;
   for (const auto& part : split(text)) {
-    if (part.empty()) return malformed(text, "there is nothing between two commas");
+    if (part.empty()) return malformed(text, "a host is missing beside a comma");
     if (std::ranges::count(part, '[') > brackets_max)
       return malformed(part, fmt::format("a name has at most {} brackets", brackets_max));
     auto expanded = expand_host(part);
@@ -101,9 +100,8 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
     return fail(errc::invalid_argument,
                 fmt::format("malformed tasks per node '{}': it must be as in 2(x3),1", part));
   };
-  do {
-    auto part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(part.size() + 1, text.size()));
+  for (std::string_view part : split(text)) {
+    if (part.empty()) return refuse(text);
     auto open = std::min(part.find("(x"), part.size());
     auto count = parse_count(part.substr(0, open), hosts_max);
     expected<uint64_t> times{1};
@@ -113,7 +111,7 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
     }
     if (!count || !times || counts.size() + *times > hosts_max) return refuse(part);
     counts.insert(counts.end(), *times, *count);
-  } while (!text.empty());
+  }
   return counts;
 }
 

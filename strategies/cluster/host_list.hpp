@@ -14,7 +14,7 @@ namespace troupe {
 /// "n[9-10,12],login" is n9, n10, n12, login: in this order, with equal hosts as often as they
 /// stand there. Numbers keep the zeros of the first one: "n[08-10]" is n08, n09, n10. There may be
 /// several brackets, the last one counts fastest.
-/// Errors: invalid_argument, naming the part that is malformed.
+/// Errors: invalid_argument, naming the part that is malformed; a comma stands between two.
 [[nodiscard]] expected<std::vector<std::string>> expand_hostlist(std::string_view text);
 
 /// "2(x3),1" is 2, 2, 2, 1. Errors: invalid_argument.

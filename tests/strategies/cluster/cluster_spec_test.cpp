@@ -64,12 +64,12 @@ TEST_SUITE("strategies/cluster/cluster_spec") {
 
   TEST_CASE("names jobs and tasks that are not there") {
     CHECK(refusal([] { return dense().num_tasks("chief"); })
-          == "not_found: the cluster has no job 'chief'; it has worker, ps");
+          == "invalid_argument: the cluster has no job 'chief'; it has worker, ps");
     CHECK(refusal([] { return cluster_spec{}.job_tasks("ps"); })
-          == "not_found: the cluster has no job 'ps'; it has none");
+          == "invalid_argument: the cluster has no job 'ps'; it has none");
     CHECK(refusal([] { return sparse().task_address("worker", 2); })
-          == "not_found: the cluster's job 'worker' has no task 2; it has 1, 3");
-    CHECK(refusal([] { return sparse().task_indices("ps"); }).starts_with("not_found: "));
+          == "invalid_argument: the cluster's job 'worker' has no task 2; it has 1, 3");
+    CHECK(refusal([] { return sparse().task_indices("ps"); }).starts_with("invalid_argument: "));
   }
 
   TEST_CASE("is written with jobs sorted by name") {

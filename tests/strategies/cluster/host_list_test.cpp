@@ -29,7 +29,6 @@ TEST_SUITE("strategies/cluster/host_list") {
     CHECK(hosts("n[1-2],m5,o[3-4,6,7-9]") == "n1 n2 m5 o3 o4 o6 o7 o8 o9");
     CHECK(hosts("n[9-11]") == "n9 n10 n11");
     CHECK(hosts("n[2,1,2]") == "n2 n1 n2");
-    CHECK(hosts("n1,") == "n1");
     CHECK(hosts("").empty());
   }
 
@@ -50,8 +49,17 @@ TEST_SUITE("strategies/cluster/host_list") {
           == "malformed host list 'a-b': brackets hold numbers and ranges, as in [1-3,7]");
     for (const auto* text : {"n[3-1]", "n[1-2-3]", "n[]", "n[-1]", "n[1,,2]", "n[[1-2]]"})
       CHECK(hosts(text).starts_with("malformed host list"));
-    CHECK(hosts("n1,,n2") == "malformed host list 'n1,,n2': there is nothing between two commas");
+  }
+
+  TEST_CASE("names a comma that has nothing beside it") {
+    CHECK(hosts("n1,,n2") == "malformed host list 'n1,,n2': a host is missing beside a comma");
+    CHECK(hosts("n1,") == "malformed host list 'n1,': a host is missing beside a comma");
     CHECK(hosts(",n2").starts_with("malformed"));
+    CHECK(hosts("n[1,]") == "malformed host list '[1,]': a number is missing");
+    CHECK(hosts("n[,1]").starts_with("malformed"));
+    CHECK(counts("2,") == "malformed tasks per node '2,': it must be as in 2(x3),1");
+    CHECK(counts("2,,1").starts_with("malformed"));
+    CHECK(counts(",2").starts_with("malformed"));
   }
 
   TEST_CASE("refuses more hosts than there can be") {
