@@ -200,6 +200,24 @@ TEST_SUITE("strategies/cluster_coordinator") {
     CHECK(open.waiting == 4);
   }
 
+  TEST_CASE(
+    "a schedule that waits in front of a full queue throws the error that comes meanwhile") {
+    team one{1, world::virtual_time(), {.queue_capacity = 1}};
+    auto bad = one.coordinator.make_function("bad", [](closure_context& context) -> task<void> {
+      auto computing = context.compute([](const std::stop_token&) { return 0; });
+      co_await computing;
+      throw std::runtime_error("broken");
+    });
+    auto good = one.coordinator.make_function("twice", twice);
+    auto failed = one.coordinator.schedule(bad);
+    auto queued = one.coordinator.schedule(good, 1); // there is room when the other has gone out
+    REQUIRE_FALSE(failed.is_ready());
+    CHECK(refusal_of([&] { static_cast<void>(one.coordinator.schedule(good, 2)); }).message
+          == "'bad' failed at worker 0: broken");
+    CHECK(line_of(one.coordinator, queued) == cancelled_line);
+    CHECK(one.coordinator.fetch(one.coordinator.schedule(good, 3)) == 6);
+  }
+
   TEST_CASE("an error is thrown once by join, and the coordinator works as before") {
     team one{1};
     auto bad = one.coordinator.make_function("bad", fail_always);

@@ -54,9 +54,14 @@ struct process {
         dataset::from_tensor_slices({array({4}, {1, 2, 3, 4})}))),
       count(coordinator.make_function("count", counting(counter))),
       next(coordinator.make_function("next", reading(node))),
-      wait(coordinator.make_function("wait", [this, node, &at](closure_context& context) {
-        return wait_at(context, at, node, counter);
-      })) {}
+      wait(coordinator.make_function("wait",
+                                     [this, node, &at](closure_context& context) {
+                                       return wait_at(context, at, node, counter);
+                                     })),
+      input(coordinator.create_per_worker_resource(
+        [node, &at](const input_context&) { return made_at(at, node); })),
+      use(coordinator.make_function(
+        "use", [](closure_context&, node_index& made_by) { return made_by; })) {}
 
   static std::function<task<double>(closure_context&, double)> counting(variable counter) {
     return [counter](closure_context& context, double by) -> task<double> {
@@ -88,6 +93,14 @@ struct process {
     co_return node;
   }
 
+  /// An input that takes as long to make as the gate is closed. It holds a thread meanwhile.
+  static node_index made_at(gate& at, node_index node) {
+    at.come(node);
+    while (!at.is_open)
+      std::this_thread::sleep_for(1ms);
+    return node;
+  }
+
   troupe::world world = world::threads({.threads = 1});
   std::unique_ptr<troupe::membership> membership;
   cluster_placement placement;
@@ -98,6 +111,8 @@ struct process {
   coordinated_function<double, double> count;
   coordinated_function<std::pair<node_index, double>, dataset_iterator&> next;
   coordinated_function<node_index> wait;
+  per_worker_resource<node_index> input;
+  coordinated_function<node_index, node_index&> use;
 };
 
 /// The processes of a job that serve, each a thread; the one that leads is the test's.
@@ -271,6 +286,48 @@ TEST_SUITE("strategies/coordinator_cluster") {
     job of{two_workers, true};
     lose_and_return(
       of, [&] { of.stop(second); }, errc::none);
+  }
+
+  TEST_CASE("what a worker returned before it was lost can still be fetched") {
+    job of{two_workers};
+    of.start_all();
+    auto chief = of.lead();
+    std::vector<remote_value<node_index>> values;
+    for (int i = 0; i < 2; ++i)
+      values.push_back(chief.coordinator.schedule(chief.wait));
+    of.open.await(2);
+    of.open.is_open = true;
+    chief.coordinator.join();
+    of.cluster.direct.lose(second);
+    of.await_warning("worker 1 is gone");
+    auto places = chief.coordinator.fetch(values);
+    CHECK(std::multiset<node_index>(places.begin(), places.end())
+          == std::multiset<node_index>{first, second});
+  }
+
+  TEST_CASE(
+    "a worker that is lost while it makes an input makes it anew, its call goes elsewhere") {
+    constexpr node_index stays = 1; // the chief's process, which makes no calls, is node 0
+    constexpr node_index leaves = 2;
+    job of{{.has_chief = true, .workers = 2}};
+    of.start_all();
+    auto chief = of.lead();
+    std::vector<remote_value<node_index>> places;
+    for (int i = 0; i < 2; ++i)
+      places.push_back(chief.coordinator.schedule(chief.use, chief.input));
+    of.open.await(2); // both make theirs
+    of.cluster.direct.lose(leaves);
+    of.await_warning("worker 1 is gone");
+    of.open.is_open = true;
+    CHECK(of.end_of(leaves).code == errc::unavailable);
+    for (auto place : chief.coordinator.fetch(places))
+      CHECK(place == stays);
+    std::this_thread::sleep_for(200ms); // lives of a node are told apart by tenths of a second
+    of.start(leaves);
+    of.await_warning("worker 1 is back");
+    while (chief.coordinator.fetch(chief.coordinator.schedule(chief.use, chief.input)) != leaves) {
+    }
+    CHECK(of.open.waiting == std::multiset<node_index>{stays, leaves, leaves});
   }
 
   TEST_CASE("without workers join waits for one") {

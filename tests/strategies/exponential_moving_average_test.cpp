@@ -3,6 +3,8 @@
 // tests (tensorflow/python/training/moving_averages_test.py) for tensors, a job beside a plain loop
 // for variables.
 #include "strategies/exponential_moving_average.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/optimizer.hpp"
 #include "tests/strategies/small_job.hpp"
 
 using namespace troupe;
@@ -116,6 +118,28 @@ TEST_SUITE("strategies/exponential_moving_average") {
     CHECK(first(average.average(job.strategy, job.a)) == shadow);
     CHECK(first(average.average(job.strategy, job.b)) == doctest::Approx(shadow + 20));
     CHECK_FALSE(exponential_moving_average{0.75, {.name = "other"}}.average(job.strategy, job.a));
+  }
+
+  TEST_CASE("averages follow what a mirrored strategy's optimizer makes of its variables") {
+    auto world = world::virtual_time({});
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto weights = strategy.make_variable("w", make_tensor({1}, {10}));
+    exponential_moving_average average{0.75};
+    optimizer sgd{
+      update_plan{.rule = rules::sgd{.learning_rate = 1}, .average = average.settings()},
+      {reduce_op::mean}};
+    float value = 10, shadow = 10;
+    for (int step = 0; step < 4; ++step) {
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto own = -0.5F - static_cast<float>(context.replica_id_in_sync_group()); // -1 on average
+        auto applying = sgd.apply_gradients(context, make_tensor({1}, {own}), weights);
+        co_await applying;
+      });
+      value += 1;
+      shadow -= 0.25F * (shadow - value);
+      CHECK(first(average.average(strategy, weights)) == shadow);
+    }
+    CHECK_FALSE(exponential_moving_average{0.75, {.name = "other"}}.average(strategy, weights));
   }
 
   TEST_CASE("averages are kept only of variables that are named, however often") {
