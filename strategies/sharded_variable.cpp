@@ -3,6 +3,7 @@
 #include "strategies/sharded_variable.hpp"
 
 #include "strategies/cross_device_ops.hpp"
+#include "strategies/gradient_values.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -37,6 +38,12 @@ void check_alike(const variable& first, const variable& other) {
            "all shards must have the same shapes except for the first axis, but '{}' has {} and "
            "'{}' has {}",
            first.name(), to_string(first.extents()), other.name(), to_string(other.extents()));
+}
+
+void check_row_numbers(const std::string& name, const tensor& rows) {
+  if (rows.type() != dtype::i64 || rows.rank() != 1)
+    refuse(errc::type_mismatch, "rows of '{}' are found by a list of i64, not {} of shape {}", name,
+           to_string(rows.type()), to_string(rows.extents()));
 }
 
 // Whether a name is that of a shard: "table/part_3".
@@ -156,9 +163,7 @@ task<tensor> sharded_variable::read(variable_access& context) const {
 
 task<tensor> sharded_variable::lookup(variable_access& context, tensor rows) const {
   auto whole = *this;
-  if (rows.type() != dtype::i64 || rows.rank() != 1)
-    refuse(errc::type_mismatch, "rows of '{}' are looked up by a list of i64, not {} of shape {}",
-           whole.shards_.front().name(), to_string(rows.type()), to_string(rows.extents()));
+  check_row_numbers(whole.shards_.front().name(), rows);
   auto wanted = rows.contiguous();
   std::map<size_t, tensor> read;
   for (auto row : wanted.values<int64_t>())
@@ -238,9 +243,14 @@ std::vector<gradient_and_variable> sharded_variable::split(const gradient& of_th
       parts.push_back({dense->slice(offsets_[i], offsets_[i + 1]), shards_[i]});
     return parts;
   }
-  const auto& sparse = std::get<indexed_slices>(of_the_whole);
+  auto sparse = with_wide_indices(std::get<indexed_slices>(of_the_whole));
+  check_row_numbers(shards_.front().name(), sparse.indices);
   auto indices = sparse.indices.contiguous();
   auto rows = indices.values<int64_t>();
+  auto given = sparse.values.rank() == 0 ? 0 : static_cast<size_t>(sparse.values.extents()[0]);
+  if (given != rows.size())
+    refuse(errc::invalid_argument, "a gradient of '{}' has {} row numbers, but {} rows", name(),
+           rows.size(), given);
   std::vector<std::vector<int64_t>> places(shards_.size()); // in the slices, by shard
   for (size_t i = 0; i < rows.size(); ++i)
     places[shard_of(rows[i])].push_back(static_cast<int64_t>(i));

@@ -74,7 +74,8 @@ public:
   [[nodiscard]] task<void> assign_sub(variable_access& context, tensor delta) const;
 
   /// A gradient of the whole, cut for an optimizer: dense for each shard, or the rows of those that
-  /// have some. Errors: throws `failure` with invalid_argument for another shape, out_of_range.
+  /// have some, by i32 or i64. Errors: throws `failure`: invalid_argument for another shape;
+  /// type_mismatch for row numbers that are not a list of integers; out_of_range.
   [[nodiscard]] std::vector<gradient_and_variable> split(const gradient& of_the_whole) const;
 
 private:

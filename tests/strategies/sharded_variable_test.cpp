@@ -220,6 +220,23 @@ TEST_SUITE("strategies/sharded_variable") {
     CHECK(one.table.split(slices).size() == 3);
     apply(slices);
     CHECK(one.found({0, 5, 9, 1}) == numbers{-3, -4, -5, -6, -1, -2, 0, 0});
+    apply(indexed_slices{array({1}, {9}, dtype::i32), array({1, 2}, {-1, -2}), {}});
+    CHECK(one.found({9}) == numbers{0, 0});
+  }
+
+  TEST_CASE("a gradient of rows that are not found is not cut") {
+    stage one;
+    auto refused = [&](tensor rows, const numbers& values) {
+      auto count = static_cast<int64_t>(values.size() / 2);
+      indexed_slices of{std::move(rows), array({count, 2}, values), {10, 2}};
+      return refusal_of([&] { static_cast<void>(one.table.split(of)); });
+    };
+    CHECK(refused(array({1}, {9}), {1, 2})
+          == error{errc::type_mismatch,
+                   "rows of 'table/part_0' are found by a list of i64, not f32 of shape [1]"});
+    CHECK(refused(rows_to_find({9}), {1, 2, 3, 4})
+          == error{errc::invalid_argument, "a gradient of 'table' has 1 row numbers, but 2 rows"});
+    CHECK(refused(rows_to_find({10}), {1, 2}).code == errc::out_of_range);
   }
 
   TEST_CASE("a table is saved as one array, and goes on in another number of shards") {
