@@ -92,10 +92,11 @@ task<tensor> update_context::read(variable source) {
 
 task<tensor> update_context::apply(variable target, change how, variable_operand operand) {
   check_made_by(name_of_assign(how), strategy_, target);
+  auto taker = taker_of(component_, target.copies(), strategy_.num_local_replicas());
   if (const auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
-    operand = tensor{value->select(component_)};
+    operand = tensor{value->select(taker)};
   } else if (const auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
-    operand = indexed_slices{rows->select(component_)};
+    operand = indexed_slices{rows->select(taker)};
   } else if (const auto* from = std::get_if<variable>(&operand)) {
     auto reading = read(*from);
     auto value = co_await reading;

@@ -130,14 +130,17 @@ public:
   /// Runs a function once for each copy of a variable, one after the other.
   /// @param function `R f(update_context&, variable, Arguments...)` or a coroutine `task<R>
   /// f(...)`.
-  /// @param arguments For each copy its own of distributed values.
+  /// @param arguments For each copy its own of distributed values. Where all replicas share the
+  /// variable, values are one for all, or mirrored.
   /// @returns What the function returned for each copy, regrouped.
-  /// Errors: throws `failure` with invalid_argument for a variable of another strategy.
+  /// Errors: throws `failure` with invalid_argument for a variable of another strategy, and for a
+  /// value for each replica, at any depth, where all share the variable.
   template <class Function, class... Arguments>
   [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) -> task<
     regrouped_t<awaited_result_t<Function, update_context, variable, selected_t<Arguments>...>>> {
     check_made_by("update", strategy_, target);
-    auto bodies = update_bodies(target.copies(), function, target, arguments...);
+    auto bodies
+      = update_bodies(target.copies(), num_local_replicas(), function, target, arguments...);
     auto updating = run_updates(std::move(bodies));
     auto results = co_await updating;
     using result_type
@@ -148,13 +151,15 @@ public:
   /// Runs a function for each device that holds state which belongs to no single variable.
   /// @param function `R f(update_context&, Arguments...)` or a coroutine `task<R> f(...)`.
   /// @param devices As `extended().non_slot_devices` gives them.
-  /// Errors: throws `failure` with invalid_argument for no devices.
+  /// Errors: throws `failure` with invalid_argument for no devices, and for a value for each
+  /// replica where there are fewer devices than replicas.
   template <class Function, class... Arguments>
   [[nodiscard]] auto update_non_slot(std::vector<std::string> devices, Function function,
                                      Arguments... arguments)
     -> task<regrouped_t<awaited_result_t<Function, update_context, selected_t<Arguments>...>>> {
     static_cast<void>(destinations{devices}); // refuses none
-    auto bodies = update_bodies(static_cast<uint32_t>(devices.size()), function, arguments...);
+    auto copies = static_cast<uint32_t>(devices.size());
+    auto bodies = update_bodies(copies, num_local_replicas(), function, arguments...);
     auto updating = run_updates(std::move(bodies));
     auto results = co_await updating;
     using result_type = awaited_result_t<Function, update_context, selected_t<Arguments>...>;

@@ -10,13 +10,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace troupe {
 
-/// Refuses to give a replica its part of a value that was made for `count` others.
+/// Stands for nobody among the replicas: has a part of those values only that are one for all.
+inline constexpr size_t no_replica = std::numeric_limits<size_t>::max();
+
+/// Refuses to give a replica, or nobody, its part of a value that was made for `count` others.
 [[noreturn]] void refuse_replica(size_t replica, size_t count);
 
 /// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are
@@ -63,7 +67,7 @@ public:
 
   /// The value of one replica, for code that cannot know how many there are.
   /// Errors: throws `failure` with invalid_argument if the replica has none; of a mirrored value,
-  /// every replica has it.
+  /// every replica has it, and so has `no_replica`.
   [[nodiscard]] const T& select(size_t replica) const {
     if (values_.empty() || (!is_mirrored_ && replica >= count_)) refuse_replica(replica, count_);
     return values_[is_mirrored_ ? 0 : replica];

@@ -126,6 +126,11 @@ tensor reduce_over_axes(reduce_op op, std::span<const tensor> values,
 } // namespace
 
 void refuse_replica(size_t replica, size_t count) {
+  if (replica == no_replica)
+    refuse(
+      fmt::format("a value of {} replicas was given to an update that all of them share, which "
+                  "needs one value for all; reduce it first",
+                  count));
   refuse(fmt::format("replica {} has no part of a value of {} replicas; a value goes only to the "
                      "strategy that it was made for",
                      replica, count));

@@ -107,13 +107,23 @@ template <class Function, class... Arguments>
 /// What is done for one copy of a variable.
 using update_body = std::function<task<std::shared_ptr<void>>(update_context&)>;
 
-/// The function for each copy, with what it gets of the arguments.
+/// Whose part of a distributed value an update of one of `copies` takes: that of the replica whose
+/// copy it is; where `replicas` share fewer copies, nobody's.
+[[nodiscard]] constexpr size_t taker_of(uint32_t copy, uint32_t copies, uint32_t replicas) {
+  return copies < replicas ? no_replica : copy;
+}
+
+/// The function for each copy, with what it gets of the arguments. @param replicas Of this process.
+/// Errors: throws `failure` with invalid_argument for a value for each replica, at any depth of the
+/// arguments, if there are fewer copies than replicas.
 template <class Function, class... Arguments>
-[[nodiscard]] std::vector<update_body> update_bodies(uint32_t copies, const Function& function,
+[[nodiscard]] std::vector<update_body> update_bodies(uint32_t copies, uint32_t replicas,
+                                                     const Function& function,
                                                      const Arguments&... arguments) {
   std::vector<update_body> bodies;
   for (uint32_t i = 0; i < copies; ++i) {
-    std::tuple<selected_t<Arguments>...> own{select_replica(arguments, i)...};
+    [[maybe_unused]] auto taker = taker_of(i, copies, replicas); // by those who have arguments
+    std::tuple<selected_t<Arguments>...> own{select_replica(arguments, taker)...};
     bodies.emplace_back([function, own = std::move(own)](update_context& context) {
       return call_erased(function, own, context);
     });

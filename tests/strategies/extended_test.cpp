@@ -5,6 +5,10 @@
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/refusal.hpp"
 
+#include <map>
+#include <string>
+#include <vector>
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -184,10 +188,11 @@ TEST_SUITE("strategies/extended") {
                    "variable of this one"});
   }
 
-  TEST_CASE("replicas may update together") {
+  TEST_CASE("replicas may update their own copies together") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
       auto weights = strategy.make_variable("w", scalar(1));
+      if (weights.copies() < n) return;
       auto results = strategy.run([weights](replica_context& context) -> task<double> {
         auto add = [](update_context& update, variable own, const tensor& by) -> task<double> {
           auto adding = update.assign_add(own, by);
@@ -200,8 +205,58 @@ TEST_SUITE("strategies/extended") {
         co_return value;
       });
       for (uint32_t i = 0; i < n; ++i)
-        CHECK(results.local_results()[i] == (weights.copies() == 1 ? 2 : 2.0 + i));
+        CHECK(results.local_results()[i] == 2.0 + i);
     });
+  }
+
+  TEST_CASE("an update of a variable that all replicas share refuses a value for each") {
+    two_strategies both;
+    auto weights = both.theirs.make_variable("w", scalar(1));
+    const error refused{errc::invalid_argument,
+                        "a value of 3 replicas was given to an update that all of them share, "
+                        "which needs one value for all; reduce it first"};
+    auto values = values_of_all(both.theirs);
+    auto ignore = [](update_context&, const variable&, const auto&) {};
+    auto& extended = both.theirs.extended();
+    CHECK(refusal_of([&] { extended.update(weights, ignore, values); }) == refused);
+    auto nested = std::map<std::string, std::vector<distributed_value<tensor>>>{{"a", {values}}};
+    CHECK(refusal_of([&] { extended.update(weights, ignore, nested); }) == refused);
+    auto captured = [values](update_context& context, variable own) -> task<void> {
+      auto adding = context.assign_add(own, values);
+      co_await adding;
+    };
+    CHECK(refusal_of([&] { extended.update(weights, captured); }) == refused);
+    auto devices = extended.non_slot_devices(both.theirs.variables());
+    CHECK(refusal_of([&] {
+            extended.update_non_slot(
+              devices, [](update_context&, const tensor&) {}, values);
+          })
+          == refused);
+    auto together = [weights](replica_context& context) -> task<error> {
+      auto nothing = [](update_context&, const variable&, const tensor&) {};
+      auto mine = scalar(1.0 + context.replica_id_in_sync_group());
+      auto updating = refusal_in(context.update(weights, nothing, mine));
+      auto refusal = co_await updating;
+      co_return refusal;
+    };
+    CHECK(both.theirs.run(together)[2] == refused);
+  }
+
+  TEST_CASE("an update of a variable that all replicas share takes what is one for all") {
+    two_strategies both;
+    auto weights = both.theirs.make_variable("w", scalar(1));
+    auto one = scalar(4);
+    auto results = both.theirs.run([weights, one](replica_context& context) -> task<double> {
+      auto add = [](update_context& update, variable own, const tensor& by) -> task<double> {
+        auto adding = update.assign_add(own, by);
+        auto value = co_await adding;
+        co_return numbers_of(value)[0];
+      };
+      auto updating = context.update(weights, add, one);
+      auto value = co_await updating;
+      co_return value;
+    });
+    CHECK(results[2] == 5);
   }
 
   TEST_CASE("update_non_slot runs once for each device, without a variable") {
