@@ -168,6 +168,14 @@ bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
   return from == wanted;
 }
 
+template <class T>
+distributed_value<gradient> to_gradients(const distributed_value<T>& value) {
+  if (value.is_mirrored())
+    return distributed_value<gradient>::mirrored(value.primary(), value.size());
+  auto components = value.local_results();
+  return distributed_value<gradient>::per_replica({components.begin(), components.end()});
+}
+
 } // namespace
 
 void check_alike(std::span<const tensor> components, uint32_t first_replica) {
@@ -259,10 +267,11 @@ tensor reduce_arrays(reduce_op op, std::span<const tensor> components) {
 }
 
 distributed_value<gradient> as_gradients(const distributed_value<tensor>& value) {
-  if (value.is_mirrored())
-    return distributed_value<gradient>::mirrored(value.primary(), value.size());
-  auto components = value.local_results();
-  return distributed_value<gradient>::per_replica({components.begin(), components.end()});
+  return to_gradients(value);
+}
+
+distributed_value<gradient> as_gradients(const distributed_value<indexed_slices>& value) {
+  return to_gradients(value);
 }
 
 gradient reduce_components(reduce_op op, std::span<const gradient> components) {

@@ -71,8 +71,10 @@ struct device_values {
   std::vector<std::string> devices; ///< Where each lies.
 };
 
-/// Arrays of replicas as what a reduction takes.
+/// Arrays or rows of replicas as what a reduction takes.
 [[nodiscard]] distributed_value<gradient> as_gradients(const distributed_value<tensor>& value);
+[[nodiscard]] distributed_value<gradient>
+as_gradients(const distributed_value<indexed_slices>& value);
 
 /// Refuses arrays of several replicas that are not of one dtype and shape.
 /// @param first_replica The replica of the first of them, for the line.

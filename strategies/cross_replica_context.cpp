@@ -30,15 +30,11 @@ device_values on_devices(const strategy& of, const distributed_value<gradient>& 
   return {value.local_results(), of.layout().worker_devices};
 }
 
-// A mirrored value is its own mean, and has no sum.
+// A value that is one for all replicas is its own mean, and has no sum.
 std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value,
-                                         const process_group* group) {
-  if (!value.is_mirrored() || (group != nullptr && value.size() == 1)) return std::nullopt;
-  const auto* dense = std::get_if<tensor>(&value.primary());
-  auto is_zero = dense != nullptr && is_zero_scalar(*dense);
-  if (op == reduce_op::sum && value.size() > 1 && !is_zero)
-    refuse_sum_of_one(static_cast<uint32_t>(value.size()) * (group != nullptr ? group->size : 1));
-  return value.primary();
+                                         const strategy& of) {
+  if (!is_one_for_all(value, of.layout().group.get())) return std::nullopt;
+  return reduce_one_for_all(op, value.primary(), of.num_replicas_in_sync());
 }
 
 std::vector<gradient> batch_reduce(reduce_op op,
@@ -133,9 +129,10 @@ task<variable> cross_replica_context::make_variable(std::string name, tensor ini
 }
 
 task<tensor> cross_replica_context::gather(distributed_value<tensor> value, int64_t axis) {
-  auto work = [components = value.local_results(), axis](process_exchange* exchange) {
-    return gather_components(components, axis, exchange);
-  };
+  auto work
+    = [components = value.for_each_of(num_local_replicas()), axis](process_exchange* exchange) {
+        return gather_components(components, axis, exchange);
+      };
   return exchanged("gather", 0, work);
 }
 
@@ -185,7 +182,7 @@ task<tensor> cross_replica_context::apply(variable target, change how, variable_
 task<distributed_value<gradient>>
 cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to) {
   auto count = to.devices().size();
-  if (auto as_it_is = reduced_as_it_is(op, value, group()))
+  if (auto as_it_is = reduced_as_it_is(op, value, strategy_))
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
   if (group() != nullptr) {
     auto work = [op, components = value.local_results()](process_exchange* exchange) {
@@ -220,7 +217,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   size_t bytes = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto& [value, to] = values[i];
-    if (auto as_it_is = reduced_as_it_is(op, value, group())) {
+    if (auto as_it_is = reduced_as_it_is(op, value, strategy_)) {
       results[i] = distributed_value<gradient>::mirrored(std::move(*as_it_is), to.devices().size());
       continue;
     }

@@ -45,14 +45,14 @@ public:
       return {std::move(values), count, false};
   }
 
-  /// The same value for so many replicas.
-  [[nodiscard]] static distributed_value mirrored(T value, size_t replicas) {
+  /// The same value for all replicas, on so many devices.
+  [[nodiscard]] static distributed_value mirrored(T value, size_t devices) {
     storage one;
     one.push_back(std::move(value));
-    return {std::move(one), replicas, true};
+    return {std::move(one), devices, true};
   }
 
-  /// How many replicas have a value.
+  /// How many components there are: one for each replica, or for each device of a mirrored value.
   [[nodiscard]] size_t size() const { return count_; }
 
   /// True if the value is the same for all replicas, and so may be read in the cross-replica
@@ -76,7 +76,12 @@ public:
   /// The value of replica 0.
   [[nodiscard]] const T& primary() const { return values_.front(); }
 
-  /// The values of all replicas, by index.
+  /// What each of so many replicas has, by index: one value for all as often as there are replicas.
+  [[nodiscard]] std::vector<T> for_each_of(size_t replicas) const {
+    return is_mirrored_ ? std::vector<T>(replicas, values_.front()) : local_results();
+  }
+
+  /// Its components, by index: those of replicas, or one for each device of a mirrored value.
   [[nodiscard]] std::vector<T> local_results() const {
     if (is_mirrored_) return std::vector<T>(count_, values_.front());
     return std::vector<T>(values_.begin(), values_.end());

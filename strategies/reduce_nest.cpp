@@ -176,6 +176,13 @@ tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_scope&
   return reduced;
 }
 
+gradient reduce_one_for_all(reduce_op op, const gradient& value, uint32_t replicas) {
+  const auto* dense = std::get_if<tensor>(&value);
+  auto is_zero = dense != nullptr && is_zero_scalar(*dense);
+  if (op == reduce_op::sum && replicas > 1 && !is_zero) refuse_sum_of_one(replicas);
+  return value;
+}
+
 double reduce_numbers(reduce_op op, std::span<const double> values, bool are_integers,
                       const reduce_scope& over) {
   if (over.axes && !over.axes->empty())
@@ -228,20 +235,13 @@ tensor reduce_nest(reduce_op op, const distributed_value<tensor>& value, const r
 gradient reduce_nest(reduce_op op, const distributed_value<gradient>& value,
                      const reduce_scope& over, uint32_t replicas) {
   if (over.axes) refuse("a gradient is reduced as a whole; leave out the axis");
-  if (is_one_for_all(value, over) && replicas > 1) {
-    if (op == reduce_op::sum) refuse_sum_of_one(replicas);
-    return value.primary();
-  }
+  if (is_one_for_all(value, over)) return reduce_one_for_all(op, value.primary(), replicas);
   return reduce_components(op, value.local_results(), over.exchange);
 }
 
 indexed_slices reduce_nest(reduce_op op, const distributed_value<indexed_slices>& value,
                            const reduce_scope& over, uint32_t replicas) {
-  std::vector<gradient> components;
-  for (auto& slices : value.local_results())
-    components.emplace_back(std::move(slices));
-  auto all = distributed_value<gradient>::per_replica(std::move(components));
-  return std::get<indexed_slices>(reduce_nest(op, all, over, replicas));
+  return std::get<indexed_slices>(reduce_nest(op, as_gradients(value), over, replicas));
 }
 
 } // namespace troupe

@@ -20,10 +20,16 @@ struct reduce_scope {
   process_exchange* exchange = nullptr; ///< With other processes; null if there is none.
 };
 
-/// Whether a value is one for all replicas, not just that of the only one that is here.
+/// Whether a value is one for all replicas, on however many devices, not just that of the only
+/// replica that is here. @param group The processes that run replicas; null: this one runs all.
+template <class T>
+[[nodiscard]] bool is_one_for_all(const distributed_value<T>& value, const process_group* group) {
+  return value.is_mirrored() && (group == nullptr || group->replicas_each > 1 || value.size() > 1);
+}
+
 template <class T>
 [[nodiscard]] bool is_one_for_all(const distributed_value<T>& value, const reduce_scope& over) {
-  return value.is_mirrored() && (over.exchange == nullptr || value.size() > 1);
+  return is_one_for_all(value, over.exchange == nullptr ? nullptr : &over.exchange->group());
 }
 
 /// The values of replicas as one. Without axes, element by element; with axes, over those first,
@@ -38,6 +44,9 @@ template <class T>
 /// Errors: throws `failure` with invalid_argument.
 [[nodiscard]] tensor reduce_one_for_all(reduce_op op, const tensor& value, const reduce_scope& over,
                                         uint32_t replicas);
+
+/// Likewise for a gradient, which is reduced as a whole. Errors: as above.
+[[nodiscard]] gradient reduce_one_for_all(reduce_op op, const gradient& value, uint32_t replicas);
 
 /// Likewise for numbers. Errors: as above; invalid_argument for the mean of integers.
 [[nodiscard]] double reduce_numbers(reduce_op op, std::span<const double> values, bool are_integers,
@@ -103,8 +112,10 @@ template <has_members T>
       std::vector<member_type> own;
       for (auto& each : all)
         own.push_back(std::get<number>(T::members(each)));
-      std::get<number>(members) = reduce_nest(
-        op, distributed_value<member_type>::per_replica(std::move(own)), over, replicas);
+      auto parts = value.is_mirrored()
+                     ? distributed_value<member_type>::mirrored(own.front(), value.size())
+                     : distributed_value<member_type>::per_replica(std::move(own));
+      std::get<number>(members) = reduce_nest(op, parts, over, replicas);
     };
     (reduce_member(std::integral_constant<size_t, i>{}), ...);
   }

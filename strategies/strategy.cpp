@@ -356,7 +356,7 @@ tensor strategy::assign_sub(const variable& target, variable_operand delta) {
 tensor strategy::gather(const distributed_value<tensor>& value, int64_t axis) {
   check_gather(*this);
   if (num_replicas_in_sync() == 1) return value.select(0);
-  if (!layout_.group) return cross_device_ops::gather(value.local_results(), axis);
+  if (!layout_.group) return cross_device_ops::gather(value.for_each_of(num_replicas_), axis);
   context_check::blocking("gather", *this);
   return cross_replica(
     [value, axis](cross_replica_context& context) { return context.gather(value, axis); });

@@ -201,10 +201,13 @@ public:
   [[nodiscard]] tensor gather(const tensor& value, int64_t axis);
   [[noreturn]] void gather(const distributed_value<indexed_slices>& value, int64_t axis);
 
-  /// What each replica of this process has of a value.
+  /// The components of a distributed value; of a nest that holds some, what each replica of this
+  /// process has; any other value alone.
   template <class T>
   [[nodiscard]] std::vector<selected_t<T>> experimental_local_results(const T& value) const {
-    if constexpr (std::is_same_v<selected_t<T>, T>) {
+    if constexpr (is_distributed<T>) {
+      return value.local_results();
+    } else if constexpr (std::is_same_v<selected_t<T>, T>) {
       return {value};
     } else {
       std::vector<selected_t<T>> results;

@@ -63,6 +63,56 @@ TEST_SUITE("strategies/extended") {
     CHECK(numbers_of(extended.reduce_to(reduce_op::sum, zero, "cpu:0").primary()) == numbers{0});
   }
 
+  TEST_CASE("a value reduced to one device has no sum, and is one for all replicas") {
+    two_strategies both;
+    auto& extended = both.ours.extended();
+    auto values = as_gradients(values_of_all(both.ours));
+    auto mean = extended.reduce_to(reduce_op::mean, values, "cpu:0");
+    CHECK(mean.size() == 1);
+    const error refused{errc::invalid_argument,
+                        "A non-DistributedValues value cannot be reduced with the given reduce op "
+                        "ReduceOp.SUM: it is one value for all 2 replicas, and would be counted 2 "
+                        "times; reduce its MEAN, or give each replica its own"};
+    auto again = [&](reduce_op op) {
+      return numbers_of(std::get<tensor>(extended.reduce_to(op, mean, "cpu:1").primary()));
+    };
+    CHECK(again(reduce_op::mean) == numbers{1.5});
+    CHECK(refusal_of([&] { again(reduce_op::sum); }) == refused);
+    CHECK(refusal_of([&] {
+            static_cast<void>(extended.batch_reduce_to(reduce_op::sum, {{mean, "cpu:0"}}));
+          })
+          == refused);
+    CHECK(refusal_of([&] { static_cast<void>(both.ours.reduce(reduce_op::sum, mean)); })
+          == refused);
+    auto rows = distributed_value<indexed_slices>::mirrored(rows_of({0}, {1}, 2), 1);
+    CHECK(refusal_of([&] { static_cast<void>(both.ours.reduce(reduce_op::sum, rows)); })
+          == refused);
+  }
+
+  TEST_CASE("where all replicas share variables, what is sent to one has no sum either") {
+    two_strategies both;
+    auto weights = both.theirs.make_variable("w", scalar(0));
+    auto sent = both.theirs.extended().broadcast_to(scalar(4), weights);
+    CHECK(sent.size() == 1);
+    CHECK(refusal_of([&] {
+            static_cast<void>(both.theirs.extended().reduce_to(reduce_op::sum, sent, "cpu:0"));
+          }).code
+          == errc::invalid_argument);
+  }
+
+  TEST_CASE("one value for all has a component on each device, and is gathered for each replica") {
+    two_strategies both;
+    for (size_t devices : {1, 2, 3}) {
+      CAPTURE(devices);
+      auto one = distributed_value<tensor>::mirrored(array({1}, {7}), devices);
+      CHECK(both.ours.experimental_local_results(one).size() == devices);
+      CHECK(numbers_of(both.ours.gather(one, 0)) == numbers{7, 7});
+      auto nest = both.ours.experimental_local_results(std::pair{one, 2.0});
+      REQUIRE(nest.size() == 2); // for each replica
+      CHECK(numbers_of(nest[1].first) == numbers{7});
+    }
+  }
+
   TEST_CASE("reduce_to of rows lays them behind each other") {
     two_strategies both;
     auto rows = distributed_value<gradient>::per_replica(

@@ -245,6 +245,27 @@ TEST_SUITE("strategies/multi_worker") {
     });
   }
 
+  TEST_CASE("what was reduced to one device is the same for all, too") {
+    run_in(2, 2, [](strategy& strategy, uint32_t rank) {
+      auto& extended = strategy.extended();
+      auto values = strategy.experimental_distribute_values_from_function(
+        [](value_context context) { return array({1}, {1.0 * context.replica_id_in_sync_group}); });
+      auto mean = extended.reduce_to(reduce_op::mean, values, "cpu:0");
+      CHECK(mean.size() == 1);
+      CHECK(one_number(mean.primary()) == 1.5);
+      CHECK(one_number(extended.reduce_to(reduce_op::mean, mean, "cpu:0").primary()) == 1.5);
+      CHECK(one_number(strategy.reduce(reduce_op::mean, mean)) == 1.5);
+      auto refusal
+        = refusal_of([&] { static_cast<void>(extended.reduce_to(reduce_op::sum, mean, "cpu:0")); });
+      CHECK(refusal.message.find("one value for all 4 replicas") != std::string::npos);
+      CHECK(refusal_of([&] { static_cast<void>(strategy.reduce(reduce_op::sum, mean)); })
+            == refusal);
+      CHECK(numbers_of(strategy.gather(mean, 0)) == numbers{1.5, 1.5, 1.5, 1.5});
+      CHECK(strategy.experimental_local_results(mean).size() == 1);
+      CHECK(strategy.experimental_local_results(values)[1].values<float>()[0] == 2.0F * rank + 1);
+    });
+  }
+
   TEST_CASE("replicas reduce nests and gather over all processes") {
     for_every_split([](strategy& strategy, uint32_t) {
       auto results = strategy.run([](replica_context& context) -> task<tensor> {
