@@ -165,8 +165,10 @@ job_snapshot take_snapshot(strategy& strategy, uint64_t step,
 void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
                      std::span<const sharded_variable> sharded) {
   context_check::blocking("save_checkpoint", strategy);
+  const auto& layout = strategy.layout();
+  if (!layout.should_checkpoint && !layout.group) return;
   auto taken = take_snapshot(strategy, step, sharded);
-  if (!strategy.layout().should_checkpoint) return;
+  if (!layout.should_checkpoint) return; // but others needed what this process knows
   auto directory = value_or_throw(checkpoint_directory::open(folder));
   auto content = to_content(taken);
   value_or_throw(directory.write(step, content.tensors, content.metadata));

@@ -439,10 +439,14 @@ std::shared_ptr<void> strategy::run_cross_replica(cross_replica_body body) {
 namespace {
 
 strategy_layout layout_of(const parameter_server_options& options) {
+  auto leads = options.placement == nullptr || options.placement->leads();
   strategy_layout layout{.name = "parameter_server",
                          .parameter_devices = {"cpu:0"},
                          .runs_replicas = false,
                          .experimental_between_graph = true,
+                         .experimental_should_init = leads,
+                         .should_checkpoint = leads,
+                         .should_save_summary = leads,
                          .placement = options.placement,
                          .owner_copies = options.replicate_owners,
                          .variable_load = options.variable_load,

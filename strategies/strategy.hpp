@@ -351,9 +351,9 @@ struct parameter_server_options {
 /// `train`, not `run`.
 ///
 /// With a `cluster_placement`, the job is that of several processes. Each makes the same strategy,
-/// the same variables and the same calls of `train`. After training, variables can be read where
-/// the chief stands, until its strategy ends: for that long the strategies of processes that hold
-/// variables wait in their destructors.
+/// the same variables and the same calls of `train`. `should_checkpoint` and the like are true
+/// where the chief stands. After training, variables can be read there, until its strategy ends:
+/// for that long the strategies of processes that hold variables wait in their destructors.
 class parameter_server_strategy final : public strategy {
 public:
   /// Errors: throws `failure`: invalid_argument for 0 replicas, and as `check_layout`; as

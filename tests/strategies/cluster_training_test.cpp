@@ -2,7 +2,11 @@
 // Goal: several processes train one job, to the same bits as one process, and end it together.
 // Method: threads for processes, joined without sockets; nodes are lost at a step of the test's
 // choice, in the middle of a training.
+#include "strategies/checkpoint.hpp"
+#include "strategies/checkpoint_saver_hook.hpp"
+#include "strategies/strategy_extended.hpp"
 #include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_cluster.hpp"
 
 using namespace troupe;
@@ -119,6 +123,28 @@ TEST_SUITE("strategies/cluster_training") {
       auto outcomes = small_cluster{{.layout = layout, .has_sockets = true}}.run();
       check_alike(outcomes, 12);
       CHECK(outcomes.at(layout.chief_node()).values == in_one_process());
+    }
+  }
+
+  TEST_CASE("only the chief's process initialises, checkpoints and writes summaries") {
+    for (const auto& layout : {cluster_layout{.ps = 1, .workers = 2},
+                               cluster_layout{.has_chief = true, .ps = 2, .workers = 1}}) {
+      scratch_folder folder;
+      cluster_job job{.layout = layout, .steps = 1};
+      job.begin = [&](node_index node, strategy& strategy) {
+        auto leads = node == layout.chief_node();
+        const auto& extended = strategy.extended();
+        CHECK(extended.experimental_should_init() == leads);
+        CHECK(extended.should_checkpoint() == leads);
+        CHECK(extended.should_save_summary() == leads);
+        CHECK(extended.experimental_between_graph());
+        CHECK_FALSE(extended.experimental_require_static_shapes());
+        CHECK(extended.worker_devices().size() == layout.replica_count());
+        auto own = folder.path() / layout.name_of(node);
+        save_checkpoint(strategy, own, 7);
+        CHECK(find_checkpoint(own).has_value() == leads);
+      };
+      check_alike(small_cluster{job}.run(), 1);
     }
   }
 

@@ -64,6 +64,22 @@ TEST_SUITE("strategies/in_process_strategies") {
     CHECK(list(chosen.extended().parameter_devices()) == names{"cpu:7"});
   }
 
+  TEST_CASE("a parameter server strategy that is alone holds one copy for all and has all duties") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 3}};
+    CHECK(strategy.num_replicas_in_sync() == 3);
+    CHECK(strategy.make_variable("w", scalar(1)).copies() == 1);
+    auto& extended = strategy.extended();
+    CHECK(list(extended.worker_devices()) == cpu_devices(3));
+    CHECK(list(extended.parameter_devices()) == names{"cpu:0"});
+    CHECK(extended.experimental_between_graph());
+    CHECK(extended.experimental_should_init());
+    CHECK(extended.should_checkpoint());
+    CHECK(extended.should_save_summary());
+    CHECK(!extended.experimental_require_static_shapes());
+    CHECK(extended.non_slot_devices(strategy.variables()) == names{"cpu:0"});
+  }
+
   TEST_CASE("the default strategy has one replica and no devices to tell") {
     auto world = world::virtual_time();
     default_strategy strategy{world};

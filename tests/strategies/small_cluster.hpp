@@ -45,6 +45,8 @@ struct cluster_job {
   std::set<node_index> missing; ///< Processes that are never started.
   /// Changes what a process is started with.
   std::function<void(node_index, training_options&)> prepare = [](node_index, training_options&) {};
+  /// What a process does with its strategy before it trains.
+  std::function<void(node_index, strategy&)> begin = [](node_index, strategy&) {};
   std::function<uint64_t(node_index)> seed = [](node_index) { return 5; };
 };
 
@@ -101,6 +103,7 @@ private:
       strategy.make_variable(fmt::format("w{}", i),
                              array({3 + i, 7}, numbers(static_cast<size_t>(7 * (3 + i)), 0.1 * i)));
     std::vector<variable> variables{strategy.variables().begin(), strategy.variables().end()};
+    job_.begin(node, strategy);
     auto replicas = job_.layout.replica_count();
     sync_replicas_optimizer optimizer{
       rules::momentum{.learning_rate = 0.1},
