@@ -180,29 +180,27 @@ task<tensor> cross_replica_context::apply(variable target, change how, variable_
 }
 
 task<distributed_value<gradient>>
-cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to) {
+cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to,
+                                 communication_options options) {
   auto count = to.devices().size();
   if (auto as_it_is = reduced_as_it_is(op, value, strategy_))
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
-  if (group() != nullptr) {
-    auto work = [op, components = value.local_results()](process_exchange* exchange) {
-      return reduce_components(op, components, exchange);
-    };
-    auto reducing = exchanged(describe_reduction("reduce_to", op), bytes_of(value), work);
-    auto reduced = co_await reducing;
-    co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
-  }
   const auto* ops = &strategy_.cross_device_operations();
   auto given = on_devices(strategy_, value);
-  auto work = [ops, op, given, to] { return ops->reduce(op, given, to); };
-  auto reducing = compute(bytes_of(value), work);
+  auto work = [ops, op, given, to](process_exchange* exchange) {
+    return exchange == nullptr ? ops->reduce(op, given, to)
+                               : reduce_components(op, given.components, exchange);
+  };
+  auto reducing = exchanged(describe_reduction("reduce_to", op), bytes_of(value), work, options);
   auto reduced = co_await reducing;
   co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
 }
 
-task<distributed_value<tensor>>
-cross_replica_context::reduce_to(reduce_op op, distributed_value<tensor> value, destinations to) {
-  auto reducing = reduce_to(op, as_gradients(value), std::move(to));
+task<distributed_value<tensor>> cross_replica_context::reduce_to(reduce_op op,
+                                                                 distributed_value<tensor> value,
+                                                                 destinations to,
+                                                                 communication_options options) {
+  auto reducing = reduce_to(op, as_gradients(value), std::move(to), options);
   auto reduced = co_await reducing;
   co_return distributed_value<tensor>::mirrored(std::get<tensor>(reduced.primary()),
                                                 reduced.size());

@@ -80,11 +80,15 @@ public:
 
   /// A value reduced, for all of `to`. A value that is the same for all replicas stays as it is
   /// under MEAN; under SUM it is refused, as it would be counted several times.
-  /// Errors: throws `failure` as `reduce_components`.
-  [[nodiscard]] task<distributed_value<tensor>>
-  reduce_to(reduce_op op, distributed_value<tensor> value, destinations to);
-  [[nodiscard]] task<distributed_value<gradient>>
-  reduce_to(reduce_op op, distributed_value<gradient> value, destinations to);
+  /// Errors: throws `failure` as `reduce_components`, and as `exchanged`.
+  [[nodiscard]] task<distributed_value<tensor>> reduce_to(reduce_op op,
+                                                          distributed_value<tensor> value,
+                                                          destinations to,
+                                                          communication_options options = {});
+  [[nodiscard]] task<distributed_value<gradient>> reduce_to(reduce_op op,
+                                                            distributed_value<gradient> value,
+                                                            destinations to,
+                                                            communication_options options = {});
 
   /// Likewise for several values together, which may be packed; the results are in their order.
   [[nodiscard]] task<std::vector<distributed_value<gradient>>>
@@ -110,10 +114,12 @@ public:
   /// if there is but one process, else twice. All processes have to make the call.
   /// @param what As `process_exchange` has it. @param bytes That `work` moves in this process.
   /// Errors: rethrows what `work` threw; throws `failure`: invalid_argument if another process
-  /// makes another call; deadline_exceeded and unavailable, naming the one that is missing or gone.
+  /// makes another call, and for options that are none; deadline_exceeded and unavailable, naming
+  /// the one that is missing or gone.
   template <class Work>
   [[nodiscard]] task<std::invoke_result_t<Work&, process_exchange*>>
   exchanged(std::string what, size_t bytes, Work work, communication_options options = {}) {
+    options.validate();
     std::shared_ptr<process_exchange> exchange;
     if (group() != nullptr) {
       exchange = std::make_shared<process_exchange>(*group(), std::move(what));
@@ -184,7 +190,8 @@ public:
   /// What `all_reduce` does with what the replicas bring.
   template <class T>
   [[nodiscard]] task<T> reduce_brought(std::vector<reduce_op> ops,
-                                       std::vector<std::shared_ptr<const T>> brought) {
+                                       std::vector<std::shared_ptr<const T>> brought,
+                                       communication_options options) {
     check_alike(ops);
     auto op = ops.front();
     size_t bytes = 0;
@@ -198,7 +205,7 @@ public:
         values.push_back(*each);
       return all_reduce_nest(op, std::move(values), exchange);
     };
-    auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, work);
+    auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, work, options);
     auto result = co_await reducing;
     co_return result;
   }

@@ -160,9 +160,10 @@ void replica_context::announce(merge_result merged) {
   if (place_.replicas > 1) activity_.send(place_.meeting, std::move(merged));
 }
 
-task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
-  auto gather = [](cross_replica_context& context, distributed_value<int64_t> axes,
-                   distributed_value<brought<tensor>> all) -> task<tensor> {
+task<tensor> replica_context::all_gather(tensor value, int64_t axis,
+                                         communication_options options) {
+  auto gather = [options](cross_replica_context& context, distributed_value<int64_t> axes,
+                          distributed_value<brought<tensor>> all) -> task<tensor> {
     auto axis = axes.primary();
     auto first = context.strategy().first_local_replica();
     for (size_t i = 1; i < axes.size(); ++i)
@@ -180,7 +181,7 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis) {
     auto work = [parts, axis](process_exchange* exchange) {
       return gather_components(parts, axis, exchange);
     };
-    auto gathering = context.exchanged("all_gather", bytes, work);
+    auto gathering = context.exchanged("all_gather", bytes, work, options);
     auto gathered = co_await gathering;
     co_return gathered;
   };

@@ -104,13 +104,18 @@ public:
 
   /// The sum or mean of the values of all replicas, for each of them. Nests are reduced leaf by
   /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
-  /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together.
+  /// @param options Those of the first replica of each process count.
+  /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together, or
+  /// as `cross_replica_context::exchanged`.
   template <class T>
-  [[nodiscard]] task<T> all_reduce(reduce_op op, T value);
+  [[nodiscard]] task<T> all_reduce(reduce_op op, T value, communication_options options = {});
 
   /// The values of all replicas behind each other along `axis`, which may be of other extents
-  /// there. Errors: as `merge_call`; `failure` as `cross_device_ops::gather`.
-  [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis);
+  /// there. @param options As above.
+  /// Errors: as `merge_call`; `failure` as `cross_device_ops::gather`, and as
+  /// `cross_replica_context::exchanged`.
+  [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis,
+                                        communication_options options = {});
 
   /// What the gradient by the result of `all_reduce(op, x)` is by x: reduced likewise.
   [[nodiscard]] task<tensor> all_reduce_gradient(reduce_op op, tensor by_result) {
@@ -267,10 +272,10 @@ auto replica_context::merge_call(Merge merge, Arguments... arguments)
 }
 
 template <class T>
-task<T> replica_context::all_reduce(reduce_op op, T value) {
-  auto reduce = [](cross_replica_context& context, const distributed_value<reduce_op>& ops,
-                   const distributed_value<brought<T>>& all) {
-    return context.reduce_brought(ops.local_results(), all.local_results());
+task<T> replica_context::all_reduce(reduce_op op, T value, communication_options options) {
+  auto reduce = [options](cross_replica_context& context, const distributed_value<reduce_op>& ops,
+                          const distributed_value<brought<T>>& all) {
+    return context.reduce_brought(ops.local_results(), all.local_results(), options);
   };
   auto mine = std::make_shared<const T>(std::move(value));
   auto reducing = merge_call(reduce, op, brought<T>{std::move(mine)});

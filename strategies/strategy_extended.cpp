@@ -22,18 +22,22 @@ const strategy_layout& with_devices(const strategy_layout& layout, std::string_v
 
 } // namespace
 
-distributed_value<tensor>
-strategy_extended::reduce_to(reduce_op op, distributed_value<tensor> value, destinations to) {
+distributed_value<tensor> strategy_extended::reduce_to(reduce_op op,
+                                                       distributed_value<tensor> value,
+                                                       destinations to,
+                                                       communication_options options) {
   context_check::blocking("reduce_to", strategy_);
   return strategy_.cross_replica(
-    [=](cross_replica_context& context) { return context.reduce_to(op, value, to); });
+    [=](cross_replica_context& context) { return context.reduce_to(op, value, to, options); });
 }
 
-distributed_value<gradient>
-strategy_extended::reduce_to(reduce_op op, distributed_value<gradient> value, destinations to) {
+distributed_value<gradient> strategy_extended::reduce_to(reduce_op op,
+                                                         distributed_value<gradient> value,
+                                                         destinations to,
+                                                         communication_options options) {
   context_check::blocking("reduce_to", strategy_);
   return strategy_.cross_replica(
-    [=](cross_replica_context& context) { return context.reduce_to(op, value, to); });
+    [=](cross_replica_context& context) { return context.reduce_to(op, value, to, options); });
 }
 
 std::vector<distributed_value<gradient>> strategy_extended::batch_reduce_to(

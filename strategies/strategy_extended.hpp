@@ -33,9 +33,12 @@ public:
   // As in `cross_replica_context`.
 
   [[nodiscard]] distributed_value<tensor> reduce_to(reduce_op op, distributed_value<tensor> value,
-                                                    destinations to);
-  [[nodiscard]] distributed_value<gradient>
-  reduce_to(reduce_op op, distributed_value<gradient> value, destinations to);
+                                                    destinations to,
+                                                    communication_options options = {});
+  [[nodiscard]] distributed_value<gradient> reduce_to(reduce_op op,
+                                                      distributed_value<gradient> value,
+                                                      destinations to,
+                                                      communication_options options = {});
   [[nodiscard]] std::vector<distributed_value<gradient>>
   batch_reduce_to(reduce_op op,
                   std::vector<std::pair<distributed_value<gradient>, destinations>> values,

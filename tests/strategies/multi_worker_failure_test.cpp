@@ -10,7 +10,9 @@
 #include "tests/strategies/refusal.hpp"
 
 #include <chrono>
+#include <functional>
 #include <latch>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -175,22 +177,46 @@ TEST_SUITE("strategies/multi_worker_failure") {
   }
 
   TEST_CASE("a call's own time wins over the strategy's") {
-    std::latch late{2};
-    auto thrown = play(2, [&](played_worker& worker) {
-      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
-      if (worker.rank == 0) {
-        auto value = distributed_value<gradient>::per_replica({scalar(1)});
-        auto why = refusal_of([&] {
-          static_cast<void>(strategy.extended().batch_reduce_to(
-            reduce_op::sum, {{value, destinations{"cpu:0"}}}, {.timeout_seconds = 0.2}));
+    const communication_options soon{.timeout_seconds = 0.2};
+    auto in_replicas = [](strategy& strategy, auto call) {
+      strategy.run([call](replica_context& context) -> task<void> {
+        auto calling = call(context);
+        co_await calling;
+      });
+    };
+    auto value = distributed_value<gradient>::per_replica({scalar(1)});
+    const std::vector<std::function<void(strategy&)>> calls{
+      [&](strategy& strategy) {
+        static_cast<void>(strategy.extended().batch_reduce_to(
+          reduce_op::sum, {{value, destinations{"cpu:0"}}}, soon));
+      },
+      [&](strategy& strategy) {
+        static_cast<void>(strategy.extended().reduce_to(reduce_op::sum, value, "cpu:0", soon));
+      },
+      [&](strategy& strategy) {
+        in_replicas(strategy, [soon](replica_context& context) {
+          return context.all_reduce(reduce_op::sum, scalar(1), soon);
         });
-        CAPTURE(why.message);
-        CHECK(why.code == errc::deadline_exceeded);
-        CHECK(says(why, "worker:1"));
-      }
-      late.arrive_and_wait();
-    });
-    CHECK(thrown == std::vector<error>(2));
+      },
+      [&](strategy& strategy) {
+        in_replicas(strategy, [soon](replica_context& context) {
+          return context.all_gather(array({1}, {1}), 0, soon);
+        });
+      }};
+    for (const auto& call : calls) {
+      std::latch late{2};
+      auto thrown = play(2, [&](played_worker& worker) {
+        multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+        if (worker.rank == 0) {
+          auto why = refusal_of([&] { call(strategy); });
+          CAPTURE(why.message);
+          CHECK(why.code == errc::deadline_exceeded);
+          CHECK(says(why, "worker:1"));
+        }
+        late.arrive_and_wait();
+      });
+      CHECK(thrown == std::vector<error>(2));
+    }
   }
 
   TEST_CASE("a process that never begins is named") {

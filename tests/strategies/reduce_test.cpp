@@ -409,6 +409,27 @@ TEST_SUITE("strategies/reduce") {
     });
   }
 
+  TEST_CASE("options that are none are refused by every call that takes some") {
+    for_every_strategy([](strategy& strategy) {
+      const communication_options none{.bytes_per_pack = -1};
+      auto refused = strategy.run([none](replica_context& context) -> task<std::vector<error>> {
+        auto reducing = refusal_in(context.all_reduce(sum, scalar(1), none));
+        auto first = co_await reducing;
+        auto gathering = refusal_in(context.all_gather(array({1}, {1}), 0, none));
+        auto second = co_await gathering;
+        co_return std::vector{first, second};
+      });
+      const error expected{errc::invalid_argument, "bytes_per_pack must be non-negative, not -1"};
+      for (const auto& call : refused)
+        CHECK(call[0] == expected);
+      auto values = strategy.experimental_distribute_values_from_function(
+        [](value_context) { return scalar(1); });
+      CHECK(refusal_of(
+              [&] { static_cast<void>(strategy.extended().reduce_to(sum, values, "cpu:0", none)); })
+            == expected);
+    });
+  }
+
   TEST_CASE("the gradient of all_reduce is reduced likewise") {
     for_every_strategy([](strategy& strategy) {
       auto n = strategy.num_replicas_in_sync();
