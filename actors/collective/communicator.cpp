@@ -61,11 +61,13 @@ void tell_all(self_pointer self, const communicator_state::breakdown& how) {
 
 // ---- trouble ----
 
-// Everything from a call on fails, if it has not failed already.
+// Everything from a call on fails, if it has not failed already. The peers are told first: whoever
+// is answered may leave at once, and would be named to them instead.
 void break_down(self_pointer self, uint64_t call, const error& reason, bool is_news = true) {
   auto& state = self->state;
   if (state.broken && state.broken->call <= call) return;
   state.broken = {call, reason};
+  if (is_news) tell_all(self, *state.broken);
   for (auto one = state.open.lower_bound(call); one != state.open.end();) {
     one->second.answer.deliver(to_caf(reason));
     one = state.open.erase(one);
@@ -75,7 +77,6 @@ void break_down(self_pointer self, uint64_t call, const error& reason, bool is_n
                 [&](const auto& one) { return one.second.reader().getCall() >= call; });
   for (auto& onlooker : std::exchange(state.onlookers, {}))
     onlooker.deliver(group_broken{reason});
-  if (is_news) tell_all(self, *state.broken);
 }
 
 caf::result<group_broken> on_await(self_pointer self) {

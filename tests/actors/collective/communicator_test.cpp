@@ -5,6 +5,7 @@
 #include "tests/actors/collective/collective_group.hpp"
 
 #include <cmath>
+#include <optional>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -300,6 +301,22 @@ TEST_SUITE("actors/collective/communicator") {
       CHECK(
         one.error().message.ends_with("waited 10.0 s in all_reduce 'a' of f32 [3] for worker:0"));
     }
+  }
+
+  TEST_CASE("peers hear of a failure before whoever called, who may leave at once") {
+    communicator_group group{2, false};
+    puppet both{group.world}; // the caller, and the only peer
+    caf::anon_send(group.members[0], meet_peers{{nullptr, both.as<caf::strong_actor_ptr>()}});
+    std::optional<size_t> heard_before;
+    auto call = [&](caf::event_based_actor* self) {
+      self->request(group.members[0], caf::infinite, sum_of("a", {ones(3)}))
+        .then(
+          [](const collective_result&) {},
+          [&](const caf::error&) { heard_before = both.heard<wire::CollectiveFailed>().size(); });
+    };
+    caf::anon_send(both.as<caf::actor>(), script{call});
+    group.pass(61s);
+    CHECK(heard_before == 1);
   }
 
   TEST_CASE("a part of nobody's is passed over, one that fits no call fails it for all") {
