@@ -34,9 +34,6 @@ namespace {
 // Connections whose other side has not said who it is: the oldest of more is dropped.
 constexpr size_t strangers_max = 64;
 
-// A peer that was heard of so recently is alive: whoever comes with its index is another.
-constexpr milliseconds alive_for{1000};
-
 // So many different lines about who was refused are written.
 constexpr size_t told_max = 100;
 
@@ -329,7 +326,7 @@ private:
     auto& member = members_[who.node];
     if (member.link) {
       auto silence = steady_clock::now() - member.link->last_heard();
-      if (silence < alive_for)
+      if (silence < options_.alive_for)
         return fail(errc::invalid_argument,
                     fmt::format("{} is there already, from {}; two processes have the same task "
                                 "index, this one is at {}",
@@ -428,7 +425,7 @@ private:
     // A process that was there before us may be dead, and not be known to be so yet.
     auto is_final = why.code == errc::failed_precondition
                     || (why.code == errc::invalid_argument
-                        && now - *member.refused_since > options_.patience + alive_for);
+                        && now - *member.refused_since > options_.patience + options_.alive_for);
     auto known = why.message;
     if (why.code == errc::unavailable)
       known += "; is it a task of this job, with TLS at both ends or at neither?";

@@ -42,6 +42,10 @@ struct socket_network_options {
   /// A peer that says nothing for so long is gone; it says something ten times as often.
   std::chrono::milliseconds patience{usual_patience};
 
+  /// A peer that was heard of so recently is alive: whoever comes with its index is another, and
+  /// is refused.
+  std::chrono::milliseconds alive_for{1000};
+
   /// Bytes of messages that are taken from a peer before its actors' addressees have let go of
   /// some, and that wait for a peer before it counts as gone: for either, tokens and gradients
   /// each. More than what all replicas of a node push in a step.

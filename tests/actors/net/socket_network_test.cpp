@@ -3,6 +3,7 @@
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
 #include "actors/net/socket_network.hpp"
 #include "actors/tensor_payload.hpp"
+#include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"
 
@@ -53,11 +54,7 @@ TEST_SUITE("actors/net/socket_network") {
   }
 
   TEST_CASE("nodes may be started in any order") {
-    std::string address;
-    { // a port that was free a moment ago
-      station first{options_of(0)};
-      address = first.network->listening_at();
-    }
+    auto address = free_addresses(1).front();
     station worker{options_of(1, address)};
     station chief{options_of(0, address)};
     CHECK(worker.network->arrival(0).get());
@@ -143,7 +140,9 @@ TEST_SUITE("actors/net/socket_network") {
   }
 
   TEST_CASE("two processes with one task index: the second is refused, the first goes on") {
-    station chief{options_of(0)};
+    auto options = options_of(0);
+    options.alive_for = 1h;
+    station chief{options};
     station worker{options_of(1, chief.network->listening_at())};
     REQUIRE(chief.network->arrival(1).get());
     hostile_peer second{chief.network->listening_at()};
@@ -156,7 +155,9 @@ TEST_SUITE("actors/net/socket_network") {
   }
 
   TEST_CASE("a node that was started again is let in with its new life") {
-    station chief{options_of(0)};
+    auto options = options_of(0);
+    options.alive_for = 1h;
+    station chief{options};
     {
       hostile_peer first{chief.network->listening_at()};
       REQUIRE(first.say_hello(worker_hello(5)));
