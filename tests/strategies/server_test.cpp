@@ -2,6 +2,7 @@
 // Goal: a process joins the others of its job, and leaves them. Method: servers of one process,
 // each with a world of its own, over sockets of this machine.
 #include "strategies/server.hpp"
+#include "tests/actors/net/free_addresses.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"
 
@@ -19,12 +20,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// A port that was free a moment ago.
 std::string free_address() {
-  auto world = world::threads({.threads = 1});
-  auto network = socket_network::open(
-    world.system(), {.job = "port", .nodes = {{"a", "127.0.0.1:0"}, {"b", ""}}, .self = 0});
-  return network.value()->listening_at();
+  return free_addresses(1).front();
 }
 
 resolved_cluster cluster_of(std::vector<cluster_task> tasks, size_t own) {
