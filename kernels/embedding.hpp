@@ -62,9 +62,8 @@ template <class T>
 void embedding(const context&, std::span<const T> table, std::span<const int64_t> indices,
                std::span<T> output);
 
-/// As the reference, bit for bit. An index outside the table is passed over.
-/// Cost: looks at the square of the number of indices; for very many of them sort them
-/// (kernels/sparse.hpp).
+/// As the reference, bit for bit. The indices are memory of the host, as those of sparse gradients:
+/// they are sorted there (`order_rows`), and their order is copied to the device.
 template <class T>
 void embedding_gradient(const context&, std::span<const T> output_gradient,
                         std::span<const int64_t> indices, std::span<T> table_gradient);

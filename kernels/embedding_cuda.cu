@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The embedding on a GPU.
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/row_gathering.cuh"
 #include "kernels/embedding.hpp"
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 namespace troupe::cuda {
 
@@ -16,39 +17,6 @@ __global__ void __launch_bounds__(block_threads)
   find_outside_kernel(size_t count, const int64_t* indices, uint64_t end, position* found) {
   for (size_t i = thread_of_grid(); i < count; i += threads_of_grid())
     if (static_cast<uint64_t>(indices[i]) >= end) atomicMin(found, static_cast<position>(i));
-}
-
-/// A block for each position. The first one that holds an index adds up the rows of all that hold
-/// it, in order: nobody else writes to that row of the table.
-template <class T>
-__global__ void __launch_bounds__(block_threads)
-  embedding_gradient_kernel(size_t rows, size_t columns, size_t table_rows, const T* gradient,
-                            const int64_t* indices, T* table) {
-  TROUPE_SHARED(bool, holds_it, [block_threads]);
-  TROUPE_SHARED(unsigned, held_before);
-  for (size_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    int64_t index = indices[row];
-    if (static_cast<uint64_t>(index) >= table_rows) continue; // for all threads alike
-    if (threadIdx.x == 0) held_before = 0;
-    __syncthreads();
-    for (size_t i = threadIdx.x; i < row; i += blockDim.x)
-      if (indices[i] == index) held_before = 1; // whoever writes, writes the same
-    __syncthreads();
-    if (held_before == 0) {
-      for (size_t first = row; first < rows; first += blockDim.x) {
-        size_t mine = first + threadIdx.x;
-        holds_it[threadIdx.x] = mine < rows && indices[mine] == index;
-        __syncthreads();
-        for (size_t i = 0; i < blockDim.x; ++i)
-          if (holds_it[i])
-            for (size_t column = threadIdx.x; column < columns; column += blockDim.x)
-              table[static_cast<size_t>(index) * columns + column]
-                += gradient[(first + i) * columns + column];
-        __syncthreads();
-      }
-    }
-    __syncthreads();
-  }
 }
 
 } // namespace
@@ -89,12 +57,21 @@ void embedding(const context& on, std::span<const T> table, std::span<const int6
 template <class T>
 void embedding_gradient(const context& on, std::span<const T> output_gradient,
                         std::span<const int64_t> indices, std::span<T> table_gradient) {
-  if (indices.empty()) return;
-  auto columns = output_gradient.size() / indices.size();
-  if (columns == 0) return;
-  launch(on, blocks_for(indices.size(), 1), block_threads, embedding_gradient_kernel<T>,
-         indices.size(), columns, table_gradient.size() / columns, output_gradient.data(),
-         indices.data(), table_gradient.data());
+  if (indices.empty() || output_gradient.empty()) return;
+  const row_source sources[] = {{indices, elements{output_gradient}}};
+  std::vector<row_entry> entries(2 * indices.size());
+  std::vector<size_t> starts(indices.size() + 1);
+  const sparse_sum lookups{.sources = sources,
+                           .order = order_rows(sources, entries, starts),
+                           .width = output_gradient.size() / indices.size()};
+  check<T>(lookups, table_gradient.size());
+  auto rows = gather_rows<T>(on, lookups);
+  T* out = table_gradient.data();
+  auto add = [out, from = rows.from] __device__(size_t i) {
+    size_t place = from.place(i);
+    out[place] = from.added_to(out[place], i);
+  };
+  for_each(on, rows.from.element_count(), add);
 }
 
 template void embedding(const context&, std::span<const float>, std::span<const int64_t>,

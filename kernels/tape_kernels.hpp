@@ -237,10 +237,10 @@ tensor looked_up(const Context& on, const tensor& table, const tensor& indices) 
 /// table += rows.
 template <class Context>
 void scatter(const Context& on, const indexed_slices& rows, tensor& table) {
-  auto indices = placed(on, rows.indices);
   compute_in(table.type(), [&](auto zero) {
     using T = decltype(zero);
-    embedding_gradient(on, in<T>(on, rows.values), in<int64_t>(on, indices), out<T>(on, table));
+    embedding_gradient(on, in<T>(on, rows.values), rows.indices.values<int64_t>(),
+                       out<T>(on, table));
   });
 }
 

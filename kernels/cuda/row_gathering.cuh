@@ -52,6 +52,13 @@ struct gathered_rows {
     return limited(sum / by * scale, limit);
   }
 
+  /// `start`, and element i of each row that is to be combined, one after the other.
+  [[nodiscard]] __device__ T added_to(T start, size_t i) const {
+    for (size_t at = starts[i / width]; at < starts[i / width + 1]; ++at)
+      start = start + element(sources[entries[at].source], entries[at].row * width + i % width);
+    return start;
+  }
+
 private:
   [[nodiscard]] __device__ static T element(const row_values& of, size_t i) {
     switch (of.type) {
