@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mean of an array.
+// The mean of an array, and its gradient.
 #pragma once
 
 #include "kernels/context.hpp"
@@ -14,6 +14,12 @@ namespace reference {
 template <class T>
 [[nodiscard]] T mean(const context&, std::span<const T> values);
 
+/// The gradient of `mean` by each of its values: output_gradient / values.
+/// Shape: output_gradient  [1]       of the mean
+///        gradient         [values]  aliases nothing
+template <class T>
+void mean_gradient(const context&, std::span<const T> output_gradient, std::span<T> gradient);
+
 } // namespace reference
 
 namespace cpu {
@@ -21,6 +27,10 @@ namespace cpu {
 /// As the reference, in 16 partial sums.
 template <class T>
 [[nodiscard]] T mean(const context&, std::span<const T> values);
+
+/// As the reference, bit for bit.
+template <class T>
+void mean_gradient(const context&, std::span<const T> output_gradient, std::span<T> gradient);
 
 } // namespace cpu
 
@@ -33,6 +43,10 @@ template <class T>
 /// out[0] = mean(values), without waiting.
 template <class T>
 void mean(const context&, std::span<const T> values, std::span<T> out);
+
+/// As the reference, bit for bit, without waiting.
+template <class T>
+void mean_gradient(const context&, std::span<const T> output_gradient, std::span<T> gradient);
 
 } // namespace cuda
 

@@ -3,6 +3,9 @@
 #include "kernels/mean.hpp"
 
 #include "kernels/vector_math.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
 
 namespace troupe::cpu {
 
@@ -13,7 +16,16 @@ T mean(const context&, std::span<const T> values) {
   return static_cast<T>(sum / static_cast<double>(values.size()));
 }
 
+template <class T>
+void mean_gradient(const context&, std::span<const T> output_gradient, std::span<T> gradient) {
+  TROUPE_ASSERT(output_gradient.size() == 1, output_gradient.size());
+  auto share = static_cast<double>(output_gradient[0]) / static_cast<double>(gradient.size());
+  std::ranges::fill(gradient, static_cast<T>(share));
+}
+
 template float mean(const context&, std::span<const float>);
 template double mean(const context&, std::span<const double>);
+template void mean_gradient(const context&, std::span<const float>, std::span<float>);
+template void mean_gradient(const context&, std::span<const double>, std::span<double>);
 
 } // namespace troupe::cpu

@@ -32,9 +32,21 @@ T mean(const context& on, std::span<const T> values) {
   return static_cast<T>(fetch(on, wide));
 }
 
+template <class T>
+void mean_gradient(const context& on, std::span<const T> output_gradient, std::span<T> gradient) {
+  TROUPE_ASSERT(output_gradient.size() == 1, output_gradient.size());
+  auto share = [from = output_gradient.data(), to = gradient.data(),
+                count = static_cast<double>(gradient.size())] __device__(size_t i) {
+    to[i] = static_cast<T>(static_cast<double>(*from) / count);
+  };
+  for_each(on, gradient.size(), share);
+}
+
 template void mean(const context&, std::span<const float>, std::span<float>);
 template void mean(const context&, std::span<const double>, std::span<double>);
 template float mean(const context&, std::span<const float>);
 template double mean(const context&, std::span<const double>);
+template void mean_gradient(const context&, std::span<const float>, std::span<float>);
+template void mean_gradient(const context&, std::span<const double>, std::span<double>);
 
 } // namespace troupe::cuda

@@ -29,14 +29,15 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
                            std::span<const int64_t> labels, std::span<T> losses,
                            std::span<T> probabilities);
 
-/// logits_gradient[r, c] = (probabilities[r, c] - (c == labels[r])) * scale.
+/// logits_gradient[r, c] = (probabilities[r, c] - (c == labels[r])) * losses_gradient[r].
 /// Shape: probabilities    [rows, classes]  what `softmax_cross_entropy` wrote
 ///        labels           [rows]
+///        losses_gradient  [rows]           of each row's loss; 1 / rows for a mean
 ///        logits_gradient  [rows, classes]  may be probabilities itself
-/// @param scale The gradient of each row's loss; 1 / rows for a mean.
 template <class T>
 void softmax_cross_entropy_gradient(const context&, std::span<const T> probabilities,
-                                    std::span<const int64_t> labels, T scale,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient);
 
 } // namespace reference
@@ -52,7 +53,8 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
 /// As the reference, bit for bit.
 template <class T>
 void softmax_cross_entropy_gradient(const context&, std::span<const T> probabilities,
-                                    std::span<const int64_t> labels, T scale,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient);
 
 } // namespace cpu
@@ -70,7 +72,8 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
 /// As the reference, bit for bit.
 template <class T>
 void softmax_cross_entropy_gradient(const context&, std::span<const T> probabilities,
-                                    std::span<const int64_t> labels, T scale,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient);
 
 } // namespace cuda

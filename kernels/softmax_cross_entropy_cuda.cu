@@ -53,18 +53,22 @@ void softmax_cross_entropy(const context& on, std::span<const T> logits,
 
 template <class T>
 void softmax_cross_entropy_gradient(const context& on, std::span<const T> probabilities,
-                                    std::span<const int64_t> labels, T scale,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient) {
   TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
                 logits_gradient.size());
+  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
   if (labels.empty()) return;
   auto classes = probabilities.size() / labels.size();
   const T* from = probabilities.data();
   const int64_t* label_of = labels.data();
+  const T* scale_of = losses_gradient.data();
   T* to = logits_gradient.data();
   auto derive = [=] __device__(size_t i) {
-    bool is_label = i % classes == static_cast<size_t>(label_of[i / classes]);
-    to[i] = (is_label ? from[i] - 1 : from[i]) * scale;
+    size_t row = i / classes;
+    bool is_label = i % classes == static_cast<size_t>(label_of[row]);
+    to[i] = (is_label ? from[i] - 1 : from[i]) * scale_of[row];
   };
   for_each(on, probabilities.size(), derive);
 }
@@ -74,8 +78,10 @@ template void softmax_cross_entropy(const context&, std::span<const float>,
 template void softmax_cross_entropy(const context&, std::span<const double>,
                                     std::span<const int64_t>, std::span<double>, std::span<double>);
 template void softmax_cross_entropy_gradient(const context&, std::span<const float>,
-                                             std::span<const int64_t>, float, std::span<float>);
+                                             std::span<const int64_t>, std::span<const float>,
+                                             std::span<float>);
 template void softmax_cross_entropy_gradient(const context&, std::span<const double>,
-                                             std::span<const int64_t>, double, std::span<double>);
+                                             std::span<const int64_t>, std::span<const double>,
+                                             std::span<double>);
 
 } // namespace troupe::cuda

@@ -37,16 +37,19 @@ void softmax_cross_entropy(const context&, std::span<const T> logits,
 
 template <class T>
 void softmax_cross_entropy_gradient(const context&, std::span<const T> probabilities,
-                                    std::span<const int64_t> labels, T scale,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
                                     std::span<T> logits_gradient) {
   TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
                 logits_gradient.size());
+  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
   if (labels.empty()) return;
   auto classes = probabilities.size() / labels.size();
   for (size_t row = 0; row < labels.size(); ++row)
     for (size_t i = 0; i < classes; ++i) {
       T target = static_cast<int64_t>(i) == labels[row] ? 1 : 0;
-      logits_gradient[row * classes + i] = (probabilities[row * classes + i] - target) * scale;
+      logits_gradient[row * classes + i]
+        = (probabilities[row * classes + i] - target) * losses_gradient[row];
     }
 }
 
@@ -55,8 +58,10 @@ template void softmax_cross_entropy(const context&, std::span<const float>,
 template void softmax_cross_entropy(const context&, std::span<const double>,
                                     std::span<const int64_t>, std::span<double>, std::span<double>);
 template void softmax_cross_entropy_gradient(const context&, std::span<const float>,
-                                             std::span<const int64_t>, float, std::span<float>);
+                                             std::span<const int64_t>, std::span<const float>,
+                                             std::span<float>);
 template void softmax_cross_entropy_gradient(const context&, std::span<const double>,
-                                             std::span<const int64_t>, double, std::span<double>);
+                                             std::span<const int64_t>, std::span<const double>,
+                                             std::span<double>);
 
 } // namespace troupe::reference

@@ -3,7 +3,6 @@
 #include "kernels/tape.hpp"
 
 #include "kernels/cuda/tape.hpp"
-#include "kernels/reduce.hpp"
 #include "kernels/tape_definition.hpp"
 
 #include <new>
@@ -36,10 +35,6 @@ tensor placed(const cuda::context& on, const tensor& value) {
   auto result = to_device(on, value);
   if (!result) throw std::bad_alloc{};
   return *std::move(result);
-}
-
-double scalar_of(const cuda::context& on, const tensor& value) {
-  return sum(on, elements{value});
 }
 
 } // namespace detail

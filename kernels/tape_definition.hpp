@@ -165,8 +165,7 @@ expression basic_tape<Context>::mean(expression input) {
   if (!usable("mean", {input})) return {};
   if (!accept(detail::check_mean(at(input)))) return {};
   return record(detail::mean_of(on_, at(input)), {input}, [this, input](const tensor& g) {
-    auto share = detail::scalar_of(on_, g) / static_cast<double>(at(input).element_count());
-    contribute(input, detail::filled(on_, g.type(), at(input).extents(), share));
+    contribute(input, detail::mean_gradient_of(on_, g, at(input).extents()));
   });
 }
 
@@ -183,9 +182,8 @@ expression basic_tape<Context>::softmax_cross_entropy(expression logits, const t
   auto forward = detail::classify(on_, at(logits), labels);
   return record(detail::mean_of(on_, forward.losses), {logits},
                 [this, logits, labels, probabilities = forward.probabilities](const tensor& g) {
-                  auto share
-                    = detail::scalar_of(on_, g) / static_cast<double>(labels.element_count());
-                  contribute(logits, detail::classify_gradient(on_, probabilities, labels, share));
+                  auto losses = detail::mean_gradient_of(on_, g, labels.extents());
+                  contribute(logits, detail::classify_gradient(on_, probabilities, labels, losses));
                 });
 }
 

@@ -107,14 +107,6 @@ void mean_into(const cuda::context& on, std::span<const T> values, std::span<T> 
   mean(on, values, out);
 }
 
-/// The only element; waits for it, if it lies on a device.
-template <class Context>
-[[nodiscard]] double scalar_of(const Context&, const tensor& value) {
-  return value.type() == dtype::f32 ? value.values<float>()[0] : value.values<double>()[0];
-}
-
-[[nodiscard]] double scalar_of(const cuda::context& on, const tensor& value);
-
 /// The elements to read, for a kernel of this context.
 template <class T, class Context>
 [[nodiscard]] std::span<const T> in(const Context& on, const tensor& value) {
@@ -254,6 +246,17 @@ tensor mean_of(const Context& on, const tensor& input) {
   return output;
 }
 
+/// The gradient of `mean_of` by its operand, of those extents.
+template <class Context>
+tensor mean_gradient_of(const Context& on, const tensor& output_gradient, const shape& extents) {
+  auto result = make(on, output_gradient.type(), extents);
+  compute_in(result.type(), [&](auto zero) {
+    using T = decltype(zero);
+    mean_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
+  });
+  return result;
+}
+
 /// What `layer_norm` computes, and the statistics that its gradient needs.
 struct normalised {
   tensor output;
@@ -322,12 +325,12 @@ classified classify(const Context& on, const tensor& logits, const tensor& label
 
 template <class Context>
 tensor classify_gradient(const Context& on, const tensor& probabilities, const tensor& labels,
-                         double row_gradient) {
+                         const tensor& losses_gradient) {
   auto result = make_like(on, probabilities);
   compute_in(result.type(), [&](auto zero) {
     using T = decltype(zero);
     softmax_cross_entropy_gradient(on, in<T>(on, probabilities), in<int64_t>(on, labels),
-                                   static_cast<T>(row_gradient), out<T>(on, result));
+                                   in<T>(on, losses_gradient), out<T>(on, result));
   });
   return result;
 }

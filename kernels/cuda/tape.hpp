@@ -8,9 +8,8 @@
 namespace troupe {
 
 /// `basic_tape` with its parameters, constants and results on the context's device; indices and
-/// labels are tensors of the host. Operations are queued and return at once, but for the first
-/// operation on the way back from a loss, which waits for the loss' gradient. A failure of the
-/// context is one of the tape.
+/// labels are tensors of the host. Operations are queued and return at once, forward and back. A
+/// failure of the context is one of the tape.
 ///
 ///     cuda_tape t{stop, context};
 ///

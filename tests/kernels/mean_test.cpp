@@ -31,4 +31,16 @@ TEST_SUITE("kernels/mean") {
     const T few[] = {1, 2, 6};
     CHECK(cpu::mean<T>(fast, few) == 3);
   }
+
+  TEST_CASE_TEMPLATE("its gradient is shared by all values", T, float, double) {
+    const T of_the_mean[] = {1};
+    for (size_t size : {0, 1, 3, 16, 33}) {
+      guarded<T> gradient{size}, expected{size};
+      std::ranges::fill(expected.span(), static_cast<T>(1 / static_cast<double>(size)));
+      cpu::mean_gradient<T>(fast, of_the_mean, gradient.span());
+      CHECK(same_bits(gradient, expected));
+      reference::mean_gradient<T>(plain, of_the_mean, gradient.span());
+      CHECK(same_bits(gradient, expected));
+    }
+  }
 }

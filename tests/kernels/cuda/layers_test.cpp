@@ -143,11 +143,12 @@ TEST_SUITE("kernels/cuda/layers") {
           auto got = far_losses.fetch();
           CHECK(first_not_close(got.span(), losses.span(), {roundings<T>(8), roundings<T>(64)})
                 == rows);
-          device_array<T> same{logits};
-          cpu::softmax_cross_entropy_gradient<T>(fast, logits.view(), labels, T{0.25},
-                                                 logits.span());
-          cuda::softmax_cross_entropy_gradient<T>(gpu(), same.view(), far_labels.view(), T{0.25},
-                                                  same.span());
+          auto losses_gradient = normal<T>(rows, 2);
+          device_array<T> same{logits}, far_losses_gradient{losses_gradient};
+          cpu::softmax_cross_entropy_gradient<T>(fast, logits.view(), labels,
+                                                 losses_gradient.view(), logits.span());
+          cuda::softmax_cross_entropy_gradient<T>(gpu(), same.view(), far_labels.view(),
+                                                  far_losses_gradient.view(), same.span());
           CHECK(holds_bits(same, logits));
         }
   }
@@ -207,7 +208,7 @@ TEST_SUITE("kernels/cuda/layers") {
     CHECK(holds_bits(far_table, table));
   }
 
-  TEST_CASE_TEMPLATE("a mean has the cpu twin's bits", T, float, double) {
+  TEST_CASE_TEMPLATE("a mean and its gradient have the cpu twin's bits", T, float, double) {
     for (size_t count : {0, 1, 16, 33, 1025, 20000}) {
       auto values = normal<T>(count, 1);
       device_array<T> far{values, 1};
@@ -217,6 +218,11 @@ TEST_SUITE("kernels/cuda/layers") {
       device_array<T> far_out{out};
       cuda::mean<T>(gpu(), far.view(), far_out.span());
       CHECK(same_bits(far_out.fetch()[0], expected));
+      auto of_the_mean = normal<T>(1, 2);
+      device_array<T> far_of_the_mean{of_the_mean};
+      cpu::mean_gradient<T>(fast, of_the_mean.view(), values.span());
+      cuda::mean_gradient<T>(gpu(), far_of_the_mean.view(), far.span());
+      CHECK(holds_bits(far, values));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a model's loss and gradients on a GPU are those of the reference. Method: a small language
 // model forward and backward on both tapes; refusals.
+#include "kernels/cuda/graph.hpp"
 #include "kernels/cuda/tape.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
@@ -127,6 +128,33 @@ TEST_SUITE("kernels/cuda/tape") {
       CHECK(first_difference(a.mutable_values<float>(), b.mutable_values<float>())
             == a.element_count());
     }
+  }
+
+  TEST_CASE("a tape waits for nothing, so that a graph can be made of it, forward and back") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto weights = cuda::to_device(*on, random_tensor<float>({width, classes}, "weights"));
+    auto inputs = cuda::to_device(*on, random_tensor<float>({rows, width}, "inputs"));
+    REQUIRE(weights);
+    REQUIRE(inputs);
+    std::vector<gradient> gradients;
+    auto differentiate = [&] {
+      cuda_tape tape{{}, *on};
+      auto w = tape.parameter(*weights);
+      auto loss = tape.mean(tape.tanh(tape.matmul(tape.constant(*inputs), w)));
+      auto found = tape.gradients(loss, {w});
+      if (found) gradients = *std::move(found);
+    };
+    differentiate(); // so that cuBLAS is there
+    REQUIRE(gradients.size() == 1);
+    auto expected = cuda::to_host(*on, std::get<tensor>(gradients.front()));
+    REQUIRE(expected);
+    auto step = cuda::graph::capture(*on, differentiate);
+    REQUIRE_MESSAGE(step, (step ? "" : step.error().message));
+    REQUIRE(step->launch(on->stream()));
+    auto got = cuda::to_host(*on, std::get<tensor>(gradients.front()));
+    REQUIRE(got);
+    CHECK(std::ranges::equal(got->values<float>(), expected->values<float>()));
   }
 
   TEST_CASE("a table that is only looked up gets a sparse gradient, its indices on the host") {
