@@ -11,7 +11,7 @@
 namespace troupe::cuda::detail {
 
 /// True for errors after which every call of this process on the device fails: an illegal address,
-/// say. Nothing but another process helps.
+/// say. Nothing but another process helps. Those of CUDA 13 are known to older ones.
 [[nodiscard]] bool is_sticky(cudaError_t code);
 
 /// Nothing for `cudaSuccess`, else the error: resource if the device has no more memory, not_found

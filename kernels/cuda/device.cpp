@@ -11,6 +11,12 @@ namespace troupe::cuda {
 
 namespace {
 
+// Codes that drivers return, and that headers of CUDA 12 do not all name yet.
+constexpr int error_contained = 226;       // cudaErrorContained
+constexpr int tensor_memory_leak = 721;    // cudaErrorTensorMemoryLeak
+constexpr int mps_client_terminated = 810; // cudaErrorMpsClientTerminated
+constexpr int external_device = 911;       // cudaErrorExternalDevice
+
 errc code_of(cudaError_t code) {
   if (detail::is_sticky(code)) return errc::unavailable;
   switch (code) {
@@ -37,8 +43,9 @@ std::string place(const char* expression, const char* file, int line) {
 namespace detail {
 
 bool is_sticky(cudaError_t code) {
-  switch (code) {
+  switch (static_cast<int>(code)) {
   case cudaErrorECCUncorrectable:
+  case cudaErrorNvlinkUncorrectable:
   case cudaErrorIllegalAddress:
   case cudaErrorLaunchTimeout:
   case cudaErrorAssert:
@@ -48,6 +55,10 @@ bool is_sticky(cudaError_t code) {
   case cudaErrorInvalidAddressSpace:
   case cudaErrorInvalidPc:
   case cudaErrorLaunchFailure:
+  case error_contained:
+  case tensor_memory_leak:
+  case mps_client_terminated:
+  case external_device:
     return true;
   default:
     return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: streams, events, graphs and contexts keep their order, and say what failed.
+#include "kernels/cuda/check.cuh"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
@@ -158,6 +159,23 @@ TEST_SUITE("kernels/cuda/runtime") {
       = cuda::graph::capture(*on, [&] { static_cast<void>(cuda::sum(*on, elements{*value})); });
     REQUIRE(!graph);
     CHECK(graph.error().message.find("Capture") != std::string::npos);
+  }
+
+  TEST_CASE("an error after which every call fails is known as the end of the device") {
+    // Illegal addresses and instructions, ECC and NVLink, an assertion, a lost client of MPS; those
+    // of CUDA 13, too: contained errors, leaks of tensor memory, devices outside of CUDA.
+    for (int code : {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}) {
+      CAPTURE(code);
+      auto failed = cuda::detail::check(static_cast<cudaError_t>(code), "kernel<<<>>>", "a.cu", 7);
+      REQUIRE(!failed);
+      CHECK(failed.error().code == errc::unavailable);
+      CHECK(failed.error().message.find("from kernel<<<>>> on cuda:0 (a.cu:7)")
+            != std::string::npos);
+      CHECK(failed.error().message.find("end it and start it again") != std::string::npos);
+    }
+    // An argument, a configuration, resources of a launch, a capture: the next call may succeed.
+    for (int code : {1, 2, 9, 98, 400, 600, 701, 720, 801, 900, 901})
+      CHECK(!cuda::detail::is_sticky(static_cast<cudaError_t>(code)));
   }
 
   TEST_CASE("a context keeps its first failure, and does nothing after it") {
