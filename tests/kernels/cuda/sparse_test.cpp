@@ -3,8 +3,12 @@
 // widths, numbers of rows and repeated indices.
 #include "kernels/sparse.hpp"
 #include "kernels/sparse_update.hpp"
+#include "kernels/update.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
+
+#include <set>
+#include <variant>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -13,6 +17,35 @@ namespace {
 
 const reference::context plain;
 constexpr size_t table_rows = 50;
+
+const update_rule row_wise_rules[] = {rules::sgd{},      rules::momentum{.weight_decay = 0.1},
+                                      rules::adagrad{},  rules::rmsprop{.momentum = 0.5},
+                                      rules::adadelta{}, rules::centered_rmsprop{.epsilon = 10},
+                                      rules::adam{},     rules::adamw{.step = 3},
+                                      rules::adamax{},   rules::nadam{.step = 7},
+                                      rules::ftrl{}};
+const update_rule layer_wise_rules[] = {rules::lars{}, rules::lamb{.step = 3}};
+
+/// A variable of the table's size and a rule's slots, here and on the device.
+template <class T>
+struct table {
+  std::vector<guarded<T>> here; ///< The variable, then its slots.
+  std::vector<device_array<T>> there;
+
+  table(const update_rule& rule, size_t width) {
+    for (size_t i = 0; i <= slot_count(rule); ++i) {
+      here.push_back(normal<T>(table_rows * width, i));
+      for (auto& element : here.back().span())
+        element = std::abs(element);
+      there.emplace_back(here.back(), i % 2);
+    }
+  }
+
+  void check_bits() {
+    for (size_t i = 0; i < here.size(); ++i)
+      CHECK(holds_bits(there[i], here[i]));
+  }
+};
 
 /// Rows of three sources, here and on the device.
 struct rows {
@@ -82,35 +115,55 @@ TEST_SUITE("kernels/cuda/sparse") {
 
   TEST_CASE_TEMPLATE("an update of some rows has the reference's bits, and leaves the others", T,
                      float, double) {
-    const update_rule rules_to_test[] = {rules::sgd{},      rules::momentum{.weight_decay = 0.1},
-                                         rules::adagrad{},  rules::rmsprop{.momentum = 0.5},
-                                         rules::adadelta{}, rules::centered_rmsprop{.epsilon = 10},
-                                         rules::adam{},     rules::adamw{.step = 3},
-                                         rules::adamax{},   rules::nadam{.step = 7},
-                                         rules::ftrl{}};
-    for (const auto& rule : rules_to_test)
+    for (const auto& rule : row_wise_rules)
       for (size_t width : {1, 33}) {
         CAPTURE(name_of(rule));
         rows made{20, width};
-        std::vector<guarded<T>> here;
-        std::vector<device_array<T>> there;
-        for (size_t i = 0; i <= slot_count(rule); ++i) {
-          here.push_back(normal<T>(table_rows * width, i));
-          for (auto& element : here.back().span())
-            element = std::abs(element);
-          there.emplace_back(here.back(), i % 2);
-        }
+        table<T> both{rule, width};
         std::vector<std::span<T>> slots_here, slots_there;
-        for (size_t i = 1; i < here.size(); ++i) {
-          slots_here.push_back(here[i].span());
-          slots_there.push_back(there[i].span());
+        for (size_t i = 1; i < both.here.size(); ++i) {
+          slots_here.push_back(both.here[i].span());
+          slots_there.push_back(both.there[i].span());
         }
-        reference::sparse_update<T>(plain, rule, made.sum(made.here, false), here[0].span(),
-                                    slots_here);
-        cuda::sparse_update<T>(gpu(), rule, made.sum(made.there, false), there[0].span(),
-                               slots_there);
-        for (size_t i = 0; i < here.size(); ++i)
-          CHECK(holds_bits(there[i], here[i]));
+        for (bool by_count : {false, true}) {
+          reference::sparse_update<T>(plain, rule, made.sum(made.here, by_count),
+                                      both.here[0].span(), slots_here);
+          cuda::sparse_update<T>(gpu(), rule, made.sum(made.there, by_count), both.there[0].span(),
+                                 slots_there);
+          both.check_bits();
+        }
       }
+  }
+
+  TEST_CASE_TEMPLATE("a layer-wise rule takes rows in their dense form, with the reference's bits",
+                     T, float, double) {
+    for (const auto& rule : layer_wise_rules)
+      for (size_t width : {1, 33}) {
+        CAPTURE(name_of(rule));
+        rows made{20, width};
+        table<T> both{rule, width};
+        auto dense = normal<T>(table_rows * width, 9);
+        device_array<T> far_dense{dense};
+        std::vector<replaced<T>> slots_here, slots_there;
+        for (size_t i = 1; i < both.here.size(); ++i) {
+          slots_here.push_back(in_place(both.here[i].span()));
+          slots_there.push_back(in_place(both.there[i].span()));
+        }
+        reference::densify<T>(plain, made.sum(made.here, false), dense.span());
+        cuda::densify<T>(gpu(), made.sum(made.there, false), far_dense.span());
+        const elements here[] = {elements{dense.view()}}, there[] = {elements{far_dense.view()}};
+        reference::update<T>(plain, rule, {here, 1}, in_place(both.here[0].span()), slots_here);
+        cuda::update<T>(gpu(), rule, {there, 1}, in_place(both.there[0].span()), slots_there);
+        both.check_bits();
+      }
+  }
+
+  TEST_CASE("no rule is left out of these tests") {
+    std::set<size_t> tested;
+    for (const auto& rule : row_wise_rules)
+      if (!is_layer_wise(rule)) tested.insert(rule.index());
+    for (const auto& rule : layer_wise_rules)
+      if (is_layer_wise(rule)) tested.insert(rule.index());
+    CHECK(tested.size() == std::variant_size_v<update_rule>);
   }
 }

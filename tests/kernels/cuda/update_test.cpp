@@ -9,6 +9,8 @@
 #include "tests/kernels/cuda/device_arrays.hpp"
 
 #include <memory>
+#include <set>
+#include <variant>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -131,6 +133,33 @@ void compare(const update_rule& rule, size_t count, size_t k, bool with_extremes
   CHECK(both.agrees());
 }
 
+/// An update with an average, whose variable and slots become others and stay as they are.
+template <class T>
+void compare_averaged(const update_rule& rule, size_t count) {
+  CAPTURE(name_of(rule));
+  CAPTURE(count);
+  sources gradients{count, 2, false, false, 0};
+  state<T> both{count, slot_count(rule), false, 0};
+  auto before = both.here;
+  auto shadow = normal<T>(count, 7), nothing = guarded<T>{count};
+  device_array<T> far_shadow{shadow};
+  std::vector<device_array<T>> after;
+  for (size_t i = 0; i < both.there.size(); ++i)
+    after.emplace_back(nothing, i == 0 ? 1 : 0);
+  std::vector<replaced<T>> slots;
+  for (size_t i = 1; i < after.size(); ++i)
+    slots.push_back({both.there[i].view(), after[i].span()});
+  reference::update<T>(plain, rule, gradients.mean_here(), in_place(both.here[0].span()),
+                       both.slots_here(), {shadow.span(), 0.125});
+  cuda::update<T>(gpu(), rule, gradients.mean_there(), {both.there[0].view(), after[0].span()},
+                  slots, {far_shadow.span(), 0.125});
+  CHECK(holds_bits(far_shadow, shadow));
+  for (size_t i = 0; i < after.size(); ++i) {
+    CHECK(holds_bits(after[i], both.here[i]));
+    CHECK(holds_bits(both.there[i], before[i]));
+  }
+}
+
 } // namespace
 
 TEST_SUITE("kernels/cuda/update") {
@@ -161,27 +190,18 @@ TEST_SUITE("kernels/cuda/update") {
     }
   }
 
-  TEST_CASE_TEMPLATE("an average follows the new value, which may lie elsewhere", T, float,
-                     double) {
-    for (size_t count : {0, 33, 1025}) {
-      const update_rule rule = rules::momentum{};
-      sources gradients{count, 2, false, false, 0};
-      state<T> both{count, 1, false, 0};
-      auto shadow = normal<T>(count, 7), nothing = guarded<T>{count};
-      device_array<T> far_shadow{shadow}, after{nothing, 1}, slot_after{nothing};
-      auto before = both.here[0];
-      auto slot_before = both.here[1];
-      reference::update<T>(plain, rule, gradients.mean_here(), in_place(both.here[0].span()),
-                           both.slots_here(), {shadow.span(), 0.125});
-      const replaced<T> slots[] = {{both.there[1].view(), slot_after.span()}};
-      cuda::update<T>(gpu(), rule, gradients.mean_there(), {both.there[0].view(), after.span()},
-                      slots, {far_shadow.span(), 0.125});
-      CHECK(holds_bits(after, both.here[0]));
-      CHECK(holds_bits(slot_after, both.here[1]));
-      CHECK(holds_bits(far_shadow, shadow));
-      CHECK(holds_bits(both.there[0], before));
-      CHECK(holds_bits(both.there[1], slot_before));
-    }
+  TEST_CASE("no rule is left out of these tests") {
+    std::set<size_t> tested;
+    for (const auto& rule : exact_rules)
+      tested.insert(rule.index());
+    CHECK(tested.size() == std::variant_size_v<update_rule>);
+  }
+
+  TEST_CASE_TEMPLATE("every rule's average follows the new value, which may lie elsewhere", T,
+                     float, double) {
+    for (const auto& rule : exact_rules)
+      for (size_t count : {0, 33, 1025})
+        compare_averaged<T>(rule, count);
   }
 
   TEST_CASE("an update does not depend on the threads' order, and is the same each time") {
