@@ -78,15 +78,24 @@ void plan_watch(self_pointer self) {
   self->delayed_send(self, pause, watch_tick{});
 }
 
+// Whoever monitors it is told why, if that is the end of its device.
+void leave_if_done(self_pointer self) {
+  const auto& state = self->state;
+  if (state.is_leaving && state.open.empty() && state.launching == 0)
+    self->quit(state.lost.value_or(caf::error{}));
+}
+
 void watch(self_pointer self) {
   auto& state = self->state;
   state.is_watching = false;
-  if (is_lost(state)) return;
-  if (auto late = state.ledger.overdue(state.config.world->now()))
-    return give_up_device(
-      state, {errc::deadline_exceeded,
-              fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
-                          state.config.device->name(), late->what, seconds(late->timeout))});
+  if (is_lost(state)) return leave_if_done(self);
+  if (auto late = state.ledger.overdue(state.config.world->now())) {
+    give_up_device(state,
+                   {errc::deadline_exceeded,
+                    fmt::format("{} has not done {} in {:.1f} s, and nothing can stop it",
+                                state.config.device->name(), late->what, seconds(late->timeout))});
+    return leave_if_done(self);
+  }
   plan_watch(self);
 }
 
@@ -116,11 +125,6 @@ void complete(gpu_state& state, const work_completed& told) {
     work.answer.deliver(to_caf(told.refused));
   else
     work.answer.deliver(device_work_done{now - work.began, work.thrown});
-}
-
-void leave_if_done(self_pointer self) {
-  const auto& state = self->state;
-  if (state.is_leaving && state.open.empty() && state.launching == 0) self->quit();
 }
 
 void on_launched(self_pointer self, const work_launched& told) {

@@ -61,7 +61,7 @@ struct gpu_state {
 };
 
 /// The behaviour of a gpu. It ends when it is sent an exit and its device has done what it was
-/// asked for, or is lost.
+/// asked for; or is lost, which is then the reason of its end.
 gpu_actor::behavior_type gpu(observed_pointer<gpu_actor, gpu_state> self, gpu_config config);
 
 } // namespace troupe

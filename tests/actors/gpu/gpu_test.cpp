@@ -6,6 +6,7 @@
 #include "actors/gpu/gpu.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -42,6 +43,11 @@ struct staged_gpu : deterministic_world {
     return ask([this, name](compute_stream&) { begun.push_back(name); }, stream);
   }
 
+  void send_away() {
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    settle();
+  }
+
   /// The stream that was asked first to say when it is done, is.
   void finish_one() {
     REQUIRE(!held_back.empty());
@@ -56,6 +62,30 @@ struct staged_gpu : deterministic_world {
   std::shared_ptr<cpu_device> device;
   gpu_actor actor;
   puppet user{world};
+};
+
+/// Sees the end of a gpu, and why it came.
+class witness {
+public:
+  explicit witness(staged_gpu& stage)
+    : actor_(stage.spawn(
+      [seen = seen_, watched = stage.actor](caf::event_based_actor* self) -> caf::behavior {
+        self->monitor(watched);
+        self->set_down_handler(
+          [seen](const caf::down_msg& down) { *seen = from_caf(down.reason); });
+        return {[](const script&) {}};
+      })) {
+    stage.settle();
+  }
+
+  ~witness() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+
+  /// The reason; nothing while the gpu is there.
+  [[nodiscard]] const std::optional<error>& seen() const { return *seen_; }
+
+private:
+  std::shared_ptr<std::optional<error>> seen_ = std::make_shared<std::optional<error>>();
+  caf::actor actor_;
 };
 
 using names = std::vector<std::string>;
@@ -183,12 +213,46 @@ TEST_SUITE("actors/gpu/gpu") {
     staged_gpu stage{true};
     auto asked = stage.note("work");
     auto alive = stage.actors_alive();
-    caf::anon_send_exit(stage.actor, caf::exit_reason::user_shutdown);
-    stage.settle();
+    stage.send_away();
     CHECK(stage.actors_alive() == alive);
     stage.finish_one();
     CHECK(asked.has_come());
     CHECK(stage.actors_alive() == alive - 1);
+  }
+
+  TEST_CASE(
+    "a gpu whose device is lost is there until it is told to leave, and ends with the loss") {
+    staged_gpu stage;
+    witness watcher{stage};
+    stage.device->lose({errc::unavailable, "CUDA error 700"});
+    stage.note("work");
+    CHECK_FALSE(watcher.seen());
+    stage.send_away();
+    REQUIRE(watcher.seen());
+    CHECK(*watcher.seen() == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+  }
+
+  TEST_CASE("a gpu that waits to leave ends when its device is lost, or does not end its work") {
+    for (bool is_lost : {false, true}) {
+      staged_gpu stage{true};
+      witness watcher{stage};
+      auto asked = stage.note("work");
+      stage.send_away();
+      if (is_lost) stage.device->lose({errc::unavailable, "CUDA error 700"});
+      stage.pass(10s);
+      REQUIRE(watcher.seen());
+      CHECK(watcher.seen()->code == (is_lost ? errc::unavailable : errc::deadline_exceeded));
+      CHECK(asked.error() == *watcher.seen());
+    }
+  }
+
+  TEST_CASE("a gpu whose device is well ends without a reason") {
+    staged_gpu stage;
+    witness watcher{stage};
+    stage.note("work");
+    stage.send_away();
+    REQUIRE(watcher.seen());
+    CHECK(watcher.seen()->code == errc::none);
   }
 
   TEST_CASE("a replica computes on its device, and waits for it without holding a thread") {
