@@ -5,6 +5,8 @@
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+#include <algorithm>
+
 using namespace troupe;
 using namespace troupe::test;
 
