@@ -2,6 +2,7 @@
 // A replica on each device, all variables in one place.
 #pragma once
 
+#include "strategies/named_devices.hpp"
 #include "strategies/strategy.hpp"
 
 #include <optional>
@@ -12,10 +13,11 @@ namespace troupe {
 
 /// How a central storage strategy is laid out.
 struct central_storage_options {
-  std::vector<std::string> compute_devices = {"cpu:0"}; ///< One replica on each.
+  std::vector<std::string> compute_devices = {"cpu:0"}; ///< As `mirrored_options::devices`.
   /// Where variables live. None: on the compute device if there is one, else on cpu:0.
   std::optional<std::string> parameter_device;
   job_time deadline = std::chrono::minutes{10}; ///< Of a run.
+  gpu_source gpus{};                            ///< As `mirrored_options::gpus`.
 };
 
 /// Replicas run as under a mirrored strategy, but all share each variable: a replica that writes

@@ -408,41 +408,6 @@ tensor all_reduce_ops::reduce_pack(reduce_op op, std::span<const tensor> compone
   return reduce_arrays(op, components);
 }
 
-// Pack number t has its roots at device t mod n and half the devices further.
-tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
-                                                 size_t number) const {
-  auto count = components.size();
-  if (count % 2 != 0)
-    refuse(errc::invalid_argument,
-           "hierarchical_copy_all_reduce needs an even number of devices, not {}; choose "
-           "all_reduce",
-           count);
-  auto half = count / 2;
-  auto is_in_first_half = number % count < half;
-  auto near = is_in_first_half ? components.first(half) : components.last(half);
-  auto far = is_in_first_half ? components.last(half) : components.first(half);
-  const tensor roots[] = {reduce_dense(near, 1), reduce_dense(far, 1)};
-  return reduce_dense(roots, divisor_of(op, count));
-}
-
-std::shared_ptr<const cross_device_ops> make_cross_device_ops(std::string_view name) {
-  auto known = lower(name);
-  if (known == "reduction_to_one_device") return std::make_shared<reduction_to_one_device>();
-  if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
-  if (known == "hierarchical_copy_all_reduce")
-    return std::make_shared<hierarchical_copy_all_reduce>();
-  refuse(errc::not_found,
-         "there are no cross-device operations '{}'; there are reduction_to_one_device, all_reduce "
-         "and hierarchical_copy_all_reduce",
-         name);
-}
-
-// Memory that is shared needs no copies, and no packs to make them fewer.
-std::shared_ptr<const cross_device_ops>
-choose_cross_device_ops(std::span<const std::string> /*devices*/) {
-  return std::make_shared<reduction_to_one_device>();
-}
-
 std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes, int64_t bytes_per_pack) {
   std::vector<size_t> packs;
   size_t filled = 0;

@@ -180,27 +180,6 @@ protected:
                                    size_t number) const override;
 };
 
-/// In two levels: each half of the devices adds onto a root of its own, then the roots add. Needs
-/// an even number of devices.
-class hierarchical_copy_all_reduce final : public packed_all_reduce {
-public:
-  explicit hierarchical_copy_all_reduce(int num_packs = 1) : packed_all_reduce(num_packs) {}
-
-  [[nodiscard]] std::string_view name() const override { return "hierarchical_copy_all_reduce"; }
-
-protected:
-  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t number) const override;
-};
-
-/// The implementation of that name.
-/// Errors: throws `failure` with not_found; the line lists the names there are.
-[[nodiscard]] std::shared_ptr<const cross_device_ops> make_cross_device_ops(std::string_view name);
-
-/// The implementation that suits some devices: on CPUs, `reduction_to_one_device`.
-[[nodiscard]] std::shared_ptr<const cross_device_ops>
-choose_cross_device_ops(std::span<const std::string> devices);
-
 /// Where packs of a batch end: begins a new one once the current one is larger than
 /// `bytes_per_pack`; 0: all in one. @returns The number of values in each pack.
 [[nodiscard]] std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes,

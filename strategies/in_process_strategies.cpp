@@ -2,13 +2,13 @@
 // What makes each of the strategies of one process what it is.
 #include "actors/failure.hpp"
 #include "strategies/central_storage_strategy.hpp"
+#include "strategies/cross_device_choice.hpp"
 #include "strategies/default_strategy.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/one_device_strategy.hpp"
+#include "strategies/refuse.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -17,61 +17,57 @@ namespace {
 
 std::atomic<default_strategy*> the_default_strategy{nullptr};
 
-// "CPU:1", "/device:CPU:1" and "cpu:1" are one device.
-std::string canonical(std::string device) {
-  auto refuse = [&] {
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format("there is no device '{}'; processors are cpu:0, cpu:1 and so on", device)}};
-  };
-  auto name = device;
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (name.starts_with("/device:")) name = name.substr(8);
-  if (!name.starts_with("cpu:")) refuse();
-  uint32_t index = 0;
-  const auto* end = name.data() + name.size();
-  auto [stop, wrong] = std::from_chars(name.data() + 4, end, index);
-  if (wrong != std::errc{} || stop != end) refuse();
-  return fmt::format("cpu:{}", index);
-}
-
-std::vector<std::string> canonical(std::vector<std::string> devices) {
-  for (auto& device : devices)
-    device = canonical(std::move(device));
-  return devices;
-}
-
 strategy_layout layout_of(mirrored_options options) {
   auto layout = mirrored_layout(std::move(options.devices));
-  layout.cross_device_operations = std::move(options.cross_device_operations);
   layout.deadline = options.deadline;
   layout.compute_devices = std::move(options.compute_devices);
+  layout.cross_device_operations = std::move(options.cross_device_operations);
+  compute_on_named(layout, options.gpus);
+  if (!layout.cross_device_operations)
+    layout.cross_device_operations = choose_cross_device_ops(layout.worker_devices, options.gpus);
   return layout;
 }
 
 strategy_layout layout_of(central_storage_options options) {
-  auto devices = canonical(std::move(options.compute_devices));
-  auto parameters
-    = canonical(options.parameter_device.value_or(devices.size() == 1 ? devices.front() : "cpu:0"));
-  return {.name = "central_storage",
-          .worker_devices = devices,
-          .parameter_devices = {parameters},
-          .experimental_between_graph = true,
-          .cross_device_operations = std::make_shared<reduction_to_one_device>(parameters),
-          .deadline = options.deadline};
+  auto devices = canonical_devices(std::move(options.compute_devices));
+  auto parameters = canonical_devices(
+    {options.parameter_device.value_or(devices.size() == 1 ? devices.front() : "cpu:0")});
+  strategy_layout layout{.name = "central_storage",
+                         .worker_devices = devices,
+                         .parameter_devices = parameters,
+                         .experimental_between_graph = true,
+                         .cross_device_operations
+                         = std::make_shared<reduction_to_one_device>(parameters.front()),
+                         .deadline = options.deadline};
+  compute_on_named(layout, options.gpus);
+  return layout;
 }
 
-strategy_layout layout_of_one(std::string name, std::string device) {
-  return {.name = std::move(name), .worker_devices = {device}, .parameter_devices = {device}};
+strategy_layout layout_of_one(std::string name, std::string device, const gpu_source& gpus) {
+  auto devices = canonical_devices({std::move(device)});
+  strategy_layout layout{
+    .name = std::move(name), .worker_devices = devices, .parameter_devices = devices};
+  compute_on_named(layout, gpus);
+  return layout;
 }
 
 strategy_layout layout_of_default() {
-  auto layout = layout_of_one("default", "cpu:0");
+  auto layout = layout_of_one("default", "cpu:0", {});
   layout.has_devices = false;
   return layout;
 }
 
 } // namespace
+
+void compute_on_named(strategy_layout& layout, const gpu_source& gpus) {
+  check_layout(layout);
+  if (layout.compute_devices.empty())
+    layout.compute_devices = open_gpus(layout.worker_devices, gpus);
+  else if (are_gpus(layout.worker_devices))
+    refuse(errc::invalid_argument,
+           "a {} strategy was given GPUs by name, and compute_devices, too; give one of them",
+           layout.name);
+}
 
 std::vector<std::string> cpu_devices(uint32_t count) {
   std::vector<std::string> devices;
@@ -81,7 +77,7 @@ std::vector<std::string> cpu_devices(uint32_t count) {
 }
 
 strategy_layout mirrored_layout(std::vector<std::string> devices) {
-  devices = canonical(std::move(devices));
+  devices = canonical_devices(std::move(devices));
   return {.name = "mirrored",
           .worker_devices = devices,
           .parameter_devices = devices,
@@ -96,8 +92,9 @@ central_storage_strategy::central_storage_strategy(troupe::world& world,
                                                    central_storage_options options)
   : strategy(world, layout_of(std::move(options))) {}
 
-one_device_strategy::one_device_strategy(troupe::world& world, std::string device)
-  : strategy(world, layout_of_one("one_device", canonical(std::move(device)))) {}
+one_device_strategy::one_device_strategy(troupe::world& world, std::string device,
+                                         const gpu_source& gpus)
+  : strategy(world, layout_of_one("one_device", std::move(device), gpus)) {}
 
 default_strategy::default_strategy(troupe::world& world) : strategy(world, layout_of_default()) {
   default_strategy* none = nullptr;

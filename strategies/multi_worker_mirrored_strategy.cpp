@@ -5,6 +5,7 @@
 #include "actors/collective/collective_group.hpp"
 #include "actors/gpu/device_communicator.hpp"
 #include "actors/gpu/gpu.hpp"
+#include "strategies/cross_device_choice.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/refuse.hpp"
 
@@ -88,9 +89,25 @@ std::shared_ptr<const process_group> group_of(world& world, const options_type& 
   return std::make_shared<const process_group>(std::move(group));
 }
 
+// Whether devices may make sums: that was asked for, or nothing was said and no order promised.
+bool wants_devices(const options_type& options) {
+  auto implementation = options.communication.implementation;
+  return implementation == communication_implementation::nccl
+         || (implementation == communication_implementation::automatic && !options.fixed_order);
+}
+
+// Where GPUs were named, they reduce as well. @param devices Canonical names.
+void find_collectives(options_type& options, const std::vector<std::string>& devices) {
+  if (!wants_devices(options) || has_devices(options) || !are_gpus(devices)) return;
+  auto library = options.gpus.open_collectives();
+  if (!library && options.communication.implementation == communication_implementation::automatic)
+    return;
+  options.device_collectives = value_or_throw(std::move(library));
+  options.collective_device = open_gpus({&devices.front(), 1}, options.gpus).front();
+}
+
 strategy_layout layout_of(world& world, options_type options) {
   options.communication.validate();
-  static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));
   auto layout = mirrored_layout(std::move(options.devices));
   options.devices = layout.worker_devices;
   layout.name = "multi_worker_mirrored";
@@ -98,8 +115,12 @@ strategy_layout layout_of(world& world, options_type options) {
   layout.experimental_between_graph = true;
   layout.deadline = options.deadline;
   layout.compute_devices = options.compute_devices;
-  check_layout(layout);
+  compute_on_named(layout, options.gpus);
+  find_collectives(options, layout.worker_devices);
+  static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));
   layout.group = group_of(world, options);
+  if (!layout.group && wants_devices(options))
+    layout.cross_device_operations = choose_cross_device_ops(layout.worker_devices, options.gpus);
   auto leads = layout.group == nullptr || layout.group->rank == 0;
   layout.should_checkpoint = leads;
   layout.should_save_summary = leads;

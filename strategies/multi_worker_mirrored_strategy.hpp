@@ -3,6 +3,7 @@
 // variables.
 #pragma once
 
+#include "strategies/named_devices.hpp"
 #include "strategies/strategy.hpp"
 
 #include <memory>
@@ -11,13 +12,11 @@
 
 namespace troupe {
 
-class collective_library;
-class compute_device;
-
 /// How a multi worker mirrored strategy is laid out. All processes are given the same, but for the
 /// placement.
 struct multi_worker_mirrored_options {
-  /// One replica on each: those of this process. Every process has as many.
+  /// One replica on each, as `mirrored_options::devices`: those of this process. Every process has
+  /// as many.
   std::vector<std::string> devices = {"cpu:0"};
   /// Where the others are, as `server::placement` tells; null: this process is alone. Outlives the
   /// strategy.
@@ -32,12 +31,15 @@ struct multi_worker_mirrored_options {
   /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
   /// By what a device reduces with those of the other processes, for the implementation `nccl`, and
-  /// for `automatic` if the order is free; null: not at all. In all processes, or in none.
+  /// for `automatic` if the order is free; null: by NCCL, if `devices` are GPUs, else not at all.
+  /// In all processes, or in none.
   std::shared_ptr<collective_library> device_collectives{};
-  /// That device: not one of `compute_devices`, but perhaps another handle to the same GPU.
+  /// That device: not one of `compute_devices`, but perhaps another handle to the same GPU. Null:
+  /// the first of `devices`, if they are GPUs.
   std::shared_ptr<compute_device> collective_device{};
   /// Of a run; and of a collective, if `communication` has no timeout.
   job_time deadline = std::chrono::minutes{10};
+  gpu_source gpus{}; ///< Where GPUs among `devices` come from, and their collectives.
 };
 
 /// Each process runs the same program. Its replicas meet as those of a `mirrored_strategy`; what

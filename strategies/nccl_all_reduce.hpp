@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/gpu/collective_library.hpp"
-#include "actors/recording/records.hpp"
+#include "strategies/adding_devices.hpp"
 #include "strategies/cross_device_ops.hpp"
 
 #include <chrono>
@@ -15,8 +15,7 @@ namespace troupe {
 
 /// Each device adds up the components of its own replicas, then the devices reduce among
 /// themselves, as NCCL does; it takes one rank for each GPU, so several replicas on one GPU are
-/// added by a kernel of ours first. Component i belongs to device i mod n. Values are f32 or f64;
-/// others are added on the host.
+/// added by a kernel of ours first. Values are f32 or f64; others are added on the host.
 ///
 /// Source: tf.distribute.NcclAllReduce.
 class nccl_all_reduce final : public packed_all_reduce {
@@ -40,15 +39,12 @@ protected:
                                    size_t number) const override;
 
 private:
-  [[nodiscard]] tensor sum_on(size_t device, std::span<const tensor> components) const;
   [[nodiscard]] tensor all_reduced(std::span<const tensor> components) const;
-  void wait_for(compute_device& device) const;
   void give_up() const;
 
-  std::vector<std::shared_ptr<compute_device>> devices_;
+  adding_devices devices_;
   std::shared_ptr<collective_library> library_;
   std::vector<std::unique_ptr<collective_participant>> participants_; ///< By device.
-  job_time deadline_;
   mutable std::mutex mutex_; ///< Devices have to be asked in one order.
 };
 

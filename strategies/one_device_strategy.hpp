@@ -2,6 +2,7 @@
 // Everything on one device.
 #pragma once
 
+#include "strategies/named_devices.hpp"
 #include "strategies/strategy.hpp"
 
 #include <string>
@@ -11,8 +12,11 @@ namespace troupe {
 /// One replica, on one device, with all variables: to try out what is to run on many.
 class one_device_strategy final : public strategy {
 public:
-  /// Errors: throws `failure` with invalid_argument for a device that is none.
-  explicit one_device_strategy(troupe::world& world, std::string device = "cpu:0");
+  /// @param device A GPU, "gpu:0", is what the replica computes on; variables lie in the host's
+  /// memory. @param gpus Where that comes from.
+  /// Errors: as `mirrored_strategy`.
+  explicit one_device_strategy(troupe::world& world, std::string device = "cpu:0",
+                               const gpu_source& gpus = {});
 };
 
 } // namespace troupe

@@ -136,7 +136,7 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
     extended_(std::make_unique<strategy_extended>(*this)) {
   check_layout(layout_);
   if (!layout_.cross_device_operations)
-    layout_.cross_device_operations = choose_cross_device_ops(layout_.worker_devices);
+    layout_.cross_device_operations = std::make_shared<reduction_to_one_device>();
   show_presence();
   open_directory();
 }

@@ -54,7 +54,7 @@ struct strategy_layout {
   bool makes_input_per_replica = false;
   /// The processes that run replicas together with this one; null: this one runs all.
   std::shared_ptr<const process_group> group;
-  /// Chosen by the devices, if null.
+  /// Null: one device adds.
   std::shared_ptr<const cross_device_ops> cross_device_operations;
   /// A run that takes longer ends, and says who is missing.
   job_time deadline = std::chrono::minutes{10};

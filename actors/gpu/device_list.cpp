@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <fmt/format.h>
+#include <optional>
 #include <string>
 
 #if TROUPE_CUDA
@@ -16,20 +17,6 @@
 namespace troupe {
 
 namespace {
-
-expected<device> read_device(std::string_view written) {
-  std::string name{written};
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (name.starts_with("/device:")) name = name.substr(8);
-  int index = 0;
-  if (name.starts_with("gpu:")) {
-    const auto* end = name.data() + name.size();
-    auto [stop, wrong] = std::from_chars(name.data() + 4, end, index);
-    if (wrong == std::errc{} && stop == end && index >= 0) return device{device_kind::cuda, index};
-  }
-  return fail(errc::invalid_argument,
-              fmt::format("'{}' is no device: give cpu, or GPUs as in gpu:0,gpu:1", written));
-}
 
 #if TROUPE_CUDA
 expected<void> check_present(std::span<const device> named) {
@@ -54,19 +41,46 @@ expected<std::shared_ptr<compute_device>> open_cuda_device(int, uint32_t) {
 }
 #endif
 
+// The number behind the colon, if that is all that follows.
+std::optional<int> index_in(std::string_view text) {
+  int index = 0;
+  const auto* end = text.data() + text.size();
+  auto [stop, wrong] = std::from_chars(text.data(), end, index);
+  if (wrong != std::errc{} || stop != end || index < 0) return std::nullopt;
+  return index;
+}
+
 } // namespace
+
+expected<device> read_device(std::string_view written) {
+  std::string name{written};
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (name.starts_with("/device:")) name = name.substr(8);
+  auto is_gpu = name.starts_with("gpu:");
+  auto index = is_gpu || name.starts_with("cpu:") ? index_in(std::string_view{name}.substr(4))
+                                                  : std::nullopt;
+  if (index) return device{is_gpu ? device_kind::cuda : device_kind::cpu, *index};
+  return fail(errc::invalid_argument, fmt::format("'{}' is no device", written));
+}
+
+std::string name_of(device which) {
+  return fmt::format("{}:{}", which.kind == device_kind::cuda ? "gpu" : "cpu", which.index);
+}
 
 expected<std::vector<device>> read_devices(std::string_view names) {
   std::vector<device> devices;
   if (names == "cpu" || names == "CPU") return devices;
   for (size_t begin = 0; begin <= names.size();) {
     auto end = std::min(names.find(',', begin), names.size());
-    auto one = read_device(names.substr(begin, end - begin));
-    if (!one) return tl::unexpected<error>(one.error());
+    auto written = names.substr(begin, end - begin);
+    auto one = read_device(written);
+    if (!one || one->kind != device_kind::cuda)
+      return fail(errc::invalid_argument,
+                  fmt::format("'{}' is no device: give cpu, or GPUs as in gpu:0,gpu:1", written));
     if (std::ranges::count(devices, *one) > 0)
       return fail(
         errc::invalid_argument,
-        fmt::format("gpu:{} is named twice: name it once, and replicas share it", one->index));
+        fmt::format("{} is named twice: name it once, and replicas share it", name_of(*one)));
     devices.push_back(*one);
     begin = end + 1;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: whoever adds, whatever the packs, the values are the same. Method: every implementation
 // against numbers by hand, over numbers of devices, packs and kinds of values.
-#include "strategies/cross_device_ops.hpp"
+#include "strategies/cross_device_choice.hpp"
+#include "strategies/hierarchical_copy_all_reduce.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/strategy_extended.hpp"
 #include "tests/doctest.hpp"
@@ -183,11 +184,10 @@ TEST_SUITE("strategies/cross_device_ops") {
          {"reduction_to_one_device", "all_reduce", "hierarchical_copy_all_reduce"})
       CHECK(make_cross_device_ops(name)->name() == name);
     CHECK(make_cross_device_ops("ALL_REDUCE")->name() == "all_reduce");
-    CHECK(
-      refusal_of([] { static_cast<void>(make_cross_device_ops("nccl")); })
-      == error{errc::not_found,
-               "there are no cross-device operations 'nccl'; there are reduction_to_one_device, "
-               "all_reduce and hierarchical_copy_all_reduce"});
+    CHECK(refusal_of([] { static_cast<void>(make_cross_device_ops("mpi")); })
+          == error{errc::not_found,
+                   "there are no cross-device operations 'mpi'; there are reduction_to_one_device, "
+                   "all_reduce, hierarchical_copy_all_reduce and nccl_all_reduce"});
     CHECK(choose_cross_device_ops(cpu_devices(4))->name() == "reduction_to_one_device");
   }
 

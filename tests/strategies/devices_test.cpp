@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: replicas on devices train as others do, and a job hears of a device that is lost. Method:
 // small jobs in the virtual world, on devices that are parts of the processor.
-#include "actors/gpu/cpu_device.hpp"
 #include "strategies/mirrored_strategy.hpp"
+#include "tests/strategies/played_gpus.hpp"
 #include "tests/strategies/small_job.hpp"
 
 #include <set>
@@ -13,23 +13,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using cpu_devices_list = std::vector<std::shared_ptr<cpu_device>>;
-
-cpu_devices_list make_devices(size_t count, uint32_t streams) {
-  cpu_devices_list made;
-  for (size_t i = 0; i < count; ++i)
-    made.push_back(
-      std::make_shared<cpu_device>(static_cast<int>(i), cpu_device_options{.streams = streams}));
-  return made;
-}
-
-std::vector<std::shared_ptr<compute_device>> as_given(const cpu_devices_list& devices) {
-  return {devices.begin(), devices.end()};
-}
-
 /// A job whose gradient is the variable plus a number of the replica's own, made on its device.
 struct device_job {
-  device_job(const cpu_devices_list& devices, const sync_options& sync)
+  device_job(const played_gpu_list& devices, const sync_options& sync)
     : strategy(world, {.replicas = sync.total_num_replicas, .compute_devices = as_given(devices)}),
       weights(strategy.make_variable("w", make_tensor({3}, {1, 2, 3}))),
       optimizer(rules::sgd{.learning_rate = 0.1}, sync) {}
@@ -76,7 +62,7 @@ TEST_SUITE("strategies/devices") {
     device_job plain{{}, {4, 4}};
     CHECK(plain.run(20).report.step == 20);
     for (size_t count : {1U, 2U, 4U}) {
-      auto devices = make_devices(count, 4);
+      auto devices = make_gpus(count, 4);
       device_job job{devices, {4, 4}};
       auto seen = job.run(20);
       CHECK(seen.report.step == 20);
@@ -88,7 +74,7 @@ TEST_SUITE("strategies/devices") {
   }
 
   TEST_CASE("a variable goes to a device once for each version and stream") {
-    auto devices = make_devices(1, 2);
+    auto devices = make_gpus(1, 2);
     device_job job{devices, {2, 2}};
     static_cast<void>(job.run(10));
     // Two streams, each with every version and a number of its own in every step that began.
@@ -98,7 +84,7 @@ TEST_SUITE("strategies/devices") {
 
   TEST_CASE("replicas get devices in turn, and keep theirs") {
     auto world = world::virtual_time();
-    auto devices = make_devices(2, 2);
+    auto devices = make_gpus(2, 2);
     replica_devices given{world, as_given(devices), 1s};
     std::set<std::pair<uint64_t, uint32_t>> taken;
     for (uint32_t replica : {7U, 1U, 4U, 0U}) {
@@ -120,7 +106,7 @@ TEST_SUITE("strategies/devices") {
   }
 
   TEST_CASE("a job that has backups goes on without the replicas of a device that is lost") {
-    auto devices = make_devices(3, 1);
+    auto devices = make_gpus(3, 1);
     device_job job{devices, {.replicas_to_aggregate = 2, .total_num_replicas = 3}};
     devices[1]->lose({errc::unavailable, "CUDA error 700"});
     auto seen = job.run(10);
@@ -131,7 +117,7 @@ TEST_SUITE("strategies/devices") {
   }
 
   TEST_CASE("a job that needs a device that is lost ends, and says which") {
-    auto devices = make_devices(2, 1);
+    auto devices = make_gpus(2, 1);
     device_job job{devices, {2, 2, sync_policy::latest_token}};
     devices[1]->lose({errc::unavailable, "CUDA error 700"});
     auto seen = job.run(10);
@@ -141,7 +127,7 @@ TEST_SUITE("strategies/devices") {
 
   TEST_CASE("replicas of a run compute on devices, and reduce what comes of it") {
     auto world = world::virtual_time();
-    auto devices = make_devices(2, 1);
+    auto devices = make_gpus(2, 1);
     mirrored_strategy strategy{world,
                                {.devices = cpu_devices(2), .compute_devices = as_given(devices)}};
     auto sums = strategy.run([](replica_context& context) -> task<tensor> {
@@ -165,7 +151,7 @@ TEST_SUITE("strategies/devices") {
   TEST_CASE("replicas are on logical devices of their own, however many GPUs there are") {
     auto world = world::virtual_time();
     parameter_server_strategy on_devices{
-      world, {.replicas = 3, .compute_devices = as_given(make_devices(1, 3))}};
+      world, {.replicas = 3, .compute_devices = as_given(make_gpus(1, 3))}};
     CHECK(on_devices.layout().worker_devices
           == std::vector<std::string>{"gpu:0", "gpu:1", "gpu:2"});
   }

@@ -18,7 +18,8 @@ names list(std::span<const std::string> devices) {
 
 error no_device(const std::string& name) {
   return {errc::invalid_argument,
-          "there is no device '" + name + "'; processors are cpu:0, cpu:1 and so on"};
+          "there is no device '" + name
+            + "'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1"};
 }
 
 } // namespace
@@ -119,8 +120,8 @@ TEST_SUITE("strategies/in_process_strategies") {
 
   TEST_CASE("devices that there are not are refused") {
     auto world = world::virtual_time();
-    for (const auto* name : {"gpu:0", "cpu", "cpu:", "cpu:x", "cpu:1x", "", "cpu:-1",
-                             "cpu:99999999999", "/device:gpu:0"})
+    for (const auto* name : {"tpu:0", "cpu", "cpu:", "cpu:x", "cpu:1x", "", "cpu:-1",
+                             "cpu:99999999999", "gpu", "gpu:x", "/device:gpu:"})
       CHECK(refusal_of([&] { one_device_strategy{world, name}; }) == no_device(name));
     CHECK(refusal_of([&] {
             mirrored_strategy{world, {{"cpu:0", "tpu:0"}}};

@@ -261,7 +261,7 @@ TEST_SUITE("strategies/multi_worker_failure") {
           == error{errc::invalid_argument,
                    "a multi_worker_mirrored strategy needs at least 1 replica"});
     CHECK(refusal({.devices = {"cpu:0", "cpu:0"}}).code == errc::invalid_argument);
-    CHECK(refusal({.devices = {"gpu:0"}}).code == errc::invalid_argument);
+    CHECK(refusal({.devices = {"tpu:0"}}).code == errc::invalid_argument);
     CHECK(refusal({.communication = {.bytes_per_pack = -1}})
           == error{errc::invalid_argument, "bytes_per_pack must be non-negative, not -1"});
     CHECK(refusal({.communication = {.implementation = communication_implementation::nccl}}).code

@@ -44,6 +44,13 @@ TEST_SUITE("actors/gpu/device_list") {
           == "'tpu:1' is no device: give cpu, or GPUs as in gpu:0,gpu:1");
   }
 
+  TEST_CASE("a device has one name, however it is written") {
+    for (const auto* name : {"gpu:3", "GPU:3", "/device:GPU:3"})
+      CHECK(name_of(read_device(name).value()) == "gpu:3");
+    CHECK(name_of(read_device("/device:CPU:1").value()) == "cpu:1");
+    CHECK(read_device("cuda:0").error() == error{errc::invalid_argument, "'cuda:0' is no device"});
+  }
+
   TEST_CASE("a GPU that is named twice is refused: sharing needs no second name") {
     CHECK(read_devices("gpu:1,gpu:1").error()
           == error{errc::invalid_argument,

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that are asked, and waited for.
+#include "strategies/adding_devices.hpp"
+
+#include "actors/recording/seconds.hpp"
+#include "strategies/refuse.hpp"
+
+#include <chrono>
+#include <future>
+
+namespace troupe {
+
+namespace {
+
+constexpr auto glance
+  = std::chrono::milliseconds{10}; // between looks at a device that is waited for
+
+} // namespace
+
+tensor adding_devices::add(size_t device, std::span<const tensor> values) const {
+  std::vector<tensor> there;
+  for (const auto& value : values)
+    there.push_back(value_or_throw(stream(device).to_device(value)));
+  return there.size() == 1 ? there.front() : value_or_throw(stream(device).sum(there));
+}
+
+tensor adding_devices::add_own(size_t device, std::span<const tensor> components) const {
+  std::vector<tensor> own;
+  for (size_t i = device; i < components.size(); i += count())
+    own.push_back(components[i]);
+  return add(device, own);
+}
+
+void adding_devices::wait_for(size_t device) const {
+  using clock = std::chrono::steady_clock;
+  auto& waited_for = *devices_[device];
+  auto done = std::make_shared<std::promise<void>>();
+  auto is_done = done->get_future();
+  value_or_throw(waited_for.notify(0, [done] { done->set_value(); }));
+  for (auto until = clock::now() + deadline_; clock::now() < until;) {
+    if (is_done.wait_for(glance) == std::future_status::ready) return;
+    if (auto lost = waited_for.loss())
+      refuse(errc::unavailable, "{} is lost: {}", waited_for.name(), lost->message);
+  }
+  refuse(errc::deadline_exceeded, "{} has not done a reduction in {:.1f} s", waited_for.name(),
+         seconds(deadline_));
+}
+
+} // namespace troupe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of one process that add up what its replicas bring.
+#pragma once
+
+#include "actors/gpu/compute_device.hpp"
+#include "actors/recording/records.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// What reductions by devices have in common. With n devices, component i belongs to device i mod
+/// n; the first stream of each is for reductions alone.
+///
+/// Thread: one at a time.
+class adding_devices {
+public:
+  /// @param deadline Of one wait.
+  adding_devices(std::vector<std::shared_ptr<compute_device>> devices, job_time deadline)
+    : devices_(std::move(devices)), deadline_(deadline) {}
+
+  [[nodiscard]] size_t count() const { return devices_.size(); }
+
+  [[nodiscard]] compute_device& operator[](size_t device) const { return *devices_[device]; }
+
+  /// The stream that is asked.
+  [[nodiscard]] compute_stream& stream(size_t device) const { return devices_[device]->stream(0); }
+
+  /// Whether values of this dtype are added there; others are added on the host.
+  [[nodiscard]] static bool can_add(dtype type) { return type == dtype::f32 || type == dtype::f64; }
+
+  /// v0 + v1 + ... on a device, wherever they lie. @param values At least one.
+  /// Errors: throws `failure` as `compute_stream::sum`.
+  [[nodiscard]] tensor add(size_t device, std::span<const tensor> values) const;
+
+  /// The sum of those components that belong to a device, there.
+  /// Errors: likewise. @pre There is at least one.
+  [[nodiscard]] tensor add_own(size_t device, std::span<const tensor> components) const;
+
+  /// Waits on the calling thread until a device has done all that its stream was asked for.
+  /// Errors: throws `failure`: deadline_exceeded, and unavailable if it is lost, naming it.
+  void wait_for(size_t device) const;
+
+private:
+  std::vector<std::shared_ptr<compute_device>> devices_;
+  job_time deadline_;
+};
+
+} // namespace troupe

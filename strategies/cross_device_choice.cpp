@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations by their names, and by the devices.
+#include "strategies/cross_device_choice.hpp"
+
+#include "strategies/hierarchical_copy_all_reduce.hpp"
+#include "strategies/nccl_all_reduce.hpp"
+#include "strategies/refuse.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+
+namespace {
+
+std::shared_ptr<const cross_device_ops> make_nccl(const std::vector<std::string>& devices,
+                                                  const gpu_source& gpus) {
+  if (!are_gpus(devices))
+    refuse(errc::invalid_argument,
+           "nccl_all_reduce is for GPUs; name those of the strategy, as in gpu:0, gpu:1");
+  auto opened = open_gpus(devices, gpus);
+  return std::make_shared<nccl_all_reduce>(std::move(opened),
+                                           value_or_throw(gpus.open_collectives()));
+}
+
+std::shared_ptr<const cross_device_ops> make_hierarchical(const std::vector<std::string>& devices,
+                                                          const gpu_source& gpus) {
+  if (!are_gpus(devices)) return std::make_shared<hierarchical_copy_all_reduce>();
+  return std::make_shared<hierarchical_copy_all_reduce>(open_gpus(devices, gpus));
+}
+
+} // namespace
+
+std::shared_ptr<const cross_device_ops>
+make_cross_device_ops(std::string_view name, const std::vector<std::string>& devices,
+                      const gpu_source& gpus) {
+  std::string known{name};
+  std::ranges::transform(known, known.begin(), [](unsigned char c) { return std::tolower(c); });
+  auto named = canonical_devices(devices);
+  if (known == "reduction_to_one_device") return std::make_shared<reduction_to_one_device>();
+  if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
+  if (known == "hierarchical_copy_all_reduce") return make_hierarchical(named, gpus);
+  if (known == "nccl_all_reduce" || known == "nccl") return make_nccl(named, gpus);
+  refuse(errc::not_found,
+         "there are no cross-device operations '{}'; there are reduction_to_one_device, "
+         "all_reduce, hierarchical_copy_all_reduce and nccl_all_reduce",
+         name);
+}
+
+// Memory that is shared needs no copies, and no packs to make them fewer.
+std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus) {
+  if (devices.size() > 1 && are_gpus(devices))
+    if (auto library = gpus.open_collectives())
+      return std::make_shared<nccl_all_reduce>(open_gpus(devices, gpus), *library);
+  return std::make_shared<reduction_to_one_device>();
+}
+
+} // namespace troupe

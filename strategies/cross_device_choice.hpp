@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cross-device operations a strategy gets.
+#pragma once
+
+#include "strategies/cross_device_ops.hpp"
+#include "strategies/named_devices.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// The operations of that name, in any case: "reduction_to_one_device", "all_reduce",
+/// "hierarchical_copy_all_reduce" and "nccl_all_reduce", or "nccl" for short.
+///
+///     mirrored_strategy strategy{
+///       world, {.devices = {"gpu:0", "gpu:1"},
+///               .cross_device_operations = make_cross_device_ops("nccl", {"gpu:0", "gpu:1"})}};
+///
+/// @param devices Those of the strategy. The last two reduce between them if they are GPUs, with
+/// streams and memory of their own there; `nccl_all_reduce` takes nothing else.
+/// Errors: throws `failure`: not_found, listing the names there are; invalid_argument for
+/// `nccl_all_reduce` without GPUs; as `canonical_devices`, `open_gpus`, and the operations.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+make_cross_device_ops(std::string_view name, const std::vector<std::string>& devices = {},
+                      const gpu_source& gpus = {});
+
+/// The operations that suit some devices: `nccl_all_reduce` for several GPUs if NCCL is there, else
+/// `reduction_to_one_device`. @param devices Canonical names, without repetitions.
+/// Errors: throws `failure` as `nccl_all_reduce`.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {});
+
+} // namespace troupe

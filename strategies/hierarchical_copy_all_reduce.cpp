@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two roots, and what is added there.
+#include "strategies/hierarchical_copy_all_reduce.hpp"
+
+#include "strategies/refuse.hpp"
+
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+/// The halves of some values, the one with the first root of a pack in front.
+struct halves {
+  std::span<const tensor> near;
+  std::span<const tensor> far;
+};
+
+halves halves_of(std::span<const tensor> values, size_t number) {
+  auto half = values.size() / 2;
+  halves result{values.first(half), values.last(half)};
+  if (number % values.size() >= half) std::swap(result.near, result.far);
+  return result;
+}
+
+void check_even(size_t devices) {
+  if (devices == 0 || devices % 2 != 0)
+    refuse(
+      errc::invalid_argument,
+      "hierarchical_copy_all_reduce needs an even number of devices, not {}; choose all_reduce",
+      devices);
+}
+
+} // namespace
+
+hierarchical_copy_all_reduce::hierarchical_copy_all_reduce(
+  std::vector<std::shared_ptr<compute_device>> devices, int num_packs, job_time deadline)
+  : packed_all_reduce(num_packs), devices_(std::move(devices), deadline) {
+  check_even(devices_.count());
+}
+
+// What one device copies from another has to be done there; so each level is waited for.
+tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> components,
+                                                    size_t number) const {
+  std::lock_guard guard{mutex_};
+  auto count = devices_.count();
+  std::vector<tensor> sums;
+  for (size_t i = 0; i < count; ++i)
+    sums.push_back(devices_.add_own(i, components));
+  for (size_t i = 0; i < count; ++i)
+    devices_.wait_for(i);
+  auto root = number % count, other_root = (root + count / 2) % count;
+  auto [near, far] = halves_of(sums, number);
+  auto far_sum = devices_.add(other_root, far);
+  const tensor both[] = {devices_.add(root, near), far_sum};
+  devices_.wait_for(other_root);
+  auto result = value_or_throw(devices_.stream(root).to_host(devices_.add(root, both)));
+  devices_.wait_for(root);
+  return result;
+}
+
+tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
+                                                 size_t number) const {
+  check_even(components.size());
+  check_alike(components);
+  auto divisor = op == reduce_op::mean ? static_cast<double>(components.size()) : 1;
+  const auto& first = components.front();
+  if (devices_.count() == 0 || !adding_devices::can_add(first.type())
+      || first.element_count() == 0) {
+    auto [near, far] = halves_of(components, number);
+    const tensor roots[] = {divided_sum(near, 1), divided_sum(far, 1)};
+    return divided_sum(roots, divisor);
+  }
+  if (components.size() < devices_.count())
+    refuse(errc::invalid_argument,
+           "hierarchical_copy_all_reduce was made for {} devices, and {} values are to be reduced; "
+           "make it for the devices of the strategy",
+           devices_.count(), components.size());
+  auto sum = sum_on_devices(components, number);
+  return divisor == 1 ? sum : divided_sum({&sum, 1}, divisor);
+}
+
+} // namespace troupe
