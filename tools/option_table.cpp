@@ -25,6 +25,7 @@ constexpr std::array<std::string_view, 3> strategy_names{
 constexpr std::array<std::string_view, 9> parameter_server_only{
   "aggregate", "policy",  "backups",         "curvature",       "initial-tokens",
   "slack",     "on-loss", "rejoin-patience", "replicate-owners"};
+constexpr std::array<std::string_view, 3> communication_names{"auto", "ring", "nccl"};
 constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
@@ -136,6 +137,12 @@ const std::array options{
   train_option{"device", "", "Replicas", "NAMES",
                "what replicas compute on: cpu, or GPUs of this machine, in turn: gpu:0,gpu:1",
                &member<&train_options::device>},
+  train_option{
+    "communication", "", "Replicas", "NAME",
+    "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "
+    "in the order of replicas), ring (messages, in the ring's order), nccl (GPUs; needs "
+    "--device)",
+    choice<&train_options::communication>(communication_names)},
 
   train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",
                &member<&train_options::steps>, between(1, count_max), steps_when_empty},
@@ -223,6 +230,7 @@ const std::array options{
 } // namespace
 
 bool has_meaning(const train_option& option, strategy_kind strategy) {
+  if (option.key == "communication") return strategy == strategy_kind::multi_worker_mirrored;
   return !replicas_meet(strategy) || std::ranges::count(parameter_server_only, option.key) == 0;
 }
 

@@ -56,7 +56,8 @@ struct train_option {
 };
 
 /// Whether an option says anything under the strategy that was chosen: where replicas meet, there
-/// are no backups, no late gradients, and nobody can be done without.
+/// are no backups, no late gradients, and nobody can be done without; where they do not meet over
+/// processes, these do not communicate.
 [[nodiscard]] bool has_meaning(const train_option& option, strategy_kind strategy);
 
 /// Gives an option the value that it has if nobody says anything.

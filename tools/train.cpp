@@ -3,7 +3,7 @@
 #include "tools/train.hpp"
 
 #include "actors/failure.hpp"
-#include "actors/gpu/device_list.hpp"
+#include "actors/gpu/compute_device.hpp"
 #include "simulation/scenario.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/flight_recorder_hook.hpp"
@@ -20,6 +20,7 @@
 #include "tools/text_corpus.hpp"
 #include "tools/train_checks.hpp"
 #include "tools/train_command_line.hpp"
+#include "tools/train_devices.hpp"
 #include "tools/train_job.hpp"
 #include "tools/train_plan.hpp"
 
@@ -45,7 +46,7 @@ struct run_input {
   train_command command;
   resolved_cluster cluster;
   text_corpus corpus;
-  std::vector<std::shared_ptr<compute_device>> devices; ///< Of the replicas of this process.
+  train_devices devices;
 };
 
 /// Everything that has to be right before a run may write its first byte.
@@ -67,19 +68,6 @@ expected<run_directory> make_directory(const train_command& command) {
   if (command.options.run_dir.empty())
     return run_directory::create_dated("runs", std::chrono::system_clock::now(), config);
   return run_directory::create(command.options.run_dir, config);
-}
-
-// The devices that were asked for, if there are replicas here to use them.
-expected<std::vector<std::shared_ptr<compute_device>>>
-find_devices(const train_options& options, const resolved_cluster& cluster) {
-  auto has_replicas = cluster.self().type != "ps" && !cluster.is_evaluator();
-  auto named = read_devices(options.device);
-  if (!named || !has_replicas) return std::vector<std::shared_ptr<compute_device>>{};
-  auto opened = open_devices(*named, static_cast<uint32_t>(options.replicas));
-  if (!opened)
-    return fail(opened.error().code,
-                fmt::format("--device {}: {}", options.device, opened.error().message));
-  return opened;
 }
 
 expected<run_input> load(train_command command, resolved_cluster cluster) {
@@ -119,7 +107,7 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, how, step_count(options, run.corpus),
              run.directory.path().string());
-  for (const auto& device : run.devices)
+  for (const auto& device : run.devices.computing)
     fmt::print(stderr, "device    {}\n", device->name());
   announce(run.cluster);
   if (run.metrics)

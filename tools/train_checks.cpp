@@ -110,6 +110,17 @@ expected<void> check_device(const train_options& options, const option_origins& 
                           name, options.device));
 }
 
+expected<void> check_communication(const train_options& options, const option_origins& origins) {
+  auto devices = read_devices(options.device);
+  auto is_on_gpus = devices && !devices->empty();
+  if (options.communication != communication_implementation::nccl || is_on_gpus) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} nccl adds up gradients on GPUs, and replicas are to compute on the "
+                "processor: name GPUs, as in --device gpu:0, or take --communication auto",
+                spelling(origins, "communication")));
+}
+
 // Learning rate and schedule have options of their own.
 expected<void> check_optimizer(const train_options& options, const option_origins& origins) {
   auto names = setting_names(options.optimizer);
@@ -143,6 +154,14 @@ expected<void> check_hidden(const train_options& options, const option_origins& 
                           spelling(origins, "hidden"), layers, language_model_layers_max));
 }
 
+std::string_view why_without_meaning(std::string_view option) {
+  if (option == "communication")
+    return "where no process adds up gradients with others: leave it out, or take --strategy "
+           "multi_worker_mirrored";
+  return "where every update takes the gradients of all replicas: leave it out, or take --strategy "
+         "parameter_server";
+}
+
 } // namespace
 
 expected<void> settle(train_options& options, const option_origins& origins) {
@@ -167,10 +186,8 @@ expected<void> fit_strategy(train_options& options, option_origins& origins) {
     if (has_meaning(option, options.strategy) || !origins.contains(key)) continue;
     if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
       return fail(errc::invalid_argument,
-                  fmt::format("{} has no meaning under strategy {}, where every update takes the "
-                              "gradients of all replicas: leave it out, or take --strategy "
-                              "parameter_server",
-                              spelling(origins, key), to_string(options.strategy)));
+                  fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
+                              to_string(options.strategy), why_without_meaning(option.key)));
     reset(option, options);
     origins.erase(key);
   }
@@ -187,9 +204,9 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule :
-       {check_initial_tokens, check_backups, check_slack, check_replication, check_aggregate,
-        check_slow, check_device, check_optimizer, check_warm_up, check_hidden})
+  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_replication,
+                     check_aggregate, check_slow, check_device, check_communication,
+                     check_optimizer, check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

@@ -121,29 +121,32 @@ public:
   training_options training;
 
 private:
-  std::unique_ptr<troupe::strategy>
-  strategy_of(const train_options& options,
-              const std::vector<std::shared_ptr<compute_device>>& computing) {
+  std::unique_ptr<troupe::strategy> strategy_of(const train_options& options,
+                                                const train_devices& gpus) {
     auto deadline = to_job_time(options.deadline_seconds);
     auto trainers = server.trainers();
     auto devices = cpu_devices(static_cast<uint32_t>(server.replicas() / trainers.size()));
     if (options.strategy == strategy_kind::mirrored)
       return std::make_unique<mirrored_strategy>(
-        world,
-        mirrored_options{.devices = devices, .deadline = deadline, .compute_devices = computing});
+        world, mirrored_options{
+                 .devices = devices, .deadline = deadline, .compute_devices = gpus.computing});
     if (options.strategy == strategy_kind::multi_worker_mirrored)
       return std::make_unique<multi_worker_mirrored_strategy>(
-        world, multi_worker_mirrored_options{.devices = devices,
-                                             .placement = server.placement(),
-                                             .workers = trainers,
-                                             .compute_devices = computing,
-                                             .deadline = deadline});
+        world,
+        multi_worker_mirrored_options{.devices = devices,
+                                      .placement = server.placement(),
+                                      .workers = trainers,
+                                      .communication = {.implementation = options.communication},
+                                      .compute_devices = gpus.computing,
+                                      .device_collectives = gpus.collectives,
+                                      .collective_device = gpus.reducing,
+                                      .deadline = deadline});
     return std::make_unique<parameter_server_strategy>(
       world,
       parameter_server_options{.replicas = server.replicas(),
                                .placement = server.placement(),
                                .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
-                               .compute_devices = computing,
+                               .compute_devices = gpus.computing,
                                .device_deadline = deadline});
   }
 

@@ -9,6 +9,7 @@
 #include "strategies/session_hook.hpp"
 #include "tools/run_recorder.hpp"
 #include "tools/text_corpus.hpp"
+#include "tools/train_devices.hpp"
 #include "tools/train_options.hpp"
 
 #include <cstdint>
@@ -19,8 +20,6 @@
 #include <vector>
 
 namespace troupe {
-
-class compute_device;
 
 /// What came of a job.
 struct train_result {
@@ -36,8 +35,7 @@ struct train_result {
 struct train_cluster {
   const resolved_cluster& tasks;
   const server_options& server; ///< Its `replicas` do not count: those of the job do.
-  /// What replicas of this process compute on, in turn; empty: the processor.
-  std::vector<std::shared_ptr<compute_device>> devices{};
+  train_devices devices{};
 };
 
 /// Takes part in a job whose chief stands in another process.

@@ -4,6 +4,7 @@
 
 #include "actors/sync_policy.hpp"
 #include "kernels/update_rules.hpp"
+#include "strategies/cross_device_ops.hpp"
 #include "tools/language_model.hpp"
 
 #include <cstdint>
@@ -106,6 +107,8 @@ struct train_options {
   std::optional<uint64_t> slack;          ///< `ssp` only; nothing: 0.
   std::vector<slow_replica> slow;
   std::string device = "cpu"; ///< As `read_devices` takes it: what replicas compute on, in turn.
+  /// What adds up gradients of several processes; `multi_worker_mirrored` only.
+  communication_implementation communication = communication_implementation::automatic;
 
   std::optional<uint64_t> steps;          ///< Exactly one of `steps` and `epochs` has a value.
   std::optional<uint64_t> epochs;         ///< As many examples each as the training text has bytes.

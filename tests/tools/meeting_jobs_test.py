@@ -65,6 +65,14 @@ class Agreement(Meeting):
         self.assertAlmostEqual(sum(met[-50:]), sum(served[-50:]), delta=0.05 * sum(served[-50:]))
         self.assertLess(met[-1], met[0] / 2)
 
+    def test_a_ring_adds_in_an_order_of_its_own_and_trains_as_well(self):
+        options = MEETING + ["--steps", "60"]
+        self.launch("run", 2, *options, "--communication", "ring").ends(0)
+        self.alone(*options)
+        self.assertEqual(self.losses("run")[0], self.losses("alone")[0])
+        self.assertAlmostEqual(self.losses("run")[-1], self.losses("alone")[-1], delta=0.05)
+        self.assertIn('communication = "ring"', (self.folder / "run" / "config.toml").read_text())
+
     def test_it_leaves_what_every_run_leaves_and_nobody_is_dropped(self):
         options = MEETING + ["--steps", "40", "--evaluate-every", "10"]
         process = self.launch("run", 2, *options)
@@ -176,6 +184,20 @@ class Refused(Meeting):
             with self.subTest(strategy=strategy, option=option):
                 command = [TROUPE, "train", *SMALL, "--strategy", strategy, *option.split()]
                 Process(self, option, command, PLAIN).ends(2, f"{option.split()[0]} has no meaning under strategy {strategy}")
+
+    def test_communication_has_no_meaning_where_processes_do_not_add_up_gradients(self):
+        for strategy in ("mirrored", "parameter_server"):
+            with self.subTest(strategy=strategy):
+                command = [TROUPE, "train", *SMALL, "--strategy", strategy, "--communication", "ring"]
+                Process(self, strategy, command, PLAIN).ends(2, f"--communication has no meaning under strategy {strategy}")
+
+    def test_nccl_where_there_is_no_gpu_is_refused_before_anything_is_written(self):
+        for device, why in (("cpu", "--communication nccl adds up gradients on GPUs"), ("gpu:99", "--device gpu:99: ")):
+            with self.subTest(device=device):
+                cluster = addresses(worker=2)
+                process = self.start(cluster, "worker:0", *MEETING, "--communication", "nccl", "--device", device)
+                process.ends(2, why)
+                self.assertFalse((self.folder / "run").exists())
 
     def test_clusters_that_a_strategy_has_no_use_for_are_named(self):
         for cluster, strategy, why in (({"worker": 2}, "mirrored", "is for one process"),

@@ -60,6 +60,24 @@ TEST_SUITE("tools/train_checks") {
           == "--device: 'tpu:0' is no device: give cpu, or GPUs as in gpu:0,gpu:1");
   }
 
+  TEST_CASE("refuses NCCL without GPUs") {
+    train_options options;
+    options.strategy = strategy_kind::multi_worker_mirrored;
+    options.aggregate = options.replicas;
+    options.communication = communication_implementation::nccl;
+    CHECK(message_of(options)
+          == "--communication nccl adds up gradients on GPUs, and replicas are to compute on the "
+             "processor: name GPUs, as in --device gpu:0, or take --communication auto");
+    options.device = "gpu:0"; // which may not be there: that is asked later
+    CHECK(check(options, {}));
+    options.device = "cpu";
+    for (auto by_messages :
+         {communication_implementation::ring, communication_implementation::automatic}) {
+      options.communication = by_messages;
+      CHECK(check(options, {}));
+    }
+  }
+
   TEST_CASE("refuses what does not go with an asynchronous policy") {
     train_options options;
     options.policy = sync_policy::ssp;
