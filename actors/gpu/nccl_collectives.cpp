@@ -72,14 +72,28 @@ const expected<nccl_functions>& nccl() {
   return functions;
 }
 
+/// What was called when NCCL returned a code, and for whom.
+struct nccl_call {
+  const char* expression;
+  int line;
+  int device_index = -1; ///< None, for calls that are of no GPU.
+  ncclComm_t group = nullptr;
+};
+
+bool is_well(ncclResult_t code) {
+  return code == ncclSuccess || code == ncclInProgress;
+}
+
 // NCCL's codes become ours: what was asked wrongly is the caller's, the rest is the group's end.
-expected<void> check(ncclResult_t code, ncclComm_t of, const char* what) {
-  if (code == ncclSuccess || code == ncclInProgress) return {};
+expected<void> check(ncclResult_t code, const nccl_call& call) {
+  if (is_well(code)) return {};
   auto is_ours = code == ncclInvalidArgument || code == ncclInvalidUsage;
-  const auto* detail = nccl()->last_error(of);
+  const auto* detail = nccl()->last_error(call.group);
+  auto where = call.device_index < 0 ? "" : fmt::format(" on gpu:{}", call.device_index);
   return fail(is_ours ? errc::invalid_argument : errc::unavailable,
-              fmt::format("NCCL: {}: {} ({})", what, nccl()->error_string(code),
-                          detail == nullptr ? "" : detail));
+              fmt::format("NCCL: {} ({}) from {}{} ({}:{})", nccl()->error_string(code),
+                          detail == nullptr ? "" : detail, call.expression, where, __FILE__,
+                          call.line));
 }
 
 ncclDataType_t type_of(dtype type) {
@@ -133,7 +147,7 @@ public:
     config.blocking = 0;
     std::lock_guard guard{mutex_};
     auto code = nccl()->init(&group_, static_cast<int>(size), id, static_cast<int>(rank), &config);
-    return check(code, group_, "joining a group");
+    return check(code, called("ncclCommInitRankConfig", __LINE__));
   }
 
   [[nodiscard]] expected<bool> is_ready() override {
@@ -161,8 +175,9 @@ private:
   [[nodiscard]] expected<bool> look() {
     if (group_ == nullptr) return fail(errc::unavailable, "NCCL: the group was given up");
     ncclResult_t state = ncclSuccess;
-    auto asked = check(nccl()->get_async_error(group_, &state), group_, "looking at a group");
-    if (asked) asked = check(state, group_, "a group has failed");
+    auto asked
+      = check(nccl()->get_async_error(group_, &state), called("ncclCommGetAsyncError", __LINE__));
+    if (asked) asked = check(state, called("a call that ncclCommGetAsyncError tells of", __LINE__));
     if (!asked) return tl::unexpected<error>(asked.error());
     return state == ncclSuccess;
   }
@@ -173,10 +188,15 @@ private:
     if (auto ready = look(); !ready) return tl::unexpected<error>(ready.error());
     auto code = nccl()->group_start();
     for (const auto& one : what)
-      if (code == ncclSuccess || code == ncclInProgress) code = queue(one, group_, stream);
-    auto ended = nccl()->group_end();
-    if (code == ncclSuccess || code == ncclInProgress) code = ended;
-    return check(code, group_, "a collective");
+      if (is_well(code)) code = queue(one, group_, stream);
+    auto ended = check(nccl()->group_end(), called("ncclGroupEnd", __LINE__));
+    auto queued
+      = check(code, called("a collective between ncclGroupStart and ncclGroupEnd", __LINE__));
+    return queued ? ended : queued;
+  }
+
+  [[nodiscard]] nccl_call called(const char* expression, int line) const {
+    return {expression, line, device_index_, group_};
   }
 
   int device_index_;
@@ -190,8 +210,8 @@ public:
 
   [[nodiscard]] expected<collective_id> make_id() override {
     ncclUniqueId made{};
-    if (auto asked = check(nccl()->get_unique_id(&made), nullptr, "making an id"); !asked)
-      return tl::unexpected<error>(asked.error());
+    auto asked = check(nccl()->get_unique_id(&made), {"ncclGetUniqueId", __LINE__});
+    if (!asked) return tl::unexpected<error>(asked.error());
     collective_id id{};
     static_assert(sizeof(made) == sizeof(id));
     std::memcpy(id.data(), &made, sizeof(made));

@@ -46,10 +46,15 @@ struct joined_gpu {
     REQUIRE(participant->ask(what, stream));
     REQUIRE(settle(*participant));
     auto result = good(stream.to_host(output));
+    finish();
+    return result;
+  }
+
+  /// Waits until the stream has done what it was asked.
+  void finish() const {
     std::promise<void> done;
     REQUIRE(device->notify(0, [&] { done.set_value(); }));
     REQUIRE(done.get_future().wait_for(60s) == std::future_status::ready);
-    return result;
   }
 
   std::shared_ptr<collective_library> library = good(open_nccl());
@@ -70,6 +75,41 @@ TEST_SUITE("actors/gpu/nccl_collectives") {
       for (size_t i = 0; i < 4; ++i)
         CHECK(result.values<float>()[i] == value.values<float>()[i]);
     }
+  }
+
+  TEST_CASE("collectives that are asked for together are made as one group") {
+    joined_gpu gpu{1};
+    REQUIRE(gpu.becomes_ready(60s));
+    auto& stream = gpu.device->stream(0);
+    std::vector<device_collective> what;
+    for (auto kind : {collective_kind::all_reduce, collective_kind::broadcast,
+                      collective_kind::all_gather, collective_kind::reduce_scatter}) {
+      auto input
+        = good(stream.to_device(make_tensor({2}, {1.5F, static_cast<float>(what.size())})));
+      what.push_back({kind, input, good(stream.make(dtype::f32, {2}))});
+    }
+    REQUIRE(gpu.participant->ask(what, stream));
+    REQUIRE(settle(*gpu.participant));
+    for (size_t i = 0; i < what.size(); ++i) {
+      auto result = good(stream.to_host(what[i].output));
+      gpu.finish();
+      CHECK(result.values<float>()[0] == 1.5F);
+      CHECK(result.values<float>()[1] == static_cast<float>(i));
+    }
+  }
+
+  TEST_CASE("a group that was given up asks its GPU for nothing, and another one can be made") {
+    {
+      joined_gpu gpu{1};
+      REQUIRE(gpu.becomes_ready(60s));
+      gpu.participant->abort();
+      gpu.participant->abort(); // once more changes nothing
+      CHECK(gpu.participant->is_ready().error().code == errc::unavailable);
+      gpu.finish();
+    }
+    joined_gpu again{1};
+    REQUIRE(again.becomes_ready(60s));
+    CHECK(again.ask(collective_kind::all_reduce, make_tensor({1}, {3})).values<float>()[0] == 3);
   }
 
   TEST_CASE("a group whose other rank does not come is not ready, and can be given up") {
