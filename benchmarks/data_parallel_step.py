@@ -10,17 +10,12 @@ import statistics
 import subprocess
 import sys
 
+from torch_interpreter import interpreter_with_torch
+
 TURNS = int(os.environ.get('TURNS', '3'))
 SPLITS = os.environ.get('REPLICAS', '1x1,1x2,2x1,1x4,4x1').split(',')
 BATCHES = [int(text) for text in os.environ.get('BATCHES', '4,32,128').split(',')]
 STEPS = 8
-
-
-def interpreter_with_torch():
-    for python in (sys.executable, '/usr/bin/python3'):
-        if subprocess.run([python, '-c', 'import torch'], capture_output=True).returncode == 0:
-            return python
-    return None
 
 
 def seconds(*command):

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A benchmark on a GPU beside the same work by PyTorch, in the same run: one table.
+
+gpu_peers.py OURS PEER_SCRIPT [ARGUMENT...]   the arguments go to both
+Each prints a line for each case, which begins with its number and the milliseconds that it took.
+"""
+
+import subprocess
+import sys
+
+from torch_interpreter import interpreter_with_torch
+
+SKIPPED = 77
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode not in (0, SKIPPED):
+        sys.exit(f'{command[0]} ended with {done.returncode}')
+    return done
+
+
+def milliseconds_by_case(lines):
+    cases = [line.split() for line in lines]
+    return {fields[0]: float(fields[1]) for fields in cases if fields and fields[0].isdigit()}
+
+
+def main():
+    ours, script, *arguments = sys.argv[1:]
+    own = run(ours, *arguments)
+    python = interpreter_with_torch()
+    peer = run(python, script, *arguments) if python and own.returncode == 0 else None
+    theirs = milliseconds_by_case(peer.stdout.splitlines()) if peer else {}
+    for line in own.stdout.splitlines():
+        case = line.split()[0] if line.split() else ''
+        if case in theirs:
+            ratio = theirs[case] / float(line.split()[1])
+            line += f'   PyTorch {theirs[case]:9.3f} ms, {ratio:5.2f} times ours'
+        print(line)
+    if own.returncode == 0 and not theirs:
+        print('no PyTorch that sees a GPU (python3-torch): only our own work is measured')
+    sys.exit(own.returncode)
+
+
+main()

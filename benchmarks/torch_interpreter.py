@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where PyTorch is installed, if it is."""
+
+import subprocess
+import sys
+
+
+def interpreter_with_torch():
+    for python in (sys.executable, '/usr/bin/python3'):
+        if subprocess.run([python, '-c', 'import torch'], capture_output=True).returncode == 0:
+            return python
+    return None
