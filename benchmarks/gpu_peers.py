@@ -37,7 +37,9 @@ def main():
             ratio = theirs[case] / float(line.split()[1])
             line += f'   PyTorch {theirs[case]:9.3f} ms, {ratio:5.2f} times ours'
         print(line)
-    if own.returncode == 0 and not theirs:
+    if theirs:
+        print('beside ' + peer.stdout.splitlines()[0])
+    elif own.returncode == 0 and not theirs:
         print('no PyTorch that sees a GPU (python3-torch): only our own work is measured')
     sys.exit(own.returncode)
 
