@@ -132,14 +132,12 @@ TEST_SUITE("strategies/multi_worker_failure") {
       multi_worker_mirrored_strategy strategy{worker.world, worker.options(2)};
       static_cast<void>(reduced(strategy, scalar(1)));
       if (worker.rank == 1) throw failure{{errc::out_of_range, "has enough"}};
-      auto began = std::chrono::steady_clock::now();
-      for (int i = 0; i < 3; ++i) {
+      for (int i = 0; i < 3; ++i) { // not when a time is over, which would have another code
         auto why = refusal_of([&] { static_cast<void>(reduced(strategy, scalar(1))); });
         CAPTURE(why.message);
         CHECK(why.code == errc::unavailable);
         CHECK(says(why, "worker:1"));
       }
-      CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds{10});
     });
     CHECK(thrown == std::vector<error>{{}, {errc::out_of_range, "has enough"}, {}});
   }
@@ -163,7 +161,8 @@ TEST_SUITE("strategies/multi_worker_failure") {
     std::latch late{2};
     auto thrown = play(2, [&](played_worker& worker) {
       auto options = worker.options(1);
-      options.communication.timeout_seconds = 0.3;
+      // For the one that waits; the other waits for this one when it makes its strategy.
+      if (worker.rank == 0) options.communication.timeout_seconds = 0.3;
       multi_worker_mirrored_strategy strategy{worker.world, options};
       if (worker.rank == 0) {
         auto why = refusal_of([&] { static_cast<void>(reduced(strategy, scalar(1))); });
