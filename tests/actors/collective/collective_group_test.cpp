@@ -31,12 +31,16 @@ struct process {
   }
 };
 
+// A time that no working machine needs.
+constexpr auto patience = 120s;
+
 using script_of_process = std::function<void(process&)>;
 
 void run_process(membership& here, world& world, cluster_layout layout, uint32_t rank,
                  const script_of_process& act) {
-  cluster_placement placement{layout, here, 20s};
-  auto members = join_collective_group(world, placement, {.size = layout.workers, .deadline = 20s});
+  cluster_placement placement{layout, here, patience};
+  auto members
+    = join_collective_group(world, placement, {.size = layout.workers, .deadline = patience});
   REQUIRE(members);
   process self{world, rank, (*members)[rank]};
   act(self);
@@ -59,13 +63,13 @@ void run_group(uint32_t size, bool has_sockets, const script_of_process& act) {
         direct_membership here{direct, in_process.system(), rank};
         return run_process(here, in_process, layout, rank, act);
       }
-      socket_network_options options{.job = "group", .self = rank};
+      socket_network_options options{.job = "group", .self = rank, .patience = patience};
       for (uint32_t i = 0; i < size; ++i)
         options.nodes.push_back({names[i], addresses[i]});
       auto network = socket_network::open(in_process.system(), options);
       REQUIRE(network);
       run_process(**network, in_process, layout, rank, act);
-      (*network)->leave(20s);
+      (*network)->leave(patience);
     });
   for (auto& one : processes)
     one.join();
@@ -89,7 +93,7 @@ void agree(process& self, uint32_t size) {
       for (uint32_t rank = 0; rank < size; ++rank)
         all.push_back(sample(dtype::i32, {length}, rank));
       auto sum = self.call(sum_of(all[self.rank], algorithm));
-      REQUIRE(sum);
+      REQUIRE_MESSAGE(sum, (sum ? "" : sum.error().message));
       CHECK(is_same(sum->value, folded(all)));
     }
   CHECK(self.call({.name = "done"}));
