@@ -2,6 +2,7 @@
 # Goal: `troupe launch` starts tasks that know each other, shows what they write, and ends them together.
 # Method: real processes, most of them shells.  Usage: launch_test.py PATH/TO/troupe
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -174,7 +175,9 @@ class Launch(unittest.TestCase):
             self.assertEqual(b"\x1b[36m[worker:0]\x1b[0m hello" in shown, coloured, shown)
 
     def test_a_reader_that_pauses_stops_nothing_but_the_output(self):
-        job = self.begin("-n 2", "trap 'exit 3' TERM; seq 400000; touch done-$me; sleep 100 & wait")
+        job = self.begin("-n 2", """trap 'exit 3' TERM; seq 2000; touch ready-$me; seq 2001 400000; touch done-$me
+            sleep 100 & wait""")
+        self.files("ready-*", 2)
         time.sleep(0.5)
         self.assertEqual(list(self.folder.glob("done-*")), [])  # so tasks wait for the reader
         job.send_signal(signal.SIGTERM)
@@ -286,13 +289,18 @@ class Launch(unittest.TestCase):
     def test_a_second_ctrl_c_kills_but_an_echo_of_the_first_does_not(self):
         job = self.begin("-n 2 --grace 100", "trap '' INT; echo $$ >process-$me; while :; do sleep 0.1; done")
         processes = self.numbers("process-*", 2)
+        job.send_signal(signal.SIGSTOP)  # so that it finds both, at whatever pace
         job.send_signal(signal.SIGINT)
-        time.sleep(0.1)
-        job.send_signal(signal.SIGINT)
+        job.send_signal(signal.SIGTERM)
+        job.send_signal(signal.SIGCONT)
+        self.assertIn("SIGINT: ending 2 tasks", job.stderr.readline())
         time.sleep(0.6)
         self.assertTrue(all(map(is_there, processes)))
-        job.send_signal(signal.SIGINT)
-        job.communicate(timeout=60)
+        for _ in range(100):  # what comes within half a second is an echo yet
+            job.send_signal(signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                job.communicate(timeout=0.6)
+                break
         self.assertEqual(job.returncode, 128 + signal.SIGINT)
         self.wait_until_gone(processes)
 
