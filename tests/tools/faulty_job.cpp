@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws]. With the
 // last word the function of this process's replicas throws in its twentieth step. Whatever process
-// gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too early.
+// gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too early; after
+// SIGTERM all end in good order.
 //
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are
 // replicas, and with all; meeting by a multi_worker_mirrored_strategy; coordinator by closures.
@@ -14,11 +15,12 @@
 #include "strategies/server.hpp"
 #include "strategies/training.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/signal_watch.hpp"
 
 #include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -32,6 +34,7 @@ struct faulty_options {
   std::string strategy;
   uint64_t steps = 0;
   bool throws = false;
+  std::stop_token stop;
 };
 
 void say(const std::string& line) {
@@ -54,7 +57,7 @@ auto work_of(const faulty_options& options) {
 }
 
 training_options training_of(const faulty_options& options) {
-  training_options training{.steps = options.steps};
+  training_options training{.steps = options.steps, .stop = options.stop};
   training.on_warning = say;
   training.on_step = [](const step_record& record) {
     if (record.step % 50 == 0) say("step " + std::to_string(record.step));
@@ -116,7 +119,7 @@ int coordinate(world& world, const resolved_cluster& cluster, const faulty_optio
     coordinator.serve();
     return 0;
   }
-  for (uint64_t done = 0; done < options.steps; done += 50) {
+  for (uint64_t done = 0; done < options.steps && !options.stop.stop_requested(); done += 50) {
     for (int i = 0; i < 50; ++i)
       static_cast<void>(coordinator.schedule(step));
     coordinator.join();
@@ -136,10 +139,11 @@ int take_part(const faulty_options& options) {
 } // namespace
 
 int main(int count, char** arguments) {
-  std::signal(SIGUSR1, [](int) { _exit(0); });
+  signal_watch signals;
+  signals.on_user_signal([] { _exit(0); });
   try {
     return take_part({count > 1 ? arguments[1] : "all", count > 2 ? std::stoul(arguments[2]) : 100,
-                      count > 3 && arguments[3] == std::string{"throws"}});
+                      count > 3 && arguments[3] == std::string{"throws"}, signals.token()});
   } catch (const failure& failed) {
     return exit_code_for(failed.reason());
   }

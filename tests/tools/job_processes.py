@@ -91,16 +91,20 @@ class Process:
     def errors(self):
         return self.errors_path.read_text(errors="replace")
 
-    def says(self, pattern, patience=PATIENCE):
-        """Waits until a line on its standard error is like that, and returns it."""
+    def until(self, look, what, patience=PATIENCE):
+        """Waits until it has done what `look` looks for, and returns what that finds."""
         end = time.monotonic() + patience
         while True:
-            found = re.search(f"^.*{pattern}.*$", self.errors(), re.MULTILINE)
-            if found:
-                return found[0]
-            self.test.assertLess(time.monotonic(), end, f"{self.name} never says '{pattern}'\n{self.test.story()}")
-            self.test.assertIsNone(self.process.poll(), f"{self.name} ended before '{pattern}'\n{self.test.story()}")
+            has_ended = self.process.poll() is not None  # asked first: what it does last counts, too
+            if found := look():
+                return found
+            self.test.assertFalse(has_ended, f"{self.name} ended before: {what}\n{self.test.story()}")
+            self.test.assertLess(time.monotonic(), end, f"{self.name} never came to: {what}\n{self.test.story()}")
             time.sleep(0.01)
+
+    def says(self, pattern, patience=PATIENCE):
+        """Waits until a line on its standard error is like that, and returns it."""
+        return self.until(lambda: re.search(f"^.*{pattern}.*$", self.errors(), re.MULTILINE), pattern, patience)[0]
 
     def send(self, number):
         self.process.send_signal(number)

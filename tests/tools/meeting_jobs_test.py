@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import signal
-import time
 import unittest
 
 from job_processes import (ALL_FOUR, FOR_EVER, OPEN_MPI, PLAIN, SMALL, TROUPE, Job, Process, addresses, free_ports,
@@ -150,8 +149,7 @@ class Resuming(Meeting):
                 run, job_id = victim.replace(":", "-"), f"meeting-{os.getpid()}-{victim[-1]}"
                 launcher = ["--restart", "3", "--job-id", job_id]
                 job = self.launch(run, 2, *MEETING, *"--steps 3000 --checkpoint-every 50".split(), launcher=launcher)
-                while not list(self.folder.glob(f"{run}/checkpoints/*.safetensors")):
-                    time.sleep(0.02)
+                job.until(lambda: list(self.folder.glob(f"{run}/checkpoints/*.safetensors")), "a checkpoint")
                 os.kill(process_of(job_id, victim), signal.SIGKILL)
                 job.says(rf"\[worker:0\] resume    {run} from step \d+")
                 job.ends(0)

@@ -70,8 +70,7 @@ class Survival(Job):
         job = self.launch(*ALL_FOUR, "--steps", "4000", "--checkpoint-every", "50")
         for attempt in ("run", "run-2"):
             job.says(rf"\[worker:0\] files     {attempt}$")
-            while not list((self.folder / attempt).glob("checkpoints/checkpoint-*.safetensors")):
-                time.sleep(0.02)
+            job.until(lambda: list((self.folder / attempt).glob("checkpoints/checkpoint-*.safetensors")), "a checkpoint")
             self.kill("worker:0")
         job.says(r"\[worker:0\] resume    run-2 from step \d+")
         job.ends(0)
@@ -109,8 +108,7 @@ class Survival(Job):
         random.seed(KILLS)
         for number in range(KILLS):
             task = others.get(number, f"worker:{random.randrange(1, 4)}")
-            while process_of(self.job_id, task) is None:
-                time.sleep(0.02)
+            job.until(lambda: process_of(self.job_id, task), f"a {task}")
             self.kill(task)
             time.sleep(random.uniform(0, 2 * 1.2))
         job.send(signal.SIGINT)
