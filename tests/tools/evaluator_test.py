@@ -130,7 +130,7 @@ class Evaluator(Job):
     def test_a_run_that_never_begins_is_not_waited_for(self):
         chief = self.start(self.cluster, "chief:0", *SHORT)
         evaluator = self.evaluator(*SHORT)
-        evaluator.says("^evaluates ")
+        evaluator.until((self.folder / "run" / "eval").exists, "a folder of its own")
         chief.says("^cluster ")  # from then on it ends in good order
         chief.send(signal.SIGINT)
         chief.ends(128 + signal.SIGINT)
