@@ -135,7 +135,7 @@ std::string launch_help() {
   text += entry("--restart N", "start a worker that fails again, or all tasks if the job cannot go "
                                "on without the one that failed: N times in all [0]");
   text += entry("--spare-ps", "let the job go on if a parameter server fails, as with troupe train "
-                              "--replicate-owners 2");
+                              "--replicate-owners 2; --restart starts it again like a worker");
   text += entry("--job-id ID", "tells jobs apart [drawn]");
   text += entry("--help", "this text");
   text += "\nIn a task's environment:\n";

@@ -43,7 +43,7 @@ launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, u
 bool launch_outcome::can_spare(size_t task) const {
   const auto& [type, index, port] = tasks_[task];
   auto has_chief = std::ranges::count(tasks_, "chief", &launch_task::type) > 0;
-  return type == "worker" && (index > 0 || has_chief);
+  return (type == "worker" && (index > 0 || has_chief)) || (type == "ps" && spares_ps_);
 }
 
 // A worker that was started again may come too late, and find nobody whom it could work for.
@@ -106,7 +106,8 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   auto is_expected = serves(task) && (servers_told_ || (can_spare(task) && has_finished()));
   if (restarts_) return reaction::none;
   if (!is_expected && is_spared(task, end))
-    return looks_on(task) ? on_evaluator_lost() : reaction::spare;
+    return looks_on(task) ? on_evaluator_lost()
+                          : try_again(task, end, time).value_or(reaction::spare);
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
     if (again == reaction::start_again) return *again;

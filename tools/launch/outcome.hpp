@@ -41,8 +41,9 @@ struct task_end {
 /// An evaluator only looks on. Whatever becomes of it, the job neither fails nor restarts: it is
 /// started again as often as there may be restarts, which are not counted among the job's.
 ///
-/// Where parameter servers stand in for each other, it is up to the job whether it goes on without
-/// one: if it cannot, somebody else fails.
+/// Where parameter servers stand in for each other, one that fails is started again by itself like
+/// a worker, and without restarts it is up to the job whether it goes on: if it cannot, somebody
+/// else fails.
 class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;

@@ -246,9 +246,24 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary().empty());
   }
 
+  TEST_CASE("a parameter server that is spared is started again by itself, while it may be") {
+    launch_outcome outcome{job_tasks(), 10s, 2, true};
+    for (auto left : {"1 restart is", "0 restarts are"}) {
+      CHECK(outcome.on_end(3, killed, 1s) == reaction::start_again);
+      CHECK(outcome.restart_notice(3).find(left) != std::string::npos);
+      outcome.on_start(3);
+    }
+    CHECK(outcome.on_end(3, killed, 30s) == reaction::spare);
+    CHECK_FALSE(outcome.restarts());
+    CHECK(outcome.on_end(1, success, 31s) == reaction::none);
+    CHECK(outcome.on_end(2, success, 31s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 31s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+  }
+
   TEST_CASE("if the others cannot do without it, theirs is the failure, and may be tried again") {
     launch_outcome outcome{job_tasks(), 10s, 1, true};
-    CHECK(outcome.on_end(3, killed, 1s) == reaction::spare);
+    CHECK(outcome.on_end(3, killed, 1s) == reaction::start_again);
     CHECK(outcome.on_end(0, {.exit_code = 4}, 1s) == reaction::restart);
     launch_outcome wrong{job_tasks(), 10s, 1, true};
     CHECK(wrong.on_end(3, {.exit_code = 2}, 1s) == reaction::end_others);
