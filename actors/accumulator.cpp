@@ -95,6 +95,16 @@ void leave(self_pointer self, caf::exit_msg& exit) {
   self->quit(std::move(exit.reason));
 }
 
+// What came before a mirror took over was given to the wrong one, and is given again.
+void set_step(accumulator_state& state, uint64_t step) {
+  state.step = step;
+  state.accepted_reply = {};
+  if (!state.config.owner_is_replicated) return;
+  state.accepted.clear();
+  state.accepted_arrivals.clear();
+  state.stale_arrivals.clear();
+}
+
 template <class List>
 auto forget(List& list, const caf::strong_actor_ptr& asker) {
   std::vector<typename List::value_type> forgotten;
@@ -249,10 +259,7 @@ accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_conf
     },
     [self](const msg<wire::CancelTakes>& said) { cancel(self, said.reader()); },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },
-    [self](const msg<wire::SetStep>& set) {
-      self->state.step = set.reader().getStep();
-      self->state.accepted_reply = {};
-    },
+    [self](const msg<wire::SetStep>& set) { set_step(self->state, set.reader().getStep()); },
   };
 }
 

@@ -399,6 +399,12 @@ void on_owners_lost(self_pointer self, const msg<wire::OwnersLost>& lost) {
   if (state.config.on_warning) state.config.on_warning(reason + "; the job goes on");
 }
 
+void on_owners_mirrored(self_pointer self, const msg<wire::OwnersMirrored>& told) {
+  const auto& state = self->state;
+  if (is_training(state) && state.config.on_warning)
+    state.config.on_warning(told.reader().getReason());
+}
+
 void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
   auto& state = self->state;
   if (!is_training(state)) return;
@@ -580,6 +586,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     [self](const msg<wire::TakenGradient>& report) { on_taken(self, report); },
     [self](const msg<wire::StopJob>& stop) { on_stop(self, stop); },
     [self](const msg<wire::OwnersLost>& lost) { on_owners_lost(self, lost); },
+    [self](const msg<wire::OwnersMirrored>& told) { on_owners_mirrored(self, told); },
     [self](watch_tick) { watch(self); },
     [self](moment_over) { on_settled(self); },
   };

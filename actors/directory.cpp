@@ -20,21 +20,15 @@ using phase = directory_state::phase;
 // Actors of one process are lost one after the other; all are told of at once.
 constexpr auto gather_time = std::chrono::milliseconds{100};
 
-void tell_followers(self_pointer self, size_t index);
+void go_on(self_pointer self, size_t index);
 
 // A follower that is gone has nothing left to give.
 void tell(self_pointer self, size_t index, const stand_in_actor& who) {
   auto& entry = self->state.variables[index];
   ++entry.missing;
-  auto done = [self, index] {
+  auto done = [self, index, term = entry.term] {
     auto& entry = self->state.variables[index];
-    if (--entry.missing > 0) return;
-    if (entry.now_in == phase::gathering) {
-      entry.now_in = phase::closing;
-      tell_followers(self, index);
-    } else if (entry.now_in == phase::closing) {
-      entry.now_in = phase::moved;
-    }
+    if (entry.term == term && --entry.missing == 0) go_on(self, index);
   };
   self
     ->request(who, caf::infinite, entry.word) // it answers, or is gone
@@ -48,12 +42,29 @@ void tell_followers(self_pointer self, size_t index) {
   auto closes_steps = entry.now_in == phase::closing;
   for (const auto& one : self->state.followers)
     if (one.variable == index && one.closes_steps == closes_steps) tell(self, index, one.who);
-  if (entry.missing > 0) return;
-  if (closes_steps) {
-    entry.now_in = phase::moved;
-  } else {
+  if (entry.missing == 0) go_on(self, index);
+}
+
+// A new mirror is told all there is by who holds the variable, which has to be certain.
+void take_in(directory_state& state, size_t index) {
+  auto& entry = state.variables[index];
+  if (entry.now_in != phase::held || entry.mirror || !entry.waits) return;
+  if (entry.waits->is_mirrors != entry.lacks_mirrors()) return; // the holder's next life
+  auto comes = *std::exchange(entry.waits, std::nullopt);
+  entry.mirror = comes.who;
+  entry.is_filled = false;
+  comes.may_begin.deliver(make_owner_followed());
+}
+
+// All who were told in this phase have answered.
+void go_on(self_pointer self, size_t index) {
+  auto& entry = self->state.variables[index];
+  if (entry.now_in == phase::gathering) {
     entry.now_in = phase::closing;
     tell_followers(self, index);
+  } else if (entry.now_in == phase::closing) {
+    entry.now_in = phase::held;
+    take_in(self->state, index);
   }
 }
 
@@ -74,86 +85,114 @@ void gather(self_pointer self, size_t index) {
 
 void lose(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
+  if (entry.now_in == phase::lost) return;
   entry.now_in = phase::lost;
-  entry.word
-    = make_nobody_took_over({reason.code, fmt::format("the owner of '{}' is gone: {}",
-                                                      entry.who.variable, reason.message)});
+  entry.word = make_nobody_took_over(
+    {reason.code, fmt::format("the owner of '{}' is gone: {}", entry.variable, reason.message)});
   for (const auto& one : self->state.followers)
     if (one.variable == index) tell(self, index, one.who);
   answer_followers(self->state, index);
 }
 
-accumulator_actor accumulator_of(const directory_state& state, size_t index) {
-  if (!state.job || index >= state.job->accumulators.size()) return {};
-  return state.job->accumulators[index];
-}
-
-// What the accumulator answers says that it knows the step.
 void on_took_over(self_pointer self, size_t index, const msg<wire::TookOver>& word) {
-  auto& state = self->state;
-  auto& entry = state.variables[index];
+  auto& entry = self->state.variables[index];
   if (entry.now_in != phase::asking) return;
+  entry.holder = std::exchange(entry.mirror, nullptr);
   entry.word = word;
-  state.moved.push_back(entry.who.variable);
-  auto accumulator = accumulator_of(state, index);
-  if (!accumulator) return gather(self, index);
-  auto closed = read_closed_step(word.reader().getClosed());
-  self->send(accumulator, make_set_step(closed ? closed->step + 1 : state.job->first_step));
-  self
-    ->request(accumulator, caf::infinite, make_read_accumulator()) // it answers, or is gone
-    .then([self, index](const msg<wire::AccumulatorStatus>&) { gather(self, index); },
-          [self, index](const caf::error& reason) { lose(self, index, from_caf(reason)); });
+  self->state.moved.push_back(entry.variable);
+  gather(self, index);
 }
 
-void take_over(self_pointer self, size_t index) {
+// Whether the mirror knows what it is to hold, it knows best: its own word may be on its way.
+void take_over(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.now_in = phase::asking;
+  entry.missing = 0;
   self
-    ->request(entry.who.mirror, caf::infinite, make_take_over()) // it answers, or is gone
+    ->request(entry.mirror, caf::infinite, make_take_over(++entry.term)) // it answers, or is gone
     .then([self, index](const msg<wire::TookOver>& word) { on_took_over(self, index, word); },
-          [self, index](const caf::error& reason) { lose(self, index, from_caf(reason)); });
+          [self, index, reason](const caf::error&) { lose(self, index, reason); });
 }
 
-void on_owner_lost(self_pointer self, size_t index, const error& reason) {
+void on_holder_lost(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
-  if (entry.now_in != phase::held) return;
-  entry.is_mirrored ? take_over(self, index) : lose(self, index, reason);
+  if (entry.now_in == phase::held && entry.mirror)
+    take_over(self, index, reason);
+  else if (entry.now_in != phase::asking)
+    lose(self, index, reason);
 }
 
 void on_mirror_lost(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
-  entry.is_mirrored = false;
-  if (entry.now_in > phase::held && entry.now_in < phase::lost) lose(self, index, reason);
+  entry.mirror = nullptr;
+  if (entry.now_in == phase::asking) return lose(self, index, reason);
+  take_in(self->state, index);
+}
+
+// @returns Whether less is held than was believed. Somebody who was lost while it was filled is
+// missed by nobody.
+bool on_gone(self_pointer self, size_t index, const caf::actor_addr& who, const error& reason) {
+  auto& entry = self->state.variables[index];
+  if (entry.waits && entry.waits->who == who) entry.waits.reset();
+  auto is_holder = entry.holder == who;
+  auto is_mirror = entry.mirror == who;
+  auto is_missed = is_holder || (is_mirror && entry.is_filled);
+  if (is_holder) on_holder_lost(self, index, reason);
+  if (is_mirror) on_mirror_lost(self, index, reason);
+  if (is_missed) self->state.alone.push_back(entry.variable);
+  return is_missed;
 }
 
 void on_down(self_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   auto reason = from_caf(down.reason);
-  auto was_known = false;
+  auto is_missed = false;
   std::erase_if(state.followers, [&](const auto& one) { return one.who == down.source; });
-  for (size_t index = 0; index < state.variables.size(); ++index) {
-    auto& entry = state.variables[index];
-    auto is_owner = entry.who.owner == down.source;
-    auto is_mirror = entry.who.mirror == down.source;
-    if (is_owner) on_owner_lost(self, index, reason);
-    if (is_mirror) on_mirror_lost(self, index, reason);
-    if (is_owner || is_mirror) state.alone.push_back(entry.who.variable);
-    was_known = was_known || is_owner || is_mirror;
-  }
-  if (!was_known) return;
+  for (size_t index = 0; index < state.variables.size(); ++index)
+    is_missed = on_gone(self, index, down.source, reason) || is_missed;
+  if (!is_missed) return;
   state.reasons.insert(reason.message);
   self->delayed_send(self, gather_time, watch_tick{});
 }
 
-void tell_of_losses(self_pointer self) {
+void tell_chief(self_pointer self) {
   auto& state = self->state;
-  if (state.is_moving()) return self->delayed_send(self, gather_time, watch_tick{});
-  auto line = state.tell_losses();
-  if (state.job && !line.empty()) self->send(state.job->chief, make_owners_lost(line));
+  if (state.is_moving() || (state.is_filling() && !state.again.empty()))
+    return self->delayed_send(self, gather_time, watch_tick{});
+  auto lost = state.tell_losses();
+  auto back = state.tell_returns();
+  if (!state.job) return;
+  if (!lost.empty()) self->send(state.job->chief, make_owners_lost(lost));
+  if (!back.empty()) self->send(state.job->chief, make_owners_mirrored(back));
+}
+
+caf::result<msg<wire::OwnerFollowed>> on_filled(self_pointer self, size_t index) {
+  auto& state = self->state;
+  auto& entry = state.variables[index];
+  if (entry.mirror == self->current_sender() && !std::exchange(entry.is_filled, true)) {
+    state.again.push_back(entry.variable);
+    self->delayed_send(self, gather_time, watch_tick{});
+  }
+  return make_owner_followed();
+}
+
+caf::result<msg<wire::OwnerFollowed>> on_offer(self_pointer self, wire::OfferMirror::Reader said) {
+  auto& state = self->state;
+  auto index = said.getVariable();
+  if (index >= state.variables.size())
+    return to_caf({errc::not_found, fmt::format("there is no variable {}", index)});
+  if (said.getIsFilled()) return on_filled(self, index);
+  auto who = caf::actor_cast<replicated_owner_actor>(self->current_sender());
+  auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  self->monitor(who);
+  state.variables[index].waits = {who, said.getIsMirrors(), promise};
+  take_in(state, index);
+  return promise;
 }
 
 void watch(self_pointer self, const watch_owner& who) {
-  self->state.variables.push_back({.who = who});
+  self->state.variables.push_back(
+    {.variable = who.variable, .holder = who.owner, .mirror = who.mirror});
   self->monitor(who.owner);
   self->monitor(who.mirror);
   answer_followers(self->state, self->state.variables.size() - 1);
@@ -168,7 +207,8 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, wire::FollowOwne
   self->monitor(who);
   state.followers.push_back({index, who, said.getClosesSteps(), promise});
   if (index >= state.variables.size()) return promise;
-  if (state.variables[index].now_in > phase::asking) tell(self, index, who);
+  const auto& entry = state.variables[index];
+  if (!entry.word.is_empty() && entry.now_in != phase::asking) tell(self, index, who);
   answer_followers(state, index);
   return promise;
 }
@@ -181,8 +221,13 @@ std::string names(const std::vector<std::string>& variables) {
 
 bool directory_state::is_moving() const {
   return std::ranges::any_of(variables, [](const entry& one) {
-    return one.now_in > phase::held && one.now_in < phase::moved;
+    return one.now_in != phase::held && one.now_in != phase::lost;
   });
+}
+
+bool directory_state::is_filling() const {
+  return std::ranges::any_of(variables,
+                             [](const entry& one) { return one.mirror && !one.is_filled; });
 }
 
 std::string directory_state::tell_losses() {
@@ -190,8 +235,7 @@ std::string directory_state::tell_losses() {
   auto taken = std::exchange(moved, {});
   auto single = std::exchange(alone, {});
   std::erase_if(single, [this](const std::string& name) {
-    auto found
-      = std::ranges::find(variables, name, [](const entry& one) { return one.who.variable; });
+    auto found = std::ranges::find(variables, name, &entry::variable);
     return found == variables.end() || found->now_in == phase::lost;
   });
   if (single.empty()) return {};
@@ -201,13 +245,19 @@ std::string directory_state::tell_losses() {
                      names(single));
 }
 
+std::string directory_state::tell_returns() {
+  auto twice = std::exchange(again, {});
+  return twice.empty() ? std::string{} : "held twice again: " + names(twice);
+}
+
 directory_actor::behavior_type directory(self_pointer self) {
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const watch_owner& who) { watch(self, who); },
     [self](const watch_job& job) { self->state.job = job; },
     [self](const msg<wire::FollowOwner>& said) { return follow(self, said.reader()); },
-    [self](watch_tick) { tell_of_losses(self); },
+    [self](const msg<wire::OfferMirror>& said) { return on_offer(self, said.reader()); },
+    [self](watch_tick) { tell_chief(self); },
   };
 }
 

@@ -21,17 +21,23 @@ namespace troupe {
 ///
 /// | a variable is | until                                           | then                       |
 /// |---------------|-------------------------------------------------|----------------------------|
-/// | held          | its owner is gone                               | asking, or lost: no mirror |
+/// | held          | its holder is gone                              | asking, or lost: no mirror |
 /// | asking        | the mirror has said what it has come to         | gathering                  |
+/// |               | the mirror is gone, too, or was told nothing yet | lost                      |
 /// | gathering     | those who give gradients have given them again  | closing                    |
-/// | closing       | whoever closes steps asks beside the mirror     | moved                      |
-/// | moved         | the mirror is gone, too                         | lost                       |
+/// | closing       | whoever closes steps asks beside the mirror     | held: the mirror holds it  |
+/// | either        | the mirror is gone, too                         | lost                       |
 ///
 /// So nobody closes a step before all that was accepted for it is there again.
+///
+/// A variable without a mirror is given the first that offers itself: one in a new life, in the
+/// place that was lost. Only while the variable is held, so that there is somebody to fill it.
 struct directory_state {
   static inline const char* name = "directory";
 
-  enum class phase : uint8_t { held, asking, gathering, closing, moved, lost };
+  enum class phase : uint8_t { held, asking, gathering, closing, lost };
+
+  using followed_promise = caf::typed_response_promise<msg<wire::OwnerFollowed>>;
 
   /// Who wants to know where a variable is.
   struct follower {
@@ -39,26 +45,41 @@ struct directory_state {
     stand_in_actor who;
     bool closes_steps = false;
     /// Until it is certain who holds the variable.
-    std::optional<caf::typed_response_promise<msg<wire::OwnerFollowed>>> asks;
+    std::optional<followed_promise> asks;
+  };
+
+  /// Who wants to be the mirror of a variable, in the place that was lost.
+  struct newcomer {
+    replicated_owner_actor who;
+    bool is_mirrors = false; ///< That place is the mirror's.
+    followed_promise may_begin;
   };
 
   /// One variable.
   struct entry {
-    watch_owner who;
+    std::string variable;
+    replicated_owner_actor holder;
+    replicated_owner_actor mirror; ///< Null: there is none.
+    bool is_filled = true;         ///< The mirror has been told what the holder holds.
+    uint64_t term = 0;             ///< How often mirrors were asked to take over.
     phase now_in = phase::held;
-    bool is_mirrored = true;
-    size_t missing = 0;       ///< Followers who have been told and have not answered.
-    msg<wire::TookOver> word; ///< What followers are told; empty as long as it is held.
+    size_t missing = 0; ///< Followers who have been told, in this term, and have not answered.
+    msg<wire::TookOver> word; ///< What followers are told; empty in the first term.
+    std::optional<newcomer> waits;
+
+    /// Whether the lost place, that of a new mirror, is the one that was the mirror's at first.
+    [[nodiscard]] bool lacks_mirrors() const { return term % 2 == 0; }
   };
 
   std::vector<entry> variables;
   std::vector<follower> followers; ///< Some of them of variables that are still to be watched.
   std::optional<watch_job> job;
 
-  // Since the last word of losses:
+  // Since the last word of losses, and of returns:
   std::set<std::string> reasons;
   std::vector<std::string> moved; ///< Variables that mirrors hold.
   std::vector<std::string> alone; ///< Those that have no mirror any more.
+  std::vector<std::string> again; ///< Those that have one again.
 
   /// True while a mirror is about to take over.
   [[nodiscard]] bool is_moving() const;
@@ -66,6 +87,12 @@ struct directory_state {
   /// "node 'ps 1' is gone: 'w1' is held by its mirror; there is no mirror of 'w0', 'w1' any more".
   /// Forgets what it says; empty, if there is nothing to say.
   [[nodiscard]] std::string tell_losses();
+
+  /// True while a mirror is being told what its variable is.
+  [[nodiscard]] bool is_filling() const;
+
+  /// "held twice again: 'w0', 'w1'". Likewise.
+  [[nodiscard]] std::string tell_returns();
 };
 
 /// The behaviour of the directory.

@@ -56,16 +56,25 @@ using variable_owner_actor = caf::typed_actor<
   caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
 
 struct use_mirror;
+struct use_accumulator;
+struct come_back;
 
 /// An owner as those know it who replicate it. Where owners are replicated there are two of each
 /// variable: the owner, and a mirror in another process that repeats its changes.
 using replicated_owner_actor = variable_owner_actor::extend<
   // Whom the owner tells of each change from now on; told once.
   caf::reacts_to<use_mirror>,
+  // Who collects gradients for it.
+  caf::reacts_to<use_accumulator>,
+  // Its process was lost before: another one holds the variable, and is to have it for a mirror.
+  caf::reacts_to<come_back>,
+  // The sender is the mirror from now on: it is told all there is, and each change.
+  caf::reacts_to<msg<wire::RepeatChanges>>,
   // What the owner holds now, for its mirror. Errors: cancelled, of a mirror that has taken over;
   // type_mismatch, invalid_argument.
   caf::replies_to<msg<wire::MirrorState>>::with<msg<wire::UpdateApplied>>,
-  // The owner is gone: its mirror holds the variable.
+  // The owner is gone: its mirror holds the variable. Errors: failed_precondition, of one that was
+  // never told what its owner holds.
   caf::replies_to<msg<wire::TakeOver>>::with<msg<wire::TookOver>>>;
 
 /// Whom an owner is to tell of each change.
@@ -92,9 +101,14 @@ using accumulator_actor = caf::typed_actor<
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
 
-/// Who may hold a variable has been found.
+/// Whom an owner or mirror tells which step comes next, when it takes over.
+struct use_accumulator {
+  accumulator_actor accumulator;
+};
+
+/// Who holds a variable has been found, or looked for in vain: then both are null.
 struct holder_found {
-  size_t holder = 0;          ///< As in `stand_in_config`.
+  uint64_t term = 0;          ///< As in `stand_in_state`, when it was looked for.
   variable_owner_actor owner; ///< One of the two is null.
   accumulator_actor accumulator;
 };
@@ -126,13 +140,24 @@ struct watch_job;
 using directory_actor = caf::typed_actor<
   // One more variable, the next in order.
   caf::reacts_to<watch_owner>,
-  // Who is to be told of losses, and whose accumulators begin anew where a mirror takes over.
+  // Who is to be told of losses.
   caf::reacts_to<watch_job>,
   // The sender wants to know who holds a variable, now and whenever that changes: answered when it
   // is certain who does, after the sender is told, if it is the mirror.
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
+  // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
+  // it is one. Errors: not_found, if there is no such variable.
+  caf::replies_to<msg<wire::OfferMirror>>::with<msg<wire::OwnerFollowed>>,
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
+
+/// Whom an owner or mirror that has come back is to speak to.
+struct come_back {
+  directory_actor directory;
+  replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
+  uint32_t variable = 0;        ///< The variable's position among those of the strategy.
+  bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
+};
 
 /// The barrier: a replica leaves a step with a token for the next.
 using token_queue_actor = caf::typed_actor<
@@ -216,6 +241,8 @@ using chief_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::StopJob>>,
   // Owners or mirrors are gone, and nothing is lost.
   caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>,
   // Time to look who is missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
@@ -224,9 +251,6 @@ using chief_actor = caf::typed_actor<
 /// The job that is about to begin, as the directory needs to know it.
 struct watch_job {
   chief_actor chief;
-  uint64_t first_step = 0;
-  /// Of the mirrors, by the variable's position; those of variables that are not trained are null.
-  std::vector<accumulator_actor> accumulators;
 };
 
 /// Knows which processes of a job are there: none begins before all are, none leaves before all
@@ -354,6 +378,8 @@ using recorder_actor = caf::typed_actor<
 } // namespace troupe
 
 TROUPE_LOCAL_MESSAGE(troupe::use_mirror)
+TROUPE_LOCAL_MESSAGE(troupe::use_accumulator)
+TROUPE_LOCAL_MESSAGE(troupe::come_back)
 TROUPE_LOCAL_MESSAGE(troupe::holder_found)
 TROUPE_LOCAL_MESSAGE(troupe::watch_owner)
 TROUPE_LOCAL_MESSAGE(troupe::watch_job)

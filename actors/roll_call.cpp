@@ -209,8 +209,8 @@ std::optional<error> roll_call_state::check(const entrance& who) const {
   if (who.replicas != config.replicas) return differs("replicas", who.replicas, config.replicas);
   if (now_in == phase::playing && config.holders.contains(who.member))
     return error{errc::failed_precondition,
-                 fmt::format("{} was lost, and others hold its variables now: the job goes on "
-                             "without it",
+                 fmt::format("{} was lost, and with it variables that nobody else holds: this job "
+                             "cannot go on",
                              name_of(who.member))};
   return std::nullopt;
 }

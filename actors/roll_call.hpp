@@ -22,7 +22,8 @@ struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
   uint64_t seed = 0;                       ///< Of the world; all must have the same.
   uint32_t replicas = 0;                   ///< Of the job; likewise.
-  /// Members that hold variables: whoever of them is lost has lost them, and is not let in again.
+  /// Members that hold variables alone: whoever of them is lost has lost them, and is not let in
+  /// again.
   std::set<uint32_t> holders;
   /// How long the job waits for its processes before it begins.
   job_time enter_deadline = std::chrono::seconds{60};

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/replication_message.hpp"
+#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <fmt/format.h>
@@ -75,6 +76,20 @@ known_answer(stand_in_state& state, const msg<wire::ChangeVariable>&, const clos
                           state.config.name));
 }
 
+// A request that is made of another than the one who is lost.
+template <class Message>
+msg<Message> renewed(const msg<Message>& message) {
+  return message;
+}
+
+// It may have been recalled, since a step was closed with it that whoever holds the variable now
+// does not know. It refers to the same memory.
+msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
+  auto said = message.reader();
+  return make_push_gradient(read_origin(said.getOrigin()),
+                            read_gradient(said.getGradient(), message.owner()));
+}
+
 // ---- passing on ----
 
 std::vector<uint64_t> flights_of(const stand_in_state& state) {
@@ -89,7 +104,9 @@ void await_word(self_pointer self, flight& one, error why) {
   for (const auto& [id, other] : self->state.flights)
     is_first = is_first && !other.failed;
   one.failed = std::move(why);
-  if (is_first) self->delayed_send(self, self->state.config.patience, give_up{});
+  if (!is_first) return;
+  ++self->state.patient;
+  self->delayed_send(self, self->state.config.patience, give_up{});
 }
 
 void on_failed(self_pointer self, uint64_t id, uint32_t attempt, const caf::error& reason) {
@@ -97,7 +114,7 @@ void on_failed(self_pointer self, uint64_t id, uint32_t attempt, const caf::erro
   auto found = state.flights.find(id);
   if (found == state.flights.end() || found->second.attempts != attempt) return;
   auto why = from_caf(reason);
-  if (why.code == errc::unavailable && state.may_move())
+  if (why.code == errc::unavailable && !state.nobody)
     return await_word(self, found->second, std::move(why));
   auto failed = std::move(found->second);
   state.flights.erase(found);
@@ -112,24 +129,26 @@ bool land(stand_in_state& state, uint64_t id, uint32_t attempt) {
   return true;
 }
 
-// @param holder A method of the state: whom to ask.
+// @param holder Whom to ask: the owner, or the accumulator.
 // @param tell Told of the answer, or why there is none.
 template <class Reply, class Handle, class Message, class Tell>
-void set_out(self_pointer self, const Handle& (stand_in_state::*holder)() const,
-             const msg<Message>& message, Tell tell) {
+void set_out(self_pointer self, Handle stand_in_state::*holder, const msg<Message>& message,
+             Tell tell, bool is_repetition = false) {
   if (self->state.nobody)
     return tell(expected<msg<Reply>>{tl::unexpected<error>(*self->state.nobody)});
   auto id = self->state.flight_count++;
   auto& one = self->state.flights[id];
+  one.is_repetition = is_repetition;
   auto settle = std::make_shared<Tell>(std::move(tell));
   one.ask = [self, id, holder, message, settle] {
     auto& one = self->state.flights.at(id);
-    const auto& whom = (self->state.*holder)();
+    const auto& whom = self->state.*holder;
     auto attempt = ++one.attempts;
     one.is_early = !whom;
     if (one.is_early) return;
+    const auto& said = attempt == 1 ? message : renewed(message);
     self
-      ->request(whom, caf::infinite, message) // answers, or is gone
+      ->request(whom, caf::infinite, said) // answers, or is gone
       .then(
         [self, id, attempt, message, settle](const msg<Reply>& reply) {
           if (!land(self->state, id, attempt)) return;
@@ -153,7 +172,7 @@ void set_out(self_pointer self, const Handle& (stand_in_state::*holder)() const,
 }
 
 template <class Reply, class Handle, class Message>
-caf::result<msg<Reply>> pass_on(self_pointer self, const Handle& (stand_in_state::*holder)() const,
+caf::result<msg<Reply>> pass_on(self_pointer self, Handle stand_in_state::*holder,
                                 const msg<Message>& message) {
   auto promise = self->make_response_promise<msg<Reply>>();
   set_out<Reply>(self, holder, message, [promise](expected<msg<Reply>> answer) mutable {
@@ -169,11 +188,11 @@ constexpr auto the_accumulator = &stand_in_state::accumulator;
 template <class Message>
 void say(self_pointer self, const msg<Message>& message) {
   auto& state = self->state;
-  auto waits = !state.accumulator();
+  auto waits = !state.accumulator;
   for (const auto& [id, one] : state.flights)
     waits = waits || one.failed || one.is_early;
-  if (!waits) return self->send(state.accumulator(), message);
-  state.unsaid.emplace_back([self, message] { self->send(self->state.accumulator(), message); });
+  if (!waits) return self->send(state.accumulator, message);
+  state.unsaid.emplace_back([self, message] { self->send(self->state.accumulator, message); });
 }
 
 // A token for a step says that all before it are over.
@@ -199,7 +218,7 @@ void report(stand_in_state& state, self_pointer self, const msg<wire::TakenGradi
 // One that was lost may still have something to say.
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& taken) {
   auto& state = self->state;
-  if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.accumulator()))
+  if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.accumulator))
     report(state, self, taken);
 }
 
@@ -220,8 +239,8 @@ void lose(stand_in_state& state, const error& reason) {
 template <class Handle>
 auto teller(self_pointer self, Handle holder_found::*role) {
   return [me = caf::weak_actor_ptr{self->ctrl()}, role,
-          holder = self->state.holder](const caf::strong_actor_ptr& actor) {
-    holder_found news{.holder = holder};
+          term = self->state.term](const caf::strong_actor_ptr& actor) {
+    holder_found news{.term = term};
     news.*role = caf::actor_cast<Handle>(actor);
     if (auto alive = me.lock()) caf::anon_send(caf::actor_cast<stand_in_actor>(alive), news);
   };
@@ -230,11 +249,11 @@ auto teller(self_pointer self, Handle holder_found::*role) {
 // Both stand in one process: if the owner's has come, so has the accumulator's.
 void look_for_holder(self_pointer self) {
   auto& state = self->state;
-  if (state.is_found() || state.nobody || state.sought == state.holder) return;
+  if (state.is_found() || state.nobody || state.is_sought) return;
   const auto& config = state.config;
-  if (!config.owners[state.holder](teller(self, &holder_found::owner))) return;
-  state.sought = state.holder;
-  if (const auto& gradients = config.accumulators[state.holder])
+  if (!config.owners[state.holder()](teller(self, &holder_found::owner))) return;
+  state.is_sought = true;
+  if (const auto& gradients = config.accumulators[state.holder()])
     static_cast<void>(gradients(teller(self, &holder_found::accumulator)));
 }
 
@@ -262,10 +281,13 @@ void say_unsaid(stand_in_state& state) {
     said();
 }
 
+// Who was there in a former life only is looked for again.
 void on_found(self_pointer self, const holder_found& news) {
   auto& state = self->state;
-  if (news.owner) state.owners[news.holder] = news.owner;
-  if (news.accumulator) state.accumulators[news.holder] = news.accumulator;
+  if (news.term != state.term) return;
+  if (news.owner) state.owner = news.owner;
+  if (news.accumulator) state.accumulator = news.accumulator;
+  if (!news.owner && !news.accumulator) state.is_sought = false;
   for (auto id : flights_of(state)) {
     const auto& one = state.flights.at(id);
     if (!one.is_early) continue;
@@ -302,17 +324,32 @@ void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
   if (state.is_found()) say_unsaid(state);
 }
 
+// What was being given again is still kept, and given to whoever holds the variable now.
+void forget_repetitions(stand_in_state& state) {
+  std::vector<flight> overtaken;
+  std::erase_if(state.flights, [&](auto& item) {
+    if (item.second.is_repetition) overtaken.push_back(std::move(item.second));
+    return item.second.is_repetition;
+  });
+  for (auto& one : overtaken)
+    one.fail({errc::cancelled, "it is given to another"});
+}
+
 // Gradients that may be lost are given again; whoever is told of the move waits until they are
 // there.
 caf::result<msg<wire::OwnerFollowed>> give_again(self_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   auto gradients = self->state.kept.all();
+  for (auto& gradient : gradients)
+    gradient = renewed(gradient);
   auto missing = std::make_shared<size_t>(gradients.size());
   for (const auto& gradient : gradients)
-    set_out<wire::PushReply>(self, the_accumulator, gradient,
-                             [promise, missing](const expected<msg<wire::PushReply>>&) mutable {
-                               if (--*missing == 0) promise.deliver(make_owner_followed());
-                             });
+    set_out<wire::PushReply>(
+      self, the_accumulator, gradient,
+      [promise, missing](const expected<msg<wire::PushReply>>&) mutable {
+        if (--*missing == 0) promise.deliver(make_owner_followed());
+      },
+      true);
   if (gradients.empty()) promise.deliver(make_owner_followed());
   return promise;
 }
@@ -324,15 +361,19 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::
     lose(state, {read_errc(said.getCode()), said.getReason()});
     return make_owner_followed();
   }
-  if (state.holder > 0) return make_owner_followed();
+  if (said.getTerm() <= state.term) return make_owner_followed();
   auto closed = read_closed_step(said.getClosed());
   auto collected = state.collected(closed);
   if (state.config.closes_steps && collected < state.next_taken) {
     lose(state, behind(state, collected));
     return make_owner_followed();
   }
-  state.holder = 1;
+  state.term = said.getTerm();
+  state.owner = nullptr;
+  state.accumulator = nullptr;
+  state.is_sought = false;
   seek_holder(self);
+  forget_repetitions(state);
   state.kept.forget_before(collected);
   if (state.closer && closed && closed->step == state.next_taken)
     report(state, self, make_taken_gradient(closed->step, closed->accepted, closed->stale));
@@ -342,8 +383,9 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::
   return followed;
 }
 
+// Of those who were lost before, word has come.
 void on_patience_over(stand_in_state& state) {
-  if (!state.may_move()) return;
+  if (--state.patient > 0 || state.nobody) return;
   std::vector<flight> failed;
   std::erase_if(state.flights, [&](auto& item) {
     if (!item.second.failed) return false;

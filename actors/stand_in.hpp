@@ -20,7 +20,8 @@
 namespace troupe {
 
 /// Whom a stand-in stands for: first those who begin with the variable, then those who may take
-/// over. They are looked for when they are needed, since one of them may be gone.
+/// over, in turn. They are looked for when they are needed, since one of them may be gone, or be
+/// there again.
 struct stand_in_config {
   uint32_t variable = 0; ///< Its position among those of the strategy.
   std::string name;      ///< Of the variable.
@@ -62,19 +63,21 @@ struct stand_in_state {
     std::function<void(const error&)> fail;
     uint32_t attempts = 0;
     bool is_early = false;       ///< Whoever it is for has not been found yet.
+    bool is_repetition = false;  ///< Of what somebody had accepted before.
     std::optional<error> failed; ///< Why it waits for somebody else to hold the variable.
   };
 
   stand_in_config config;
-  size_t holder = 0; ///< Who holds the variable: the owner, or the mirror.
-  /// As far as they have been needed and found.
-  std::array<variable_owner_actor, 2> owners;
-  std::array<accumulator_actor, 2> accumulators;
-  std::optional<size_t> sought;       ///< The last whom the node was asked for.
+  uint64_t term = 0; ///< How often the variable has moved.
+  /// Who holds it, as far as they have been needed and found.
+  variable_owner_actor owner;
+  accumulator_actor accumulator;
+  bool is_sought = false;             ///< The node was asked for them.
   job_time looked{0};                 ///< How long for the present holder.
   bool is_looking = false;            ///< A tick will come.
   std::map<uint64_t, flight> flights; ///< In the order in which they were asked.
   uint64_t flight_count = 0;
+  uint32_t patient = 0; ///< How often it waits for a word, each time for `patience`.
   std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
   kept_gradients kept;
   std::optional<error> nobody;       ///< Why nobody holds the variable any more.
@@ -82,17 +85,13 @@ struct stand_in_state {
   uint64_t next_taken = 0;           ///< The step that the next take is for.
   msg<wire::TakenGradient> reported; ///< The last report that the closer was given.
 
-  [[nodiscard]] const variable_owner_actor& owner() const { return owners[holder]; }
-
-  [[nodiscard]] const accumulator_actor& accumulator() const { return accumulators[holder]; }
+  /// Which of those in the config holds the variable.
+  [[nodiscard]] size_t holder() const { return term % 2; }
 
   /// True if those who hold the variable now have been found.
   [[nodiscard]] bool is_found() const {
-    return owner() && (accumulator() || !config.accumulators[holder]);
+    return owner && (accumulator || !config.accumulators[holder()]);
   }
-
-  /// True as long as somebody else may come to hold the variable.
-  [[nodiscard]] bool may_move() const { return holder == 0 && !nobody; }
 
   /// The step that a mirror collects for that knows of `closed`.
   [[nodiscard]] uint64_t collected(const std::optional<closed_step>& closed) const {

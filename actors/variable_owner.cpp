@@ -65,11 +65,42 @@ expected<tensor> restored(const variable_form& variable, const std::string& name
   return value.clone();
 }
 
+// ---- answering at the right place ----
+
+void become_certain(variable_owner_state& state) {
+  state.is_certain = true;
+  for (const auto& answer : std::exchange(state.early, {}))
+    answer();
+}
+
+// Whoever asks another than the one who holds the variable is told who that is, and asks there.
+template <class Reply, class Read>
+expected<msg<Reply>> read_if_held(variable_owner_state& state, Read read) {
+  if (state.holds()) return read(state);
+  return fail(errc::unavailable,
+              fmt::format("'{}' is held by another", state.config.variable.name));
+}
+
+// @param read `expected<msg<Reply>> read(variable_owner_state&)`.
+template <class Reply, class Read>
+caf::result<msg<Reply>> answer(self_pointer self, Read read) {
+  if (self->state.is_certain) return to_result(read_if_held<Reply>(self->state, read));
+  auto promise = self->make_response_promise<msg<Reply>>();
+  self->state.early.emplace_back([self, promise, read]() mutable {
+    auto answer = read_if_held<Reply>(self->state, read);
+    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
+  });
+  return promise;
+}
+
 // ---- telling the mirror ----
 
-// Whoever is refused by a mirror that holds the variable has lost it.
-void on_made(self_pointer self, const std::optional<error>& reason) {
+// Whoever is refused by a mirror that holds the variable has lost it. What a former mirror says is
+// late.
+void on_made(self_pointer self, const replicated_owner_actor& mirror,
+             const std::optional<error>& reason) {
   auto& state = self->state;
+  if (mirror != state.mirror) return;
   auto is_deposed = reason && reason->code == taken_over.code;
   auto settle_first = [&] {
     auto first = std::move(state.changes.front());
@@ -77,6 +108,8 @@ void on_made(self_pointer self, const std::optional<error>& reason) {
     first.settle(is_deposed ? std::optional{error{errc::unavailable, taken_over.message}}
                             : std::nullopt);
   };
+  state.is_deposed = state.is_deposed || is_deposed;
+  become_certain(state);
   settle_first();
   if (reason && !is_deposed) { // the owner is alone from now on
     state.mirror = nullptr;
@@ -89,11 +122,11 @@ void on_made(self_pointer self, const std::optional<error>& reason) {
 template <class Reply, class Message>
 void tell_mirror(self_pointer self, msg<Message> told,
                  std::function<void(const std::optional<error>&)> settle) {
-  auto tell = [self, told = std::move(told)] {
+  auto tell = [self, mirror = self->state.mirror, told = std::move(told)] {
     self
-      ->request(self->state.mirror, caf::infinite, told) // the mirror answers, or is gone
-      .then([self](const msg<Reply>&) { on_made(self, std::nullopt); },
-            [self](const caf::error& reason) { on_made(self, from_caf(reason)); });
+      ->request(mirror, caf::infinite, told) // the mirror answers, or is gone
+      .then([self, mirror](const msg<Reply>&) { on_made(self, mirror, std::nullopt); },
+            [self, mirror](const caf::error& reason) { on_made(self, mirror, from_caf(reason)); });
   };
   self->state.changes.push_back({std::move(tell), std::move(settle)});
   if (self->state.changes.size() == 1) self->state.changes.front().tell();
@@ -141,6 +174,8 @@ caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
                     : mirrored(self, update, std::move(answer));
 }
 
+void tell_directory(self_pointer self);
+
 // Only its owner tells a mirror what to hold, and only until it takes over: an owner that has begun
 // a new life in the same place knows nothing of what has become of the variable.
 caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
@@ -149,22 +184,80 @@ caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
   auto is_owner
     = self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.config.mirrored);
   if (state.has_taken_over || !is_owner) return to_caf(taken_over);
-  return to_result(self->state.mirror_state(told));
+  auto done = self->state.mirror_state(told);
+  if (done) tell_directory(self);
+  return to_result(std::move(done));
 }
 
-// It may have been changed before it had a mirror.
-void use(self_pointer self, const use_mirror& told) {
+// The state comes last: with it the mirror may take over. Whoever waits for a former mirror, which
+// is gone, waits no more.
+void use(self_pointer self, const replicated_owner_actor& mirror) {
   auto& state = self->state;
-  state.mirror = told.mirror;
+  for (auto& change : std::exchange(state.changes, {}))
+    change.settle(std::nullopt);
+  state.mirror = mirror;
   auto nobody_waits = [](const std::optional<error>&) {};
-  tell_mirror<wire::UpdateApplied>(self, state.told_state(), nobody_waits);
   if (!state.optimizer.is_empty())
     tell_mirror<wire::OptimizerInUse>(self, state.optimizer, nobody_waits);
+  if (!state.held.is_empty()) tell_mirror<wire::UpdateApplied>(self, state.held, nobody_waits);
+  tell_mirror<wire::UpdateApplied>(self, state.told_state(), nobody_waits);
 }
 
-msg<wire::TookOver> take_over(variable_owner_state& state) {
+void repeat_to_sender(self_pointer self) {
+  if (self->state.holds())
+    use(self, caf::actor_cast<replicated_owner_actor>(self->current_sender()));
+}
+
+void use(self_pointer self, const accumulator_actor& accumulator) {
+  self->state.accumulator = accumulator;
+  self
+    ->request(accumulator, caf::infinite, make_read_accumulator()) // it stands in this process
+    .then(
+      [self](const msg<wire::AccumulatorStatus>& status) {
+        self->state.first_step = status.reader().getStep();
+      },
+      [](const caf::error&) {});
+}
+
+// ---- coming back ----
+
+template <class Then>
+void offer(self_pointer self, const come_back& told, bool is_filled, Then then) {
+  auto offered = make_offer_mirror(told.variable, told.is_mirrors, is_filled);
+  self
+    ->request(told.directory, caf::infinite, offered) // it answers, or the job is over
+    .then([then](const msg<wire::OwnerFollowed>&) { then(); }, [](const caf::error&) {});
+}
+
+// A new life has known of no return yet, and has told the mirror what it began with.
+void return_as_mirror(self_pointer self, const come_back& told) {
+  auto& state = self->state;
+  state.mirror = nullptr;
+  state.changes.clear();
+  state.config.mirrored = told.other;
+  state.returned = told;
+  state.is_deposed = false;
+  become_certain(state);
+  offer(self, told, false,
+        [self] { self->send(self->state.config.mirrored, make_repeat_changes()); });
+}
+
+// It has what the others have.
+void tell_directory(self_pointer self) {
+  if (auto told = std::exchange(self->state.returned, std::nullopt))
+    offer(self, *told, true, [] {});
+}
+
+caf::result<msg<wire::TookOver>> take_over(self_pointer self, uint64_t term) {
+  auto& state = self->state;
+  if (state.returned)
+    return to_caf({errc::failed_precondition,
+                   fmt::format("it was not told yet what '{}' is", state.config.variable.name)});
   state.has_taken_over = true;
-  return make_took_over(state.closed);
+  if (state.accumulator)
+    self->send(state.accumulator,
+               make_set_step(state.closed ? state.closed->step + 1 : state.first_step));
+  return make_took_over(term, state.closed);
 }
 
 int64_t rows_in(const shape& extents) {
@@ -409,16 +502,19 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
   self->state.log = change_log{rows_in(self->state.config.variable.extents)};
   return {
     [self](const msg<wire::ReadVariable>& wanted) {
-      return to_result(self->state.read(wanted.reader().getComponent()));
+      auto read = [wanted](state& of) { return of.read(wanted.reader().getComponent()); };
+      return answer<wire::VariableSnapshot>(self, read);
     },
     [self](const msg<wire::PullVariable>& wanted) {
-      return to_result(self->state.pull(wanted.reader().getKnown()));
+      auto pull = [wanted](state& of) { return of.pull(wanted.reader().getKnown()); };
+      return answer<wire::VariableChanges>(self, pull);
     },
     [self](const msg<wire::ChangeVariable>& wanted) {
       return change_by(self, wanted, &state::change_by_hand);
     },
     [self](const msg<wire::ReadAverage>& average) {
-      return to_result(self->state.read_average(average.reader().getName()));
+      auto read = [average](state& of) { return of.read_average(average.reader().getName()); };
+      return answer<wire::VariableSnapshot>(self, read);
     },
     [self](const msg<wire::UseOptimizer>& wanted) { return change_by(self, wanted, &state::use); },
     [self](const msg<wire::ApplyUpdate>& update) { return apply(self, update); },
@@ -429,9 +525,15 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
     [self](const msg<wire::RestoreState>& wanted) {
       return change_by(self, wanted, &state::restore);
     },
-    [self](const use_mirror& told) { use(self, told); },
+    [self](const use_mirror& told) {
+      self->state.is_certain = false;
+      use(self, told.mirror);
+    },
+    [self](const use_accumulator& told) { use(self, told.accumulator); },
+    [self](const come_back& told) { return_as_mirror(self, told); },
+    [self](const msg<wire::RepeatChanges>&) { repeat_to_sender(self); },
     [self](const msg<wire::MirrorState>& told) { return repeat(self, told); },
-    [self](const msg<wire::TakeOver>&) { return take_over(self->state); },
+    [self](const msg<wire::TakeOver>& said) { return take_over(self, said.reader().getTerm()); },
   };
 }
 

@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -40,6 +41,12 @@ struct variable_owner_config {
 /// an update it tells what is fewer bytes, the gradients or what has come of them. A mirror that is
 /// gone is told nothing any more. One that has taken over refuses what its former owner says, so
 /// that an owner who was given up by mistake cannot answer anybody.
+///
+/// Whoever looks for a variable may find its former owner's next life. So nothing is read of a
+/// mirror, nor of an owner before its mirror has said that it repeats this one's changes.
+///
+/// An owner or mirror that comes back in a new life is a mirror of whoever holds the variable then,
+/// which tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
@@ -63,6 +70,12 @@ struct variable_owner_state {
   std::optional<closed_step> closed; ///< The last update of the job; for owners with mirrors.
   msg<wire::UseOptimizer> optimizer; ///< The one in use; mostly for a mirror.
   bool has_taken_over = false;       ///< A mirror that holds the variable.
+  accumulator_actor accumulator;     ///< Told the step that comes next when it takes over.
+  uint64_t first_step = 0;           ///< Of the job, as its accumulator has it.
+  bool is_deposed = false;           ///< An owner whose mirror holds the variable.
+  bool is_certain = true;            ///< Whether that is known: an owner hears it of its mirror.
+  std::vector<std::function<void()>> early; ///< What is answered when it is certain.
+  std::optional<come_back> returned; ///< Of one in a new life, until it is told what it missed.
 
   /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(int32_t component);
@@ -97,6 +110,9 @@ struct variable_owner_state {
   /// Goes back to what was saved. What `snapshot`s show stays as it is.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
+
+  /// Whether it holds the variable, as far as it knows, and repeats nobody's changes.
+  [[nodiscard]] bool holds() const { return !is_deposed && (!config.mirrored || has_taken_over); }
 
   /// Takes over what the owner holds. Errors: as `restore`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);

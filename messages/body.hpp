@@ -216,5 +216,14 @@ inline constexpr body_place<wire::OwnerFollowed> body_of<wire::OwnerFollowed>{
 template <>
 inline constexpr body_place<wire::OwnersLost> body_of<wire::OwnersLost>{
   wire::Envelope::OWNERS_LOST, &envelope_builder::initOwnersLost};
+template <>
+inline constexpr body_place<wire::OfferMirror> body_of<wire::OfferMirror>{
+  wire::Envelope::OFFER_MIRROR, &envelope_builder::initOfferMirror};
+template <>
+inline constexpr body_place<wire::RepeatChanges> body_of<wire::RepeatChanges>{
+  wire::Envelope::REPEAT_CHANGES, &envelope_builder::initRepeatChanges};
+template <>
+inline constexpr body_place<wire::OwnersMirrored> body_of<wire::OwnersMirrored>{
+  wire::Envelope::OWNERS_MIRRORED, &envelope_builder::initOwnersMirrored};
 
 } // namespace troupe

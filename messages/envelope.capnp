@@ -104,5 +104,8 @@ struct Envelope {
     ownersLost @58 :Replication.OwnersLost;
     pullVariable @59 :Training.PullVariable;
     variableChanges @60 :Training.VariableChanges;
+    offerMirror @61 :Replication.OfferMirror;
+    repeatChanges @62 :Replication.RepeatChanges;
+    ownersMirrored @63 :Replication.OwnersMirrored;
   }
 }

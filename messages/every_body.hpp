@@ -24,6 +24,7 @@ using every_body = body_list<
   wire::AwaitEnd, wire::JobEnded, wire::LeaveJob, wire::CollectivePart, wire::CollectiveFailed,
   wire::WorkerReady, wire::RunClosure, wire::ClosureDone, wire::CancelClosure,
   wire::AwaitServiceEnd, wire::ServiceEnded, wire::MirrorState, wire::FollowOwner, wire::TakeOver,
-  wire::TookOver, wire::OwnerFollowed, wire::OwnersLost, wire::PullVariable, wire::VariableChanges>;
+  wire::TookOver, wire::OwnerFollowed, wire::OwnersLost, wire::PullVariable, wire::VariableChanges,
+  wire::OfferMirror, wire::RepeatChanges, wire::OwnersMirrored>;
 
 } // namespace troupe

@@ -4,13 +4,21 @@
 # Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, or for the
 # chief, to whoever holds a variable.  The *directory* knows who that is.
 #
-#   owner        -> mirror       first MirrorState, then the changes that are made to it, or MirrorState in place of an
-#                                ApplyUpdate; answered as the owner answers them, who answers only then
+#   owner        -> mirror       MirrorState, after UseOptimizer and an update that is held, if there are any; then the changes
+#                                that are made to it, or MirrorState in place of an ApplyUpdate; answered as the owner
+#                                answers them, who answers only then
 #   stand-in     -> directory    FollowOwner       a stand-in's first message; answered by OwnerFollowed when it is certain who holds
 #                                                the variable, after TookOver, if it is the mirror
 #   directory    -> mirror       TakeOver          answered by TookOver, at once
 #   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
-#   directory    -> chief        OwnersLost        not answered
+#   directory    -> chief        OwnersLost, OwnersMirrored        not answered
+#
+# Whoever held a variable and was lost may come back, in a new life, and hold it once more: as the mirror of who holds it now.
+#
+#   newcomer     -> directory    OfferMirror       answered by OwnerFollowed when it is certain that another holds the variable,
+#                                                alone
+#   newcomer     -> its owner    RepeatChanges     not answered, but followed by what an owner tells its mirror
+#   newcomer     -> directory    OfferMirror       once more, when it has MirrorState
 
 @0xfd35cd8bffd6c5d1;
 
@@ -34,7 +42,7 @@ struct ClosedStep {
 
 struct MirrorState {
   # Tells a mirror what its owner holds, at first, and in place of an update that would be more bytes.  Answered by
-  # UpdateApplied; refused if it is not from the mirror's own owner.
+  # UpdateApplied; refused if it is not from the mirror's own owner.  From then on the mirror may take over.
 
   state @0 :Checkpoint.VariableState;
 
@@ -53,7 +61,11 @@ struct FollowOwner {
 }
 
 struct TakeOver {
-  # The owner is gone: its mirror holds the variable from now on, and takes no changes of the former any more.
+  # The owner is gone: its mirror holds the variable from now on, and takes no changes of the former any more.  Refused with
+  # failedPrecondition by one that was never told what its owner holds.
+
+  term @0 :UInt64;
+  # How often the variable has moved, with this time: from the owner's place to the mirror's if odd, else back.
 }
 
 struct TookOver {
@@ -67,11 +79,14 @@ struct TookOver {
 
   reason @2 :Text;
   # One line for people; at most 4096 bytes.
+
+  term @3 :UInt64;
+  # As in `TakeOver`, if there is a mirror.
 }
 
 struct OwnerFollowed {
   # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a stand-in: it knows who
-  # holds the variable.
+  # holds the variable.  To a newcomer: it may ask who holds the variable now.
 }
 
 struct OwnersLost {
@@ -79,4 +94,28 @@ struct OwnersLost {
 
   reason @0 :Text;
   # One line for people: which, why, and what is held but once now; at most 4096 bytes.
+}
+
+struct OfferMirror {
+  # A newcomer wants to hold a variable beside the one who holds it.
+
+  variable @0 :UInt32;
+  # As in `FollowOwner`.
+
+  isMirrors @1 :Bool;
+  # Its place is that of the mirror, else that of the owner.
+
+  isFilled @2 :Bool;
+  # It knows what its owner holds: the variable is held twice again.
+}
+
+struct RepeatChanges {
+  # The sender is the mirror from now on: it is to be told all that its owner holds, and each change.
+}
+
+struct OwnersMirrored {
+  # Variables that were held once are held twice again.
+
+  reason @0 :Text;
+  # One line for people: which; at most 4096 bytes.
 }

@@ -37,12 +37,15 @@ msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps) {
   return std::move(message).finish();
 }
 
-msg<wire::TakeOver> make_take_over() {
-  return message_builder<wire::TakeOver>().finish();
+msg<wire::TakeOver> make_take_over(uint64_t term) {
+  message_builder<wire::TakeOver> message;
+  message.body.setTerm(term);
+  return std::move(message).finish();
 }
 
-msg<wire::TookOver> make_took_over(const std::optional<closed_step>& closed) {
+msg<wire::TookOver> make_took_over(uint64_t term, const std::optional<closed_step>& closed) {
   message_builder<wire::TookOver> message;
+  message.body.setTerm(term);
   if (closed) write_closed_step(message.body.initClosed(), *closed);
   return std::move(message).finish();
 }
@@ -60,6 +63,24 @@ msg<wire::OwnerFollowed> make_owner_followed() {
 
 msg<wire::OwnersLost> make_owners_lost(std::string_view reason) {
   message_builder<wire::OwnersLost> message;
+  write_reason(message.body, reason);
+  return std::move(message).finish();
+}
+
+msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors, bool is_filled) {
+  message_builder<wire::OfferMirror> message;
+  message.body.setVariable(variable);
+  message.body.setIsMirrors(is_mirrors);
+  message.body.setIsFilled(is_filled);
+  return std::move(message).finish();
+}
+
+msg<wire::RepeatChanges> make_repeat_changes() {
+  return message_builder<wire::RepeatChanges>().finish();
+}
+
+msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason) {
+  message_builder<wire::OwnersMirrored> message;
   write_reason(message.body, reason);
   return std::move(message).finish();
 }

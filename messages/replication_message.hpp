@@ -22,11 +22,13 @@ namespace troupe {
 /// @param closes_steps Whether it asks for gradients.
 [[nodiscard]] msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps);
 
-/// A mirror is to hold its variable from now on.
-[[nodiscard]] msg<wire::TakeOver> make_take_over();
+/// A mirror is to hold its variable from now on. @param term How often it has moved, with this.
+[[nodiscard]] msg<wire::TakeOver> make_take_over(uint64_t term);
 
-/// A mirror holds its variable. @param closed The last step of which it knows; nothing: none yet.
-[[nodiscard]] msg<wire::TookOver> make_took_over(const std::optional<closed_step>& closed);
+/// A mirror holds its variable. @param term As it was told.
+/// @param closed The last step of which it knows; nothing: none yet.
+[[nodiscard]] msg<wire::TookOver> make_took_over(uint64_t term,
+                                                 const std::optional<closed_step>& closed);
 
 /// Nobody holds the variable. @pre `why` is an error.
 [[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& why);
@@ -36,6 +38,17 @@ namespace troupe {
 
 /// Owners or mirrors are gone. @param reason Cut after `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::OwnersLost> make_owners_lost(std::string_view reason);
+
+/// A newcomer wants to hold a variable, too. @param is_mirrors Whether in the mirror's place.
+/// @param is_filled Whether it knows what its owner holds.
+[[nodiscard]] msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors,
+                                                       bool is_filled);
+
+/// A newcomer wants to be told all that an owner holds, and each change.
+[[nodiscard]] msg<wire::RepeatChanges> make_repeat_changes();
+
+/// Variables are held twice again. @param reason Cut after `limits::text_bytes_max`.
+[[nodiscard]] msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason);
 
 /// Whose gradients a report names.
 [[nodiscard]] std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from);

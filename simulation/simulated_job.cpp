@@ -83,7 +83,8 @@ job_report simulated_job::attempt() {
   make_variables(strategy);
   look_at_loss(strategy, 0);
   auto report = train(strategy, optimizer, step_of(optimizer), options());
-  look_at_loss(strategy, report.step);
+  auto may_be_lost = report.failure && what_.replicate_owners > 1;
+  if (!may_be_lost) look_at_loss(strategy, report.step);
   variables_.clear();
   return report;
 }

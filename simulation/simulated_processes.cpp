@@ -63,7 +63,10 @@ void simulated_processes::begin(size_t life, const expected<msg<wire::JobBegins>
   }
   told.began = network_.now();
   told.first_step = begins->reader().getFirstStep();
-  if (network_.is_replica(told.node)) network_.bring_back(told.node - network_.replica_node(0));
+  if (network_.is_replica(told.node))
+    network_.bring_back(told.node - network_.replica_node(0));
+  else if (begins->reader().getLife() > 0)
+    network_.bring_back_owners(told.node);
 }
 
 void simulated_processes::leave(size_t life) {

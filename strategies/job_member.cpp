@@ -5,6 +5,7 @@
 #include "actors/ask.hpp"
 #include "actors/member.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/owner_replication.hpp"
 #include "strategies/replica_life.hpp"
 #include "strategies/training_cast.hpp"
 
@@ -157,6 +158,7 @@ private:
     builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
                   links_of(strategy_, options_));
     cast_ = builder.cast();
+    if (life > 0) offer_all_again();
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
     replica_company company{strategy_, optimizer_, options_, body_, chief_, cast_};
@@ -169,6 +171,15 @@ private:
         count->leave();
       });
     }
+  }
+
+  // What this process held before it was lost.
+  void offer_all_again() const {
+    if (strategy_.layout().owner_copies == 1) return;
+    for (const auto& variable : strategy_.variables())
+      for (size_t place = 0; place < variable.owners_here().size(); ++place)
+        if (const auto& owner = variable.owners_here()[place])
+          offer_again(strategy_, variable, place, owner);
   }
 
   void ask_to_stop() {

@@ -39,11 +39,9 @@ namespace {
 std::set<uint32_t> holders_in(const strategy& strategy) {
   const auto& layout = strategy.layout();
   std::set<uint32_t> holders;
-  for (const auto& variable : strategy.variables()) {
+  if (layout.owner_copies > 1) return holders; // others hold what they held
+  for (const auto& variable : strategy.variables())
     holders.insert(layout.placement->where("owner " + variable.name()));
-    if (layout.owner_copies > 1)
-      holders.insert(layout.placement->where("mirror owner " + variable.name()));
-  }
   return holders;
 }
 

@@ -2,6 +2,8 @@
 // Stand-ins for a viewer, and the directory's view of a job.
 #include "strategies/owner_replication.hpp"
 
+#include "actors/variable_owner.hpp"
+#include "kernels/change.hpp"
 #include "strategies/refuse.hpp"
 
 #include <fmt/format.h>
@@ -25,10 +27,14 @@ struct ended_together {
   }
 };
 
+std::string owner_name(const variable& of, size_t place) {
+  return fmt::format("{}owner {}", place_prefixes[place], of.name());
+}
+
 std::array<actor_search, 2> holders_of(const std::string& name, const std::string& viewer,
                                        placement& placement) {
-  return {value_or_throw(placement.search(viewer, name)),
-          value_or_throw(placement.search(viewer, "mirror " + name))};
+  return {value_or_throw(placement.search(viewer, place_prefixes[0] + name)),
+          value_or_throw(placement.search(viewer, place_prefixes[1] + name))};
 }
 
 } // namespace
@@ -86,18 +92,48 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
   return seen;
 }
 
-void tell_directory(const strategy& strategy, const training_cast& cast, const chief_actor& chief) {
+void tell_directory(const strategy& strategy, const chief_actor& chief) {
   if (strategy.layout().owner_copies == 1) return;
   auto& placement = *strategy.layout().placement;
   auto whom = value_or_throw(placement.find<directory_actor>(directory_name, directory_name));
-  watch_job job{.chief = chief, .first_step = cast.first_step};
-  if (chief) {
-    job.accumulators.resize(strategy.variables().size());
-    for (const auto& variable : cast.variables)
-      job.accumulators[variable.index()] = value_or_throw(
-        placement.find<accumulator_actor>(directory_name, "mirror accumulator " + variable.name()));
-  }
-  caf::anon_send(whom, std::move(job));
+  caf::anon_send(whom, watch_job{chief});
+}
+
+void offer_again(const strategy& strategy, const variable& of, size_t place,
+                 const replicated_owner_actor& who) {
+  auto& placement = *strategy.layout().placement;
+  auto own = owner_name(of, place);
+  auto other = owner_name(of, 1 - place);
+  come_back told{.directory = value_or_throw(placement.find<directory_actor>(own, directory_name)),
+                 .other = value_or_throw(placement.find<replicated_owner_actor>(own, other)),
+                 .variable = static_cast<uint32_t>(of.index()),
+                 .is_mirrors = place == 1};
+  caf::anon_send(who, std::move(told));
+}
+
+// What they begin with is never seen.
+void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                const job_links& links, uint32_t process) {
+  auto& placement = *strategy.layout().placement;
+  auto& world = strategy.world();
+  auto cast = optimizer.cast();
+  for (const auto& variable : strategy.variables())
+    for (size_t place = 0; place < place_prefixes.size(); ++place) {
+      auto name = owner_name(variable, place);
+      if (placement.where(name) != process) continue;
+      auto owner = world.system().spawn(
+        variable_owner, variable_owner_config{.variable = variable.form(),
+                                              .initial = zeros(variable.extents(), variable.type()),
+                                              .world = &world,
+                                              .copies = variable.copies()});
+      strategy.returned_.push_back(caf::actor_cast<caf::actor>(owner));
+      world.introduce(owner.id(), name);
+      placement.put(name, owner);
+      if (cast->accumulator_of(variable))
+        strategy.returned_.push_back(
+          optimizer.collect_again(strategy, variable, place, owner, links));
+      offer_again(strategy, variable, place, owner);
+    }
 }
 
 } // namespace troupe

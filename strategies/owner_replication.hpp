@@ -4,14 +4,19 @@
 
 #include "actors/stand_in.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/sync_replicas_optimizer.hpp"
 #include "strategies/training_cast.hpp"
 
+#include <array>
 #include <string>
 
 namespace troupe {
 
 /// What the directory goes by.
 inline constexpr const char* directory_name = "directory";
+
+/// What the actors of a variable that is replicated go by begins with: the owner's, the mirror's.
+inline constexpr std::array<const char*, 2> place_prefixes{"", "mirror "};
 
 /// Refuses more owners of a variable than there may be.
 /// Errors: throws `failure` with invalid_argument.
@@ -32,6 +37,18 @@ void check_owner_copies(const strategy_layout& layout);
 
 /// Tells the directory, if there is one, of the job that begins; or, without a chief, of its end.
 /// @pre The chief stands in this process.
-void tell_directory(const strategy& strategy, const training_cast& cast, const chief_actor& chief);
+void tell_directory(const strategy& strategy, const chief_actor& chief);
+
+/// Has an owner or mirror that begins in a new life offer itself, as the mirror of whoever holds
+/// its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's. Errors:
+/// throws `failure`, as `placement::see`.
+void offer_again(const strategy& strategy, const variable& of, size_t place,
+                 const replicated_owner_actor& who);
+
+/// Puts all on stage again that held a variable in a process that was lost and is there again, with
+/// their accumulators, and has them offer themselves: where one process plays all.
+/// Errors: throws `failure`, as `placement::see`.
+void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                const job_links& links, uint32_t process);
 
 } // namespace troupe

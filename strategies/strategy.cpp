@@ -149,6 +149,8 @@ strategy::~strategy() {
   for (const auto& variable : variables_)
     for (const auto& actor : variable.data_->actors_here)
       caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  for (const auto& actor : returned_)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   if (directory_) caf::anon_send_exit(directory_, caf::exit_reason::user_shutdown);
 }
 

@@ -32,8 +32,10 @@
 namespace troupe {
 
 class closure_service;
+struct job_links;
 class sharded_variable;
 class strategy_extended;
+class sync_replicas_optimizer;
 struct variable_owner_config;
 
 /// What makes one strategy differ from another.
@@ -287,6 +289,8 @@ protected:
 private:
   friend class cluster_coordinator;
   friend class cross_replica_context;
+  friend void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                         const job_links& links, uint32_t process);
 
   template <class T>
   [[nodiscard]] auto reduce_over(reduce_op op, const T& value,
@@ -325,6 +329,8 @@ private:
   std::unique_ptr<strategy_extended> extended_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
   directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
+  std::vector<caf::actor>
+    returned_;          ///< Of owners that are replicated, in a new life; see `bring_back`.
   caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
 };
 

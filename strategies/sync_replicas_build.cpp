@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The chief's side of a synchronous job: who it consists of, and how it begins.
-#include "actors/accumulator.hpp"
 #include "actors/ask.hpp"
 #include "actors/optimizer_settings.hpp"
 #include "actors/token_queue.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/owner_replication.hpp"
 #include "strategies/sync_replicas_optimizer.hpp"
 #include "strategies/training_cast.hpp"
 
@@ -44,10 +44,8 @@ double only_rate_of(const update_plan& plan, const sync_options& options) {
            : 0;
 }
 
-constexpr const char* copies[] = {"", "mirror "};
-
-std::string accumulator_name(const variable& of, size_t copy) {
-  return fmt::format("{}accumulator {}", copies[copy], of.name());
+std::string accumulator_name(const variable& of, size_t place) {
+  return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
 }
 
 /// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
@@ -136,25 +134,47 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   auto is_replicated = strategy.layout().owner_copies > 1;
   cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
   for (const auto& variable : variables) {
-    accumulator_config config{variable.form(), variable.owner(), *global_step, &strategy.world()};
-    config.one_gradient_per_replica
-      = options_.one_gradient_per_replica
-        || (links.may_return && options_.policy != sync_policy::tensorflow
-            && !is_asynchronous(options_.policy));
-    config.asynchronous = asynchronous_rule::of(options_);
-    config.requires_finite = options_.require_finite;
-    config.remembers = links.repeat;
-    config.owner_is_replicated = is_replicated;
-    for (size_t copy = 0; copy < (is_replicated ? 2 : 1); ++copy) {
-      if (is_replicated) config.owner = variable.owners_here()[copy];
+    auto config = collects(strategy, variable, *global_step, links);
+    for (size_t place = 0; place < (is_replicated ? 2 : 1); ++place) {
+      if (is_replicated) config.owner = variable.owners_here()[place];
       auto spawned
-        = builder.spawn<accumulator_actor>(accumulator_name(variable, copy), accumulator, config);
-      if (copy == 0) cast->accumulators.push_back(std::move(spawned));
+        = builder.spawn<accumulator_actor>(accumulator_name(variable, place), accumulator, config);
+      if (is_replicated && spawned)
+        caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
+      if (place == 0) cast->accumulators.push_back(std::move(spawned));
     }
   }
   cast->variables = std::move(variables);
   builder.complete();
   *job_ = cast;
+}
+
+accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, const variable& of,
+                                                     uint64_t first_step,
+                                                     const job_links& links) const {
+  accumulator_config config{of.form(), of.owner(), first_step, &strategy.world()};
+  config.one_gradient_per_replica
+    = options_.one_gradient_per_replica
+      || (links.may_return && options_.policy != sync_policy::tensorflow
+          && !is_asynchronous(options_.policy));
+  config.asynchronous = asynchronous_rule::of(options_);
+  config.requires_finite = options_.require_finite;
+  config.remembers = links.repeat;
+  config.owner_is_replicated = strategy.layout().owner_copies > 1;
+  return config;
+}
+
+caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy, const variable& of,
+                                                  size_t place, const replicated_owner_actor& owner,
+                                                  const job_links& links) const {
+  auto config = collects(strategy, of, cast()->first_step, links);
+  config.owner = owner;
+  auto name = accumulator_name(of, place);
+  auto lives = strategy.world().system().spawn(accumulator, std::move(config));
+  strategy.world().introduce(lives.id(), name);
+  strategy.layout().placement->put(name, lives);
+  caf::anon_send(owner, use_accumulator{lives});
+  return caf::actor_cast<caf::actor>(lives);
 }
 
 std::shared_ptr<const training_cast> sync_replicas_optimizer::cast() const {

@@ -2,6 +2,7 @@
 // Synchronous training with backup replicas, in the terms of TensorFlow's SyncReplicasOptimizer.
 #pragma once
 
+#include "actors/accumulator.hpp"
 #include "actors/chief.hpp"
 #include "actors/sync_policy.hpp"
 #include "actors/update_plan.hpp"
@@ -112,6 +113,12 @@ public:
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
 
+  /// Puts an accumulator on stage again whose owner or mirror has begun a new life: as `build` made
+  /// the first. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+  [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& of, size_t place,
+                                         const replicated_owner_actor& owner,
+                                         const job_links& links) const;
+
   // ---- the chief's side ----
   //
   // `train` does all this. It is here for who puts a job of another kind together: in TensorFlow's
@@ -172,6 +179,9 @@ private:
   [[nodiscard]] task<void> push_nothing(replica_context& context) const;
 
   [[nodiscard]] static origin origin_of(const replica_context& context);
+
+  [[nodiscard]] accumulator_config collects(const strategy& strategy, const variable& of,
+                                            uint64_t first_step, const job_links& links) const;
 
   std::shared_ptr<const update_plan> plan_; // shared, so that copies are cheap
   std::shared_ptr<const average_choice> averages_;

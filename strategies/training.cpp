@@ -161,8 +161,7 @@ public:
     members_.on_loss([this](uint32_t member, const error& reason) { lose(member, reason); });
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
-    if (placement_ != nullptr)
-      placement_->on_return([this, &body](uint32_t index) { spawn_replica(index, body); });
+    if (placement_ != nullptr) watch_returns(body);
     auto over = ending_->over.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
@@ -222,7 +221,7 @@ private:
     watch_chief();
     if (placement_ == nullptr) return;
     placement_->put("chief", chief_);
-    tell_directory(strategy_, *cast_, chief_);
+    tell_directory(strategy_, chief_);
   }
 
   // A job whose chief is gone has nobody left to end it.
@@ -248,6 +247,14 @@ private:
     hooks_.after_step(record);
     if (evaluation_tokens_ && record.step % options_.evaluation.every_steps == 0)
       caf::anon_send(evaluation_tokens_, make_put_tokens(record.step, 1));
+  }
+
+  void watch_returns(const session_function& body) {
+    placement_->on_return([this, &body](uint32_t index) { spawn_replica(index, body); });
+    if (strategy_.layout().owner_copies > 1)
+      placement_->on_owners_return([this](uint32_t process) {
+        bring_back(strategy_, optimizer_, links_of(strategy_, options_), process);
+      });
   }
 
   // Whether a replica stands in this process.
@@ -306,7 +313,8 @@ private:
   // What the chief told the others on its way out may not have reached them yet.
   void clear() {
     placement_->on_return({});
-    tell_directory(strategy_, *cast_, {});
+    placement_->on_owners_return({});
+    tell_directory(strategy_, {});
     cast_->end();
     caf::anon_send_exit(chief_, caf::exit_reason::kill);
     caf::anon_send_exit(recorder_, caf::exit_reason::kill);

@@ -215,9 +215,11 @@ const std::array options{
   train_option{"rejoin-patience", "", "Run", "SECONDS",
                "how long a job that lacks replicas waits for the return of a worker that was lost",
                &member<&train_options::rejoin_patience_seconds>, between(0, 1e9)},
-  train_option{"replicate-owners", "", "Run", "COUNT",
-               "parameter servers that hold each variable: with 2, the loss of one loses nothing",
-               &member<&train_options::replicate_owners>, between(1, 2)},
+  train_option{
+    "replicate-owners", "", "Run", "COUNT",
+    "parameter servers that hold each variable: with 2, the loss of one loses nothing, and "
+    "one that is started again takes its place",
+    &member<&train_options::replicate_owners>, between(1, 2)},
   train_option{"metrics-port", "", "Run", "PORT",
                "serve /metrics (Prometheus) and /actors (JSON, for troupe top) there; 0: on any "
                "port that is free",

@@ -124,18 +124,19 @@ expected<actor_search> cluster_placement::search(const std::string& /*viewer*/,
   if (found == entries_.end()) return nobody_entered(name);
   const auto& whom = found->second;
   using found_callback = std::function<void(const caf::strong_actor_ptr&)>;
-  if (whom.handle)
+  if (whom.handle && whom.at == here_)
     return [handle = whom.handle](const found_callback& tell) {
       tell(handle);
       return true;
     };
-  return [here = nodes_.here(), arrival = nodes_.arrival(whom.at),
+  return [here = nodes_.here(), arrivals = nodes_.arrivals(whom.at),
           published = published_name(name, whom.life)](const found_callback& tell) {
+    auto arrival = arrivals();
     if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return false;
     const auto& address = arrival.get();
     if (!address) return true; // it will never come
     here->find(*address, published, [tell](const expected<caf::strong_actor_ptr>& actor) {
-      if (actor) tell(*actor);
+      tell(actor ? *actor : nullptr);
     });
     return true;
   };

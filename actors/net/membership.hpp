@@ -5,6 +5,7 @@
 #include "actors/net/address.hpp"
 #include "messages/errc.hpp"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -32,6 +33,13 @@ public:
   /// comes leaves it as it is: whoever waits has a deadline.
   /// Errors: why the node and this one cannot speak to each other.
   [[nodiscard]] virtual std::shared_future<expected<node_address>> arrival(node_index peer) = 0;
+
+  /// What gives the `arrival` of a node as it is then, whenever it is called; may be kept for
+  /// longer than the membership.
+  [[nodiscard]] virtual std::function<std::shared_future<expected<node_address>>()>
+  arrivals(node_index peer) {
+    return [always = arrival(peer)] { return always; };
+  }
 
   /// Why a node has not come yet, as far as that is known; else empty.
   [[nodiscard]] virtual std::string trouble_with(node_index /*peer*/) const { return {}; }

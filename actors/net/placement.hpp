@@ -16,10 +16,11 @@
 
 namespace troupe {
 
-/// Looks for one actor, which may be in a process that has not come yet, without waiting.
-/// @param found Called when the actor is there, on any thread, perhaps at once; never, if it ends
-/// before, or its process does. @returns False, if its process has not come yet: nothing will be
-/// called, and it is to be asked again later. Thread: any.
+/// Looks for one actor, which may be in a process that has not come yet, or is there in a new life,
+/// without waiting.
+/// @param found Called when the actor is there, on any thread, perhaps at once; with null, if its
+/// process ends before; never, if it does not come there. @returns False, if its process has not
+/// come yet: nothing will be called, and it is to be asked again later. Thread: any.
 using actor_search
   = std::function<bool(const std::function<void(const caf::strong_actor_ptr&)>& found)>;
 
@@ -100,6 +101,11 @@ public:
   /// Has `come_back` called whenever a replica's node is there again after it was gone, and it has
   /// to be put on stage anew; with an empty function nobody is told any more.
   virtual void on_return(std::function<void(uint32_t replica)> come_back) = 0;
+
+  /// Has `come_back` called whenever a process is there again that was gone, and what it held of
+  /// replicated variables has to be put on stage anew, here; with an empty function nobody is told
+  /// any more. Only where one process plays all.
+  virtual void on_owners_return(std::function<void(uint32_t process)> /*come_back*/) {}
 
   /// As `place`, of a handle of any kind.
   template <class Handle>

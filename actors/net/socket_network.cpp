@@ -505,7 +505,7 @@ expected<std::unique_ptr<socket_network>> socket_network::open(caf::actor_system
                                                                socket_network_options options) {
   if (auto checked = check(options); !checked) return tl::unexpected<error>(checked.error());
   std::unique_ptr<socket_network> network{new socket_network};
-  network->implementation_ = std::make_unique<implementation>(system, *network, std::move(options));
+  network->implementation_ = std::make_shared<implementation>(system, *network, std::move(options));
   return network->implementation_->open().map([&] { return std::move(network); });
 }
 
@@ -525,6 +525,14 @@ std::string socket_network::name_of(node_index node) const {
 
 std::shared_future<expected<node_address>> socket_network::arrival(node_index node) {
   return implementation_->arrival(node);
+}
+
+std::function<std::shared_future<expected<node_address>>()>
+socket_network::arrivals(node_index node) {
+  return [last = arrival(node), node, weak = std::weak_ptr{implementation_}] {
+    auto alive = weak.lock();
+    return alive ? alive->arrival(node) : last;
+  };
 }
 
 std::string socket_network::trouble_with(node_index node) const {

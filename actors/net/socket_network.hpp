@@ -86,6 +86,9 @@ public:
   /// Errors: failed_precondition if it refuses us for good; cancelled if we leave.
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index peer) override;
 
+  [[nodiscard]] std::function<std::shared_future<expected<node_address>>()>
+  arrivals(node_index peer) override;
+
   [[nodiscard]] std::string trouble_with(node_index peer) const override;
 
   /// Has `tell` called with every node that is gone from now on, and why, in the network's thread:
@@ -106,7 +109,7 @@ private:
 
   socket_network();
 
-  std::unique_ptr<implementation> implementation_;
+  std::shared_ptr<implementation> implementation_; ///< Weakly, of `arrivals`, too.
 };
 
 } // namespace troupe

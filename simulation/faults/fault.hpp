@@ -16,10 +16,11 @@ namespace troupe {
 /// | kind             | what happens to those it is about                                        |
 /// |------------------|--------------------------------------------------------------------------|
 /// | crash            | the node ends; after `lasts` it is back: a replica rejoins, and the loss |
-/// |                  | of the chief's or an owner's node restarts the job from its last snapshot |
-/// | crash_with_token | likewise, but not before the replica has got its next token              |
-/// | freeze           | the node does nothing, and neither hears nor says anything               |
-/// | partition        | messages wait that cross from `who` to `other`, and back unless `one_way` |
+/// |                  | of the chief's or an owner's node restarts the job from its last snapshot,
+/// | |                  | but that of an owner which is replicated, which is taken in again | |
+/// crash_with_token | likewise, but not before the replica has got its next token              | |
+/// freeze           | the node does nothing, and neither hears nor says anything               | |
+/// partition        | messages wait that cross from `who` to `other`, and back unless `one_way` |
 /// | slow             | whatever the node hears and says takes `factor` times as long            |
 /// | messages         | messages of the kind `message` are lost, doubled or late                 |
 /// | corrupt          | the replica's next gradient is not what it should be, as `how` says      |

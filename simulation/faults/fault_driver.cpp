@@ -75,11 +75,14 @@ void fault_driver::crash(node_index node, job_time lasts, const char* why) {
   tell(why, network_.name_of(node));
   auto is_replica = node >= network_.replica_node(0);
   network_.crash(node, is_replica && lasts == job_time{0});
-  if (!is_replica) {
-    job_restarts_ = network_.now() + lasts;
-  } else if (lasts > job_time{0}) {
+  if (!is_replica) job_restarts_ = network_.now() + lasts;
+  if (lasts > job_time{0} && (is_replica || takes_back(node)))
     network_.at(network_.now() + lasts, [this, node] { come_back(node); });
-  }
+}
+
+// Where owners are replicated, a job goes on without one of them.
+bool fault_driver::takes_back(node_index node) const {
+  return node != network_.chief_node() && network_.takes_owners_back();
 }
 
 void fault_driver::come_back(node_index node) {

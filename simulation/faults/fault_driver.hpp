@@ -59,6 +59,7 @@ private:
   void plan_fault(const fault& one);
   void begin(const fault& one);
   void crash(node_index node, job_time lasts, const char* why);
+  [[nodiscard]] bool takes_back(node_index node) const;
   void come_back(node_index node);
   void freeze_between(const std::string& name, node_index node, window when);
   void cut_off(const fault& one);

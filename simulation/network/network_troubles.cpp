@@ -101,6 +101,8 @@ void simulated_network::restart(node_index node) {
     on_restart(node);
   else if (is_replica(node))
     bring_back(node - replica_node(0));
+  else
+    bring_back_owners(node);
 }
 
 void simulated_network::freeze(node_index node) {

@@ -151,6 +151,10 @@ void simulated_network::bring_back(uint32_t replica) {
   });
 }
 
+void simulated_network::bring_back_owners(node_index node) {
+  if (owners_come_back_) owners_come_back_(node);
+}
+
 void simulated_network::stand_beside(const std::string& neighbour,
                                      const caf::strong_actor_ptr& actor) {
   auto node = node_of(neighbour);

@@ -107,7 +107,7 @@ public:
   void reset();
 
   /// It begins a new life, without actors. Where there is a roll call, who is told is whoever
-  /// starts processes; else its replica is back at once.
+  /// starts processes; else its replica, or what it held, is back at once.
   void restart(node_index node);
 
   /// Whoever asked for it by `on_return` is told, or will be who does: the replica is to be put on
@@ -131,6 +131,13 @@ public:
 
   /// What a message takes at this node's link is multiplied by this; 1 = as it was.
   void slow_down(node_index node, double factor);
+
+  /// Whoever asked for it by `on_owners_return` is told, if anybody: what a parameter server held
+  /// is to be put on stage.
+  void bring_back_owners(node_index node);
+
+  /// Whether anybody did.
+  [[nodiscard]] bool takes_owners_back() const { return owners_come_back_ != nullptr; }
 
   /// From now on; an empty kind means every kind without luck of its own.
   void set_luck(const std::string& kind, bad_luck luck);
@@ -184,6 +191,10 @@ public:
 
   void on_return(std::function<void(uint32_t replica)> come_back) override {
     come_back_ = std::move(come_back);
+  }
+
+  void on_owners_return(std::function<void(uint32_t process)> come_back) override {
+    owners_come_back_ = std::move(come_back);
   }
 
 private:
@@ -277,6 +288,7 @@ private:
   std::unordered_map<uint64_t, node_index> stands_at_;             ///< By CAF id.
   std::unordered_map<std::string, caf::strong_actor_ptr> goes_by_; ///< By name, but for replicas.
   std::function<void(uint32_t)> come_back_;
+  std::function<void(uint32_t)> owners_come_back_;
   caf::actor_clock::time_point origin_; ///< The clock's time at the world's time 0.
 
   std::vector<event> events_; ///< A heap.

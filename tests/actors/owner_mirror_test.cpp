@@ -104,14 +104,25 @@ struct replicated : deterministic_world {
     return read_state(state.reader(), state.owner());
   }
 
+  // What `who` would say to `whom`.
+  template <class Message>
+  void tell_as(const replicated_owner_actor& who, const replicated_owner_actor& whom,
+               const Message& message) {
+    whom->enqueue(caf::make_mailbox_element(caf::actor_cast<caf::strong_actor_ptr>(who),
+                                            caf::make_message_id(), {}, message),
+                  nullptr);
+    settle();
+  }
+
   bool are_alike() { return are_equal(state_of(owner), state_of(mirror)); }
 
   std::optional<closed_step> take_over() {
-    auto word = ask<wire::TookOver>(mirror, make_take_over()).value();
+    auto word = ask<wire::TookOver>(mirror, make_take_over(1)).value();
     return read_closed_step(word.reader().getClosed());
   }
 
   puppet trainer{world};
+  puppet known{world}; ///< In the directory's place.
   replicated_owner_actor owner;
   replicated_owner_actor mirror;
 };
@@ -234,6 +245,69 @@ TEST_SUITE("actors/owner_mirror") {
     use(adam_with_average());
     CHECK(apply(1, {noise(2)}).value().reader().getVersion() == 1);
     CHECK(are_alike());
+  }
+
+  TEST_CASE_FIXTURE(replicated, "one that comes back learns all there is, and repeats the rest") {
+    use(adam_with_average());
+    CHECK(apply(0, {noise(1)}).has_come());
+    caf::anon_send_exit(mirror, caf::exit_reason::kill);
+    settle();
+    CHECK(apply(1, {noise(2)}).has_come());
+    CHECK(apply(2, {noise(3), noise(4)}, true).has_come());
+    mirror = spawn(variable_owner, config());
+    trainer.tell(mirror, come_back{known.as<directory_actor>(), owner, 3, true});
+    settle();
+    REQUIRE(known.heard<wire::OfferMirror>().size() == 1);
+    tell_as(mirror, owner, make_repeat_changes());
+    REQUIRE(known.heard<wire::OfferMirror>().size() == 2);
+    auto done = known.heard<wire::OfferMirror>()[1].reader();
+    CHECK(done.getVariable() == 3);
+    CHECK(done.getIsMirrors());
+    CHECK(done.getIsFilled());
+    CHECK(are_alike());
+    static_cast<void>(ask<wire::UpdateApplied>(owner, make_release_update(0.5)).value());
+    CHECK(apply(3, {noise(5)}).value().reader().getVersion() == 4);
+    CHECK(are_alike());
+    CHECK(take_over()->step == 3);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "one that comes back says what was closed before it came") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(4, {noise(1), noise(2)}).has_come());
+    auto later = spawn(variable_owner, config());
+    trainer.tell(later, come_back{known.as<directory_actor>(), owner, 0, true});
+    settle();
+    auto early = ask<wire::TookOver>(later, make_take_over(1));
+    CHECK(early.error().code == errc::failed_precondition);
+    CHECK(early.error().message == "it was not told yet what 'w' is");
+    tell_as(later, owner, make_repeat_changes());
+    std::swap(mirror, later);
+    auto closed = take_over();
+    REQUIRE(closed);
+    CHECK(closed->step == 4);
+    CHECK(closed->accepted.size() == 2);
+    caf::anon_send_exit(later, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "whoever repeats the changes of another takes no mirror") {
+    auto newcomer = spawn(variable_owner, config(mirror));
+    tell_as(newcomer, mirror, make_repeat_changes());
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(0, {noise(1)}).has_come());
+    CHECK(are_alike());
+    CHECK(state_of(newcomer).version == 0);
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "an accumulator is told the step by who takes over") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    puppet collects{world};
+    trainer.tell(mirror, use_accumulator{collects.as<accumulator_actor>()});
+    CHECK(apply(4, {noise(1)}).has_come());
+    CHECK(take_over()->step == 4);
+    auto told = collects.heard<wire::SetStep>();
+    REQUIRE(told.size() == 1);
+    CHECK(told[0].reader().getStep() == 5);
   }
 
   TEST_CASE_FIXTURE(replicated, "an owner whose mirror is gone goes on alone") {

@@ -136,7 +136,7 @@ TEST_SUITE("actors/roll_call") {
     CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
   }
 
-  TEST_CASE_FIXTURE(gathering, "who held variables is not let in again, and is told why") {
+  TEST_CASE_FIXTURE(gathering, "who held variables alone is not let in again, and is told why") {
     enter(1);
     enter(2);
     say(make_job_begins(3, 8s, {}));
@@ -145,8 +145,8 @@ TEST_SUITE("actors/roll_call") {
     REQUIRE(hears[2].begins);
     CHECK(hears[2].begins->error()
           == error{errc::failed_precondition,
-                   "worker:2 was lost, and others hold its variables now: the job goes on without "
-                   "it"});
+                   "worker:2 was lost, and with it variables that nobody else holds: this job "
+                   "cannot go on"});
     say(well);
     leave(1);
     CHECK(hears[1].left->value() == well);

@@ -22,15 +22,6 @@ namespace {
 using push_answer = answer<msg<wire::PushReply>>;
 using take_answer = answer<msg<wire::UpdateApplied>>;
 
-// An actor that is there, or comes when `has_come` says so.
-template <class Handle>
-actor_search search_of(const Handle& actor, std::shared_ptr<bool> has_come) {
-  return [actor, has_come](const std::function<void(const caf::strong_actor_ptr&)>& found) {
-    if (*has_come) found(caf::actor_cast<caf::strong_actor_ptr>(actor));
-    return *has_come;
-  };
-}
-
 /// A variable that two hold, in a job of 3 replicas.
 struct replicated_job : deterministic_world {
   replicated_job() {
@@ -44,9 +35,11 @@ struct replicated_job : deterministic_world {
                                                               .owner = owners[i],
                                                               .world = &world,
                                                               .owner_is_replicated = true});
+    for (size_t i = 0; i < 2; ++i)
+      trainer.tell(owners[i], use_accumulator{accumulators[i]});
     known = spawn(directory);
     trainer.tell(known, watch_owner{"w", owners[0], owners[1]});
-    trainer.tell(known, watch_job{chief.as<chief_actor>(), 0, {accumulators[1]}});
+    trainer.tell(known, watch_job{chief.as<chief_actor>()});
     for (uint32_t i = 0; i < 3; ++i)
       replicas.push_back(speaker(false));
     closer = speaker(true);
@@ -81,9 +74,14 @@ struct replicated_job : deterministic_world {
                                  .closes_steps = closes_steps});
   }
 
+  // Whoever is there when it is looked for.
   template <class Handle>
-  actor_search search(const std::array<Handle, 2>& among, size_t holder) {
-    return search_of(among[holder], has_come[holder]);
+  actor_search search(const std::array<Handle, 2>& among, size_t place) {
+    return [&among, place, has_come = has_come[place]](
+             const std::function<void(const caf::strong_actor_ptr&)>& found) {
+      if (*has_come) found(caf::actor_cast<caf::strong_actor_ptr>(among[place]));
+      return *has_come;
+    };
   }
 
   push_answer push(uint32_t replica, float value, uint64_t step = 0) {
@@ -96,10 +94,29 @@ struct replicated_job : deterministic_world {
     return chief.ask<msg<wire::UpdateApplied>>(closer, make_take_gradient(required));
   }
 
-  void lose(size_t holder) {
-    caf::anon_send_exit(owners[holder], caf::exit_reason::kill);
-    caf::anon_send_exit(accumulators[holder], caf::exit_reason::kill);
+  void lose(size_t place) {
+    caf::anon_send_exit(owners[place], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[place], caf::exit_reason::kill);
     settle();
+  }
+
+  // In a new life, which knows nothing of the former.
+  void begin_again(size_t place, const replicated_owner_actor& other) {
+    owners[place] = spawn(variable_owner, owner_config());
+    accumulators[place] = spawn(accumulator, accumulator_config{.variable = form,
+                                                                .owner = owners[place],
+                                                                .world = &world,
+                                                                .owner_is_replicated = true});
+    trainer.tell(owners[place], use_accumulator{accumulators[place]});
+    trainer.tell(owners[place], come_back{known, other, 0, place == 1});
+    settle();
+  }
+
+  void return_to(size_t place) { begin_again(place, owners[1 - place]); }
+
+  size_t returns_told() {
+    pass(1s);
+    return chief.heard<wire::OwnersMirrored>().size();
   }
 
   double value() {
@@ -301,6 +318,121 @@ TEST_SUITE("actors/stand_in") {
     CHECK(second.error().code == errc::unavailable);
   }
 
+  TEST_CASE_FIXTURE(replicated_job, "whoever comes back may take over in turn, again and again") {
+    uint64_t step = 0;
+    for (size_t lost : {0, 1, 0, 1, 1, 0, 0}) {
+      auto taken = take(2);
+      auto first = push(0, 10, step);
+      settle();
+      CHECK(is_accepted(first));
+      lose(lost);
+      return_to(lost);
+      CHECK(returns_told() == step + 1);
+      auto second = push(1, 20, step);
+      settle();
+      CHECK(is_accepted(second));
+      CHECK(taken.value().reader().getVersion() == ++step);
+      CHECK(value() == doctest::Approx(100 - 15.0 * static_cast<double>(step)));
+    }
+    CHECK(chief.heard<wire::TakenGradient>().size() == step);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "the chief is told in one line what is held twice again") {
+    lose(1);
+    return_to(1);
+    REQUIRE(returns_told() == 1);
+    std::string line = chief.heard<wire::OwnersMirrored>()[0].reader().getReason();
+    CHECK(line == "held twice again: 'w'");
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "what was given again counts once, however often it is lost") {
+    auto first = push(0, 10);
+    settle();
+    lose(0);
+    return_to(0);
+    lose(1);
+    return_to(1);
+    lose(0);
+    auto taken = take(2);
+    auto second = push(1, 20);
+    settle();
+    CHECK(is_accepted(first));
+    CHECK(taken.value().reader().getVersion() == 1);
+    CHECK(value() == doctest::Approx(85));
+    CHECK(chief.heard<wire::TakenGradient>()[0].reader().getAccepted().size() == 2);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who comes back before its loss is known waits for that") {
+    auto former = owners[0];
+    begin_again(0, owners[1]);
+    CHECK(returns_told() == 0);
+    caf::anon_send_exit(former, caf::exit_reason::kill);
+    CHECK(returns_told() == 1);
+    lose(1);
+    CHECK(value() == 100);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job,
+                    "the next life of who holds a variable alone does not hold it") {
+    lose(1);
+    auto former = owners[0];
+    begin_again(0, owners[1]);
+    CHECK(returns_told() == 0);
+    caf::anon_send_exit(former, caf::exit_reason::kill);
+    pass(1s);
+    auto read = chief.ask<msg<wire::VariableSnapshot>>(closer, make_read_variable());
+    settle();
+    CHECK(read.error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who is lost while it is told what it missed is not missed") {
+    puppet silent{world};
+    lose(0);
+    begin_again(0, silent.as<replicated_owner_actor>());
+    CHECK(returns_told() == 0);
+    CHECK(silent.heard<wire::RepeatChanges>().size() == 1);
+    lose(0);
+    pass(1s);
+    CHECK(chief.heard<wire::OwnersLost>().size() == 1);
+    auto taken = take(1);
+    auto given = push(0, 10);
+    settle();
+    CHECK(taken.value().reader().getVersion() == 1);
+    return_to(0);
+    CHECK(returns_told() == 1);
+    lose(1);
+    CHECK(value() == doctest::Approx(90));
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who has not been told what it missed does not take over") {
+    puppet silent{world};
+    lose(0);
+    begin_again(0, silent.as<replicated_owner_actor>());
+    auto taken = take(1);
+    settle();
+    lose(1);
+    pass(1s);
+    CHECK(taken.error().code == errc::unavailable);
+    CHECK(taken.error().message.find("the owner of 'w' is gone") != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who comes after several moves is told where the variable is") {
+    lose(0);
+    return_to(0);
+    lose(1);
+    auto newcomer = speaker(false);
+    auto answer = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
+    settle();
+    CHECK(answer.value().reader().getVersion() == 0);
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "an offer for a variable that there is not is refused") {
+    auto refused = trainer.ask<msg<wire::OwnerFollowed>>(known, make_offer_mirror(7, false, false));
+    settle();
+    CHECK(refused.error().code == errc::not_found);
+  }
+
   TEST_CASE_FIXTURE(replicated_job, "a mirror that is behind does not take over") {
     auto taken = take(1);
     auto first = push(0, 10);
@@ -308,7 +440,7 @@ TEST_SUITE("actors/stand_in") {
     CHECK(taken.has_come());
     caf::anon_send_exit(owners[1], caf::exit_reason::kill);
     settle();
-    trainer.tell(closer, make_took_over(std::nullopt));
+    trainer.tell(closer, make_took_over(1, std::nullopt));
     settle();
     auto next = take(1);
     settle();

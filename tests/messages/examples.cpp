@@ -152,8 +152,8 @@ void add_replication_messages(std::vector<message_example>& examples) {
   variable_payload state{.version = 6, .value = make_payload<float>(0, {3}, {1, 2, 3})};
   add(examples, make_mirror_state(state, closed));
   add(examples, make_follow_owner(3, true));
-  add(examples, make_take_over());
-  add(examples, make_took_over(closed));
+  add(examples, make_take_over(2));
+  add(examples, make_took_over(2, closed));
   add(examples, make_owner_followed());
   add(examples, make_owners_lost("ps:1 is gone"));
 }
@@ -174,6 +174,9 @@ std::vector<message_example> make_examples() {
   add_replication_messages(examples);
   add(examples, make_pull_variable(9));
   add(examples, make_variable_changes({5, 10, make_slices(), true}));
+  add(examples, make_offer_mirror(3, true, true));
+  add(examples, make_repeat_changes());
+  add(examples, make_owners_mirrored("held twice again: 'w'"));
   return examples;
 }
 

@@ -10,9 +10,15 @@
 #include "tests/sim/checkers.hpp"
 #include "tests/strategies/refusal.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
+#include <memory>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -130,9 +136,165 @@ void check_same_bits(const scenario& job, uint32_t variables, const update_plan&
   }
 }
 
+// The word of a mirror that it knows what its owner holds.
+const std::string mirror_filled = "OfferMirror, filled";
+
+/// A job that loses parameter servers, and what came to its nodes when.
+struct watched_course {
+  std::unique_ptr<const evidence> seen;
+  std::vector<std::pair<job_time, std::string>> deliveries;
+
+  /// The times between the last delivery of one kind and the next of another; none, if there was
+  /// none of the first. An empty `until` means the end.
+  [[nodiscard]] std::vector<job_time> times_after(const std::string& from,
+                                                  const std::string& until = {}) const {
+    std::vector<job_time> times;
+    auto has_begun = false;
+    for (const auto& [time, kind] : deliveries) {
+      if (kind == from) times.clear();
+      has_begun = kind == from || (has_begun && kind != until);
+      if (has_begun) times.push_back(time);
+    }
+    return times;
+  }
+
+  [[nodiscard]] uint64_t count(const std::string& kind) const {
+    return static_cast<uint64_t>(
+      std::ranges::count(deliveries, kind, &std::pair<job_time, std::string>::second));
+  }
+};
+
+watched_course run_watched(scenario job, uint32_t variables, const update_plan& plan,
+                           const std::vector<fault>& faults) {
+  watched_course course;
+  job.faults.faults = faults;
+  job.on_delivery = [&course](const delivery& came) {
+    auto is_filled = false;
+    if (came.content->match_elements<msg<wire::OfferMirror>>())
+      is_filled = came.content->get_as<msg<wire::OfferMirror>>(0).reader().getIsFilled();
+    course.deliveries.emplace_back(came.time, is_filled ? mirror_filled : came.kind);
+  };
+  course.seen = run_job(job, variables, plan);
+  return course;
+}
+
+fault lost_for(const std::string& who, job_time at, job_time lasts) {
+  auto one = loss_of(who, at);
+  one.lasts = lasts;
+  return one;
+}
+
+job_time one_of(const std::vector<job_time>& times, random_stream& draw) {
+  return times[static_cast<size_t>(draw.uniform() * static_cast<double>(times.size()))];
+}
+
+std::string describe(const std::vector<fault>& faults) {
+  std::string text;
+  for (const auto& one : faults)
+    text += fmt::format("{} at {} ns for {} ns; ", one.who[0], one.at.count(), one.lasts.count());
+  return text;
+}
+
+/// Of jobs that lose their two parameter servers in turn, each after the other has come back: how
+/// often who came back took over.
+uint64_t lose_in_turn(const scenario& job, uint32_t variables, const update_plan& plan,
+                      const std::function<void(const watched_course&)>& check) {
+  random_stream draw{random_key{job.seed, "losses in turn", 0, 0}};
+  uint64_t turns = 0;
+  for (uint32_t chain = 0; chain < 6; ++chain) {
+    std::vector<fault> faults;
+    job_time at{static_cast<int64_t>(1e9 + 6e9 * draw.uniform())};
+    for (uint32_t turn = chain % 2; turn < 5; ++turn) {
+      job_time lasts{static_cast<int64_t>(1e7 + 1e9 * draw.uniform())};
+      faults.push_back(lost_for(turn % 2 == 0 ? "ps 0" : "ps 1", at, lasts));
+      auto course = run_watched(job, variables, plan, faults);
+      INFO(fmt::format("seed {}: {}", job.seed, describe(faults)));
+      CHECK_MESSAGE(!course.seen->report.job.failure, failure_of(*course.seen));
+      CHECK(course.seen->report.restarts == 0);
+      CHECK(course.seen->report.job.step == job.steps);
+      check(course);
+      if (course.count(mirror_filled) < faults.size() * variables) break; // the job was over before
+      if (faults.size() > 1) ++turns;
+      at = one_of(course.times_after(mirror_filled), draw);
+    }
+  }
+  return turns;
+}
+
 } // namespace
 
 TEST_SUITE("sim/owner_loss") {
+  TEST_CASE("parameter servers that are lost in turn and come back leave the same bits") {
+    update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
+    uint64_t turns = 0;
+    for (uint64_t seed = 21; seed < 25; ++seed) {
+      auto job = replicated_job(seed % 3 == 0 ? sync_policy::cancel : sync_policy::latest_token, 4,
+                                2, seed);
+      job.steps = 15;
+      job.network->meets_at_roll_call = seed % 4 < 2;
+      if (seed == 22) job.sync.clip_global_norm = 0.5;
+      auto undisturbed = run_job(job, 3, adam);
+      turns += lose_in_turn(job, 3, adam, [&](const watched_course& course) {
+        CHECK(are_equal(course.seen->values, undisturbed->values));
+        REQUIRE(course.seen->steps.size() == job.steps);
+        for (const auto& step : course.seen->steps)
+          CHECK(step.accepted.size() == 4);
+      });
+    }
+    CHECK(turns > 30);
+  }
+
+  TEST_CASE("with backups, parameter servers that come back lose no gradient, and double none") {
+    uint64_t turns = 0;
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
+      for (uint64_t seed = 31; seed < 33; ++seed) {
+        auto job = replicated_job(policy, 3, 2, seed);
+        job.steps = 15;
+        turns += lose_in_turn(job, 1,
+                              {.rule = rules::sgd{.learning_rate = ballot_model::learning_rate}},
+                              [&](const watched_course& course) {
+                                auto complaints = judge(*course.seen);
+                                CHECK_MESSAGE(complaints.empty(), complaints);
+                                CHECK(accepted_and_not_counted(*course.seen) == 0);
+                              });
+      }
+    CHECK(turns > 30);
+  }
+
+  TEST_CASE("one that is lost again while it is told what it missed changes nothing") {
+    update_plan momentum{.rule = rules::momentum{.learning_rate = 0.1}};
+    uint64_t reached = 0;
+    for (uint64_t seed = 41; seed < 45; ++seed) {
+      auto job = replicated_job(sync_policy::latest_token, 4, 2, seed);
+      auto undisturbed = run_job(job, 3, momentum);
+      std::vector<fault> faults{lost_for("ps 0", 2s, 500ms)};
+      auto once = run_watched(job, 3, momentum, faults);
+      for (auto at : once.times_after("OfferMirror", mirror_filled)) {
+        faults.resize(1);
+        faults.push_back(lost_for("ps 0", at, 0s));
+        auto course = run_watched(job, 3, momentum, faults);
+        INFO(fmt::format("seed {}: {}", seed, describe(faults)));
+        CHECK_MESSAGE(!course.seen->report.job.failure, failure_of(*course.seen));
+        CHECK(course.seen->report.restarts == 0);
+        CHECK(are_equal(course.seen->values, undisturbed->values));
+        if (course.count(mirror_filled) < 3) ++reached;
+      }
+    }
+    CHECK(reached > 10);
+  }
+
+  TEST_CASE("if who tells it is lost meanwhile, the job begins again with what was saved") {
+    auto job = replicated_job(sync_policy::latest_token, 4, 2, 51);
+    std::vector<fault> faults{lost_for("ps 0", 2s, 500ms)};
+    auto times = run_watched(job, 2, {.rule = rules::sgd{}}, faults).times_after("RepeatChanges");
+    REQUIRE_FALSE(times.empty());
+    faults.push_back(lost_for("ps 1", times.front(), 0s));
+    auto course = run_watched(job, 2, {.rule = rules::sgd{}}, faults);
+    CHECK_MESSAGE(!course.seen->report.job.failure, failure_of(*course.seen));
+    CHECK(course.seen->report.restarts == 1);
+    CHECK(course.seen->report.job.step == job.steps);
+  }
+
   TEST_CASE("where all replicas are needed, a job that loses an owner comes to the same bits") {
     update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
     uint64_t seed = 1;

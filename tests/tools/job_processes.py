@@ -102,9 +102,10 @@ class Process:
             self.test.assertLess(time.monotonic(), end, f"{self.name} never came to: {what}\n{self.test.story()}")
             time.sleep(0.01)
 
-    def says(self, pattern, patience=PATIENCE):
-        """Waits until a line on its standard error is like that, and returns it."""
-        return self.until(lambda: re.search(f"^.*{pattern}.*$", self.errors(), re.MULTILINE), pattern, patience)[0]
+    def says(self, pattern, patience=PATIENCE, times=1):
+        """Waits until a line on its standard error is like that, or so many are, and returns the last."""
+        line = re.compile(f"^.*{pattern}.*$", re.MULTILINE)
+        return self.until(lambda: [*line.finditer(self.errors())][times - 1 : times], pattern, patience)[0][0]
 
     def send(self, number):
         self.process.send_signal(number)

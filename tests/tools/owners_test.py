@@ -13,6 +13,7 @@ from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Proc
 
 REPLICATED = ["--replicate-owners", "2"]
 STEPS = ["--steps", "1500"]
+LONG = ["--steps", "6000"]
 
 
 class Owners(Job):
@@ -83,22 +84,54 @@ class Owners(Job):
                 # Of two replicas, two lives may each have given a part of a step's gradients, and are listed both.
                 self.assertIn(accepted, range(4 * 1500, 4 * 1500 + 3))
 
-    def test_a_ps_that_is_started_again_is_not_taken_in_and_changes_nothing(self):
+    def lose_in_turn(self, job, kill, start_again):
+        """Kills either parameter server, after the one before it has come back and been told what it missed."""
+        said = job["worker:0"] if "worker:0" in job else job["launch"]
+        for number, lost in enumerate(("ps:0", "ps:1", "ps:0"), 1):
+            kill(lost)
+            said.says("held once from now on", times=number)
+            start_again(lost)
+            said.says("held twice again: ", times=number)
+
+    def test_a_ps_that_is_started_again_holds_its_variables_again_and_the_other_may_be_killed(self):
+        options = [*ALL_FOUR, *LONG, *REPLICATED]
         cluster = addresses(ps=2, worker=2)
-        job = self.start_all(cluster, *ALL_FOUR, "--steps", "3000", *REPLICATED)
+        job = self.start_all(cluster, *options)
         job["worker:0"].says("^step ")
-        job["ps:0"].send(signal.SIGKILL)
-        job["worker:0"].says("the job goes on")
-        time.sleep(0.2)
-        self.start(cluster, "ps:0", *ALL_FOUR, "--steps", "3000", *REPLICATED).ends(
-            3, "ps:0 .*was lost, and others hold its variables now: the job goes on without it")
-        for name in ("ps:1", "worker:0", "worker:1"):
-            job[name].ends(0)
-        self.assertEqual(self.trained(), self.alone(*ALL_FOUR, "--steps", "3000"))
+
+        def kill(lost):
+            job[lost].send(signal.SIGKILL)
+
+        def start_again(lost):
+            job[lost].process.wait()
+            time.sleep(0.1)  # lives of a process are told apart by tenths of a second
+            job[lost] = self.start(cluster, lost, *options)
+
+        self.lose_in_turn(job, kill, start_again)
+        for process in job.values():
+            process.ends(0)
+        self.assertEqual(self.trained(), self.alone(*ALL_FOUR, *LONG))
+
+    def test_a_ps_that_is_killed_as_soon_as_it_comes_back_is_missed_by_nobody(self):
+        options = [*ALL_FOUR, *LONG, *REPLICATED]
+        cluster = addresses(ps=3, worker=2)
+        job = self.start_all(cluster, *options)
+        job["worker:0"].says("^step ")
+        job["ps:1"].send(signal.SIGKILL)
+        job["worker:0"].says("held once from now on")
+        for _ in range(3):
+            newcomer = self.start(cluster, "ps:1", *options)
+            time.sleep(random.uniform(0.05, 0.6))
+            newcomer.send(signal.SIGKILL)
+            newcomer.process.wait()
+        for name, process in job.items():
+            if name != "ps:1":
+                process.ends(0)
+        self.assertEqual(self.trained(), self.alone(*ALL_FOUR, *LONG))
 
     def test_a_launcher_that_spares_parameter_servers_lets_the_job_go_on(self):
         job_id = f"owners-{os.getpid()}"
-        command = [TROUPE, "launch", "-n", "2", "--ps", "2", "--spare-ps", "--restart", "1", "--job-id", job_id, "--",
+        command = [TROUPE, "launch", "-n", "2", "--ps", "2", "--spare-ps", "--job-id", job_id, "--",
                    TROUPE, "train", "--run-dir", "run", *ALL_FOUR, *STEPS, *REPLICATED]
         job = Process(self, "launch", command, PLAIN)
         job.says(r"\[worker:0\] step ")
@@ -107,6 +140,18 @@ class Owners(Job):
         job.ends(0)
         self.assertNotIn("started again", job.errors())
         self.check_same_as_alone()
+
+    def test_a_launcher_with_restarts_starts_them_again(self):
+        job_id = f"owners-{os.getpid()}-again"
+        command = [TROUPE, "launch", "-n", "2", "--ps", "2", "--spare-ps", "--restart", "3", "--job-id", job_id, "--",
+                   TROUPE, "train", "--run-dir", "run", *ALL_FOUR, *LONG, *REPLICATED]
+        job = Process(self, "launch", command, PLAIN)
+        job.says(r"\[worker:0\] step ")
+        self.lose_in_turn({"launch": job}, lambda lost: os.kill(process_of(job_id, lost), signal.SIGKILL),
+                          lambda lost: job.says(f"{lost} failed: signal 9 .SIGKILL.; it is started again"))
+        job.ends(0)
+        self.assertNotIn("all tasks are started again", job.errors())
+        self.assertEqual(self.trained(), self.alone(*ALL_FOUR, *LONG))
 
     def test_the_second_loss_ends_the_job(self):
         job = self.start_all(addresses(ps=2, worker=2), *ALL_FOUR, *FOR_EVER, *REPLICATED)
