@@ -299,6 +299,23 @@ TEST_SUITE("actors/owner_mirror") {
     caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
+  TEST_CASE_FIXTURE(replicated, "nothing is read of a mirror, nor of an owner in a new life") {
+    auto read_of = [this](const replicated_owner_actor& whom) {
+      return ask<wire::VariableSnapshot>(whom, make_read_variable());
+    };
+    CHECK(read_of(owner).has_come());
+    CHECK(read_of(mirror).error() == error{errc::unavailable, "'w' is held by another"});
+    auto newcomer = spawn(variable_owner, config());
+    trainer.tell(newcomer, use_mirror{mirror});
+    auto early = trainer.ask<msg<wire::VariableSnapshot>>(newcomer, make_read_variable());
+    settle();
+    CHECK(early.error().code == errc::unavailable);
+    CHECK(read_of(newcomer).error().code == errc::unavailable);
+    static_cast<void>(take_over());
+    CHECK(read_of(mirror).has_come());
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
+  }
+
   TEST_CASE_FIXTURE(replicated, "an accumulator is told the step by who takes over") {
     use({.rule = rules::sgd{.learning_rate = 1}});
     puppet collects{world};
