@@ -165,14 +165,16 @@ TEST_SUITE("actors/net/cluster_placement") {
     cluster_placement process{{.ps = 1, .workers = 1}, worker, 50ms};
     static_cast<void>(process.enter("owner w"));
     auto search = process.search("", "owner w").value();
-    auto is_told = false;
-    auto tell = [&is_told](const caf::strong_actor_ptr&) { is_told = true; };
+    std::vector<caf::strong_actor_ptr> told;
+    auto tell = [&told](const caf::strong_actor_ptr& actor) { told.push_back(actor); };
     CHECK_FALSE(search(tell));
+    CHECK(told.empty());
     {
       direct_membership ps{sparse, world.system(), 0};
       CHECK(search(tell));
     }
-    CHECK_FALSE(is_told);
+    REQUIRE(told.size() == 1); // its process has ended before
+    CHECK(told[0] == nullptr);
   }
 
   TEST_CASE_FIXTURE(three_processes, "who waits gives up when somebody says so") {

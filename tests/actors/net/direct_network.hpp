@@ -133,6 +133,11 @@ public:
     return network_.arrival(peer);
   }
 
+  [[nodiscard]] std::function<std::shared_future<expected<node_address>>()>
+  arrivals(node_index peer) override {
+    return [&network = network_, peer] { return network.arrival(peer); };
+  }
+
 private:
   direct_network& network_;
   std::shared_ptr<node> here_;
