@@ -161,10 +161,10 @@ private:
     if (life > 0) offer_all_again();
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
-    replica_company company{strategy_, optimizer_, options_, body_, chief_, cast_};
-    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index) {
-      auto is_here = value_or_throw(placement_.enter(fmt::format("replica {}", index)));
-      if (!is_here || is_dead(options_, index)) continue;
+    auto sites = enter_replicas(strategy_, options_);
+    replica_company company{strategy_, optimizer_, options_, body_, chief_, cast_, sites};
+    for (uint32_t index = 0; index < sites.size(); ++index) {
+      if (!sites[index].is_here || is_dead(options_, index)) continue;
       replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index), life}));
       ++count_->left;
       caf::actor_cast<caf::abstract_actor*>(replicas_.back())->attach_functor([count = count_] {

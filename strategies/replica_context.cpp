@@ -62,6 +62,36 @@ void check_change_in_replica(const variable& target, change how, const variable_
                                name_of_scatter(how), target.name(), to_string(mode))}};
 }
 
+/// What becomes of a change by a replica of a job, where nobody waits for the others: each process
+/// is one worker, and all but one of its replicas may have to leave it be.
+enum class change_in_job : uint8_t { own_copy, all_copies, none };
+
+change_in_job check_change_in_job(const variable& target, std::string_view call, change how,
+                                  const training_cast& cast) {
+  if (cast.asks_again)
+    throw failure{
+      {errc::unimplemented,
+       fmt::format("{} of variable '{}' in a step of `train` might be made twice over links that "
+                   "lose messages; leave ask_again_after at 0",
+                   call, target.name())}};
+  auto mode = target.aggregation();
+  auto is_mirrored = target.owner_strategy().layout().mirrors_variables;
+  auto is_own = target.synchronization() == variable_synchronization::on_read
+                || (is_mirrored && mode == variable_aggregation::none);
+  if (is_own) return change_in_job::own_copy;
+  if (cast.replicas_here == 1) return change_in_job::all_copies;
+  if (mode == variable_aggregation::only_first_replica)
+    return cast.is_first_here ? change_in_job::all_copies : change_in_job::none;
+  auto adds_up = how != change::assign && how != change::minimum && how != change::maximum;
+  if (mode == variable_aggregation::sum && adds_up) return change_in_job::all_copies;
+  throw failure{
+    {errc::invalid_argument,
+     fmt::format("{} of variable '{}', whose aggregation is {}, in a step of `train`: the {} "
+                 "replicas of this process do not wait for each other; make it with SUM for what "
+                 "adds up or with ONLY_FIRST_REPLICA, or change it by the strategy, outside",
+                 call, target.name(), to_string(mode), cast.replicas_here)}};
+}
+
 // A variable's name without the numbers that tell replicas apart: "dense_1/bias" is "dense/bias".
 std::string canonical(const std::string& name) {
   std::string result;
@@ -151,7 +181,7 @@ void replica_context::arrive(merge_site site, std::shared_ptr<void> arguments) {
     throw failure{
       {errc::wrong_context,
        "merge_call needs replicas that wait for each other, but in `train` each goes at "
-       "its own pace; run the function by `strategy.run`"}};
+       "its own pace; run the function by `strategy.run` of a strategy that has it"}};
   activity_.send(place_.meeting, merge_arrival{place_.replica, std::move(site),
                                                std::move(arguments), activity_.handle()});
 }
@@ -223,6 +253,21 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
   }
   context_check::replica(name_of(how, operand), *this);
   check_made_by(name_of(how, operand), *place_.owner, target);
+  if (place_.cast) {
+    auto whose = check_change_in_job(target, name_of(how, operand), how, *place_.cast);
+    if (whose == change_in_job::none) {
+      auto reading = read(target);
+      auto value = co_await reading;
+      co_return value;
+    }
+    auto component
+      = whose == change_in_job::all_copies ? whole_variable : component_of(target, place_.replica);
+    auto wanted = make_change_variable(static_cast<uint8_t>(how),
+                                       to_payload(to_change(target, operand)), component);
+    auto changing
+      = activity_.request<msg<wire::VariableSnapshot>>(owner_of(target), std::move(wanted));
+    co_return value_of(co_await changing);
+  }
   check_change_in_replica(target, how, operand);
   auto is_own = target.synchronization() == variable_synchronization::on_read
                 || target.aggregation() == variable_aggregation::none;

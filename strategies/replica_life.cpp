@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 
 namespace troupe {
@@ -39,6 +40,25 @@ task<void> live(activity& activity, replica_context::place place, beginning from
 
 } // namespace
 
+std::vector<replica_site> enter_replicas(const strategy& strategy,
+                                         const training_options& options) {
+  auto* placement = strategy.layout().placement;
+  std::vector<replica_site> sites(strategy.num_replicas_in_sync());
+  std::map<uint32_t, uint32_t> counts; // by process
+  for (uint32_t index = 0; index < sites.size(); ++index) {
+    auto& site = sites[index];
+    if (placement != nullptr) {
+      auto name = fmt::format("replica {}", index);
+      site.is_here = value_or_throw(placement->enter(name));
+      site.process = placement->where(name);
+    }
+    if (!is_dead(options, index)) site.is_first_here = counts[site.process]++ == 0;
+  }
+  for (auto& site : sites)
+    site.replicas_here = counts[site.process];
+  return sites;
+}
+
 replica_actor replica_company::spawn(uint32_t index, beginning from) const {
   auto name = fmt::format("replica {}", index);
   auto* placement = strategy.layout().placement;
@@ -51,9 +71,15 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
     config.pace = [pace = options.pace, index](uint64_t iteration, job_time elapsed) {
       return pace(index, iteration, elapsed);
     };
-  replica_context::place place{index, strategy.num_replicas_in_sync(), cast, &strategy, {}};
-  if (placement != nullptr)
-    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
+  auto seen = placement == nullptr ? *cast : cast_seen_from(name, strategy, *cast);
+  seen.replicas_here = sites[index].replicas_here;
+  seen.is_first_here = sites[index].is_first_here;
+  seen.asks_again = options.ask_again_after > job_time{0};
+  replica_context::place place{index,
+                               strategy.num_replicas_in_sync(),
+                               std::make_shared<training_cast>(std::move(seen)),
+                               &strategy,
+                               {}};
   config.body
     = [place = std::move(place), from = std::move(from), optimizer = optimizer,
        body = body](activity& activity) { return live(activity, place, from, optimizer, body); };

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace troupe {
 
@@ -20,6 +21,19 @@ struct beginning {
   uint64_t life = 0;                     ///< How often its node was gone before.
 };
 
+/// Where a replica of a job stands, and with whom.
+struct replica_site {
+  bool is_here = true;        ///< Whether it is spawned in this process.
+  uint32_t process = 0;       ///< By position.
+  uint32_t replicas_here = 0; ///< That come, in that process.
+  bool is_first_here = false; ///< Of those.
+};
+
+/// Has all replicas of a job enter its placement. @returns Where each stands, by index.
+/// Errors: throws `failure`, as `placement::enter`.
+[[nodiscard]] std::vector<replica_site> enter_replicas(const strategy& strategy,
+                                                       const training_options& options);
+
 /// What all replicas of a job that stand in one process have in common. All but `chief` and `cast`
 /// outlives them.
 struct replica_company {
@@ -29,6 +43,7 @@ struct replica_company {
   const session_function& body;
   chief_actor chief; ///< Where there is no placement; else it is looked for.
   std::shared_ptr<const training_cast> cast;
+  std::span<const replica_site> sites; ///< Of all replicas, by index.
 
   /// Puts a replica on stage, here. Errors: throws `failure`, as `placement::see`.
   [[nodiscard]] replica_actor spawn(uint32_t index, beginning from) const;

@@ -156,8 +156,9 @@ public:
     auto plan = make_plan();
     spawn_evaluator();
     spawn_chief(plan);
-    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
-      if (enter(index) && !is_dead(options_, index)) spawn_replica(index, body);
+    sites_ = enter_replicas(strategy_, options_);
+    for (uint32_t index = 0; index < sites_.size(); ++index)
+      if (sites_[index].is_here && !is_dead(options_, index)) spawn_replica(index, body);
     members_.on_loss([this](uint32_t member, const error& reason) { lose(member, reason); });
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
@@ -257,25 +258,15 @@ private:
       });
   }
 
-  // Whether a replica stands in this process.
-  bool enter(uint32_t index) {
-    if (placement_ == nullptr) return true;
-    auto name = fmt::format("replica {}", index);
-    auto is_here = value_or_throw(placement_->enter(name));
-    if (!is_here) replicas_of_[placement_->where(name)].push_back(index);
-    return is_here;
-  }
-
   // Those of its replicas that have come are missed by the chief itself.
   void lose(uint32_t member, const error& reason) {
-    auto lost = replicas_of_.find(member);
-    if (lost == replicas_of_.end()) return;
-    for (auto index : lost->second)
-      caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
+    for (uint32_t index = 0; index < sites_.size(); ++index)
+      if (!sites_[index].is_here && sites_[index].process == member)
+        caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
   }
 
   void spawn_replica(uint32_t index, const session_function& body) {
-    replica_company company{strategy_, optimizer_, options_, body, chief_, cast_};
+    replica_company company{strategy_, optimizer_, options_, body, chief_, cast_, sites_};
     std::span<const replica_progress> saved;
     if (options_.resume) saved = options_.resume->replicas;
     auto lives = company.spawn(index, {cast_->first_step, saved_of(saved, index), lives_[index]++});
@@ -345,8 +336,8 @@ private:
   token_queue_actor evaluation_tokens_;
   std::future<void> evaluator_ended_;
   std::shared_ptr<curtain> ending_ = std::make_shared<curtain>();
-  std::map<uint32_t, std::vector<uint32_t>> replicas_of_; ///< By process, those that stand there.
-  std::map<uint32_t, uint64_t> lives_;                    ///< How many a replica has had.
+  std::vector<replica_site> sites_;    ///< Where replicas stand, by index.
+  std::map<uint32_t, uint64_t> lives_; ///< How many a replica has had.
 };
 
 // The process of the chief. What it throws, its members are told.

@@ -35,7 +35,9 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
 /// | cross-replica | all copies, which must get one value      | all copies; a sum is shared out|
 /// | update        | one copy                                  | one copy                       |
 ///
-/// In a replica context an aggregated change is a merge_call: all replicas have to make it.
+/// In a replica context an aggregated change is a merge_call: all replicas have to make it. In a
+/// step of `train` with a chief, where nobody waits for others, each process is one worker: a
+/// change is made at once, or refused (docs/strategies.md).
 /// Every change answers with the new value of the copy that the context stands for.
 /// Errors: all throw `failure`: type_mismatch if the operand is another dtype, rows where an array
 /// is needed or the other way round, or one for each replica where all copies need the same

@@ -508,7 +508,8 @@ TEST_SUITE("strategies/merge_call") {
       CHECK(reason
             == error{errc::wrong_context,
                      "merge_call needs replicas that wait for each other, but in `train` each goes "
-                     "at its own pace; run the function by `strategy.run`"});
+                     "at its own pace; run the function by `strategy.run` of a strategy that "
+                     "has it"});
   }
 
   TEST_CASE("a thousand replicas meet many times") {

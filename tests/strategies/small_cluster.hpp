@@ -47,6 +47,9 @@ struct cluster_job {
   std::function<void(node_index, training_options&)> prepare = [](node_index, training_options&) {};
   /// What a process does with its strategy before it trains.
   std::function<void(node_index, strategy&)> begin = [](node_index, strategy&) {};
+  /// What a replica does beside, in each of its steps.
+  std::function<task<void>(replica_context&)> step
+    = [](replica_context&) -> task<void> { co_return; };
   std::function<uint64_t(node_index)> seed = [](node_index) { return 5; };
 };
 
@@ -110,6 +113,7 @@ private:
       {job_.aggregate == 0 ? replicas : job_.aggregate, replicas, sync_policy::latest_token}};
     training_options options;
     options.steps = job_.steps;
+    options.variables = variables;
     std::mutex mutex;
     options.on_step = [&](const step_record& record) {
       std::lock_guard guard{mutex};
@@ -117,9 +121,10 @@ private:
     };
     job_.prepare(node, options);
     for (uint32_t i = 0; i < job_.trainings; ++i)
-      outcome.report = train(strategy, optimizer, step_of(optimizer, variables), options);
+      outcome.report
+        = train(strategy, optimizer, step_of(optimizer, variables, job_.step), options);
     if (!placement.leads() || outcome.report.failure || outcome.report.step == 0) return;
-    for (const auto& variable : variables)
+    for (const auto& variable : strategy.variables())
       outcome.values[variable.name()] = numbers_of(strategy.read(variable));
     for (const auto& [name, slot] : optimizer.variables(strategy))
       outcome.values[name] = numbers_of(slot);
@@ -127,8 +132,11 @@ private:
 
   // Gradients depend on variables, replica and iteration, and on what a replica has kept.
   static step_function step_of(const sync_replicas_optimizer& optimizer,
-                               const std::vector<variable>& variables) {
+                               const std::vector<variable>& variables,
+                               const std::function<task<void>(replica_context&)>& beside) {
     return [=](replica_context& context) -> task<void> {
+      auto doing = beside(context);
+      co_await doing;
       auto reading = context.read(variables);
       auto values = co_await reading;
       auto kept = context.kept("drawn");
