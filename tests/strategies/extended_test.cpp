@@ -353,6 +353,20 @@ TEST_SUITE("strategies/extended") {
     });
   }
 
+  TEST_CASE("variables may be made beside another in a replica, too") {
+    for_every_strategy([](strategy& strategy) {
+      auto first = strategy.make_variable("first", scalar(1));
+      auto are_beside = strategy.run([first](replica_context& context) -> task<bool> {
+        auto beside = context.strategy().extended().colocate_vars_with(first);
+        auto making = context.make_variable("second", scalar(1));
+        auto second = co_await making;
+        co_return second.devices() == first.devices();
+      });
+      for (auto is_beside : strategy.experimental_local_results(are_beside))
+        CHECK(is_beside);
+    });
+  }
+
   TEST_CASE("making variables beside another is refused outside the scope, and beside strangers") {
     two_strategies both;
     auto ours = both.ours.make_variable("ours", scalar(1));

@@ -44,6 +44,19 @@ TEST_SUITE("strategies/strategy_input") {
     });
   }
 
+  TEST_CASE("a parameter server strategy shares batches among all replicas of its job") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 3}};
+    auto input = strategy.experimental_distribute_dataset(counting(6).batch(6));
+    auto batches = input.iterate();
+    auto batch = batches.next();
+    REQUIRE(batch);
+    REQUIRE(batch->size() == 3);
+    for (uint32_t i = 0; i < 3; ++i)
+      CHECK(numbers_of((*batch)[i]) == std::vector<int64_t>{2 * i, 2 * i + 1});
+    CHECK_FALSE(batches.next());
+  }
+
   TEST_CASE("a replica for whom no rows are left gets a batch without rows") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world, {cpu_devices(3)}};
