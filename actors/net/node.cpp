@@ -96,10 +96,15 @@ void node::send(const actor_address& to, caf::mailbox_element& what) {
               .from = show(what.sender, to.at),
               .id = what.mid.integer_value(),
               .content = what.move_content_to_message()};
+  std::optional<error> lost; // just now, perhaps, when all who waited for the peer were told
   if (what.mid.is_request() && what.sender) {
     std::lock_guard guard{mutex_};
-    pending_[{what.sender->id(), number_of(what.mid)}] = {what.sender, sent.id, to.at};
+    if (is_over(to.at))
+      lost = lost_.at(to.at.node).reason;
+    else
+      pending_[{what.sender->id(), number_of(what.mid)}] = {what.sender, sent.id, to.at};
   }
+  if (lost) return fail_request(what.sender, sent.id, to_caf(*lost));
   carry(std::move(sent));
 }
 

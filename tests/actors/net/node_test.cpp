@@ -175,6 +175,20 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
+  TEST_CASE_FIXTURE(two_nodes, "who asks when a node is lost already is told at once") {
+    auto far = spawn(successor);
+    auto address = nodes[1]->show(caf::actor_cast<caf::strong_actor_ptr>(far), nodes[0]->address());
+    nodes[0]->lose(nodes[1]->address(), {errc::unavailable, "node 'node 1' is gone"});
+    auto late = caf::actor_cast<caf::actor>(nodes[0]->handle_of(address)); // named by a third node
+    auto answered = asker.ask<msg<wire::Token>>(late, make_token(7));
+    settle();
+    CHECK(answered.error() == error{errc::unavailable, "node 'node 1' is gone"});
+    CHECK(nodes[0]->pending_requests() == 0);
+    CHECK(post.bag.empty());
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
   TEST_CASE_FIXTURE(two_nodes, "what was for a former life of a node, or is from one, is dropped") {
     puppet hearer{world};
     auto address = nodes[1]->show(hearer.as<caf::strong_actor_ptr>(), nodes[0]->address());
