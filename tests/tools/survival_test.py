@@ -54,7 +54,8 @@ class Survival(Job):
         job.ends(0)
         self.assertIn("lost replica 2", job.errors())
         self.assertNotIn("all tasks are started again", job.errors())
-        self.assertTrue(all(of["accepted"] == 4 for of in self.ledger("run").values()))
+        # A replica that was killed in the middle of giving a gradient may stand in the line of the next step.
+        self.assertEqual(sum(of["accepted"] for of in self.ledger("run").values()), 4 * 1500)
         self.assertEqual(self.trained()[0], "checkpoint-1500")
 
     def test_a_job_that_has_lost_its_ps_goes_on_from_what_was_saved(self):
