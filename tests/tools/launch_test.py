@@ -306,7 +306,8 @@ class Launch(unittest.TestCase):
 
     def test_a_program_that_is_gone_ends_a_job_that_is_to_be_started_again(self):
         program = self.folder / "program"
-        program.write_text("#!/bin/sh\nrm -f program\nexit 1\n")
+        all_there = "while [ $(ls started-* | wc -l) -lt 3 ]; do sleep 0.02; done"
+        program.write_text(f"#!/bin/sh\ntouch started-$$\n{all_there}\nrm -f program\nexit 1\n")
         program.chmod(0o755)
         result = subprocess.run([TROUPE, "launch", "-n", "3", "--restart", "1", "--", "./program"], cwd=self.folder,
                                 env=PLAIN, text=True, capture_output=True, timeout=100)
