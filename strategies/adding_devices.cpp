@@ -10,6 +10,19 @@
 
 namespace troupe {
 
+bool adding_devices::take(std::span<const tensor> components, std::string_view operation) const {
+  const auto& first = components.front();
+  auto is_added = first.type() == dtype::f32 || first.type() == dtype::f64;
+  if (devices_.empty() || !is_added || first.element_count() == 0) return false;
+  if (components.size() < devices_.size())
+    refuse(
+      errc::invalid_argument,
+      "{} was made for {} devices, and {} values are to be reduced; make it for the devices of "
+      "the strategy",
+      operation, devices_.size(), components.size());
+  return true;
+}
+
 namespace {
 
 constexpr auto glance

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -29,8 +30,10 @@ public:
   /// The stream that is asked.
   [[nodiscard]] compute_stream& stream(size_t device) const { return devices_[device]->stream(0); }
 
-  /// Whether values of this dtype are added there; others are added on the host.
-  [[nodiscard]] static bool can_add(dtype type) { return type == dtype::f32 || type == dtype::f64; }
+  /// Whether such components are added there; f32 and f64 are, if there is a device and something
+  /// to add. @param operation Of whom it is asked, for the line. Errors: throws `failure` with
+  /// invalid_argument for fewer components than devices.
+  [[nodiscard]] bool take(std::span<const tensor> components, std::string_view operation) const;
 
   /// v0 + v1 + ... on a device, wherever they lie. @param values At least one.
   /// Errors: throws `failure` as `compute_stream::sum`.

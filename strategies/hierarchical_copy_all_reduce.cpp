@@ -64,18 +64,11 @@ tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const t
   check_even(components.size());
   check_alike(components);
   auto divisor = op == reduce_op::mean ? static_cast<double>(components.size()) : 1;
-  const auto& first = components.front();
-  if (devices_.count() == 0 || !adding_devices::can_add(first.type())
-      || first.element_count() == 0) {
+  if (!devices_.take(components, name())) {
     auto [near, far] = halves_of(components, number);
     const tensor roots[] = {divided_sum(near, 1), divided_sum(far, 1)};
     return divided_sum(roots, divisor);
   }
-  if (components.size() < devices_.count())
-    refuse(errc::invalid_argument,
-           "hierarchical_copy_all_reduce was made for {} devices, and {} values are to be reduced; "
-           "make it for the devices of the strategy",
-           devices_.count(), components.size());
   auto sum = sum_on_devices(components, number);
   return divisor == 1 ? sum : divided_sum({&sum, 1}, divisor);
 }

@@ -64,14 +64,7 @@ tensor nccl_all_reduce::all_reduced(std::span<const tensor> components) const {
 
 tensor nccl_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
                                     size_t /*number*/) const {
-  const auto& first = components.front();
-  if (!adding_devices::can_add(first.type()) || first.element_count() == 0)
-    return reduce_arrays(op, components);
-  if (components.size() < devices_.count())
-    refuse(errc::invalid_argument,
-           "nccl_all_reduce was made for {} devices, and {} values are to be reduced; make it for "
-           "the devices of the strategy",
-           devices_.count(), components.size());
+  if (!devices_.take(components, name())) return reduce_arrays(op, components);
   std::lock_guard guard{mutex_};
   try {
     auto sum = all_reduced(components);
