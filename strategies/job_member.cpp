@@ -72,7 +72,9 @@ public:
   member_stage(strategy& strategy, const sync_replicas_optimizer& optimizer,
                const session_function& body, const training_options& options)
     : strategy_(strategy), world_(strategy.world()), placement_(*strategy.layout().placement),
-      optimizer_(optimizer), options_(options), body_(body) {}
+      script_(
+        std::make_shared<const replica_script>(replica_script{optimizer, body, options.pace})),
+      options_(options) {}
 
   member_stage(const member_stage&) = delete;
   member_stage& operator=(const member_stage&) = delete;
@@ -154,7 +156,7 @@ private:
     auto first_step = begins.reader().getFirstStep();
     auto saved = read_replicas(begins);
     auto life = begins.reader().getLife();
-    auto builder = optimizer_; // copies build for each other
+    auto builder = script_->optimizer; // copies build for each other
     builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
                   links_of(strategy_, options_));
     cast_ = builder.cast();
@@ -162,7 +164,7 @@ private:
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
     auto sites = enter_replicas(strategy_, options_);
-    replica_company company{strategy_, optimizer_, options_, body_, chief_, cast_, sites};
+    replica_company company{strategy_, options_, script_, chief_, cast_, sites};
     for (uint32_t index = 0; index < sites.size(); ++index) {
       if (!sites[index].is_here || is_dead(options_, index)) continue;
       replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index), life}));
@@ -246,9 +248,8 @@ private:
   strategy& strategy_;
   world& world_;
   placement& placement_;
-  const sync_replicas_optimizer& optimizer_;
+  std::shared_ptr<const replica_script> script_;
   const training_options& options_;
-  const session_function& body_;
   member_actor member_;
   chief_actor chief_;
   awaited<msg<wire::JobBegins>> begin_;

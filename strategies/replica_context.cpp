@@ -67,8 +67,8 @@ void check_change_in_replica(const variable& target, change how, const variable_
 enum class change_in_job : uint8_t { own_copy, all_copies, none };
 
 change_in_job check_change_in_job(const variable& target, std::string_view call, change how,
-                                  const training_cast& cast) {
-  if (cast.asks_again)
+                                  const replica_context::place& place) {
+  if (place.asks_again)
     throw failure{
       {errc::unimplemented,
        fmt::format("{} of variable '{}' in a step of `train` might be made twice over links that "
@@ -79,9 +79,9 @@ change_in_job check_change_in_job(const variable& target, std::string_view call,
   auto is_own = target.synchronization() == variable_synchronization::on_read
                 || (is_mirrored && mode == variable_aggregation::none);
   if (is_own) return change_in_job::own_copy;
-  if (cast.replicas_here == 1) return change_in_job::all_copies;
+  if (place.replicas_here == 1) return change_in_job::all_copies;
   if (mode == variable_aggregation::only_first_replica)
-    return cast.is_first_here ? change_in_job::all_copies : change_in_job::none;
+    return place.is_first_here ? change_in_job::all_copies : change_in_job::none;
   auto adds_up = how != change::assign && how != change::minimum && how != change::maximum;
   if (mode == variable_aggregation::sum && adds_up) return change_in_job::all_copies;
   throw failure{
@@ -89,7 +89,7 @@ change_in_job check_change_in_job(const variable& target, std::string_view call,
      fmt::format("{} of variable '{}', whose aggregation is {}, in a step of `train`: the {} "
                  "replicas of this process do not wait for each other; make it with SUM for what "
                  "adds up or with ONLY_FIRST_REPLICA, or change it by the strategy, outside",
-                 call, target.name(), to_string(mode), cast.replicas_here)}};
+                 call, target.name(), to_string(mode), place.replicas_here)}};
 }
 
 // A variable's name without the numbers that tell replicas apart: "dense_1/bias" is "dense/bias".
@@ -254,7 +254,7 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
   context_check::replica(name_of(how, operand), *this);
   check_made_by(name_of(how, operand), *place_.owner, target);
   if (place_.cast) {
-    auto whose = check_change_in_job(target, name_of(how, operand), how, *place_.cast);
+    auto whose = check_change_in_job(target, name_of(how, operand), how, place_);
     if (whose == change_in_job::none) {
       auto reading = read(target);
       auto value = co_await reading;

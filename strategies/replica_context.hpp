@@ -53,6 +53,12 @@ public:
     troupe::strategy* owner = nullptr;
     rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
     uint32_t first_replica = 0; ///< Of this process, among those of all.
+
+    // What a replica of a job may do to variables without asking others.
+
+    uint32_t replicas_here = 1; ///< That stand in its process, itself among them.
+    bool is_first_here = true;  ///< Of those.
+    bool asks_again = false;    ///< Requests that are not answered in time are made anew.
   };
 
   replica_context(activity& activity, place place)

@@ -17,14 +17,14 @@ namespace troupe {
 namespace {
 
 task<void> live(activity& activity, replica_context::place place, beginning from,
-                sync_replicas_optimizer optimizer, session_function body) {
+                std::shared_ptr<const replica_script> script) {
   activity.set_local_step(from.first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
   auto* owner = place.owner;
   replica_context context{activity, std::move(place)};
   stack.push({context_kind::replica, owner, &context});
-  training_session session{context, optimizer};
+  training_session session{context, script->optimizer};
   if (from.life > 0) {
     auto rejoining = session.rejoin(from.life);
     co_await rejoining;
@@ -32,6 +32,7 @@ task<void> live(activity& activity, replica_context::place place, beginning from
     auto resuming = session.resume(std::move(*from.saved));
     co_await resuming;
   }
+  auto body = script->body; // whatever it changes in itself is this replica's
   auto living = body(session);
   co_await living;
   if (!session.should_stop())
@@ -67,22 +68,21 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
   config.patience = options.ask_again_after;
   if (placement != nullptr)
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
-  if (options.pace)
-    config.pace = [pace = options.pace, index](uint64_t iteration, job_time elapsed) {
-      return pace(index, iteration, elapsed);
+  if (script->pace) // which the body keeps
+    config.pace = [pace = &script->pace, index](uint64_t iteration, job_time elapsed) {
+      return (*pace)(index, iteration, elapsed);
     };
-  auto seen = placement == nullptr ? *cast : cast_seen_from(name, strategy, *cast);
-  seen.replicas_here = sites[index].replicas_here;
-  seen.is_first_here = sites[index].is_first_here;
-  seen.asks_again = options.ask_again_after > job_time{0};
-  replica_context::place place{index,
-                               strategy.num_replicas_in_sync(),
-                               std::make_shared<training_cast>(std::move(seen)),
-                               &strategy,
-                               {}};
-  config.body
-    = [place = std::move(place), from = std::move(from), optimizer = optimizer,
-       body = body](activity& activity) { return live(activity, place, from, optimizer, body); };
+  replica_context::place place{.replica = index,
+                               .replicas = strategy.num_replicas_in_sync(),
+                               .cast = cast,
+                               .owner = &strategy,
+                               .replicas_here = sites[index].replicas_here,
+                               .is_first_here = sites[index].is_first_here,
+                               .asks_again = options.ask_again_after > job_time{0}};
+  if (placement != nullptr)
+    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
+  config.body = [place = std::move(place), from = std::move(from), script = script](
+                  activity& activity) { return live(activity, place, from, script); };
   auto lives = strategy.world().system().spawn(replica, std::move(config));
   strategy.world().introduce(lives.id(), name);
   if (placement != nullptr) placement->put(name, lives);

@@ -34,13 +34,19 @@ struct replica_site {
 [[nodiscard]] std::vector<replica_site> enter_replicas(const strategy& strategy,
                                                        const training_options& options);
 
-/// What all replicas of a job that stand in one process have in common. All but `chief` and `cast`
-/// outlives them.
+/// What all replicas of a job do. Theirs as long as one of them lives.
+struct replica_script {
+  sync_replicas_optimizer optimizer;
+  session_function body;
+  decltype(training_options::pace) pace;
+};
+
+/// What all replicas of a job that stand in one process have in common. The strategy and the
+/// options outlive them.
 struct replica_company {
   troupe::strategy& strategy;
-  const sync_replicas_optimizer& optimizer;
   const training_options& options;
-  const session_function& body;
+  std::shared_ptr<const replica_script> script;
   chief_actor chief; ///< Where there is no placement; else it is looked for.
   std::shared_ptr<const training_cast> cast;
   std::span<const replica_site> sites; ///< Of all replicas, by index.

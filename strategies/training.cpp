@@ -153,16 +153,18 @@ public:
   ~stage() { members_.on_loss({}); }
 
   job_report play(const session_function& body) {
+    script_
+      = std::make_shared<const replica_script>(replica_script{optimizer_, body, options_.pace});
     auto plan = make_plan();
     spawn_evaluator();
     spawn_chief(plan);
     sites_ = enter_replicas(strategy_, options_);
     for (uint32_t index = 0; index < sites_.size(); ++index)
-      if (sites_[index].is_here && !is_dead(options_, index)) spawn_replica(index, body);
+      if (sites_[index].is_here && !is_dead(options_, index)) spawn_replica(index);
     members_.on_loss([this](uint32_t member, const error& reason) { lose(member, reason); });
     hooks_.after_create_session();
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop("asked to stop"); }};
-    if (placement_ != nullptr) watch_returns(body);
+    if (placement_ != nullptr) watch_returns();
     auto over = ending_->over.get_future();
     auto turned = world_.run_until(over);
     end_evaluator();
@@ -250,8 +252,8 @@ private:
       caf::anon_send(evaluation_tokens_, make_put_tokens(record.step, 1));
   }
 
-  void watch_returns(const session_function& body) {
-    placement_->on_return([this, &body](uint32_t index) { spawn_replica(index, body); });
+  void watch_returns() {
+    placement_->on_return([this](uint32_t index) { spawn_replica(index); });
     if (strategy_.layout().owner_copies > 1)
       placement_->on_owners_return([this](uint32_t process) {
         bring_back(strategy_, optimizer_, links_of(strategy_, options_), process);
@@ -265,8 +267,8 @@ private:
         caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
   }
 
-  void spawn_replica(uint32_t index, const session_function& body) {
-    replica_company company{strategy_, optimizer_, options_, body, chief_, cast_, sites_};
+  void spawn_replica(uint32_t index) {
+    replica_company company{strategy_, options_, script_, chief_, cast_, sites_};
     std::span<const replica_progress> saved;
     if (options_.resume) saved = options_.resume->replicas;
     auto lives = company.spawn(index, {cast_->first_step, saved_of(saved, index), lives_[index]++});
@@ -329,6 +331,7 @@ private:
   job_members& members_;
   hook_list hooks_;
   std::shared_ptr<const training_cast> cast_;
+  std::shared_ptr<const replica_script> script_;
   chief_actor chief_;
   training_cast chief_cast_; ///< As the chief knows it, where there is a placement.
   recorder_actor recorder_;

@@ -29,12 +29,6 @@ struct training_cast {
   /// The greatest step that a token of this process was for, if anybody wants to know.
   std::shared_ptr<std::atomic<uint64_t>> step_heard;
 
-  // Of the replica that knows the cast so: what it may do to variables without asking others.
-
-  uint32_t replicas_here = 1; ///< That stand in its process, itself among them.
-  bool is_first_here = true;  ///< Of those.
-  bool asks_again = false;    ///< Requests that are not answered in time are made anew.
-
   /// Ends its actors that stand here, if there is no chief to do so.
   void end() const;
 
