@@ -148,7 +148,9 @@ public:
   template <class Step>
   void run(const Step& step) {
     auto* outer = std::exchange(current_surroundings(), surroundings_);
+    auto* frames = std::exchange(frame_stack::current(), &frames_);
     step();
+    frame_stack::current() = frames;
     current_surroundings() = outer;
   }
 
@@ -358,6 +360,7 @@ private:
   void* surroundings_ = nullptr;
   processor processor_;  ///< Null: the world's computing threads.
   std::string computes_; ///< There.
+  frame_stack frames_;
 };
 
 } // namespace troupe

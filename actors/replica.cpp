@@ -36,9 +36,11 @@ task<void> live(self_pointer self) {
 void begin(self_pointer self) {
   if (self->state.config.chief)
     self->send(self->state.config.chief, make_join_job(self->state.config.index));
-  self->state.life = live(self);
   auto& activity = *self->state.activity;
-  activity.run([self] { self->state.life.start(); });
+  activity.run([self] {
+    self->state.life = live(self);
+    self->state.life.start();
+  });
 }
 
 msg<wire::ReplicaProgress> progress(const replica_state& state) {

@@ -2,6 +2,7 @@
 // task<T>: the coroutine type of everything that waits without holding a thread.
 #pragma once
 
+#include "actors/frame_stack.hpp"
 #include "messages/assert.hpp"
 
 #include <coroutine>
@@ -32,6 +33,10 @@ struct task_promise_base {
 
   std::coroutine_handle<> waiter;
   std::exception_ptr thrown;
+
+  static void* operator new(size_t bytes) { return frame_stack::allocate(bytes); }
+
+  static void operator delete(void* frame) noexcept { frame_stack::release(frame); }
 
   std::suspend_always initial_suspend() noexcept { return {}; }
 

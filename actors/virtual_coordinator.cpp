@@ -47,12 +47,14 @@ caf::actor_id id_of(caf::resumable* what) {
 
 // Who goes next is known, and lies anywhere among thousands: the processor may bring it near while
 // another one works.
-void fetch(const void* actor) {
-  constexpr size_t near_bytes = 1536; // of an actor, what handling a message touches
+void fetch(const void* what, size_t bytes) {
   constexpr size_t cache_line = 64;
-  for (size_t offset = 0; offset < near_bytes; offset += cache_line)
-    __builtin_prefetch(static_cast<const std::byte*>(actor) + offset);
+  for (size_t offset = 0; offset < bytes; offset += cache_line)
+    __builtin_prefetch(static_cast<const std::byte*>(what) + offset);
 }
+
+constexpr size_t actor_bytes = 3456; // what a replica touches in a step, its coroutines' frames too
+constexpr size_t message_bytes = 192;
 
 // What caf::aout writes to.
 caf::behavior print(caf::event_based_actor*) {
@@ -109,9 +111,19 @@ virtual_clock::time_point virtual_clock::next() const {
   return first;
 }
 
+// The second and the third of the heap: one of them is next but one.
+void virtual_clock::fetch_next() const {
+  if (appointments_.empty()) return;
+  const auto& next = messages_[appointments_.front().place];
+  fetch(next.receiver.get(), actor_bytes);
+  fetch(next.content.get(), message_bytes);
+  for (size_t i = 1; i < std::min<size_t>(appointments_.size(), 3); ++i)
+    fetch(&messages_[appointments_[i].place], sizeof(delayed_message));
+}
+
 void virtual_clock::send_first() {
   auto place = pop(appointments_).place;
-  if (!appointments_.empty()) fetch(messages_[appointments_.front().place].receiver.get());
+  fetch_next();
   auto first = std::move(messages_[place]);
   free_places_.push_back(place);
   first.receiver->enqueue(std::move(first.content), nullptr);
@@ -170,7 +182,7 @@ caf::resumable* virtual_coordinator::first_in_rank() {
   arrived_.clear();
   if (ready_.empty()) return nullptr;
   auto* first = pop(ready_).actor;
-  if (!ready_.empty()) fetch(ready_.front().actor);
+  if (!ready_.empty()) fetch(ready_.front().actor, actor_bytes);
   return first;
 }
 

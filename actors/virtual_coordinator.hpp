@@ -75,6 +75,7 @@ private:
   [[nodiscard]] time_point next() const;
 
   void send_first();
+  void fetch_next() const;
 
   std::vector<appointment> appointments_; ///< A heap.
   std::vector<delayed_message> messages_;

@@ -146,15 +146,22 @@ step_function simulated_job::step_of(const sync_replicas_optimizer& optimizer) {
 }
 
 // Where messages take time, what a replica reads does so too.
+// What does not change is one for all: of ten thousand replicas each finds its own memory cold.
 step_function simulated_job::compute_nothing(const sync_replicas_optimizer& optimizer) {
-  gradient nothing = zeros({1});
-  return [=, this, reads = network_.has_value(), variables = variables_,
-          local_steps = what_.local_sgd.local_steps](replica_context& context) -> task<void> {
-    if (reads) {
+  struct part {
+    sync_replicas_optimizer optimizer;
+    std::vector<variable> variables;
+    gradient nothing = zeros({1});
+  };
+
+  auto shared = std::make_shared<const part>(part{optimizer, variables_});
+  return [this, shared](replica_context& context) -> task<void> {
+    const auto& [optimizer, variables, nothing] = *shared;
+    if (network_) {
       auto reading = context.read(variables);
       co_await reading;
     }
-    for (uint32_t i = 0; i < local_steps; ++i) {
+    for (uint32_t i = 0; i < what_.local_sgd.local_steps; ++i) {
       auto computing = context.compute([](std::stop_token) { return 0; });
       co_await computing;
     }
