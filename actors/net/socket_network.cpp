@@ -6,6 +6,7 @@
 #include "actors/net/doorway.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
+#include "actors/net/name_lookup.hpp"
 #include "actors/observing/message_kind.hpp"
 #include "messages/assert.hpp"
 
@@ -75,8 +76,7 @@ public:
       io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
       door_(
         *io_, [this](tcp::socket socket) { let_in(std::move(socket)); },
-        [this](const std::string& line) { warn(line); }),
-      resolver_(*io_) {
+        [this](const std::string& line) { warn(line); }) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
     settle(members_[options_.self], here_->address());
@@ -199,7 +199,6 @@ private:
 
   void close_doors() {
     door_.close();
-    resolver_.cancel();
     for (auto* timer : timers_)
       timer->cancel();
     while (!strangers_.empty())
@@ -213,16 +212,31 @@ private:
   void dial(node_index peer) {
     if (is_leaving_) return;
     auto where = *parse_host_port(options_.nodes[peer].address);
-    resolver_.async_resolve(
-      where.host, std::to_string(where.port),
-      [this, peer, host = where.host](const error_code& failed, const auto& found) {
-        if (!failed) return connect(peer, found);
-        trouble(peer, fmt::format("host '{}' is not known here: {}", host, failed.message()));
-        dial_again(peer);
-      });
+    if (members_[peer].trouble.empty())
+      trouble(peer, fmt::format("nobody has said yet where host '{}' is", where.host));
+    look_up(io_, where.host, std::to_string(where.port),
+            [this, peer, host = where.host](expected<endpoint_list> found) {
+              if (is_leaving_) return;
+              if (found) return connect(peer, reachable(host, std::move(*found)));
+              trouble(peer, found.error().message);
+              dial_again(peer);
+            });
   }
 
-  void connect(node_index peer, const tcp::resolver::results_type& endpoints) {
+  // A name that leads to this machine alone, though it does not sound so, is the machine's own:
+  // Debian has it in /etc/hosts. Whoever goes by it may listen on any card.
+  [[nodiscard]] endpoint_list reachable(const std::string& host, endpoint_list found) const {
+    auto is_here = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
+    if (is_loopback(host) || !std::ranges::all_of(found, is_here)) return found;
+    for (const auto& own : options_.own_addresses) {
+      error_code ignored;
+      auto address = asio::ip::make_address(own, ignored);
+      if (!ignored) found.emplace_back(address, found.front().port());
+    }
+    return found;
+  }
+
+  void connect(node_index peer, const endpoint_list& endpoints) {
     auto socket = std::make_shared<tcp::socket>(*io_);
     auto timer = std::make_shared<asio::steady_timer>(*io_, connect_patience);
     timers_.insert(timer.get());
@@ -329,8 +343,9 @@ private:
       if (silence < options_.alive_for)
         return fail(errc::invalid_argument,
                     fmt::format("{} is there already, from {}; two processes have the same task "
-                                "index, this one is at {}",
-                                name_of(who.node), member.link->peer_address(), at.peer_address()));
+                                "index, this one is at {}{}",
+                                name_of(who.node), member.link->peer_address(), at.peer_address(),
+                                free_task()));
       member.link->end({errc::unavailable, "it began a new life"});
     }
     if (is_lost(who))
@@ -340,6 +355,20 @@ private:
       return refuse(fmt::format("{} began no later than the one before it; is its clock right?",
                                 name_of(who.node)));
     return {};
+  }
+
+  // Which task is meant is not known, but which is missing, and how to say that.
+  [[nodiscard]] std::string free_task() const {
+    for (auto peer = options_.self + 1; peer < members_.size(); ++peer) {
+      const auto& name = options_.nodes[peer].name;
+      auto colon = name.find(':');
+      if (members_[peer].link || !talks_to(peer) || colon == std::string::npos) continue;
+      return fmt::format(
+        R"(; {} is not there, which would be --task {} or in its TF_CONFIG "task": )"
+        R"({{"type": "{}", "index": {}}})",
+        name, name, name.substr(0, colon), name.substr(colon + 1));
+    }
+    return "; all others are there, too";
   }
 
   void welcome(link& with) {
@@ -489,7 +518,6 @@ private:
   std::shared_ptr<asio::io_context> io_;
   asio::executor_work_guard<asio::io_context::executor_type> work_;
   doorway door_;
-  tcp::resolver resolver_;
   std::set<asio::steady_timer*> timers_;
   std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
   std::set<std::shared_ptr<link>> dialed_;      ///< Whose other side has not said who it is.

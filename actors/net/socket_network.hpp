@@ -32,6 +32,9 @@ struct socket_network_options {
   node_index self = 0;       ///< Which of them this is.
   std::string listen_host{}; ///< Of the network card to listen on; empty: the host of our address.
 
+  /// Of this machine's network cards: where its own name is dialed, too, if it leads to loopback.
+  std::vector<std::string> own_addresses{};
+
   /// Whether two nodes ever have something to say to each other; empty: all do. The one with the
   /// higher index dials.
   std::function<bool(node_index, node_index)> talk{};

@@ -2,9 +2,11 @@
 // A client of HTTP by Boost.Beast, over a socket or OpenSSL's stream.
 #include "actors/observing/http_client.hpp"
 
+#include "actors/net/name_lookup.hpp"
 #include "actors/net/tls.hpp"
 
 #include <boost/asio/connect.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
@@ -13,6 +15,7 @@
 #include <boost/beast/ssl.hpp>
 
 #include <fmt/format.h>
+#include <memory>
 #include <optional>
 #include <utility> // before Boost.Asio 1.74, which uses std::exchange without it
 
@@ -37,7 +40,7 @@ public:
   /// @param tls Needed by a stream with TLS only.
   template <class... Tls>
   explicit conversation(const http_question& asked, Tls&... tls)
-    : asked_(asked), stream_(context_, tls...) {
+    : asked_(asked), stream_(*context_, tls...) {
     request_.method(http::verb::get);
     request_.target(asked.path);
     request_.version(11);
@@ -50,20 +53,23 @@ public:
   Stream& stream() { return stream_; }
 
   expected<http_reply> hold() {
-    resolver_.async_resolve(asked_.host, asked_.port, [this](error_code failed, const auto& found) {
-      failed ? finish(failed) : connect(found);
+    look_up(context_, asked_.host, asked_.port, [this](const expected<endpoint_list>& found) {
+      is_found_ = true;
+      found ? connect(*found) : give_up(found.error());
     });
-    context_.run_for(asked_.deadline);
+    context_->run_for(asked_.deadline);
+    if (given_up_) return tl::unexpected<error>(*given_up_);
     if (!outcome_)
       return fail(errc::deadline_exceeded,
-                  fmt::format("{}:{} did not answer within {} s", asked_.host, asked_.port,
+                  fmt::format("{}:{} {} within {} s", asked_.host, asked_.port,
+                              is_found_ ? "did not answer" : "could not be looked up",
                               std::chrono::duration<double>(asked_.deadline).count()));
     if (*outcome_) return failure(*outcome_);
     return http_reply{parser_.get().result_int(), std::move(parser_.get().body())};
   }
 
 private:
-  void connect(const tcp::resolver::results_type& found) {
+  void connect(const endpoint_list& found) {
     beast::get_lowest_layer(stream_).async_connect(
       found, [this](error_code failed, const auto&) { failed ? finish(failed) : shake_hands(); });
   }
@@ -95,7 +101,15 @@ private:
                      [this](error_code failed, size_t) { finish(failed); });
   }
 
-  void finish(error_code failed) { outcome_ = failed; }
+  void finish(error_code failed) {
+    outcome_ = failed;
+    context_->stop();
+  }
+
+  void give_up(const error& why) {
+    given_up_ = error{why.code, fmt::format("{}:{}: {}", asked_.host, asked_.port, why.message)};
+    context_->stop();
+  }
 
   // Empty unless its certificate was the reason.
   std::string refusal() {
@@ -123,12 +137,14 @@ private:
   }
 
   const http_question& asked_;
-  asio::io_context context_{1};
-  tcp::resolver resolver_{context_};
+  std::shared_ptr<asio::io_context> context_ = std::make_shared<asio::io_context>(1);
+  asio::executor_work_guard<asio::io_context::executor_type> work_{context_->get_executor()};
   Stream stream_;
   beast::flat_buffer buffer_;
   http::request<http::empty_body> request_;
   http::response_parser<http::string_body> parser_;
+  bool is_found_ = false; ///< The host.
+  std::optional<error> given_up_;
   std::optional<error_code> outcome_;
 };
 

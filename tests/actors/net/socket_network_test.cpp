@@ -149,9 +149,26 @@ TEST_SUITE("actors/net/socket_network") {
     second.say_hello(worker_hello());
     CHECK(second.last_words().find("worker:0 is there already, from 127.0.0.1:")
           != std::string::npos);
+    CHECK(chief.warning.wait().ends_with("; all others are there, too"));
     auto near = chief.publish("successor", successor);
     CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
     end(near);
+  }
+
+  TEST_CASE(
+    "who comes with another's task index is told which task is missing, and how to say it") {
+    auto options = options_of(0, "127.0.0.1:0", 3);
+    options.alive_for = 1h;
+    station chief{options};
+    station worker{options_of(1, chief.network->listening_at(), 3)};
+    REQUIRE(chief.network->arrival(1).get());
+    hostile_peer second{chief.network->listening_at()};
+    auto hello = worker_hello();
+    hello.nodes = 3;
+    second.say_hello(hello);
+    CHECK(second.last_words().find("; worker:1 is not there, which would be --task worker:1 or in "
+                                   "its TF_CONFIG \"task\": {\"type\": \"worker\", \"index\": 1}")
+          != std::string::npos);
   }
 
   TEST_CASE("a node that was started again is let in with its new life") {
