@@ -42,7 +42,13 @@ public:
     check_loopback();
   }
 
-  checked_cluster take() { return std::move(checked_); }
+  checked_cluster take() {
+    if (is_unclear_ && !checked_.has_problem()) {
+      checked_.clearer = checked_.mended;
+      if (spec().task_count("chief") == 0) call_worker_0_chief(*checked_.clearer);
+    }
+    return std::move(checked_);
+  }
 
 private:
   cluster_spec& spec() { return checked_.mended.spec; }
@@ -83,6 +89,7 @@ private:
     auto meant = meant_task_type(job);
     if (job == "master" && !before.has_job("chief")) {
       note("'master' is taken for 'chief', as old Estimators called it");
+      is_unclear_ = true;
     } else if (meant.empty()) {
       problem("'{}' is no task type: there are chief, ps, worker and evaluator", job);
       if (before.jobs().size() == 1) meant = "worker";
@@ -183,8 +190,9 @@ private:
     if (spec().task_count("chief") > 0) return;
     const auto workers = spec().has_job("worker") ? spec().tasks("worker") : task_addresses{};
     if (workers.contains(0)) {
-      if (spec().task_count() > 1 && checked_.mended.syntax != cluster_syntax::launcher)
-        note("no chief is listed, so worker 0 is the chief");
+      if (spec().task_count() == 1 || checked_.mended.syntax == cluster_syntax::launcher) return;
+      note("no chief is listed, so worker 0 is the chief");
+      is_unclear_ = true;
       return;
     }
     problem("there is neither a chief nor a worker 0 that could be it");
@@ -194,13 +202,34 @@ private:
     spec() = with_chief;
   }
 
+  // The other workers keep their order, and are counted from 0.
+  static void call_worker_0_chief(declared_cluster& cluster) {
+    auto workers = cluster.spec.tasks("worker");
+    auto is_worker = cluster.task_type == "worker";
+    if (is_worker && cluster.task_id == 0) cluster.task_type = "chief";
+    std::vector<std::string> others;
+    for (const auto& [index, address] : workers) {
+      if (is_worker && index > 0 && cluster.task_id == static_cast<int64_t>(index))
+        cluster.task_id = static_cast<int64_t>(others.size());
+      if (index > 0) others.push_back(address);
+    }
+    cluster_spec with_chief{{"chief", std::vector<std::string>{workers.at(0)}}};
+    for (const auto& job : cluster.spec.jobs())
+      if (job != "chief" && job != "worker") with_chief.set_job(job, cluster.spec.tasks(job));
+    if (!others.empty()) with_chief.set_job("worker", others);
+    cluster.spec = with_chief;
+  }
+
   void check_address(const std::string& job, uint64_t index) {
     auto tasks = spec().tasks(job);
     auto& text = tasks.at(index);
     auto is_chief = index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker");
     if (text.empty() && is_chief && checked_.mended.addresses_may_be_empty)
       problem("{} 0 is the chief, but nobody knows where it is: make process 0 the chief", job);
-    if (text.empty() && checked_.mended.addresses_may_be_empty) return;
+    if (text.empty() && checked_.mended.addresses_may_be_empty) {
+      if (job == "ps" && spec().task_count("worker") > 0) check_unknown_ps(index);
+      return;
+    }
     auto address = parse_host_port(text);
     if (!address) {
       problem("{} {}: {}", job, index, address.error().message);
@@ -220,6 +249,14 @@ private:
     taken_.emplace(text, fmt::format("{} {}", job, index));
     hosts_.emplace(address->host, fmt::format("{} {}", job, index));
     spec().set_job(job, tasks);
+  }
+
+  // Launchers give tasks out in the order of the types' names, so workers come last.
+  void check_unknown_ps(uint64_t index) {
+    problem("ps {} is to be dialed by workers, but {} says only where the processes of the first "
+            "machine are: start at least {} there, or list all addresses with --cluster or "
+            "--cluster-file",
+            index, checked_.mended.source, spec().task_count() - spec().task_count("worker"));
   }
 
   static bool is_any_host(std::string_view host) { return host == "0.0.0.0" || host == "::"; }
@@ -251,6 +288,7 @@ private:
   }
 
   checked_cluster checked_;
+  bool is_unclear_ = false;
   std::map<std::string, std::string> taken_; // address -> task
   std::map<std::string, std::string> hosts_; // host -> one of its tasks
 };

@@ -4,6 +4,7 @@
 
 #include "strategies/cluster/declared_cluster.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct checked_cluster {
   /// Every finding mended, by guesses where there is a choice; as declared if nothing was found.
   declared_cluster mended;
   std::vector<cluster_finding> findings;
+  /// How to say the same without what notes are about, if there is no problem.
+  std::optional<declared_cluster> clearer;
 
   [[nodiscard]] bool has_problem() const;
 };

@@ -25,7 +25,7 @@ struct declared_cluster {
   cluster_spec spec;
   std::optional<std::string> task_type;
   std::optional<int64_t> task_id;
-  /// Tasks without an address are no mistake: they dial the chief, and nobody dials them.
+  /// Workers without an address are no mistake: they dial the others, and nobody dials them.
   bool addresses_may_be_empty = false;
 };
 

@@ -35,7 +35,9 @@ struct resolved_cluster {
   std::string source;               ///< Who said so: "TF_CONFIG"; empty: nobody.
   std::vector<std::string> ignored; ///< Others who said something, too.
   std::vector<cluster_finding> findings;
-  std::string mended; ///< If `has_problem`, an example in the source's own syntax; may be empty.
+  /// An example in the source's own syntax, if there is a problem, or a note about how it could be
+  /// said more clearly; may be empty.
+  std::string mended;
 
   /// Whether something must be mended before anything can be started.
   [[nodiscard]] bool has_problem() const;

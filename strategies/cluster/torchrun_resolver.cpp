@@ -5,6 +5,8 @@
 #include "actors/net/host_port.hpp"
 #include "strategies/refuse.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 
 namespace {
@@ -35,11 +37,21 @@ job_counts torchrun_resolver::jobs() const {
   return {{"chief", 1}, {"worker", processes - 1}};
 }
 
+// All processes must come to the same, and know no other machine's number; if all start as many,
+// they divide.
+uint64_t torchrun_resolver::processes_of_first_machine(uint64_t processes) const {
+  auto here = number_if_set("LOCAL_WORLD_SIZE").value_or(0);
+  if (here == 0 || here > processes || processes % here != 0)
+    return std::min<uint64_t>(1, processes);
+  auto machines = number_if_set("GROUP_WORLD_SIZE").value_or(processes / here);
+  return machines * here == processes ? here : 1;
+}
+
 troupe::cluster_spec torchrun_resolver::cluster_spec() const {
   auto processes = number("WORLD_SIZE");
   auto host = launcher_text(environment_, launcher, {"MASTER_ADDR"});
   auto first_port = number("MASTER_PORT") + 1;
-  auto dialled = number_if_set("LOCAL_WORLD_SIZE") == processes ? processes : 1;
+  auto dialled = processes_of_first_machine(processes);
   if (first_port + dialled - 1 > port_max) {
     refuse(errc::failed_precondition,
            "torchrun: MASTER_PORT is {}, so {} ports behind it would be above {}: give another "
@@ -47,7 +59,7 @@ troupe::cluster_spec torchrun_resolver::cluster_spec() const {
            first_port - 1, dialled, port_max);
   }
   std::vector<std::string> addresses(processes);
-  for (uint64_t i = 0; i < dialled && i < processes; ++i)
+  for (uint64_t i = 0; i < dialled; ++i)
     addresses[i] = to_string(host_port{host, static_cast<uint16_t>(first_port + i)});
   return sliced(jobs(), addresses);
 }

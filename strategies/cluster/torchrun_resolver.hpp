@@ -15,12 +15,12 @@ namespace troupe {
 
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and whoever follows it set them
 /// (`torchrun --no-python` starts any program). Rank 0 is the chief, at MASTER_ADDR and the port
-/// behind MASTER_PORT, because torchrun's own store listens on that; the others are workers. Where
-/// they are nobody says, so their addresses are empty: they dial the chief. If LOCAL_WORLD_SIZE
-/// says that all are on one machine, each is at MASTER_ADDR, port MASTER_PORT + 1 + rank. All is
-/// read anew on every call.
-/// Errors: throws `failure`: failed_precondition for a variable that is missing or malformed, and
-/// for ports beyond 65535.
+/// behind MASTER_PORT, because torchrun's own store listens on that; the others are workers. If all
+/// machines run as many processes, the first LOCAL_WORLD_SIZE of them are at MASTER_ADDR, too, each
+/// at port MASTER_PORT + 1 + rank. Where those of other machines are nobody says, so their
+/// addresses are empty: they dial the chief and the parameter servers. All is read anew on every
+/// call. Errors: throws `failure`: failed_precondition for a variable that is missing or malformed,
+/// and for ports beyond 65535.
 class torchrun_resolver final : public cluster_resolver {
 public:
   /// @param jobs Nothing: a chief, and workers.
@@ -44,6 +44,7 @@ private:
   [[nodiscard]] uint64_t number(const char* variable) const;
   [[nodiscard]] std::optional<uint64_t> number_if_set(const char* variable) const;
   [[nodiscard]] job_counts jobs() const;
+  [[nodiscard]] uint64_t processes_of_first_machine(uint64_t processes) const;
 
   environment_reader environment_;
   std::optional<job_counts> jobs_;

@@ -37,6 +37,13 @@ list findings(const declared_cluster& cluster) {
   return lines;
 }
 
+std::string clearer(const declared_cluster& cluster) {
+  auto checked = check_cluster(cluster);
+  if (!checked.clearer) return {};
+  CHECK(check_cluster(*checked.clearer).findings.empty());
+  return example_text(*checked.clearer);
+}
+
 std::string mended(const declared_cluster& cluster) {
   auto checked = check_cluster(cluster);
   CHECK(check_cluster(checked.mended).has_problem() == false);
@@ -72,6 +79,9 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     auto old = with({{"master", list{"a:1"}}, {"worker", list{"b:1"}}}, "master");
     CHECK(findings(old)
           == list{"note: 'master' is taken for 'chief', as old Estimators called it"});
+    CHECK(clearer(old)
+          == R"(TF_CONFIG='{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, )"
+             R"("task": {"type": "chief", "index": 0}}')");
     auto checked = check_cluster(old);
     CHECK(checked.mended.spec == cluster_spec{{"chief", list{"a:1"}}, {"worker", list{"b:1"}}});
     CHECK(checked.mended.task_type == "chief");
@@ -113,6 +123,15 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(findings(with({{"worker", list{"a:1"}}})).empty());
     CHECK(findings(with({{"worker", list{"a:1", "b:1"}}}))
           == list{"note: no chief is listed, so worker 0 is the chief"});
+    CHECK(clearer(with({{"worker", list{"a:1", "b:1"}}}))
+          == R"(TF_CONFIG='{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, )"
+             R"("task": {"type": "chief", "index": 0}}')");
+    CHECK(
+      clearer(with({{"ps", list{"p:1"}}, {"worker", list{"a:1", "b:1", "c:1"}}}, "worker", 2))
+      == R"(TF_CONFIG='{"cluster": {"chief": ["a:1"], "ps": ["p:1"], "worker": ["b:1", "c:1"]}, )"
+         R"("task": {"type": "worker", "index": 1}}')");
+    CHECK(clearer(with({{"worker", list{"a", "b:1"}}})).empty()); // has a problem
+    CHECK(clearer(sound()).empty());
     auto nobody = with({{"ps", list{"a:1"}}, {"worker", task_addresses{{1, "b:1"}}}}, "ps");
     CHECK(findings(nobody) == list{"there is neither a chief nor a worker 0 that could be it"});
     CHECK(mended(nobody).find(R"("chief": ["chief-host:2222"])") != std::string::npos);

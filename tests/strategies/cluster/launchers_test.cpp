@@ -129,13 +129,40 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(resolved(torchrun("0")).is_chief());
   }
 
-  TEST_CASE("on several machines only the chief's address is known, and that is no mistake") {
+  TEST_CASE("on several machines only addresses of the first are known, and that is no mistake") {
     auto cluster = resolved(torchrun("2", "2"));
-    CHECK(addresses(cluster) == list{"node0:29501", "", "", ""});
+    CHECK(addresses(cluster) == list{"node0:29501", "node0:29502", "", ""});
     CHECK(cluster.findings.empty());
     auto unknown = torchrun("2");
     unknown.erase("LOCAL_WORLD_SIZE");
     CHECK(addresses(resolved(unknown)) == list{"node0:29501", "", "", ""});
+  }
+
+  TEST_CASE("where machines run unequal numbers of processes, only the chief's address is known") {
+    CHECK(addresses(resolved(torchrun("2", "3"))) == list{"node0:29501", "", "", ""});
+    auto three_machines = torchrun("1", "2"); // of 1, 2 and 1 processes
+    set(three_machines, "GROUP_WORLD_SIZE", "3");
+    CHECK(addresses(resolved(three_machines)) == list{"node0:29501", "", "", ""});
+  }
+
+  TEST_CASE("parameter servers of the first machine are dialed there, by workers of all") {
+    auto cluster = resolve({.cluster = "chief=1;ps=1;worker=2"}, //
+                           fixed_environment(torchrun("2", "2")));
+    CHECK(cluster.findings.empty());
+    CHECK(cluster.tasks[1] == cluster_task{"ps", 0, "node0:29502"});
+    CHECK(to_string(cluster.self()) == "worker 0");
+  }
+
+  TEST_CASE("a parameter server that nobody finds is a problem, with what to do") {
+    auto cluster
+      = resolve({.cluster = "chief=1;ps=2;worker=1"}, fixed_environment(torchrun("3", "2")));
+    CHECK(
+      cluster.problem_line()
+      == "torchrun: ps 1 is to be dialed by workers, but torchrun says only where the processes "
+         "of the first machine are: start at least 3 there, or list all addresses with "
+         "--cluster or --cluster-file");
+    CHECK(resolve({.cluster = "chief=1;ps=3"}, fixed_environment(torchrun("3", "2")))
+            .findings.empty()); // they dial the chief, and nobody dials them
   }
 
   TEST_CASE("one process is a chief alone") {
@@ -203,7 +230,7 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
     CHECK(to_string(of("ps=1;worker=2", mpirun("2", "3", "3")).self()) == "worker 1");
     CHECK(of("ps=1;worker=3", mpirun("2", "3", "3")).problem_line()
           == "Open MPI: jobs ask for 4 tasks, but 3 were started");
-    CHECK(of("ps=1;worker=3", torchrun("1", "2")).problem_line()
+    CHECK(of("ps=1;worker=3", torchrun("1", "1")).problem_line()
           == "torchrun: worker 0 is the chief, but nobody knows where it is: make process 0 the "
              "chief");
     auto listed = of("ps=1;worker=3", {{"TF_CONFIG", R"({"cluster": {"worker": ["a:1"]},
