@@ -198,7 +198,12 @@ std::string cluster_options_help() {
                                       "has started: \"ps=1;worker=3\" [as it says]");
   text += entry("--task TYPE:INDEX", "which of them this process is: worker:1");
   text += entry("--cluster-file FILE", "TOML file with the tables [cluster] and [task] instead");
-  text += entry("--port-base PORT", "the first port where a launcher names hosts alone [8888]");
+  text += entry("--kubernetes JOBS", "ask Kubernetes which pods the tasks are, by label selectors: "
+                                     "\"chief=app=chief;worker=app=worker\"");
+  text += entry("--kubernetes-api HOST:PORT", "a kubectl proxy to ask [that of the pod's own "
+                                              "cluster, else 127.0.0.1:8001]");
+  text += entry("--port-base PORT", "the first port where a launcher names hosts alone [8888]; the "
+                                    "port of all pods [8470]");
   text
     += entry("--interface CARDS", "network card to listen on: eth,ib (beginnings of names), =eth0 "
                                   "(exactly), ^docker (none of these) [NCCL_SOCKET_IFNAME]");

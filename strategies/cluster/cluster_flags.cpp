@@ -50,6 +50,26 @@ std::optional<std::map<std::string, uint64_t>> counted_by_flags(const cluster_op
   return counts;
 }
 
+std::map<std::string, std::vector<std::string>>
+selectors_by_flags(const cluster_options& options, std::vector<cluster_finding>& findings) {
+  std::map<std::string, std::vector<std::string>> selectors;
+  for (const auto& part : split(options.kubernetes, ';')) {
+    if (part.empty()) continue;
+    auto is = std::min(part.find('='), part.size());
+    auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
+    auto selector
+      = std::string{trimmed(std::string_view{part}.substr(std::min(is + 1, part.size())))};
+    if (job.empty() || selector.empty())
+      findings.push_back(
+        problem(fmt::format("'{}' is not JOB=SELECTOR, as in worker=app=troupe-worker", part)));
+    else if (!selectors.emplace(job, std::vector{selector}).second)
+      findings.push_back(problem(
+        fmt::format("'{}' stands twice; one selector can mean several: worker=app in (a,b)", job)));
+  }
+  if (selectors.empty() && findings.empty()) findings.push_back(problem("it names no job"));
+  return selectors;
+}
+
 declared_cluster declared_by_flags(const cluster_options& options,
                                    std::vector<cluster_finding>& findings) {
   declared_cluster cluster{.source = "--cluster", .syntax = cluster_syntax::flags};

@@ -19,7 +19,10 @@ struct cluster_options {
   std::string cluster;
   std::string task; ///< "worker:1"; "chief" alone is chief 0.
   std::string file; ///< A TOML file with the tables [cluster] and [task].
-  /// The first port of tasks whose launcher names hosts alone: Slurm, Open MPI.
+  /// Label selectors of each job's pods: "chief=app=chief;worker=app in (a,b)".
+  std::string kubernetes;
+  std::string kubernetes_api; ///< "host:port" of an API server over plain HTTP: a kubectl proxy.
+  /// The first port of tasks whose launcher names hosts alone: Slurm, Open MPI; of all pods.
   std::optional<uint16_t> port_base;
   std::string interface; ///< Which network card to listen on, as `choose_network_card` takes it.
 };
@@ -28,6 +31,12 @@ struct cluster_options {
 /// numbers processes and knows nothing of types, so they take them in the order of their names.
 [[nodiscard]] std::optional<std::map<std::string, uint64_t>>
 counted_by_flags(const cluster_options& options);
+
+/// Takes `options.kubernetes` apart.
+/// @param findings Gets a problem for each part that is not "job=selector", for a job that stands
+/// twice, and if there is none.
+[[nodiscard]] std::map<std::string, std::vector<std::string>>
+selectors_by_flags(const cluster_options& options, std::vector<cluster_finding>& findings);
 
 /// Takes `options.cluster` apart.
 /// @param findings Gets a problem for each part that is not "job=host:port,...", and for a job that

@@ -3,6 +3,7 @@
 #include "strategies/cluster/kubernetes_resolver.hpp"
 
 #include "actors/observing/http_client.hpp"
+#include "strategies/cluster/launch_slots.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -22,6 +23,7 @@ struct pod {
   std::string name;
   std::string phase;
   std::string host_ip;
+  std::string pod_ip;
 };
 
 // Everything that means something in a query has to be spelled in numbers: "job-name%3Dworker".
@@ -48,7 +50,8 @@ std::vector<pod> pods_of(const std::string& body, const std::string& path) {
   for (const auto& item : answer["items"]) {
     pods.push_back({text_at(item, json::json_pointer{"/metadata/name"}),
                     text_at(item, json::json_pointer{"/status/phase"}),
-                    text_at(item, json::json_pointer{"/status/hostIP"})});
+                    text_at(item, json::json_pointer{"/status/hostIP"}),
+                    text_at(item, json::json_pointer{"/status/podIP"})});
   }
   std::ranges::sort(pods, {}, &pod::name);
   return pods;
@@ -75,13 +78,44 @@ error refusal_of(const http_reply& reply, const kubernetes_api& api, const std::
   return {errc::not_found, line};
 }
 
-std::string task_address(const pod& pod, uint16_t port) {
+std::string task_address(const pod& pod, const kubernetes_options& options) {
   if (pod.phase != "Running")
     refuse(errc::failed_precondition, "Pod \"{}\" is not running; phase: \"{}\"", pod.name,
            pod.phase);
-  if (pod.host_ip.empty())
-    refuse(errc::failed_precondition, "Pod \"{}\" does not say on which machine it runs", pod.name);
-  return to_string(host_port{pod.host_ip, port});
+  const auto& address = options.at_pods ? pod.pod_ip : pod.host_ip;
+  if (address.empty())
+    refuse(errc::failed_precondition, "Pod \"{}\" does not say {}", pod.name,
+           options.at_pods ? "what its address is" : "on which machine it runs");
+  return to_string(host_port{address, options.tf_server_port});
+}
+
+// The namespace of this pod's service account.
+std::string own_namespace() {
+  std::ifstream file{fmt::format("{}/namespace", service_account_folder)};
+  std::string name;
+  file >> name;
+  return name;
+}
+
+kubernetes_fetch fetch_of(const cluster_options& options, const environment_reader& environment) {
+  if (!options.kubernetes_api.empty())
+    return kubernetes_over_http({.where = value_or_throw(parse_host_port(options.kubernetes_api))});
+  if (environment("KUBERNETES_SERVICE_HOST"))
+    return kubernetes_over_http(kubernetes_within_cluster(environment));
+  return kubernetes_over_http();
+}
+
+void check_counts(const cluster_options& options, const declared_cluster& declared,
+                  std::vector<cluster_finding>& findings) {
+  for (const auto& [job, count] : counted_by_flags(options).value_or(job_counts{})) {
+    auto pods = declared.spec.task_count(job);
+    if (pods != count)
+      findings.push_back({cluster_finding::severity::problem,
+                          {errc::failed_precondition,
+                           fmt::format("{} pods are '{}', not {} as --cluster says; start this "
+                                       "again when all are there",
+                                       pods, job, count)}});
+  }
 }
 
 } // namespace
@@ -137,25 +171,79 @@ kubernetes_resolver::kubernetes_resolver(kubernetes_options options, kubernetes_
   : cluster_resolver({.rpc_layer = options.rpc_layer}), options_(std::move(options)),
     fetch_(std::move(fetch)) {}
 
-troupe::cluster_spec kubernetes_resolver::cluster_spec() const {
+/// A job, and the pods of its tasks.
+struct kubernetes_resolver::job_pods {
+  std::string job;
+  std::vector<pod> pods;
+};
+
+std::vector<kubernetes_resolver::job_pods> kubernetes_resolver::pods_by_job() const {
   auto where = options_.name_space.empty()
                  ? std::string{"/api/v1/pods"}
                  : fmt::format("/api/v1/namespaces/{}/pods", query_text(options_.name_space));
-  troupe::cluster_spec cluster;
+  std::vector<job_pods> jobs;
   for (const auto& [job, selectors] : options_.job_to_label_mapping) {
-    std::vector<std::string> addresses;
+    auto& own = jobs.emplace_back(job_pods{job, {}});
     for (const auto& selector : selectors) {
       auto path = fmt::format("{}?labelSelector={}", where, query_text(selector));
-      for (const auto& pod : pods_of(value_or_throw(fetch_(path)), path))
-        addresses.push_back(task_address(pod, options_.tf_server_port));
+      std::ranges::move(pods_of(value_or_throw(fetch_(path)), path), std::back_inserter(own.pods));
     }
+  }
+  return jobs;
+}
+
+troupe::cluster_spec kubernetes_resolver::cluster_spec() const {
+  troupe::cluster_spec cluster;
+  for (const auto& [job, pods] : pods_by_job()) {
+    std::vector<std::string> addresses;
+    for (const auto& pod : pods)
+      addresses.push_back(task_address(pod, options_));
     cluster.set_job(job, addresses);
   }
   return cluster;
 }
 
+task_query kubernetes_resolver::own_task() const {
+  if (options_.own_pod.empty()) return {};
+  for (const auto& [job, pods] : pods_by_job()) {
+    auto own = std::ranges::find(pods, options_.own_pod, &pod::name);
+    if (own != pods.end())
+      return {.task_type = job, .task_id = static_cast<uint64_t>(own - pods.begin())};
+  }
+  return {};
+}
+
+std::optional<std::string> kubernetes_resolver::task_type() const {
+  return own().task_type ? own().task_type : own_task().task_type;
+}
+
+std::optional<uint64_t> kubernetes_resolver::task_id() const {
+  return own().task_id ? own().task_id : own_task().task_id;
+}
+
 std::string kubernetes_resolver::master(const task_query& query) const {
   return address_of(query);
+}
+
+declared_cluster declared_by_kubernetes(const cluster_options& options,
+                                        const environment_reader& environment,
+                                        std::vector<cluster_finding>& findings) {
+  kubernetes_options wanted{.job_to_label_mapping = selectors_by_flags(options, findings),
+                            .at_pods = true,
+                            .own_pod = environment("HOSTNAME").value_or("")};
+  declared_cluster declared{.source = "Kubernetes"};
+  if (!findings.empty()) return declared;
+  wanted.tf_server_port = options.port_base.value_or(wanted.tf_server_port);
+  if (options.kubernetes_api.empty() && environment("KUBERNETES_SERVICE_HOST"))
+    wanted.name_space = own_namespace();
+  try {
+    kubernetes_resolver resolver{wanted, fetch_of(options, environment)};
+    declared = declared_by_launcher("Kubernetes", resolver, findings);
+  } catch (const failure& failed) {
+    findings.push_back({cluster_finding::severity::problem, failed.reason()});
+  }
+  if (findings.empty()) check_counts(options, declared, findings);
+  return declared;
 }
 
 } // namespace troupe

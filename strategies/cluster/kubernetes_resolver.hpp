@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/net/host_port.hpp"
+#include "strategies/cluster/cluster_flags.hpp"
 #include "strategies/cluster/cluster_resolver.hpp"
 #include "strategies/cluster/environment.hpp"
 
@@ -61,11 +62,14 @@ struct kubernetes_options {
   uint16_t tf_server_port = 8470; ///< Where all tasks listen.
   std::string name_space;         ///< Empty: pods of all namespaces.
   std::optional<std::string> rpc_layer = "grpc";
+  /// Whether a task is at its pod's own address, not at that of the machine that it runs on.
+  bool at_pods = false;
+  std::string own_pod{}; ///< The name of this process's pod; empty: it is told which task it is.
 };
 
 /// Asks for the pods of each job anew on every call: selectors in their order, the pods of each by
-/// name. A task is at the address of the machine that its pod runs on.
-/// Errors: throws `failure`: failed_precondition for a pod that does not run or has no machine yet;
+/// name.
+/// Errors: throws `failure`: failed_precondition for a pod that does not run or has no address yet;
 /// malformed if the answer is no list of pods; those of the function that asks.
 class kubernetes_resolver final : public cluster_resolver {
 public:
@@ -79,9 +83,28 @@ public:
   /// Empty unless type and id are known.
   [[nodiscard]] std::string master(const task_query& query) const override;
 
+  /// As it was told, else the task of its own pod.
+  [[nodiscard]] std::optional<std::string> task_type() const override;
+  [[nodiscard]] std::optional<uint64_t> task_id() const override;
+
 private:
+  struct job_pods;
+
+  [[nodiscard]] std::vector<job_pods> pods_by_job() const;
+  [[nodiscard]] task_query own_task() const;
+
   kubernetes_options options_;
   kubernetes_fetch fetch_;
 };
+
+/// What Kubernetes says of `options.kubernetes`. Asks `options.kubernetes_api`, else the API server
+/// of this pod's cluster about its own namespace, else `kubectl proxy` on this machine about all.
+/// Tasks are at their pods, at port `options.port_base`, else 8470; this process is the one whose
+/// pod is called as HOSTNAME says.
+/// @param findings Gets what is wrong, and a problem if there are other numbers of pods than
+/// `options.cluster` counts.
+[[nodiscard]] declared_cluster declared_by_kubernetes(const cluster_options& options,
+                                                      const environment_reader& environment,
+                                                      std::vector<cluster_finding>& findings);
 
 } // namespace troupe

@@ -4,6 +4,7 @@
 
 #include "strategies/cluster/cluster_check.hpp"
 #include "strategies/cluster/cluster_file.hpp"
+#include "strategies/cluster/kubernetes_resolver.hpp"
 #include "strategies/cluster/open_mpi_resolver.hpp"
 #include "strategies/cluster/slurm_resolver.hpp"
 #include "strategies/cluster/tf_config_resolver.hpp"
@@ -24,6 +25,7 @@ struct cluster_source {
   std::string name;
   bool is_present = false;
   bool takes_task_flag = false;
+  bool takes_counts = false; ///< --cluster may say how many of its tasks are what.
   std::function<declared_cluster(findings_list&)> declared;
 };
 
@@ -37,17 +39,21 @@ std::vector<cluster_source> sources(const cluster_options& options,
   auto counts = counted_by_flags(options).has_value();
   auto is_mpi = is_set(environment, "OMPI_COMM_WORLD_RANK");
   return {
-    {"--cluster", !options.cluster.empty() && !counts, true,
+    {"--cluster", !options.cluster.empty() && !counts, true, false,
      [&](findings_list& findings) { return declared_by_flags(options, findings); }},
-    {"--cluster-file", !options.file.empty(), true,
+    {"--cluster-file", !options.file.empty(), true, false,
      [&](findings_list& findings) { return declared_by_file(options.file, findings); }},
-    {"TF_CONFIG", is_set(environment, "TF_CONFIG"), true,
+    {"--kubernetes", !options.kubernetes.empty(), true, true,
+     [&](findings_list& findings) {
+       return declared_by_kubernetes(options, environment, findings);
+     }},
+    {"TF_CONFIG", is_set(environment, "TF_CONFIG"), true, false,
      [&](findings_list& findings) { return declared_by_tf_config(environment, findings); }},
-    {"torchrun", is_set(environment, "RANK") && is_set(environment, "WORLD_SIZE"), false,
+    {"torchrun", is_set(environment, "RANK") && is_set(environment, "WORLD_SIZE"), false, true,
      [&](findings_list& findings) { return declared_by_torchrun(options, environment, findings); }},
-    {"Slurm", is_set(environment, "SLURM_PROCID") && !is_mpi, false,
+    {"Slurm", is_set(environment, "SLURM_PROCID") && !is_mpi, false, true,
      [&](findings_list& findings) { return declared_by_slurm(options, environment, findings); }},
-    {"Open MPI", is_mpi, false,
+    {"Open MPI", is_mpi, false, true,
      [&](findings_list& findings) { return declared_by_open_mpi(options, environment, findings); }},
   };
 }
@@ -83,7 +89,10 @@ resolved_cluster resolved(const declared_cluster& declared, findings_list findin
   const auto& shown = has_problem ? declared : checked.mended;
   cluster.tasks = listed_tasks(shown.spec);
   cluster.own = position_of_own(shown, cluster.tasks);
-  if (has_problem) cluster.mended = example_text(checked.mended);
+  if (has_problem)
+    cluster.mended = example_text(checked.mended);
+  else if (checked.clearer)
+    cluster.mended = example_text(*checked.clearer);
   return cluster;
 }
 
@@ -108,7 +117,7 @@ resolved_cluster resolve(const cluster_options& options, const environment_reade
       ignored.push_back(fmt::format("{} (it names no cluster)", source.name));
       continue;
     }
-    if (source.takes_task_flag && counted_by_flags(options))
+    if (!source.takes_counts && counted_by_flags(options))
       add_note(findings, fmt::format("--cluster {} is ignored: {} lists the tasks", options.cluster,
                                      source.name));
     if (source.takes_task_flag)

@@ -9,12 +9,12 @@
 namespace troupe {
 
 /// A process should not have to be told twice who it is: whoever started it has said so. Asks, in
-/// this order, the options (`--cluster`, `--cluster-file`), TF_CONFIG, torchrun, Slurm and Open
-/// MPI; the first that names a cluster is believed, the others are listed as ignored. If there is
-/// none, the process is alone. Open MPI inside a Slurm job is believed before Slurm, which has not
-/// started the processes then. `--task` says which task we are where the cluster is described by
-/// hand.
-/// Errors: none are thrown; `resolved_cluster::findings` has them all.
+/// this order, the options (`--cluster`, `--cluster-file`, `--kubernetes`), TF_CONFIG, torchrun,
+/// Slurm and Open MPI; the first that names a cluster is believed, the others are listed as
+/// ignored. If there is none, the process is alone. Open MPI inside a Slurm job is believed before
+/// Slurm, which has not started the processes then. `--task` says which task we are where the
+/// cluster is described by hand. Errors: none are thrown; `resolved_cluster::findings` has them
+/// all.
 [[nodiscard]] resolved_cluster resolve(const cluster_options& options,
                                        const environment_reader& environment);
 

@@ -85,7 +85,8 @@ TEST_SUITE("tools/help") {
 
   TEST_CASE("tells what troupe cluster takes") {
     CHECK(longest_line(cluster_help()) <= 80);
-    for (const auto* name : {"cluster", "task", "cluster-file", "port-base", "interface", "json"})
+    for (const auto* name : {"cluster", "task", "cluster-file", "kubernetes", "kubernetes-api",
+                             "port-base", "interface", "json"})
       CHECK(cluster_help().find(fmt::format("\n  --{}", name)) != std::string::npos);
     CHECK(unknown_command("clutser").find("'cluster'") != std::string::npos);
   }

@@ -2,6 +2,7 @@
 // Goal: pods become tasks, and a question to Kubernetes is asked as its API wants it. Method:
 // answers of the test's own; and a server on this machine that notes what it is asked.
 #include "strategies/cluster/kubernetes_resolver.hpp"
+#include "strategies/cluster/resolve.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/refusal.hpp"
@@ -24,8 +25,8 @@ using list = std::vector<std::string>;
 std::string pod(const std::string& name, const std::string& host,
                 const std::string& phase = "Running") {
   return fmt::format(
-    R"({{"metadata": {{"name": "{}"}}, "status": {{"phase": "{}", "hostIP": "{}"}}}})", name, phase,
-    host);
+    R"({{"metadata": {{"name": "{}"}}, "status": {{"phase": "{}", "hostIP": "{}", "podIP": "{}"}}}})",
+    name, phase, host, host.empty() ? "" : host + "7");
 }
 
 std::string pods(const list& all) {
@@ -51,7 +52,7 @@ std::string refused(const std::string& body) {
   return refusal([&] { return resolver.cluster_spec(); });
 }
 
-/// Answers one request on a port of its own, and remembers it.
+/// Answers requests on a port of its own, all alike, and remembers them.
 class stub_server {
 public:
   explicit stub_server(std::string answer) : answer_(std::move(answer)) {
@@ -87,15 +88,18 @@ public:
 
 private:
   void serve() {
-    auto client = accept(socket_, nullptr, nullptr);
-    if (client < 0) return;
-    char block[1024];
-    ssize_t count = 0;
-    while (asked_.find("\r\n\r\n") == std::string::npos
-           && (count = recv(client, block, sizeof block, 0)) > 0)
-      asked_.append(block, static_cast<size_t>(count));
-    send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
-    close(client);
+    for (auto client = accept(socket_, nullptr, nullptr); client >= 0;
+         client = accept(socket_, nullptr, nullptr)) {
+      std::string request;
+      char block[1024];
+      ssize_t count = 0;
+      while (request.find("\r\n\r\n") == std::string::npos
+             && (count = recv(client, block, sizeof block, 0)) > 0)
+        request.append(block, static_cast<size_t>(count));
+      send(client, answer_.data(), answer_.size(), MSG_NOSIGNAL);
+      close(client);
+      asked_ += request;
+    }
   }
 
   int socket_ = socket(AF_INET, SOCK_STREAM, 0);
@@ -185,6 +189,73 @@ TEST_SUITE("strategies/cluster/kubernetes_resolver") {
     CHECK(server.asked().find("Authorization") == std::string::npos);
     auto late = kubernetes_over_http({stub_server{""}.where(), "none"})("/api/v1/pods");
     CHECK(late.error() == error{errc::not_found, "cannot read a token from none"});
+  }
+
+  TEST_CASE("pods may be dialed themselves, and know by their names which tasks they are") {
+    auto bodies = answers({{standard_path, pods({pod("b", "10.0.0.2"), pod("a", "10.0.0.1")})}});
+    kubernetes_resolver resolver{{.at_pods = true, .own_pod = "b"}, bodies};
+    CHECK(resolver.cluster_spec()
+          == cluster_spec{{"worker", list{"10.0.0.17:8470", "10.0.0.27:8470"}}});
+    CHECK(resolver.task_type() == "worker");
+    CHECK(resolver.task_id() == 1);
+    CHECK_FALSE(kubernetes_resolver{{.own_pod = "z"}, bodies}.task_type());
+    CHECK_FALSE(kubernetes_resolver{{}, bodies}.task_id());
+    kubernetes_resolver early{{.at_pods = true}, answers({{standard_path, pods({pod("a", "")})}})};
+    CHECK(refusal([&] { return early.cluster_spec(); })
+          == "failed_precondition: Pod \"a\" does not say what its address is");
+  }
+
+  TEST_CASE("an option asks Kubernetes for the cluster, and the pod's name says which task it is") {
+    stub_server server{ok(pods({pod("troupe-1", "10.0.0.2"), pod("troupe-0", "10.0.0.1")}))};
+    const cluster_options options{.kubernetes = "worker=app in (a,b)",
+                                  .kubernetes_api = to_string(server.where()),
+                                  .port_base = 2222};
+    auto environment = fixed_environment({{"HOSTNAME", "troupe-1"}, {"RANK", "0"}});
+    auto cluster = resolve(options, environment);
+    CHECK(cluster.source == "Kubernetes");
+    CHECK_FALSE(cluster.has_problem());
+    CHECK(cluster.tasks
+          == std::vector<cluster_task>{{"worker", 0, "10.0.0.17:2222"},
+                                       {"worker", 1, "10.0.0.27:2222"}});
+    CHECK(cluster.own == 1);
+    auto told = options;
+    told.task = "worker:0";
+    CHECK(resolve(told, environment).own == 0);
+    CHECK(resolve(options, fixed_environment({})).problem_line()
+          == "Kubernetes: it does not say which of the tasks this process is");
+    CHECK(server.asked().starts_with(
+      "GET /api/v1/pods?labelSelector=app%20in%20%28a%2Cb%29 HTTP/1.1\r\n"));
+  }
+
+  TEST_CASE("pods may be counted, so that none begins without the others") {
+    stub_server server{ok(pods({pod("a", "10.0.0.1")}))};
+    cluster_options options{.cluster = "worker=2",
+                            .task = "worker:0",
+                            .kubernetes = "worker=app=w",
+                            .kubernetes_api = to_string(server.where())};
+    auto few = resolve(options, fixed_environment({}));
+    CHECK(few.problem_line()
+          == "Kubernetes: 1 pods are 'worker', not 2 as --cluster says; start this again when all "
+             "are there");
+    options.cluster = "worker=1";
+    CHECK_FALSE(resolve(options, fixed_environment({})).has_problem());
+  }
+
+  TEST_CASE("an option that selects no pods is refused, and so is an API that does not answer") {
+    auto line = [](const std::string& selectors) {
+      return resolve({.kubernetes = selectors, .kubernetes_api = "127.0.0.1:1"},
+                     fixed_environment({}))
+        .problem_line();
+    };
+    CHECK(line("worker")
+          == "Kubernetes: 'worker' is not JOB=SELECTOR, as in worker=app=troupe-worker");
+    CHECK(line("ps=a=1;ps=a=2")
+          == "Kubernetes: 'ps' stands twice; one selector can mean several: worker=app in (a,b)");
+    CHECK(line(";") == "Kubernetes: it names no job");
+    CHECK(line("worker=a=1").starts_with("Kubernetes: 127.0.0.1:1: "));
+    CHECK(resolve({.kubernetes = "ps=a", .kubernetes_api = "nonsense"}, fixed_environment({}))
+            .problem_line()
+          == "Kubernetes: 'nonsense' has no port");
   }
 
   TEST_CASE("says where it can be asked from") {

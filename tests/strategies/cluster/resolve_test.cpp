@@ -187,6 +187,18 @@ TEST_SUITE("strategies/cluster/resolve") {
                + worker_0);
   }
 
+  TEST_CASE("a trap that does no harm is a note, with how to say it more clearly") {
+    auto master = of_tf_config(R"({"cluster": {"master": ["a:1"], "worker": ["b:1"]},
+                                   "task": {"type": "worker", "index": 0}})");
+    CHECK_FALSE(master.has_problem());
+    CHECK(master.mended
+          == R"(TF_CONFIG='{"cluster": {"chief": ["a:1"], "worker": ["b:1"]}, )"
+             R"("task": {"type": "worker", "index": 0}}')");
+    auto no_chief = resolved({.cluster = "worker=a:1,b:1", .task = "worker:1"});
+    CHECK(no_chief.mended == R"(--cluster "chief=a:1;worker=b:1" --task worker:0)");
+    CHECK(to_string(no_chief.self()) == "worker 1");
+  }
+
   TEST_CASE("what is wrong is listed as it was declared, not as it was mended") {
     auto cluster = of_tf_config(
       R"({"cluster": {"ps_hosts": ["a:1"], "worker": ["b"]}, "task": {"type": "ps_hosts", "index": 0}})");
