@@ -5,7 +5,7 @@
 #include "actors/failure.hpp"
 #include "actors/net/host_port.hpp"
 #include "kernels/crc32c.hpp"
-#include "strategies/cluster/network_card.hpp"
+#include "strategies/cluster/listening_card.hpp"
 
 #include <algorithm>
 #include <array>
@@ -50,16 +50,39 @@ void check_task(const resolved_cluster& cluster) {
                    "look at the job's checkpoints with a sidecar_evaluator"}};
 }
 
-// Where to listen, if a card was asked for. Who is dialed at an address of this machine only has no
-// choice of cards, whatever is meant for NCCL.
-std::string listen_host(const cluster_task& self, const std::string& interface) {
-  auto wanted = interface;
-  auto own = parse_host_port(self.address, 0);
-  if (wanted.empty() && own && !is_loopback(own->host))
-    wanted = process_environment()("NCCL_SOCKET_IFNAME").value_or("");
-  if (wanted.empty()) return {};
-  auto cards = value_or_throw(network_cards());
-  return value_or_throw(choose_network_card(cards, wanted)).address;
+// Who dials a node, if anybody: the one with the higher index does.
+std::optional<node_index> dialer_of(const socket_network_options& network, node_index node) {
+  for (auto other = node + 1; other < network.nodes.size(); ++other)
+    if (network.talk(node, other)) return other;
+  return std::nullopt;
+}
+
+// Some launchers do not know the addresses of all.
+void check_addresses(const socket_network_options& network) {
+  for (node_index node = 0; node < network.nodes.size(); ++node) {
+    auto dialer = network.nodes[node].address.empty() ? dialer_of(network, node) : std::nullopt;
+    if (!dialer) continue;
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} is to be dialed by {}, but nobody says where it is; list the "
+                               "addresses of all tasks with --cluster or --cluster-file",
+                               network.nodes[node].name, network.nodes[*dialer].name)}};
+  }
+}
+
+// Which addresses there are here, and at which of them to listen, if anybody dials this process.
+void choose_addresses(const resolved_cluster& cluster, const server_options& options,
+                      socket_network_options& network) {
+  using std::chrono::milliseconds;
+  auto patience = std::chrono::duration_cast<milliseconds>(options.start_deadline);
+  auto machine = value_or_throw(own_networks(patience, options.stop));
+  for (const auto& card : machine.cards)
+    network.own_addresses.push_back(card.address);
+  if (!dialer_of(network, network.self)) return;
+  auto wanted = wanted_card(cluster, options.interface, process_environment());
+  auto card = value_or_throw(listening_card(cluster, wanted, machine));
+  network.listen_host = card.address;
+  auto note = listening_note(cluster, wanted, card);
+  if (!note.empty() && options.on_warning) options.on_warning(note);
 }
 
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
@@ -67,14 +90,15 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
   socket_network_options network{.job = std::move(options.job),
                                  .self = static_cast<node_index>(*cluster.own),
                                  .tls = std::move(options.tls),
-                                 .insecure_network = options.insecure_network,
-                                 .on_warning = std::move(options.on_warning)};
+                                 .insecure_network = options.insecure_network};
   if (network.job.empty()) network.job = job_name(cluster, process_environment());
   for (const auto& task : cluster.tasks)
     if (task.type != "evaluator")
       network.nodes.push_back({fmt::format("{}:{}", task.type, task.index), task.address});
-  network.listen_host = listen_host(cluster.self(), options.interface);
   network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
+  check_addresses(network);
+  choose_addresses(cluster, options, network);
+  network.on_warning = std::move(options.on_warning);
   return network;
 }
 

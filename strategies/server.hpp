@@ -25,8 +25,7 @@ struct server_options {
   std::string job{};             ///< A name that other jobs do not have; empty: `job_name`.
   bool workers_meet = false;     ///< Whether they combine arrays without parameter servers.
   uint32_t replicate_owners = 1; ///< As in `parameter_server_options`.
-  /// The network card to listen on, as `choose_network_card` takes it; empty: NCCL_SOCKET_IFNAME,
-  /// if others dial this process from elsewhere.
+  /// The network card to listen on, as `wanted_card` and `listening_card` take it.
   std::string interface {};
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
@@ -51,7 +50,8 @@ class server {
 public:
   /// Begins to listen. @param world Outlives the server.
   /// Errors: throws `failure`: invalid_argument for a cluster with a problem, replicas that cannot
-  /// be shared evenly, or a card that is not there; as `socket_network::open`.
+  /// be shared evenly, or no address for a task that others dial; as `listening_card` and
+  /// `socket_network::open`.
   server(world& world, const resolved_cluster& cluster, server_options options = {});
 
   ~server();

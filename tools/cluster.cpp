@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t text_width = 100;
 constexpr size_t label_width = 11;
+constexpr std::chrono::seconds lookup_patience{10};
 
 // A label, and beside it a text of as many lines as it takes.
 std::string entry(std::string_view label, std::string_view text) {
@@ -34,8 +35,9 @@ std::string task_count(const resolved_cluster& cluster) {
 }
 
 // Where others connect to, or why they do not.
-std::string address_of(const cluster_task& task) {
-  return task.address.empty() ? "(nobody dials it)" : task.address;
+std::string address_of(const resolved_cluster& cluster, const cluster_task& task) {
+  if (!task.address.empty()) return task.address;
+  return cluster.has_problem() ? "(not known)" : "(nobody dials it)";
 }
 
 std::string task_table(const resolved_cluster& cluster) {
@@ -43,13 +45,14 @@ std::string task_table(const resolved_cluster& cluster) {
   size_t address_width = 0;
   for (const auto& task : cluster.tasks) {
     name_width = std::max(name_width, to_string(task).size());
-    address_width = std::max(address_width, address_of(task).size());
+    address_width = std::max(address_width, address_of(cluster, task).size());
   }
   std::string text;
   for (size_t i = 0; i < cluster.tasks.size(); ++i) {
     const auto& task = cluster.tasks[i];
-    auto line = fmt::format("  {:<{}}  {:<{}}  {}", to_string(task), name_width, address_of(task),
-                            address_width, cluster.own == i ? "<- this one" : "");
+    auto line
+      = fmt::format("  {:<{}}  {:<{}}  {}", to_string(task), name_width, address_of(cluster, task),
+                    address_width, cluster.own == i ? "<- this one" : "");
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
@@ -105,15 +108,13 @@ bool cluster_report::has_problem() const {
 }
 
 cluster_report report_cluster(const cluster_options& options, const environment_reader& environment,
-                              const std::vector<network_card>& cards) {
-  cluster_report report{.cluster = resolve(options, environment), .wanted_card = options.interface};
-  if (report.wanted_card.empty())
-    report.wanted_card = environment("NCCL_SOCKET_IFNAME").value_or("");
+                              const machine_networks& machine) {
+  cluster_report report{.cluster = resolve(options, environment)};
   if (!is_dialled(report.cluster)) return report;
-  // Who is dialled at an address of this machine only has no choice of cards.
-  auto host = parse_host_port(report.cluster.self().address)->host;
-  auto wanted = report.wanted_card.empty() && is_loopback(host) ? "lo" : report.wanted_card;
-  report.card = choose_network_card(cards, wanted);
+  report.wanted_card = wanted_card(report.cluster, options.interface, environment);
+  report.card = listening_card(report.cluster, report.wanted_card, machine);
+  if (*report.card)
+    report.card_note = listening_note(report.cluster, report.wanted_card, **report.card);
   return report;
 }
 
@@ -126,12 +127,14 @@ std::string cluster_text(const cluster_report& report) {
   text += card_text(report);
   for (const auto& finding : cluster.findings)
     text += entry(finding.is_problem() ? "wrong" : "note", finding.reason.message);
+  if (!report.card_note.empty()) text += entry("note", report.card_note);
   if (cluster.mended.empty()) return text;
   auto mended = cluster.mended;
   for (auto end = mended.find('\n'); end != std::string::npos; end = mended.find('\n', end + 1))
     mended.insert(end + 1, label_width, ' ');
   // It is there to be copied, so its lines are not broken.
-  return text + fmt::format("{:<{}}{}\n", "mended", label_width, mended);
+  auto label = cluster.has_problem() ? "mended" : "clearer";
+  return text + fmt::format("{:<{}}{}\n", label, label_width, mended);
 }
 
 std::string cluster_json(const cluster_report& report) {
@@ -141,6 +144,7 @@ std::string cluster_json(const cluster_report& report) {
     all["card"] = {{"name", (*report.card)->name}, {"address", (*report.card)->address}};
   if (report.card && !*report.card)
     all[report.wanted_card.empty() ? "notes" : "problems"].push_back(report.card->error().message);
+  if (!report.card_note.empty()) all["notes"].push_back(report.card_note);
   return all.dump(2);
 }
 
@@ -155,9 +159,9 @@ int cluster_command_main(int argument_count, const char* const* arguments) {
     fmt::print("{}", command->answer);
     return static_cast<int>(exit_code::finished);
   }
-  auto cards = network_cards();
-  if (!cards) return refuse(cards.error().message);
-  auto report = report_cluster(command->options, process_environment(), *cards);
+  auto machine = own_networks(lookup_patience);
+  if (!machine) return refuse(machine.error().message);
+  auto report = report_cluster(command->options, process_environment(), *machine);
   fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));
   return static_cast<int>(report.has_problem() ? exit_code::usage : exit_code::finished);
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "strategies/cluster/environment.hpp"
-#include "strategies/cluster/network_card.hpp"
+#include "strategies/cluster/listening_card.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
 #include "tools/cluster_arguments.hpp"
 
@@ -27,18 +27,19 @@ struct cluster_command {
 /// What there is to tell.
 struct cluster_report {
   resolved_cluster cluster;
-  std::string wanted_card; ///< --interface, else NCCL_SOCKET_IFNAME.
+  std::string wanted_card; ///< As `wanted_card` says.
   /// The card that this process would listen on. Nothing if it need not: it is alone, or nobody
   /// dials it. Its error counts as a problem if somebody asked for a card.
   std::optional<expected<network_card>> card;
+  std::string card_note; ///< As `listening_note` says.
 
   [[nodiscard]] bool has_problem() const;
 };
 
-/// Resolves the cluster and chooses the card. @param cards Those of this machine.
+/// Resolves the cluster and chooses the card, as a `server` does.
 [[nodiscard]] cluster_report report_cluster(const cluster_options& options,
                                             const environment_reader& environment,
-                                            const std::vector<network_card>& cards);
+                                            const machine_networks& machine);
 
 /// In words, and as one JSON object.
 [[nodiscard]] std::string cluster_text(const cluster_report& report);

@@ -103,6 +103,20 @@ TEST_SUITE("strategies/server") {
     auto public_tasks = two_workers("0.0.0.0:0", "");
     CHECK(line_of(cluster_of(public_tasks, 0), {}).code == errc::invalid_argument);
     CHECK(line_of(cluster_of(tasks, 0), {.interface = "=nowhere7"}).code == errc::not_found);
+    auto foreign_tasks = two_workers("203.0.113.7:2222", "");
+    CHECK(line_of(cluster_of(foreign_tasks, 0), {.insecure_network = true})
+            .message.starts_with("worker 0 is at 203.0.113.7:2222, which is no address of this"));
+  }
+
+  TEST_CASE("a task that others dial has an address, or all are refused alike") {
+    auto tasks = two_workers("127.0.0.1:2222", "");
+    tasks.push_back({"worker", 2, ""});
+    for (size_t own = 0; own < tasks.size(); ++own)
+      CHECK(refusal_of([&] {
+              process{cluster_of(tasks, own), {.workers_meet = true}};
+            }).message
+            == "worker:1 is to be dialed by worker:2, but nobody says where it is; list the "
+               "addresses of all tasks with --cluster or --cluster-file");
   }
 
   TEST_CASE("a job has the name that its launcher gave it, else one of its addresses") {

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: `troupe cluster` reads the environment that launchers make, and ends with 2 if something is to be mended.
 # Method: runs the command as launchers would.  Usage: cluster_command_test.py PATH/TO/troupe
+import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import threading
 import unittest
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
@@ -65,6 +67,40 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(len(report["tasks"]), 2)
                 self.assertEqual(report["card"]["name"], "lo")
 
+    def test_kubernetes_is_asked_for_pods(self):
+        pods = [{"metadata": {"name": f"job-{i}"}, "status": {"phase": "Running", "podIP": f"127.0.0.{i + 1}"}}
+                for i in range(2)]
+
+        class Api(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                chosen = [pods["worker" in self.path]]
+                body = json.dumps({"kind": "PodList", "items": chosen}).encode()
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as api:
+            threading.Thread(target=api.serve_forever, daemon=True).start()
+            report = self.report("--kubernetes", "chief=app=chief;worker=app=worker", "--kubernetes-api",
+                                 f"127.0.0.1:{api.server_port}", "--cluster", "chief=1;worker=1", HOSTNAME="job-1")
+            api.shutdown()
+        self.assertEqual(report["source"], "Kubernetes")
+        self.assertEqual(report["tasks"], [{"type": "chief", "index": 0, "address": "127.0.0.1:8470"},
+                                           {"type": "worker", "index": 0, "address": "127.0.0.2:8470"}])
+        self.assertEqual((report["own"], report["notes"]), (1, []))
+
+    def test_the_report_and_the_server_choose_the_same_card(self):
+        where = self.report("--cluster", "chief=localhost:1;worker=localhost:2", "--task", "chief",
+                            NCCL_SOCKET_IFNAME="eth")
+        self.assertEqual(where["card"], {"name": "lo", "address": "127.0.0.1"})
+        nowhere = self.report("--cluster", "chief=192.0.2.2:1;worker=192.0.2.3:2", "--task", "chief",
+                              NCCL_SOCKET_IFNAME="lo")
+        self.assertIn("nobody will reach this process there", nowhere["notes"][0])
+
     def test_what_is_wrong_is_told_with_exit_code_2(self):
         result = self.cluster("--cluster", "chief=a;workers=b:1", "--task", "worker:0")
         self.assertEqual(result.returncode, 2)
@@ -78,7 +114,7 @@ class Cluster(unittest.TestCase):
     def test_help_names_every_option(self):
         result = self.cluster("--help")
         self.assertEqual(result.returncode, 0)
-        for name in ("cluster", "task", "cluster-file", "port-base", "interface", "json"):
+        for name in ("cluster", "task", "cluster-file", "kubernetes", "kubernetes-api", "port-base", "interface", "json"):
             self.assertIn(f"--{name}", result.stdout)
 
 

@@ -10,8 +10,12 @@ namespace {
 
 using namespace troupe;
 
-const std::vector<network_card> cards{
-  {"lo", "127.0.0.1"}, {"eth0", "10.0.0.7"}, {"ib0", "10.1.0.7"}};
+const machine_networks machine{
+  .cards = {{"lo", "127.0.0.1"}, {"eth0", "10.0.0.7"}, {"ib0", "10.1.0.7"}},
+  .addresses_of = [](const std::string& host) -> expected<std::vector<std::string>> {
+    if (host == "h") return std::vector<std::string>{"127.0.1.1"}; // Debian's /etc/hosts
+    return std::vector<std::string>{host == "localhost" ? "127.0.0.1" : host};
+  }};
 using variables = std::map<std::string, std::string>;
 
 expected<cluster_command> parse(std::vector<const char*> arguments) {
@@ -25,7 +29,7 @@ std::string refusal(const std::vector<const char*>& arguments) {
 }
 
 cluster_report report(const cluster_options& options, const variables& environment = {}) {
-  return report_cluster(options, fixed_environment(environment), cards);
+  return report_cluster(options, fixed_environment(environment), machine);
 }
 
 } // namespace
@@ -40,6 +44,10 @@ TEST_SUITE("tools/cluster") {
     CHECK(command->options.file == "f.toml");
     CHECK(command->options.port_base == 9000);
     CHECK(command->options.interface == "ib");
+    auto pods = parse({"--kubernetes", "worker=app=w", "--kubernetes-api", "127.0.0.1:8002"});
+    REQUIRE(pods);
+    CHECK(pods->options.kubernetes == "worker=app=w");
+    CHECK(pods->options.kubernetes_api == "127.0.0.1:8002");
     CHECK(command->json);
     CHECK(parse({"--help"})->answer.find("--cluster-file") != std::string::npos);
   }
@@ -52,6 +60,7 @@ TEST_SUITE("tools/cluster") {
     CHECK(refusal({"--port-base", "66000"})
           == "--port-base must be a port from 1 to 65535, not '66000'");
     CHECK(refusal({"--task"}) == "--task needs a value");
+    CHECK(refusal({"--kubernetes-api", "x"}) == "--kubernetes-api: 'x' has no port");
   }
 
   TEST_CASE("shows tasks, which of them we are, and the card that we listen on") {
@@ -87,7 +96,7 @@ TEST_SUITE("tools/cluster") {
   }
 
   TEST_CASE("the card is the one that was asked for, by an option or by NCCL's variable") {
-    const cluster_options options{.cluster = "chief=h:1;worker=h:2", .task = "chief"};
+    const cluster_options options{.cluster = "chief=h:1;worker=other:2", .task = "chief"};
     CHECK(report(options).card->value().name == "eth0");
     CHECK(report(options, {{"NCCL_SOCKET_IFNAME", "ib"}}).card->value().name == "ib0");
     auto wrong = report(options, {{"NCCL_SOCKET_IFNAME", "wlan"}});
@@ -99,6 +108,20 @@ TEST_SUITE("tools/cluster") {
   TEST_CASE("who is dialled at 127.0.0.1 listens there") {
     auto shown = report({.cluster = "chief=127.0.0.1:1;worker=localhost:2", .task = "worker"});
     CHECK(shown.card->value().name == "lo");
+    auto for_nccl = report({.cluster = "chief=localhost:1;worker=localhost:2", .task = "worker"},
+                           {{"NCCL_SOCKET_IFNAME", "eth"}});
+    CHECK(for_nccl.card->value().name == "lo");
+    CHECK(for_nccl.card_note.empty());
+  }
+
+  TEST_CASE("a card where nobody reaches the process is shown with a note") {
+    auto shown = report({.cluster = "chief=192.0.2.2:1;worker=other:2", .task = "chief"},
+                        {{"NCCL_SOCKET_IFNAME", "lo"}});
+    CHECK_FALSE(shown.has_problem());
+    CHECK(cluster_text(shown).find("note       'lo' means card lo (127.0.0.1), but the others dial "
+                                   "192.0.2.2:1: nobody will reach")
+          != std::string::npos);
+    CHECK(nlohmann::json::parse(cluster_json(shown))["notes"].size() == 1);
   }
 
   TEST_CASE("tells programs the same") {
