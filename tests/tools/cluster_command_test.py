@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: `troupe cluster` reads the environment that launchers make, and ends with 2 if something is to be mended.
 # Method: runs the command as launchers would.  Usage: cluster_command_test.py PATH/TO/troupe
-import http.server
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import threading
 import unittest
+
+from played_kubernetes import kubernetes
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
 PREFIXES = ("OMPI_", "SLURM_", "MASTER_", "LOCAL_", "NCCL_", "TROUPE_", "TF_CONFIG", "RANK", "WORLD_SIZE", "GROUP_RANK")
@@ -68,26 +68,9 @@ class Cluster(unittest.TestCase):
                 self.assertEqual(report["card"]["name"], "lo")
 
     def test_kubernetes_is_asked_for_pods(self):
-        pods = [{"metadata": {"name": f"job-{i}"}, "status": {"phase": "Running", "podIP": f"127.0.0.{i + 1}"}}
-                for i in range(2)]
-
-        class Api(http.server.BaseHTTPRequestHandler):
-            def do_GET(self):
-                chosen = [pods["worker" in self.path]]
-                body = json.dumps({"kind": "PodList", "items": chosen}).encode()
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):
-                pass
-
-        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api) as api:
-            threading.Thread(target=api.serve_forever, daemon=True).start()
-            report = self.report("--kubernetes", "chief=app=chief;worker=app=worker", "--kubernetes-api",
-                                 f"127.0.0.1:{api.server_port}", "--cluster", "chief=1;worker=1", HOSTNAME="job-1")
-            api.shutdown()
+        with kubernetes(chief={"job-0": "127.0.0.1"}, worker={"job-1": "127.0.0.2"}) as api:
+            report = self.report("--kubernetes", "chief=app=chief;worker=app=worker", "--kubernetes-api", api,
+                                 "--cluster", "chief=1;worker=1", HOSTNAME="job-1")
         self.assertEqual(report["source"], "Kubernetes")
         self.assertEqual(report["tasks"], [{"type": "chief", "index": 0, "address": "127.0.0.1:8470"},
                                            {"type": "worker", "index": 0, "address": "127.0.0.2:8470"}])

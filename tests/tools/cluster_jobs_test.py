@@ -14,6 +14,7 @@ import time
 import unittest
 
 from job_processes import (A_BACKUP, ALL_FOUR, FOR_EVER, OPEN_MPI, PATIENCE, PLAIN, TROUPE, Job, Process, addresses, free_ports)
+from played_kubernetes import kubernetes
 
 
 def is_open(address):
@@ -98,17 +99,35 @@ class Agreement(Job):
         Process(self, "mpirun", command, {**PLAIN, **OPEN_MPI}).ends(0)
         self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
 
-    def test_the_variables_that_torchrun_sets_start_a_job(self):
-        port = free_ports(3)[0]
-        ranks = []
-        for rank in (1, 0):
-            names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
+    def start_by_torchrun(self, count, of_machine, *options):
+        """All processes, each told what torchrun would tell it."""
+        port = free_ports(1 + count)[0]
+        command = [TROUPE, "train", *self.OPTIONS, *options, "--run-dir", "run"]
+        for rank in reversed(range(count)):
+            names = {"RANK": rank, "LOCAL_RANK": rank % of_machine, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": of_machine,
+                     "GROUP_RANK": rank // of_machine, "GROUP_WORLD_SIZE": count // of_machine, "MASTER_PORT": port}
             variables = {name: str(value) for name, value in names.items()}
             variables |= {"MASTER_ADDR": "127.0.0.1", "TORCHELASTIC_RUN_ID": "none"}
-            command = [TROUPE, "train", *self.OPTIONS, "--run-dir", "run"]
-            ranks.append(Process(self, f"rank {rank}", command, {**PLAIN, **variables}))
-        for process in ranks:
+            Process(self, f"rank {rank}", command, {**PLAIN, **variables})
+        for process in self.processes:
             process.ends(0)
+
+    def test_the_variables_that_torchrun_sets_start_a_job(self):
+        self.start_by_torchrun(2, 2)
+        self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
+
+    def test_torchrun_starts_parameter_servers_on_the_first_of_two_machines(self):
+        self.start_by_torchrun(6, 3, "--cluster", "chief=1;ps=2;worker=3")
+        self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
+
+    def test_pods_that_are_all_started_alike_are_a_job(self):
+        with kubernetes(chief={"job-0": "127.0.0.1"}, worker={"job-1": "127.0.0.2"}) as api:
+            command = [TROUPE, "train", *self.OPTIONS, "--run-dir", "run", "--kubernetes",
+                       "chief=app=chief;worker=app=worker", "--kubernetes-api", api, "--cluster", "chief=1;worker=1",
+                       "--port-base", str(free_ports(1)[0])]
+            pods = [Process(self, name, command, {**PLAIN, "HOSTNAME": name}) for name in ("job-1", "job-0")]
+            for process in pods:
+                process.ends(0)
         self.assertEqual(self.trained(), self.alone(*self.OPTIONS))
 
     def test_a_process_that_is_alone_does_not_mind_what_is_around_it(self):
