@@ -90,7 +90,8 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
   socket_network_options network{.job = std::move(options.job),
                                  .self = static_cast<node_index>(*cluster.own),
                                  .tls = std::move(options.tls),
-                                 .insecure_network = options.insecure_network};
+                                 .insecure_network = options.insecure_network,
+                                 .window_bytes = options.window_bytes};
   if (network.job.empty()) network.job = job_name(cluster, process_environment());
   for (const auto& task : cluster.tasks)
     if (task.type != "evaluator")

@@ -29,9 +29,10 @@ struct server_options {
   std::string interface {};
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
+  uint64_t window_bytes = usual_window_bytes();       ///< As in `socket_network_options`.
   job_time start_deadline = std::chrono::seconds{60}; ///< How long others are waited for.
 
-  /// Told what is wrong but can go on, in one line. Thread: the network's own.
+  /// Told what is wrong but can go on, in one line. Thread: one of its own.
   std::function<void(const std::string&)> on_warning{};
 
   /// Asked to stop, nobody is waited for any more: what waits throws `failure`, with `cancelled`.

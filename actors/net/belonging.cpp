@@ -2,7 +2,9 @@
 // What a node is told of its job, and what others say of theirs, side by side.
 #include "actors/net/belonging.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace troupe {
 
@@ -14,6 +16,12 @@ tl::unexpected<error> refuse(std::string why) {
 
 } // namespace
 
+uint64_t usual_window_bytes() {
+  auto pages = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES));
+  auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  return std::min(uint64_t{4} << 30, pages * page_bytes / 4);
+}
+
 expected<void> check(const socket_network_options& options) {
   if (options.self >= options.nodes.size())
     return fail(errc::invalid_argument, fmt::format("node {} is not in the list of {} nodes",
@@ -21,6 +29,8 @@ expected<void> check(const socket_network_options& options) {
   if (options.job.empty()) return fail(errc::invalid_argument, "the job has no name");
   if (options.patience < std::chrono::milliseconds{100})
     return fail(errc::invalid_argument, "peers are given less than 100 ms to say something");
+  if (options.window_bytes == 0)
+    return fail(errc::invalid_argument, "window_bytes is 0: no peer could send anything");
   if (options.part_bytes_max % sizeof(uint64_t) != 0 || options.part_bytes_max == 0)
     return fail(errc::invalid_argument, "part_bytes_max is no whole number of words");
   return {};

@@ -47,7 +47,7 @@ error explain_plainly(const error_code& failure) {
 }
 
 // So many buffers go into one call of the system.
-constexpr size_t pieces_max = 64;
+constexpr size_t pieces_max = 128;
 
 // Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
 size_t all_at_once(const error_code& failed, size_t /*written*/) {

@@ -33,7 +33,8 @@ class tls_identity;
 /// Both kinds of connections look the same to a link. Handlers are called from the socket's
 /// executor, never from inside a member; after `close` with an error.
 ///
-/// Thread: one at a time, but for `write_now`, which may run beside reading.
+/// Thread: one at a time, but for `write_now`, which may run beside reading, and not beside
+/// `close`.
 class byte_stream {
 public:
   using handler = std::function<void(const boost::system::error_code&, size_t bytes)>;

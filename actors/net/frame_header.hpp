@@ -5,6 +5,7 @@
 #include "actors/net/address.hpp"
 #include "messages/errc.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ enum class frame_kind : uint8_t {
   parcel = 3,    ///< A message for an actor, whole. Body: its frame, if it has one.
   opening = 4,   ///< The beginning of a long message; its other parts follow in order.
   part = 5,      ///< More of the message that was opened last.
-  credit = 6,    ///< `id` bytes of messages that the sender has received are forgotten there.
+  credit = 6,    ///< Messages that the sender has received are forgotten; `id`: their charges.
   heartbeat = 7, ///< The sender is alive.
   recalled = 8,  ///< The message that was opened last has no more parts, and is to be forgotten.
 };
@@ -60,6 +61,14 @@ struct frame_header {
 
   bool operator==(const frame_header&) const = default;
 };
+
+/// What a message takes at either end beside its bytes: handles, counts, its places in queues.
+inline constexpr uint64_t message_overhead_bytes = 512;
+
+/// What a message counts for, of a window: one without a body, too.
+[[nodiscard]] constexpr uint64_t charge_of(const frame_header& header) {
+  return std::max(header.body_bytes, header.total_bytes) + message_overhead_bytes;
+}
 
 inline constexpr uint32_t frame_magic = 0x31505254; // "TRP1"
 inline constexpr size_t frame_header_bytes = 56;

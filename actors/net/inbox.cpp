@@ -72,21 +72,21 @@ expected<void> inbox::take(size_t bytes,
 
 expected<std::shared_ptr<std::byte>> inbox::memory_for(const frame_header& header) {
   auto bytes = std::max(header.body_bytes, header.total_bytes);
-  if (bytes == 0) return nullptr;
-  if (header.kind != frame_kind::parcel && header.kind != frame_kind::opening)
-    return allocate(bytes); // the link's own, which takes no credit
-  if (retained_->bytes(header.lane) >= window_)
+  auto is_message = header.kind == frame_kind::parcel || header.kind == frame_kind::opening;
+  if (is_message && retained_->bytes(header.lane) >= window_)
     return fail(errc::limit_exceeded,
                 fmt::format("it sends a message of {} bytes while {} are unread, more than the {} "
                             "that it was granted",
                             bytes, retained_->bytes(header.lane), window_));
-  auto memory = allocate(bytes);
+  auto memory = bytes > 0 ? allocate(bytes) : nullptr;
+  if (!is_message) return memory; // the link's own, which takes no credit
   auto* begin = memory.get();
-  retained_->take(header.lane, bytes);
+  auto charge = charge_of(header);
+  retained_->take(header.lane, charge);
   return std::shared_ptr<std::byte>{begin, [memory = std::move(memory), retained = retained_,
-                                            of = header.lane, bytes](std::byte*) mutable {
+                                            of = header.lane, charge](std::byte*) mutable {
                                       memory.reset(); // first: who hears of it may count on it
-                                      retained->release(of, bytes);
+                                      retained->release(of, charge);
                                     }};
 }
 

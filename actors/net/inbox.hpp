@@ -18,8 +18,8 @@
 
 namespace troupe {
 
-/// Counts what of a connection's messages is still held somewhere. Shared with the messages, which
-/// may outlive the connection.
+/// Counts what of a connection's messages is still held somewhere, by their charges. Shared with
+/// the messages, which may outlive the connection.
 class retained_bytes {
 public:
   /// @param on_release Told of bytes of a lane that nobody holds any more; from any thread, and not
@@ -46,7 +46,7 @@ private:
 /// A whole frame that has come: a long message is one.
 struct received_frame {
   frame_header header; ///< Of an opening: its kind is `parcel`, `body_bytes` is all of it.
-  received_bytes body; ///< Aligned; the memory is counted until nobody holds it.
+  received_bytes body; ///< Aligned. The message counts until nobody holds the owner, body or not.
 };
 
 /// Small frames are read many at a time into one buffer and copied; of large ones all but the first
@@ -55,7 +55,7 @@ struct received_frame {
 /// Thread: one at a time.
 class inbox {
 public:
-  /// @param window Bytes of messages of a lane that are taken before some must be let go of.
+  /// @param window Charges of messages of a lane that are taken before some must be let go of.
   inbox(frame_limits limits, uint64_t window, std::shared_ptr<retained_bytes> retained);
 
   /// Where the next bytes belong, and how many there may be; never none.

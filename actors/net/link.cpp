@@ -60,13 +60,13 @@ void link::start() {
   ticker_.expires_after(options_.hello_patience);
   ticker_.async_wait([self](const error_code& failed) {
     if (!failed && self->state_ == phase::greeting)
-      self->finish(
+      self->drop(
         {errc::deadline_exceeded,
          fmt::format("it did not say who it is within {} s",
                      std::chrono::duration<double>(self->options_.hello_patience).count())});
   });
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
-    if (failed) return self->finish(self->stream_->explain(failed));
+    if (failed) return self->drop(self->stream_->explain(failed));
     if (self->options_.is_dialer)
       self->write_signal({.kind = frame_kind::hello}, *frame(make_hello(self->options_.self)));
     self->read();
@@ -84,8 +84,8 @@ void link::read() {
 
 void link::on_read(const error_code& failed, size_t bytes) {
   if (state_ == phase::ended) return;
-  if (failed && state_ == phase::leaving) return finish({errc::cancelled, "we have left"});
-  if (failed) return finish(stream_->explain(failed));
+  if (failed && state_ == phase::leaving) return drop({errc::cancelled, "we have left"});
+  if (failed) return drop(stream_->explain(failed));
   heard_bytes_ += bytes;
   last_heard_ = steady_clock::now();
   auto taken = inbox_->take(bytes, [this](received_frame frame) {
@@ -143,9 +143,9 @@ expected<void> link::on_abort(const received_frame& frame) {
   if (!abort) return tl::unexpected<error>(abort.error());
   auto code = static_cast<errc>(abort->reader().getCode());
   if (code == errc::none)
-    finish({errc::cancelled, "it has left"});
+    drop({errc::cancelled, "it has left"});
   else
-    finish({code, fmt::format("it says: {}", abort->reader().getReason().cStr())});
+    drop({code, fmt::format("it says: {}", abort->reader().getReason().cStr())});
   return {};
 }
 
@@ -168,7 +168,7 @@ void link::write_signal(const frame_header& header, std::optional<message_frame>
 }
 
 void link::send(encoded_parcel what) {
-  std::lock_guard guard{mutex_};
+  std::unique_lock lock{mutex_};
   if (is_closed_) return;
   outbox_.add(std::move(what));
   if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
@@ -181,24 +181,33 @@ void link::send(encoded_parcel what) {
                              self->options_.self.window + self->options_.message_bytes_max)});
     });
   }
-  if (!is_writing_) write_at_once();
+  if (is_writing_ || !next_batch()) return;
+  is_writing_ = is_sending_ = true;
+  lock.unlock();
+  write_at_once();
 }
 
-// A small message costs no change of threads: whoever sends it writes it. @pre `mutex_` is held.
+// A small message costs no change of threads: whoever sends it writes it. Others do not wait for
+// that, they leave theirs behind. @pre `is_sending_`, by this thread.
 void link::write_at_once() {
-  if (!next_batch()) return;
-  is_writing_ = true;
   auto written = stream_->write_now(batch_.buffers);
-  if (written == batch_.bytes && outbox_.is_empty()) {
+  std::lock_guard guard{mutex_};
+  is_sending_ = false;
+  if (written == batch_.bytes && outbox_.is_empty() && state_ == phase::up) {
     batch_.clear();
     is_writing_ = false;
     return;
   }
   batch_.drop_front(written);
-  asio::post(*io_, [self = shared_from_this()] {
-    // an empty batch is as good as one that was written
-    self->stream_->write(self->batch_.buffers,
-                         [self](const error_code& failed, size_t) { self->on_written(failed); });
+  asio::post(*io_, [self = shared_from_this()] { self->write_rest(); });
+}
+
+// What a sender has not written, or what came meanwhile, or the end.
+void link::write_rest() {
+  if (must_close_) return close();
+  // an empty batch is as good as one that was written
+  stream_->write(batch_.buffers, [self = shared_from_this()](const error_code& failed, size_t) {
+    self->on_written(failed);
   });
 }
 
@@ -295,15 +304,15 @@ void link::on_tick() {
 
 void link::leave() {
   if (state_ == phase::ended) return;
-  if (state_ != phase::up) return finish({errc::cancelled, "we have left"});
+  if (state_ != phase::up) return drop({errc::cancelled, "we have left"});
   state_ = phase::leaving;
   say_goodbye();
 }
 
 void link::end(const error& reason) {
+  if (state_ == phase::ended) return;
   // Who cannot even say hello would not understand why.
-  auto is_stranger = state_ == phase::greeting && reason.code == errc::malformed;
-  if (state_ == phase::ended || is_stranger) return finish(reason);
+  if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
   {
     std::lock_guard guard{mutex_};
     is_closed_ = true;
@@ -317,18 +326,27 @@ void link::end(const error& reason) {
   callbacks_.on_end(*this, reason);
 }
 
-void link::finish(const error& reason) {
-  if (state_ == phase::ended) return;
-  state_ = phase::ended;
+void link::drop(const error& reason) {
   ticker_.cancel();
+  if (state_ != phase::ended) {
+    state_ = phase::ended;
+    callbacks_.on_end(*this, reason);
+  }
   close();
-  callbacks_.on_end(*this, reason);
 }
 
+// The descriptor of a closed connection may be another's at once, so nobody may be writing to it.
 void link::close() {
-  std::lock_guard guard{mutex_};
-  is_closed_ = true;
+  if (has_closed_) return;
+  must_close_ = true;
+  {
+    std::lock_guard guard{mutex_};
+    is_closed_ = true;
+    if (is_sending_) return; // who sends has this called again
+  }
+  has_closed_ = true;
   stream_->close();
+  callbacks_.on_closed(*this);
 }
 
 } // namespace troupe

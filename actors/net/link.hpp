@@ -50,6 +50,8 @@ public:
     std::function<expected<void>(link&, received_frame)> on_parcel;
     /// `cancelled` if the peer left on purpose.
     std::function<void(link&, const error&)> on_end;
+    /// After `on_end`: the connection is closed, too. Until then last words may be on their way.
+    std::function<void(link&)> on_closed;
     std::function<void(link&, const std::string&)> on_warning;
     /// A message was recalled before it was sent to its end; its header.
     std::function<void(link&, const frame_header&)> on_recalled;
@@ -67,8 +69,11 @@ public:
   /// Says goodbye when everything before is written, and ends with `cancelled`.
   void leave();
 
-  /// Ends now; the peer is told, if there is still time for it.
+  /// Ends now; the peer is told, and the connection closed after that, or half a second later.
   void end(const error& reason);
+
+  /// Ends now, if it has not yet, and closes the connection without a word.
+  void drop(const error& reason);
 
   [[nodiscard]] bool is_up() const { return state_ == phase::up; }
 
@@ -97,6 +102,7 @@ private:
   void write_more();
   void on_written(const boost::system::error_code& failed);
   void write_at_once();
+  void write_rest();
   bool next_batch();
 
   void plan_tick();
@@ -104,7 +110,6 @@ private:
   void give_back(lane of, uint64_t bytes);
   void say_goodbye();
   void finish_writing();
-  void finish(const error& reason);
   void close();
 
   std::shared_ptr<boost::asio::io_context> io_;
@@ -124,10 +129,14 @@ private:
   bool has_said_goodbye_ = false;
   std::atomic<phase> state_ = phase::greeting;
 
-  mutable std::mutex mutex_; ///< Of what follows, and of writing to the stream at once.
+  bool must_close_ = false; ///< The connection, as soon as nobody sends.
+  bool has_closed_ = false;
+
+  mutable std::mutex mutex_; ///< Of what follows; never held during a call of the system.
   outbox outbox_;
-  write_batch batch_; ///< Being written, if `is_writing_`.
+  write_batch batch_; ///< Of whoever writes, if `is_writing_`.
   bool is_writing_ = false;
+  bool is_sending_ = false;  ///< Who writes is not the io_context's thread, but one that sends.
   bool is_closed_ = false;   ///< Nothing is taken any more.
   bool has_written_ = false; ///< Since the last tick.
 };

@@ -9,6 +9,7 @@
 #include <caf/make_actor.hpp>
 #include <caf/message_id.hpp>
 #include <caf/sec.hpp>
+#include <caf/system_messages.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -24,6 +25,40 @@ constexpr size_t asked_questions_max = 65'536;
 caf::error error_of(const caf::message& content) {
   return content.match_elements<caf::error>() ? content.get_as<caf::error>(0) : caf::error{};
 }
+
+// Whoever passes on what it knows from others names the original.
+const actor_address* original_of(const caf::strong_actor_ptr& actor) {
+  const auto* proxy = dynamic_cast<const remote_proxy*>(actor->get());
+  return proxy == nullptr ? nullptr : &proxy->stands_for();
+}
+
+/// A message in a mailbox, which counts for its connection as long as it is there.
+class delivered_element final : public caf::mailbox_element {
+public:
+  delivered_element(caf::strong_actor_ptr sender, caf::message_id id, caf::message content,
+                    std::shared_ptr<const void> charge)
+    : caf::mailbox_element(std::move(sender), id, {}), content_(std::move(content)),
+      charge_(std::move(charge)) {}
+
+  caf::type_erased_tuple& content() override {
+    if (content_.empty()) return nothing_;
+    return const_cast<caf::detail::message_data&>(*content_.vals()); // NOLINT: nobody writes to it
+  }
+
+  [[nodiscard]] const caf::type_erased_tuple& content() const override {
+    if (content_.empty()) return nothing_;
+    return content_.content();
+  }
+
+  caf::message move_content_to_message() override { return std::move(content_); }
+
+  [[nodiscard]] caf::message copy_content_to_message() const override { return content_; }
+
+private:
+  caf::empty_type_erased_tuple nothing_;
+  caf::message content_;
+  std::shared_ptr<const void> charge_;
+};
 
 // The same for a request and its response, urgent or not.
 uint64_t number_of(caf::message_id id) {
@@ -44,38 +79,57 @@ std::shared_ptr<node> node::make(caf::actor_system& system, transport& carrier,
 
 actor_address node::show(const caf::strong_actor_ptr& actor, const node_address& to) {
   if (!actor) return {};
-  // Whoever passes on what it knows from others names the original.
-  if (const auto* proxy = dynamic_cast<const remote_proxy*>(actor->get()))
-    return proxy->stands_for();
+  if (const auto* original = original_of(actor)) return *original;
   bool is_new = false;
   {
     std::lock_guard guard{mutex_};
-    auto& entry = shown_[actor->id()];
-    is_new = !entry.actor;
-    entry.actor = actor;
-    entry.known_to.insert(to);
+    is_new = enlist(actor, to);
   }
-  if (is_new)
-    actor->get()->attach_functor([home = weak_from_this(), id = actor->id()](caf::error reason) {
-      if (auto alive = home.lock()) alive->on_end(id, reason);
-    });
+  if (is_new) watch(actor);
   return {address_, actor->id()};
 }
 
+// @returns Whether nobody has heard of it before, so that it is to be watched.
+bool node::enlist(const caf::strong_actor_ptr& actor, const node_address& known_to) {
+  auto& entry = shown_[actor->id()];
+  entry.known_to.insert(known_to);
+  return !std::exchange(entry.actor, actor);
+}
+
+void node::watch(const caf::strong_actor_ptr& actor) {
+  actor->get()->attach_functor([home = weak_from_this(), id = actor->id()](caf::error reason) {
+    if (auto alive = home.lock()) alive->on_end(id, reason);
+  });
+}
+
 caf::strong_actor_ptr node::handle_of(const actor_address& actor) {
+  std::optional<error> lost;
+  {
+    std::lock_guard guard{mutex_};
+    if (actor.actor == 0 || !is_over(actor.at)) return known(actor);
+    lost = lost_.at(actor.at.node).reason;
+  }
+  // Nobody would ever end it.
+  auto proxy = make_proxy(actor);
+  static_cast<remote_proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(*lost));
+  return proxy;
+}
+
+caf::strong_actor_ptr node::known(const actor_address& actor) {
   if (actor.actor == 0) return nullptr;
-  std::lock_guard guard{mutex_};
   if (actor.at == address_) {
     auto found = shown_.find(actor.actor);
     return found == shown_.end() ? nullptr : found->second.actor;
   }
   auto& proxy = proxies_[actor];
-  if (!proxy) {
-    caf::actor_config config;
-    proxy = caf::make_actor<remote_proxy, caf::strong_actor_ptr>(
-      system_.next_actor_id(), system_.node(), &system_, config, weak_from_this(), actor);
-  }
+  if (!proxy) proxy = make_proxy(actor);
   return proxy;
+}
+
+caf::strong_actor_ptr node::make_proxy(const actor_address& of) {
+  caf::actor_config config;
+  return caf::make_actor<remote_proxy, caf::strong_actor_ptr>(
+    system_.next_actor_id(), system_.node(), &system_, config, weak_from_this(), of);
 }
 
 void node::disconnect() {
@@ -92,20 +146,34 @@ void node::carry(parcel what) {
 }
 
 void node::send(const actor_address& to, caf::mailbox_element& what) {
-  parcel sent{.to = to,
-              .from = show(what.sender, to.at),
-              .id = what.mid.integer_value(),
-              .content = what.move_content_to_message()};
+  const auto& sender = what.sender;
+  parcel sent{.to = to, .id = what.mid.integer_value(), .content = what.move_content_to_message()};
+  const auto* original = sender ? original_of(sender) : nullptr;
+  if (sender) sent.from = original ? *original : actor_address{address_, sender->id()};
   std::optional<error> lost; // just now, perhaps, when all who waited for the peer were told
-  if (what.mid.is_request() && what.sender) {
+  bool is_new = false;
+  if (sender) {
     std::lock_guard guard{mutex_};
-    if (is_over(to.at))
+    if (!original) is_new = enlist(sender, to.at);
+    auto is_request = what.mid.is_request();
+    if (is_request && is_over(to.at))
       lost = lost_.at(to.at.node).reason;
-    else
-      pending_[{what.sender->id(), number_of(what.mid)}] = {what.sender, sent.id, to.at};
+    else if (is_request)
+      pending_[{sender->id(), number_of(what.mid)}] = {sender, sent.id, to.at};
   }
-  if (lost) return fail_request(what.sender, sent.id, to_caf(*lost));
+  if (is_new) watch(sender);
+  if (lost) return fail_request(sender, sent.id, to_caf(*lost));
   carry(std::move(sent));
+  if (sender && !original) say_if_ended(sender, to.at);
+}
+
+// If the actor has ended meanwhile, the news of it may have gone before what names it.
+void node::say_if_ended(const caf::strong_actor_ptr& actor, const node_address& to) {
+  if (actor->get()->getf(caf::abstract_actor::is_cleaned_up_flag))
+    carry({.kind = parcel::content_kind::down,
+           .to = {to, 0},
+           .from = {address_, actor->id()},
+           .content = caf::make_message(caf::error{})});
 }
 
 // ---- the directory: actors by name ----
@@ -159,7 +227,7 @@ void node::find(const node_address& peer, const std::string& name, found_callbac
 
 void node::on_find(const parcel& question) {
   if (!question.content.match_elements<std::string>()) return;
-  asked_question asked{question.from.at, question.id};
+  asked_question asked{question.from.at, question.id, question.charge};
   caf::strong_actor_ptr actor;
   {
     std::lock_guard guard{mutex_};
@@ -180,12 +248,7 @@ void node::answer(const asked_question& question, const caf::strong_actor_ptr& w
   if (question.asker == address_) return finish_find(found, with);
   found.from = show(with, question.asker);
   carry(std::move(found));
-  // If the actor has ended meanwhile, the news of it may have gone before the answer.
-  if (!handle_of({address_, with->id()}))
-    carry({.kind = parcel::content_kind::down,
-           .to = {question.asker, 0},
-           .from = {address_, with->id()},
-           .content = caf::make_message(caf::error{})});
+  say_if_ended(with, question.asker);
 }
 
 // @param with The actor, or its proxy.
@@ -203,11 +266,13 @@ void node::finish_find(const parcel& answer, const caf::strong_actor_ptr& with) 
 
 // ---- what comes from others ----
 
-void node::deliver(parcel what) {
-  if (what.to.at != address_ || is_lost(what.from.at)) return;
+void node::deliver(parcel what, caf::execution_unit* host) {
+  if (what.to.at != address_) return;
+  if (what.kind == parcel::content_kind::message) return deliver_message(std::move(what), host);
+  if (is_lost(what.from.at)) return;
   switch (what.kind) {
   case parcel::content_kind::message:
-    return deliver_message(std::move(what));
+    return;
   case parcel::content_kind::down:
     return end_proxy(what.from, error_of(what.content));
   case parcel::content_kind::find:
@@ -217,17 +282,24 @@ void node::deliver(parcel what) {
   }
 }
 
-void node::deliver_message(parcel what) {
+void node::deliver_message(parcel what, caf::execution_unit* host) {
   auto id = caf::make_message_id(what.id);
-  auto receiver = handle_of(what.to);
-  if (id.is_response()) {
+  caf::strong_actor_ptr receiver;
+  caf::strong_actor_ptr sender;
+  {
     std::lock_guard guard{mutex_};
-    pending_.erase({what.to.actor, number_of(id)});
+    if (is_over(what.from.at)) return;
+    if (id.is_response()) pending_.erase({what.to.actor, number_of(id)});
+    receiver = known(what.to);
+    if (receiver) sender = known(what.from);
   }
   if (!receiver) return refuse(what);
-  auto sender = handle_of(what.from);
-  receiver->enqueue(caf::make_mailbox_element(std::move(sender), id, {}, std::move(what.content)),
-                    nullptr);
+  if (sender && what.content.match_elements<caf::exit_msg>())
+    what.content = caf::make_message(
+      caf::exit_msg{sender->address(), what.content.get_as<caf::exit_msg>(0).reason});
+  receiver->enqueue(caf::mailbox_element_ptr{new delivered_element{
+                      std::move(sender), id, std::move(what.content), std::move(what.charge)}},
+                    host);
 }
 
 void node::lose(const node_address& peer, const error& reason) {

@@ -23,6 +23,7 @@
 
 namespace caf {
 class actor_system;
+class execution_unit;
 } // namespace caf
 
 namespace troupe {
@@ -52,7 +53,8 @@ public:
   [[nodiscard]] actor_address show(const caf::strong_actor_ptr& actor, const node_address& to);
 
   /// The handle by which actors of this node know an actor: the actor itself if it is of this node,
-  /// else the one proxy of it. Null for actor 0, and for an actor of this node that has ended.
+  /// else the one proxy of it, which has ended if its node is lost. Null for actor 0, and for an
+  /// actor of this node that has ended.
   [[nodiscard]] caf::strong_actor_ptr handle_of(const actor_address& actor);
 
   /// Lets others find an actor of this node by its name, until it ends. Whoever asked before is
@@ -68,7 +70,8 @@ public:
 
   /// Hands a parcel that has come to its receiver; drops what was for another life of this node, or
   /// is from a lost one.
-  void deliver(parcel what);
+  /// @param host Has the receiver if it is to be resumed; null: the scheduler has it.
+  void deliver(parcel what, caf::execution_unit* host = nullptr);
 
   /// A peer is gone for good: ends its proxies, which tells monitors and links, and answers
   /// requests and questions that wait for it. Parcels of it that come later are dropped.
@@ -104,6 +107,7 @@ private:
   struct asked_question {
     node_address asker;
     uint64_t number = 0;
+    std::shared_ptr<const void> charge; ///< As in `parcel`: the name is kept as long.
   };
 
   /// An actor of this node that others have heard of.
@@ -123,8 +127,8 @@ private:
 
   void carry(parcel what);
   [[nodiscard]] bool is_lost(const node_address& peer) const;
-  [[nodiscard]] bool is_over(const node_address& peer) const; ///< Likewise, with the lock held.
-  void deliver_message(parcel what);
+  [[nodiscard]] caf::strong_actor_ptr make_proxy(const actor_address& of);
+  void deliver_message(parcel what, caf::execution_unit* host);
   void refuse(const parcel& request);
   void on_find(const parcel& question);
   void finish_find(const parcel& answer, const caf::strong_actor_ptr& with);
@@ -132,6 +136,13 @@ private:
   void withdraw(const std::string& name, uint64_t actor);
   void on_end(uint64_t actor, const caf::error& reason);
   void end_proxy(const actor_address& of, caf::error reason);
+  void say_if_ended(const caf::strong_actor_ptr& actor, const node_address& to);
+
+  // With the lock held:
+  [[nodiscard]] bool is_over(const node_address& peer) const;
+  [[nodiscard]] bool enlist(const caf::strong_actor_ptr& actor, const node_address& known_to);
+  [[nodiscard]] caf::strong_actor_ptr known(const actor_address& actor);
+  void watch(const caf::strong_actor_ptr& actor); ///< Without the lock: it may have ended.
 
   caf::actor_system& system_;
   std::atomic<transport*> carrier_;    ///< Null: cut off.

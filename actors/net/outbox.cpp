@@ -13,6 +13,9 @@ namespace {
 // Control messages that go out at once, at most: what comes later must not wait for all of them.
 constexpr size_t control_bytes_max = 256 * 1024;
 
+// Likewise of whole bulk messages; of a long one only a part goes out at once.
+constexpr size_t bulk_bytes_max = 128 * 1024;
+
 } // namespace
 
 // ---- what goes out at once ----
@@ -61,7 +64,7 @@ void outbox::add_signal(const frame_header& header, std::optional<message_frame>
 }
 
 void outbox::add(encoded_parcel what) {
-  bytes_ += what.header.body_bytes;
+  bytes_ += charge_of(what.header);
   queue(what.header.lane).push_back(std::move(what));
 }
 
@@ -86,17 +89,17 @@ bool outbox::is_starved() const {
 void outbox::drop_recalled() {
   auto& waiting = queue(lane::bulk);
   while (!waiting.empty() && waiting.front().body && waiting.front().body->is_recalled()) {
-    auto sent = begun_ ? begun_->sent : 0;
+    bytes_ -= begun_ ? waiting.front().header.body_bytes - begun_->sent
+                     : charge_of(waiting.front().header);
     if (begun_) add_signal({.kind = frame_kind::recalled, .lane = lane::bulk});
     begun_.reset();
-    bytes_ -= waiting.front().header.body_bytes - sent;
     recalled_.push_back(waiting.front().header);
     waiting.pop_front();
   }
 }
 
 bool outbox::fill(write_batch& batch) {
-  drop_recalled();
+  drop_recalled(); // of what is under way, the peer is told before anything else
   while (!signals_.empty() && !batch.is_full()) {
     auto& first = signals_.front();
     batch.add_header(first.header);
@@ -110,20 +113,24 @@ bool outbox::fill(write_batch& batch) {
   while (!queue(lane::control).empty() && may_begin(lane::control) && !batch.is_full()
          && batch.bytes < control_bytes_max)
     take_whole(batch, lane::control);
-  if (!queue(lane::bulk).empty() && (begun_ || may_begin(lane::bulk)) && !batch.is_full())
+  for (auto end = batch.bytes + bulk_bytes_max; batch.bytes < end && !batch.is_full();) {
+    if (!begun_) drop_recalled();
+    if (queue(lane::bulk).empty() || !(begun_ || may_begin(lane::bulk))) break;
     take_part(batch);
+    if (begun_) break; // its next part goes after what has come meanwhile
+  }
   return batch.bytes > 0;
 }
 
 void outbox::spend(const encoded_parcel& what) {
-  credit_[static_cast<size_t>(what.header.lane)] -= static_cast<int64_t>(what.header.body_bytes);
+  credit_[static_cast<size_t>(what.header.lane)] -= static_cast<int64_t>(charge_of(what.header));
 }
 
 void outbox::take_whole(write_batch& batch, lane from) {
   auto what = std::move(queue(from).front());
   queue(from).pop_front();
   spend(what);
-  bytes_ -= what.header.body_bytes;
+  bytes_ -= charge_of(what.header);
   batch.add_header(what.header);
   if (!what.body) return;
   for (auto piece : what.body->pieces())
@@ -141,6 +148,7 @@ void outbox::take_part(write_batch& batch) {
   } else {
     begun_.emplace();
     spend(what);
+    bytes_ -= message_overhead_bytes;
     header.kind = frame_kind::opening;
     header.total_bytes = total;
   }

@@ -45,7 +45,7 @@ struct write_batch {
 class outbox {
 public:
   /// @param part_bytes_max Parts of messages are no longer. @param window What the receiver keeps
-  /// of each lane before it must have let go of some.
+  /// of each lane before it must have let go of some, in charges of messages.
   outbox(uint64_t part_bytes_max, uint64_t window);
 
   /// A frame of the link's own, which goes first and needs no credit.
@@ -53,7 +53,7 @@ public:
 
   void add(encoded_parcel what);
 
-  /// The receiver has let go of `bytes` of a lane.
+  /// The receiver has let go of messages of a lane. @param bytes Their charges.
   void add_credit(lane of, uint64_t bytes);
 
   /// The receiver's window, once it has said so; nothing was sent before.
@@ -72,7 +72,7 @@ public:
   /// Messages wait, and the receiver does not let go of others.
   [[nodiscard]] bool is_starved() const;
 
-  /// Of messages that wait.
+  /// Of messages that wait: their charges, but for what is written.
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
 private:

@@ -8,6 +8,7 @@
 #include <caf/message.hpp>
 
 #include <cstdint>
+#include <memory>
 
 namespace troupe {
 
@@ -27,6 +28,8 @@ struct parcel {
   actor_address from; ///< Actor 0: the sender wants no answer, or is the node itself.
   uint64_t id = 0; ///< Of a message: CAF's, which says whether it is a request, a response, urgent.
   caf::message content;
+  /// Of a parcel that has come over a connection: it counts there until nobody holds this.
+  std::shared_ptr<const void> charge{};
 };
 
 } // namespace troupe

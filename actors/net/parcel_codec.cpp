@@ -200,12 +200,14 @@ expected<encoded_parcel> encode_parcel(const parcel& what) {
 
 expected<parcel> decode_parcel(const node_address& at, const frame_header& header,
                                received_bytes body) {
+  auto charge = body.owner;
   return read_content(header, std::move(body)).map([&](caf::message content) {
     return parcel{.kind = kind_of(header.content),
                   .to = {at, header.to},
                   .from = header.from,
                   .id = header.id,
-                  .content = std::move(content)};
+                  .content = std::move(content),
+                  .charge = std::move(charge)};
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include "actors/net/belonging.hpp"
 #include "actors/net/doorway.hpp"
+#include "actors/net/herald.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
 #include "actors/net/name_lookup.hpp"
@@ -18,8 +19,11 @@
 #include <deque>
 #include <fmt/format.h>
 #include <mutex>
+#include <netinet/tcp.h>
+#include <optional>
 #include <ratio>
 #include <set>
+#include <sys/socket.h>
 #include <thread>
 
 namespace troupe {
@@ -32,8 +36,13 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Connections whose other side has not said who it is: the oldest of more is dropped.
+// Connections whose other side has not said who it is, or is being told why it must go: the oldest
+// of more is closed at once.
 constexpr size_t strangers_max = 64;
+
+// So much may wait in the system's hands to be sent, and a token behind it. Less would take a turn
+// of the writing thread for each quarter of a part, and half the bandwidth of a fast network.
+constexpr int unsent_bytes_max = 1 << 20;
 
 // So many different lines about who was refused are written.
 constexpr size_t told_max = 100;
@@ -70,7 +79,7 @@ tl::unexpected<error> refuse(std::string why) {
 class socket_network::implementation {
 public:
   implementation(caf::actor_system& system, socket_network& carrier, socket_network_options options)
-    : options_(std::move(options)), members_(options_.nodes.size()),
+    : options_(std::move(options)), herald_(options_.on_warning), members_(options_.nodes.size()),
       here_(node::make(system, carrier, {options_.self, new_incarnation()},
                        options_.nodes[options_.self].name)),
       io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
@@ -79,6 +88,7 @@ public:
         [this](const std::string& line) { warn(line); }) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
+    members_[options_.self].address = here_->address();
     settle(members_[options_.self], here_->address());
   }
 
@@ -124,7 +134,9 @@ public:
       work_.reset(); // the thread ends with the last handler
     });
     thread_.join();
+    herald_.end();
     here_->disconnect(); // actors may have last words for those who are gone
+    std::lock_guard guard{mutex_};
     for (auto& member : members_)
       if (!member.has_arrived) settle(member, fail(errc::cancelled, "this node has left"));
   }
@@ -162,6 +174,12 @@ public:
     if (!with)
       return answer(what,
                     {errc::unavailable, fmt::format("{} is not there", name_of(what.to.at.node))});
+    // The news of an actor's end comes after what it has said, in whatever lane that was.
+    if (what.kind == parcel::content_kind::down) {
+      auto again = *encoded;
+      again.header.lane = lane::bulk;
+      with->send(std::move(again));
+    }
     with->send(std::move(*encoded));
   }
 
@@ -190,8 +208,10 @@ private:
   }
 
   void let_in(tcp::socket socket) {
-    if (strangers_.size() >= strangers_max)
-      strangers_.front()->end({errc::limit_exceeded, "too many are at the door"});
+    if (strangers_.size() >= strangers_max) {
+      auto oldest = strangers_.front();
+      oldest->drop({errc::limit_exceeded, "too many are at the door"});
+    }
     auto comes = make_link(std::move(socket), {});
     strangers_.push_back(comes);
     comes->start();
@@ -201,8 +221,8 @@ private:
     door_.close();
     for (auto* timer : timers_)
       timer->cancel();
-    while (!strangers_.empty())
-      strangers_.front()->end({errc::cancelled, "it leaves"});
+    for (const auto& stranger : std::deque{strangers_})
+      stranger->end({errc::cancelled, "it leaves"});
     for (const auto& dialed : std::exchange(dialed_, {}))
       dialed->leave();
   }
@@ -289,6 +309,8 @@ private:
   std::shared_ptr<troupe::link> make_link(tcp::socket socket, std::optional<node_index> dialed) {
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
+    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max,
+                 sizeof unsent_bytes_max);
     link_options options{.self = {.job = options_.job,
                                   .nodes = static_cast<uint32_t>(options_.nodes.size()),
                                   .node = options_.self,
@@ -305,6 +327,7 @@ private:
       .on_parcel
       = [this](link& from, received_frame frame) { return receive(from, std::move(frame)); },
       .on_end = [this, dialed](link& with, const error& why) { on_end(with, dialed, why); },
+      .on_closed = [this](link& with) { std::erase(strangers_, with.shared_from_this()); },
       .on_warning =
         [this](link& with, const std::string& what) {
           warn(fmt::format("{}: {}", name_of(with.peer().node), what));
@@ -378,18 +401,15 @@ private:
     auto& member = members_[with.peer().node];
     member.redial = redial_min;
     member.refused_since.reset();
-    node_address address{with.peer().node, with.peer().incarnation};
-    {
-      std::lock_guard guard{mutex_};
-      member.link = with_shared;
-      member.trouble.clear();
-    }
-    settle(member, address);
+    std::lock_guard guard{mutex_}; // all at once: what was for a former life goes to no other link
+    member.link = with_shared;
+    member.address = {with.peer().node, with.peer().incarnation};
+    member.trouble.clear();
+    settle(member, member.address);
   }
 
-  void settle(member& who, expected<node_address> arrived) {
-    std::lock_guard guard{mutex_};
-    if (arrived) who.address = *arrived;
+  // @pre `mutex_` is held.
+  static void settle(member& who, expected<node_address> arrived) {
     if (who.has_arrived) await_again(who);
     who.has_arrived = true;
     who.arrived.set_value(std::move(arrived));
@@ -404,7 +424,8 @@ private:
 
   void on_end(link& with, std::optional<node_index> dialed, const error& why) {
     auto peer = with.shared_from_this();
-    auto was_stranger = std::erase(strangers_, peer) > 0;
+    auto was_stranger = std::ranges::find(strangers_, peer) != strangers_.end();
+    if (!was_stranger) strangers_.push_back(peer); // until it is closed
     dialed_.erase(peer);
     auto found = std::ranges::find(members_, peer, &member::link);
     if (found != members_.end())
@@ -428,11 +449,14 @@ private:
     std::function<void(node_index, const error&)> tell;
     {
       std::lock_guard guard{mutex_};
-      gone.link.reset();
       tell = on_loss_;
       await_again(gone);
     }
     here_->lose(gone.address, reason);
+    {
+      std::lock_guard guard{mutex_};
+      gone.link.reset(); // last: until the node knows why, nobody is told that nobody is there
+    }
     if (tell) tell(index, told);
   }
 
@@ -461,10 +485,12 @@ private:
     trouble(peer, known);
     auto line = fmt::format("{}: {}", name_of(peer), known);
     auto is_news = is_final && !member.has_arrived; // to those who wait for it
-    if (is_news)
+    if (is_news) {
+      std::lock_guard guard{mutex_};
       settle(member, fail(errc::failed_precondition, line));
-    else if (is_first)
+    } else if (is_first) {
       warn(line);
+    }
   }
 
   void look_who_is_left() {
@@ -507,11 +533,10 @@ private:
                     .content = caf::make_message(to_caf(why))});
   }
 
-  void warn(const std::string& line) const {
-    if (options_.on_warning) options_.on_warning(line);
-  }
+  void warn(std::string line) { herald_.tell(std::move(line)); }
 
   socket_network_options options_;
+  herald herald_;
   std::vector<member> members_;
   std::shared_ptr<node> here_;
   std::shared_ptr<tls_identity> identity_;

@@ -19,6 +19,10 @@
 
 namespace troupe {
 
+/// What a node keeps of a peer if it is not told otherwise: a quarter of this machine's memory, at
+/// most 4 GiB.
+[[nodiscard]] uint64_t usual_window_bytes();
+
 /// How a node talks to the others of its job.
 struct socket_network_options {
   /// Where a node is.
@@ -51,24 +55,27 @@ struct socket_network_options {
 
   /// Bytes of messages that are taken from a peer before its actors' addressees have let go of
   /// some, and that wait for a peer before it counts as gone: for either, tokens and gradients
-  /// each. More than what all replicas of a node push in a step.
-  uint64_t window_bytes = uint64_t{4} << 30;
+  /// each. More than what all replicas of a node push in a step. Each message counts as its bytes
+  /// and `message_overhead_bytes`.
+  uint64_t window_bytes = usual_window_bytes();
 
   uint64_t message_bytes_max = uint64_t{16} << 30; ///< Of one message.
   uint64_t part_bytes_max = uint64_t{1} << 20; ///< Longer messages are cut; others go in between.
 
-  /// Told what is wrong but can go on, in one line. Thread: the network's own.
+  /// Told what is wrong but can go on, in one line. Thread: one of its own, which may have to wait.
   std::function<void(const std::string&)> on_warning{};
 };
 
 /// A node's place among the nodes of its job. It listens, dials those with a lower index until they
 /// are there, and again when they are gone; brings parcels, and tells the node of losses. Whoever
 /// comes is asked who it is, and refused if it is of another job, not in the list, there already,
-/// or says nothing for 5 s; of those that have not said so at most 64 are kept.
+/// or says nothing for 5 s; of those that have not said so, or are told why they must go, at most
+/// 64 are kept, and the oldest are closed at once.
 ///
 /// Memory: what a peer makes this node keep is at most twice the window and one message in either
 /// direction.
-/// Thread: any; it has one of its own. Outlives the actors that speak through it.
+/// Thread: any; it has two of its own, on which actors that a message wakes may run, too. Outlives
+/// the actors that speak through it.
 class socket_network final : public transport, public membership {
 public:
   /// Takes the node's address and begins to dial.
@@ -78,7 +85,7 @@ public:
   [[nodiscard]] static expected<std::unique_ptr<socket_network>>
   open(caf::actor_system& system, socket_network_options options);
 
-  /// Leaves.
+  /// Leaves. Thread: not an actor's.
   ~socket_network() override;
 
   [[nodiscard]] const std::shared_ptr<node>& here() const override;
@@ -102,7 +109,7 @@ public:
   [[nodiscard]] std::string listening_at() const;
 
   /// Says goodbye to all peers when everything sent before is written, and ends.
-  /// @param patience At most so long.
+  /// @param patience At most so long. Thread: not an actor's.
   void leave(std::chrono::milliseconds patience);
 
   void send(const node_address& from, parcel what) override;

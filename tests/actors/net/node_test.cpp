@@ -123,6 +123,67 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 
+  TEST_CASE_FIXTURE(two_nodes, "an exit message says who has sent it") {
+    puppet sender{world};
+    caf::actor_addr source;
+    auto far = spawn([&source](caf::event_based_actor* self) -> caf::behavior {
+      self->set_exit_handler([&source](const caf::exit_msg& exit) { source = exit.source; });
+      return {[](const msg<wire::Token>&) {}};
+    });
+    auto from = sender.as<caf::strong_actor_ptr>();
+    near(far)->enqueue(
+      from, caf::make_message_id(),
+      caf::make_message(caf::exit_msg{from->address(), caf::exit_reason::user_shutdown}), nullptr);
+    settle_all();
+    auto address = nodes[0]->show(from, nodes[1]->address());
+    CHECK(source == nodes[1]->handle_of(address)->address());
+    caf::anon_send_exit(far, caf::exit_reason::kill);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "who has ended before its message leaves is known to have ended") {
+    auto sender = caf::actor_cast<caf::strong_actor_ptr>(spawn(successor));
+    caf::anon_send_exit(caf::actor_cast<caf::actor>(sender), caf::exit_reason::user_shutdown);
+    settle_all();
+    bool is_told = false;
+    auto far = spawn([&is_told](caf::event_based_actor* self) -> caf::behavior {
+      self->set_down_handler([&is_told](const caf::down_msg&) { is_told = true; });
+      return {[self](const msg<wire::Token>&) { self->monitor(self->current_sender()); }};
+    });
+    near(far)->enqueue(sender, caf::make_message_id(), caf::make_message(make_token(7)), nullptr);
+    settle_all();
+    CHECK(is_told);
+    caf::anon_send_exit(far, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes, "an actor of a node that is lost has ended when it is heard of") {
+    nodes[0]->lose({1, 0}, {errc::unavailable, "node 'node 1' is gone"});
+    auto late = nodes[0]->handle_of({{1, 0}, 77}); // named by a third node
+    caf::error told;
+    auto watcher = spawn([&told, late](caf::event_based_actor* self) -> caf::behavior {
+      self->set_down_handler([&told](const caf::down_msg& down) { told = down.reason; });
+      self->monitor(late);
+      return {[](const msg<wire::Token>&) {}};
+    });
+    settle_all();
+    CHECK(from_caf(told).message == "node 'node 1' is gone");
+    caf::anon_send_exit(watcher, caf::exit_reason::user_shutdown);
+    settle_all();
+  }
+
+  TEST_CASE_FIXTURE(two_nodes,
+                    "a message counts at its connection until its actor is done with it") {
+    puppet hearer{world};
+    auto address = nodes[1]->show(hearer.as<caf::strong_actor_ptr>(), nodes[0]->address());
+    auto charge = std::make_shared<int>();
+    for (auto content : {caf::make_message(make_token(7)), caf::message{}})
+      nodes[1]->deliver({.to = address, .content = content, .charge = charge});
+    CHECK(charge.use_count() == 3);
+    settle_all();
+    CHECK(charge.use_count() == 1);
+  }
+
   TEST_CASE_FIXTURE(two_nodes, "a link to an actor that fails ends who is linked to it") {
     auto far = spawn(successor);
     auto linked = spawn([handle = near(far)](caf::event_based_actor* self) -> caf::behavior {

@@ -149,6 +149,45 @@ TEST_SUITE("actors/net/outbox") {
     CHECK(out.is_empty());
   }
 
+  TEST_CASE("messages without a body cost credit too, and so do tokens more than their bytes") {
+    outbox out{part_bytes, 1 << 20};
+    out.set_window(10 * message_overhead_bytes);
+    auto nothing = *encode_parcel({.content = caf::message{}});
+    REQUIRE_FALSE(nothing.body);
+    for (int i = 0; i < 20; ++i)
+      out.add(nothing);
+    CHECK(out.bytes() == 20 * message_overhead_bytes);
+    receiver from{1 << 20};
+    REQUIRE(from.feed(drain(out), 100));
+    CHECK(from.frames.size() == 10);
+    CHECK(out.is_starved());
+    CHECK(from.retained->bytes(lane::control) == 10 * message_overhead_bytes);
+    from.frames.clear();
+    CHECK(from.retained->bytes(lane::control) == 0);
+    out.add_credit(lane::control, 10 * message_overhead_bytes);
+    REQUIRE(from.feed(drain(out), 100));
+    CHECK(from.frames.size() == 10);
+    CHECK(out.bytes() == 0);
+  }
+
+  TEST_CASE("small gradients go out many at a time, of a large one a part") {
+    outbox out{part_bytes, 1 << 20};
+    for (int i = 0; i < 40; ++i)
+      out.add(gradient(20));
+    out.add(gradient(1000));
+    write_batch batch;
+    REQUIRE(out.fill(batch));
+    CHECK(batch.frames == write_batch::frames_max);
+    batch.clear();
+    REQUIRE(out.fill(batch));
+    CHECK(batch.frames == 9);
+    CHECK_FALSE(out.is_empty());
+    batch.clear();
+    REQUIRE(out.fill(batch));
+    CHECK(batch.frames == 1);
+    CHECK(batch.bytes == frame_header_bytes + part_bytes);
+  }
+
   TEST_CASE("a gradient that is recalled before it has begun is not sent") {
     outbox out{part_bytes, 1 << 20};
     auto first = push_of(100);
@@ -183,7 +222,7 @@ TEST_SUITE("actors/net/outbox") {
       REQUIRE(from.feed(bytes, step));
       REQUIRE(from.frames.size() == 1);
       CHECK(from.frames[0].header.body_bytes == parcel_of(push_of(500)).header.body_bytes);
-      CHECK(from.retained->bytes(lane::bulk) == from.frames[0].header.body_bytes);
+      CHECK(from.retained->bytes(lane::bulk) == charge_of(from.frames[0].header));
     }
     CHECK(out.take_recalled() == std::vector{parcel_of(push).header});
     CHECK(out.bytes() == 0);
@@ -208,7 +247,7 @@ TEST_SUITE("actors/net/outbox") {
       out.add(token(i));
     for (int64_t i = 1; i <= 3; ++i)
       out.add(gradient(i * 100));
-    receiver from;
+    receiver from{1 << 20};
     REQUIRE(from.feed(drain(out), 1000));
     uint64_t next = 0;
     uint64_t last_bytes = 0;
@@ -231,7 +270,7 @@ TEST_SUITE("actors/net/inbox") {
     out.add(gradient(1000));
     receiver from;
     REQUIRE(from.feed(drain(out), 100));
-    CHECK(from.retained->bytes(lane::bulk) == from.frames[0].header.body_bytes);
+    CHECK(from.retained->bytes(lane::bulk) == charge_of(from.frames[0].header));
     auto share = from.frames[0].body.owner;
     from.frames.clear();
     CHECK(from.retained->bytes(lane::bulk) > 4000);
@@ -248,6 +287,17 @@ TEST_SUITE("actors/net/inbox") {
     REQUIRE_FALSE(refused);
     CHECK(refused.error().code == errc::limit_exceeded);
     CHECK(from.frames.size() == 1);
+  }
+
+  TEST_CASE("a sender that goes beyond its credit with messages that have no body is refused") {
+    outbox out{part_bytes, 1 << 20};
+    for (int i = 0; i < 4; ++i)
+      out.add(*encode_parcel({.content = caf::message{}}));
+    receiver from{2 * message_overhead_bytes};
+    auto refused = from.feed(drain(out), 100);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::limit_exceeded);
+    CHECK(from.frames.size() == 2);
   }
 
   TEST_CASE("parts that belong to nothing, or to more than there is, are malformed") {

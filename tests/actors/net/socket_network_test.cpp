@@ -221,6 +221,101 @@ TEST_SUITE("actors/net/socket_network") {
     end(near);
   }
 
+  TEST_CASE("who has no room at the door any more is closed at once, without a word") {
+    station chief{options_of(0)};
+    auto come = [&] { return std::make_unique<hostile_peer>(chief.network->listening_at()); };
+    std::vector<std::unique_ptr<hostile_peer>> idle;
+    for (int i = 0; i < 65; ++i)
+      idle.push_back(come());
+    CHECK_FALSE(idle.front()->read()); // comes to an end, though nobody hangs up
+    CHECK(idle.front()->last_words().empty());
+    // Of those who are refused the words are on their way for a while, and they count as long.
+    auto who = worker_hello();
+    who.job = "other";
+    std::vector<std::unique_ptr<hostile_peer>> refused;
+    for (int i = 0; i < 64; ++i) {
+      refused.push_back(come());
+      REQUIRE(refused.back()->say_hello(who));
+    }
+    CHECK_FALSE(idle.back()->read());
+    for (const auto& one : refused)
+      CHECK(one->last_words().starts_with("chief is of the job 'test', not of 'other'"));
+  }
+
+  TEST_CASE("a message without a body costs credit as long as it is in a mailbox") {
+    auto options = options_of(0);
+    options.window_bytes = 4 * message_overhead_bytes;
+    station chief{options};
+    hostile_peer greedy{chief.network->listening_at()};
+    REQUIRE(greedy.say_hello(worker_hello()));
+    std::promise<void> goes_on;
+    auto slow = chief.publish("slow", [waits = goes_on.get_future().share()]() -> caf::behavior {
+      return {[waits] { waits.wait(); }};
+    });
+    auto find = flatten(*frame(make_find_actor("slow")));
+    REQUIRE(
+      greedy.write({.kind = frame_kind::parcel, .content = content_code::find, .id = 1}, find));
+    for (int i = 0; i < 10; ++i)
+      greedy.write({.kind = frame_kind::parcel, .content = content_code::none, .to = slow.id()});
+    CHECK(greedy.last_words().find("more than the 2048 that it was granted") != std::string::npos);
+    goes_on.set_value();
+    end(slow);
+  }
+
+  TEST_CASE("who listens to no warning keeps nobody from being heard") {
+    auto options = options_of(0);
+    auto world = world::threads({.threads = 1});
+    std::promise<void> listens;
+    news<bool> is_warned;
+    options.on_warning = [&, waits = listens.get_future().share()](const std::string&) {
+      is_warned.tell(true);
+      waits.wait();
+    };
+    auto network = socket_network::open(world.system(), options).value();
+    auto near = world.system().spawn(successor);
+    network->here()->publish("successor", caf::actor_cast<caf::strong_actor_ptr>(near));
+    auto other = worker_hello();
+    other.job = "other";
+    hostile_peer refused{network->listening_at()};
+    REQUIRE(refused.say_hello(other));
+    CHECK(is_warned.wait());
+    station worker{options_of(1, network->listening_at())};
+    CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "successor"), make_token(7)));
+    listens.set_value();
+    end(near);
+  }
+
+  TEST_CASE("actors that do not return keep nobody from being heard") {
+    station chief{options_of(0)};
+    station worker{options_of(1, chief.network->listening_at())};
+    std::promise<void> goes_on;
+    news<bool> is_stuck;
+    auto waits = goes_on.get_future().share();
+    auto stuck = chief.publish("stuck", [waits, &is_stuck]() -> caf::behavior {
+      return {[waits, &is_stuck](const msg<wire::Token>& token) {
+        is_stuck.tell(true);
+        waits.wait();
+        return token;
+      }};
+    });
+    auto far = worker.find(0, "stuck");
+    auto answer
+      = std::async([&] { return ask<msg<wire::Token>>(worker.world, far, make_token(1)); });
+    CHECK(is_stuck.wait());
+    // Its thread is the only one of the scheduler's, or one of the two that read: others are found.
+    std::vector<std::unique_ptr<news<expected<caf::strong_actor_ptr>>>> found;
+    auto here = worker.network->arrival(0).get().value();
+    for (int i = 0; i < 10; ++i) {
+      found.push_back(std::make_unique<news<expected<caf::strong_actor_ptr>>>());
+      worker.network->here()->find(here, "stuck",
+                                   [one = found.back().get()](auto who) { one->tell(who); });
+      CHECK(found.back()->wait());
+    }
+    goes_on.set_value();
+    CHECK(answer.get());
+    end(stuck);
+  }
+
   TEST_CASE("nonsense after a good hello ends the link with a reason, and nothing else") {
     station chief{options_of(0)};
     hostile_peer peer{chief.network->listening_at()};
@@ -269,12 +364,12 @@ TEST_SUITE("actors/net/socket_network") {
     station chief{options_of(0)};
     hostile_peer deaf{chief.network->listening_at()};
     auto who = worker_hello();
-    who.window = 1 << 20; // the first gradient is more than that, so the second waits
+    who.window = 1 << 10; // the first gradient is more than that, so the second waits
     REQUIRE(deaf.say_hello(who));
     actor_address nobody{*chief.network->arrival(1).get(), 77};
     auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
-    caf::anon_send(far, make_push_gradient({}, to_payload(zeros({500'000}))));
-    auto waits = make_push_gradient({}, to_payload(zeros({500'000})));
+    caf::anon_send(far, make_push_gradient({}, to_payload(zeros({1000}))));
+    auto waits = make_push_gradient({}, to_payload(zeros({1000})));
     waits.recall();
     auto reply = ask<msg<wire::PushReply>>(chief.world, far, waits);
     REQUIRE_FALSE(reply);

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saying something to whoever may not listen.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace troupe {
+
+/// What is said to people goes to a pipe, and who does not read it makes the writer wait: for ever,
+/// perhaps. Those who have peers to hear must not wait; a herald waits for them.
+///
+/// Thread: any.
+class herald {
+public:
+  /// @param say Called with one line after the other, in the herald's thread. May be empty.
+  explicit herald(std::function<void(const std::string&)> say);
+
+  herald(const herald&) = delete;
+  herald& operator=(const herald&) = delete;
+
+  /// Ends.
+  ~herald() { end(); }
+
+  /// Has what is still to be said said, and nothing after it.
+  void end();
+
+  /// Has a line said, some time. Of more than `lines_max` that wait, the last are not said.
+  void tell(std::string line);
+
+  static constexpr size_t lines_max = 1000;
+
+private:
+  void run();
+
+  std::function<void(const std::string&)> say_;
+  std::mutex mutex_; ///< Of what follows; not held while something is said.
+  std::condition_variable news_;
+  std::deque<std::string> lines_;
+  bool is_over_ = false;
+  std::thread thread_; ///< From the first line on.
+};
+
+} // namespace troupe
