@@ -4,6 +4,12 @@
 
 #include "messages/limits.hpp"
 
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+#include <vector>
+
 namespace troupe {
 namespace {
 
@@ -12,15 +18,52 @@ using capnp::DynamicList;
 using capnp::DynamicStruct;
 using capnp::DynamicValue;
 
+/// Every pattern of bits is a number, but not every one is a pointer or an enumerator.
+bool may_have_faults(capnp::schema::Type::Which type) {
+  using capnp::schema::Type;
+  return type == Type::STRUCT || type == Type::LIST || type == Type::ENUM || type == Type::TEXT
+         || type == Type::DATA;
+}
+
+/// What there is to visit in a struct of one schema. To ask the schema for it takes longer than to
+/// visit a short message.
+struct visit_plan {
+  explicit visit_plan(capnp::StructSchema of) : members(of.getFields().size()) {
+    for (auto field : of.getNonUnionFields())
+      if (may_have_faults(field.getType().which())) fields.push_back(field);
+    for (auto field : of.getUnionFields())
+      members[field.getIndex()] = may_have_faults(field.getType().which());
+  }
+
+  std::vector<capnp::StructSchema::Field> fields; ///< That every such struct has.
+  std::vector<bool> members;                      ///< Of the union, by index, if active.
+};
+
+/// Made at the first visit, and kept: there are as many as there are schemas in this program.
+const visit_plan& plan_for(capnp::StructSchema schema) {
+  static std::shared_mutex mutex;
+  static std::unordered_map<uint64_t, std::unique_ptr<const visit_plan>> plans;
+  auto id = schema.getProto().getId();
+  {
+    std::shared_lock reading{mutex};
+    if (auto found = plans.find(id); found != plans.end()) return *found->second;
+  }
+  auto plan = std::make_unique<const visit_plan>(schema);
+  std::lock_guard writing{mutex};
+  return *plans.emplace(id, std::move(plan)).first->second;
+}
+
 /// One walk; after the first failure nothing is visited any more.
 class walker {
 public:
   explicit walker(const fault_listener& listener) : listener_(listener) {}
 
   void visit(DynamicStruct::Reader value) {
-    for (auto field : value.getSchema().getNonUnionFields())
+    const auto& plan = plan_for(value.getSchema());
+    for (auto field : plan.fields)
       visit(value, field);
-    KJ_IF_MAYBE (field, value.which()) visit(value, *field);
+    KJ_IF_MAYBE (field, value.which())
+      if (plan.members[field->getIndex()]) visit(value, *field);
   }
 
   [[nodiscard]] expected<void> result() && { return std::move(result_); }
@@ -28,7 +71,7 @@ public:
 private:
   /// Most fields are numbers, which need no visit; a field that is absent has no faults either.
   void visit(const DynamicStruct::Reader& parent, capnp::StructSchema::Field field) {
-    if (!may_have_faults(field.getType().which()) || failed() || !parent.has(field)) return;
+    if (failed() || !parent.has(field)) return;
     visit(parent.get(field));
   }
 
@@ -62,13 +105,6 @@ private:
     auto name = value.getSchema().getShortDisplayName();
     fail_with(errc::malformed, "no " + std::string(name.cStr()) + " has the value "
                                  + std::to_string(value.getRaw()));
-  }
-
-  /// Every pattern of bits is a number, but not every one is a pointer or an enumerator.
-  static bool may_have_faults(capnp::schema::Type::Which type) {
-    using capnp::schema::Type;
-    return type == Type::STRUCT || type == Type::LIST || type == Type::ENUM || type == Type::TEXT
-           || type == Type::DATA;
   }
 
   void check_size(const char* what, size_t size, size_t size_max) {
