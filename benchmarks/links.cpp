@@ -24,8 +24,11 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <future>
+#include <memory>
 #include <netinet/tcp.h>
 #include <string>
 #include <sys/prctl.h>
@@ -45,6 +48,9 @@ constexpr int round_trips = 2000;
 constexpr int small_messages = 100'000;
 constexpr int turns = 5;
 
+// As actors ask: a deadline would stay in the asker's clock until it is over.
+const auto for_ever = caf::infinite; // who runs the benchmark has one
+
 /// What is measured of each of the three.
 struct peer {
   virtual ~peer() = default;
@@ -52,11 +58,17 @@ struct peer {
   /// Asks and waits for the answer.
   virtual void round_trip() = 0;
 
-  /// Sends so many messages of that size, and waits until the last has come.
-  virtual void send(int count, size_t bytes) = 0;
+  /// Has an event-based actor ask so many times, one after the other.
+  virtual void round_trips_of_actor(int /*count*/) {}
 
-  /// Begins to send so many, and does not wait.
-  virtual void begin(int count, size_t bytes) = 0;
+  /// Makes what is sent from now on, of that size.
+  virtual void prepare(size_t bytes) = 0;
+
+  /// Sends it so many times, and waits until the last has come.
+  virtual void send(int count) = 0;
+
+  /// Begins to send it so many times, and does not wait.
+  virtual void begin(int count) = 0;
   virtual void await() = 0;
 };
 
@@ -120,30 +132,60 @@ void serve_raw(const std::string& host, uint16_t port) {
 
 struct raw_peer final : peer {
   raw_peer(const std::string& host, uint16_t port)
-    : socket{without_delay(::socket(AF_INET, SOCK_STREAM, 0))}, memory(100'000'000) {
+    : socket{without_delay(::socket(AF_INET, SOCK_STREAM, 0))},
+      memory(sizeof(announcement) + 100'000'000) {
     auto address = address_of(host, port);
     while (::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
       std::this_thread::sleep_for(10ms);
   }
 
-  void round_trip() override { send(1, small_bytes); }
+  void round_trip() override { send(1); }
 
-  void send(int count, size_t bytes) override {
-    announcement what{static_cast<uint64_t>(count), bytes};
-    write_all(socket, &what, sizeof what);
-    for (int i = 0; i < count; ++i)
-      write_all(socket, memory.data(), bytes);
+  void prepare(size_t bytes) override { message_bytes = bytes; }
+
+  // The announcement lies before the message, and goes out with the first.
+  void send(int count) override {
+    announcement what{static_cast<uint64_t>(count), message_bytes};
+    std::memcpy(memory.data(), &what, sizeof what);
+    write_all(socket, memory.data(), sizeof what + message_bytes);
+    for (int i = 1; i < count; ++i)
+      write_all(socket, memory.data() + sizeof what, message_bytes);
     char answer = 0;
     read_all(socket, &answer, 1);
   }
 
-  void begin(int, size_t) override {}
+  void begin(int) override {}
 
   void await() override {}
 
   int socket;
+  size_t message_bytes = small_bytes;
   std::vector<char> memory;
 };
+
+// ---- actors that ask ----
+
+template <class Reply>
+struct asker {
+  caf::actor whom;
+  caf::message what;
+  int left;
+  std::promise<void> done;
+};
+
+template <class Reply>
+void ask_again(caf::event_based_actor* self, const std::shared_ptr<asker<Reply>>& of) {
+  if (of->left-- == 0) return of->done.set_value();
+  self->request(of->whom, for_ever, of->what).then([=](const Reply&) { ask_again(self, of); });
+}
+
+template <class Reply>
+void ask_in_turn(caf::actor_system& system, const caf::actor& whom, caf::message what, int count) {
+  auto one = std::make_shared<asker<Reply>>(asker<Reply>{whom, std::move(what), count, {}});
+  auto done = one->done.get_future();
+  system.spawn([one](caf::event_based_actor* self) { ask_again(self, one); });
+  done.wait();
+}
 
 // ---- actors of ours ----
 
@@ -185,20 +227,28 @@ struct troupe_peer final : peer {
   }
 
   void round_trip() override {
-    self->request(server, 60s, token).receive([](const msg<wire::Token>&) {}, give_up);
+    self->request(server, for_ever, token).receive([](const msg<wire::Token>&) {}, give_up);
   }
 
-  void send(int count, size_t bytes) override {
-    begin(count, bytes);
+  void round_trips_of_actor(int count) override {
+    ask_in_turn<msg<wire::Token>>(world.system(), server, caf::make_message(token), count);
+  }
+
+  void prepare(size_t bytes) override {
+    auto gradient = to_payload(zeros({static_cast<int64_t>(bytes / sizeof(float))}));
+    one_of_many = make_push_gradient({}, gradient);
+    the_last = make_push_gradient({.examples = 1}, gradient);
+  }
+
+  void send(int count) override {
+    begin(count);
     await();
   }
 
-  void begin(int count, size_t bytes) override {
-    auto gradient = to_payload(zeros({static_cast<int64_t>(bytes / sizeof(float))}));
-    auto other = make_push_gradient({}, gradient);
+  void begin(int count) override {
     for (int i = 1; i < count; ++i)
-      self->send(server, other);
-    last = self->request(server, 60s, make_push_gradient({.examples = 1}, gradient));
+      self->send(server, one_of_many);
+    last = self->request(server, for_ever, the_last);
   }
 
   void await() override {
@@ -215,7 +265,9 @@ struct troupe_peer final : peer {
   caf::scoped_actor self;
   caf::actor server;
   msg<wire::Token> token = make_token(1);
-  using waiting = decltype(self->request(server, 60s, make_push_gradient({}, {})));
+  msg<wire::PushGradient> one_of_many;
+  msg<wire::PushGradient> the_last;
+  using waiting = decltype(self->request(server, for_ever, the_last));
   std::optional<waiting> last;
 };
 
@@ -261,21 +313,27 @@ struct caf_peer final : peer {
   }
 
   void round_trip() override {
-    self->request(server, 60s, small).receive([](int) {}, troupe_peer::give_up);
+    self->request(server, for_ever, small).receive([](int) {}, troupe_peer::give_up);
   }
 
-  void send(int count, size_t bytes) override {
-    begin(count, bytes);
+  void round_trips_of_actor(int count) override { ask_in_turn<int>(system, server, small, count); }
+
+  void prepare(size_t bytes) override {
+    bytes_message what(bytes);
+    one_of_many = caf::make_message(what);
+    what[0] = 1;
+    the_last = caf::make_message(std::move(what));
+  }
+
+  void send(int count) override {
+    begin(count);
     await();
   }
 
-  void begin(int count, size_t bytes) override {
-    bytes_message what(bytes);
-    auto other = caf::make_message(what);
-    what[0] = 1;
+  void begin(int count) override {
     for (int i = 1; i < count; ++i)
-      self->send(server, other);
-    last = self->request(server, 600s, std::move(what));
+      self->send(server, one_of_many);
+    last = self->request(server, for_ever, the_last);
   }
 
   void await() override {
@@ -286,8 +344,10 @@ struct caf_peer final : peer {
   caf::actor_system system{config};
   caf::scoped_actor self{system};
   caf::actor server;
-  bytes_message small = bytes_message(small_bytes, 1);
-  using waiting = decltype(self->request(server, 60s, bytes_message{}));
+  caf::message small = caf::make_message(bytes_message(small_bytes, 1));
+  caf::message one_of_many;
+  caf::message the_last;
+  using waiting = decltype(self->request(server, for_ever, the_last));
   std::optional<waiting> last;
 };
 
@@ -295,13 +355,14 @@ struct caf_peer final : peer {
 
 struct figures {
   std::vector<double> round_trip;
+  std::vector<double> round_trip_of_actor; ///< Which is event-based.
   std::vector<double> small_rate;
   std::vector<double> megabyte;
   std::vector<double> hundred_megabytes;
   std::vector<double> token; ///< While 1 GB is on its way.
 };
 
-void measure(peer& with, figures& into, bool has_queue) {
+void measure(peer& with, figures& into, bool has_actors) {
   for (int i = 0; i < 100; ++i)
     with.round_trip();
   auto begin = clock_type::now();
@@ -309,36 +370,49 @@ void measure(peer& with, figures& into, bool has_queue) {
     with.round_trip();
   into.round_trip.push_back(seconds_since(begin) / round_trips);
   begin = clock_type::now();
-  with.send(small_messages, small_bytes);
+  with.round_trips_of_actor(round_trips);
+  if (has_actors) into.round_trip_of_actor.push_back(seconds_since(begin) / round_trips);
+  with.prepare(small_bytes);
+  begin = clock_type::now();
+  with.send(small_messages);
   into.small_rate.push_back(small_messages / seconds_since(begin));
-  with.send(20, 1'000'000);
+  with.prepare(1'000'000);
+  with.send(20);
   begin = clock_type::now();
-  with.send(500, 1'000'000);
+  with.send(500);
   into.megabyte.push_back(0.5 / seconds_since(begin));
-  with.send(1, 100'000'000);
+  with.prepare(100'000'000);
+  with.send(1);
   begin = clock_type::now();
-  with.send(5, 100'000'000);
+  with.send(5);
   into.hundred_megabytes.push_back(0.5 / seconds_since(begin));
-  if (!has_queue) return;
-  with.begin(10, 100'000'000);
-  begin = clock_type::now();
-  for (int i = 0; i < 20; ++i) {
-    auto asked = clock_type::now();
-    with.round_trip();
-    into.token.push_back(seconds_since(asked));
+  if (has_actors) {
+    with.begin(10);
+    begin = clock_type::now();
+    for (int i = 0; i < 20; ++i) {
+      auto asked = clock_type::now();
+      with.round_trip();
+      into.token.push_back(seconds_since(asked));
+    }
+    with.await();
   }
-  with.await();
+  with.prepare(small_bytes);
 }
 
 void print(const char* name, const figures& of, const figures& limit) {
   auto ratio = [](const std::vector<double>& ours, const std::vector<double>& theirs) {
     return quantile(ours, 0.5) / quantile(theirs, 0.5);
   };
-  std::printf("  %-22s %7.1f %5.2f %10.0f %5.2f %8.2f %5.2f %8.2f %5.2f", name,
-              1e6 * quantile(of.round_trip, 0.5), ratio(of.round_trip, limit.round_trip),
-              quantile(of.small_rate, 0.5), ratio(of.small_rate, limit.small_rate),
-              quantile(of.megabyte, 0.5), ratio(of.megabyte, limit.megabyte),
-              quantile(of.hundred_megabytes, 0.5),
+  std::printf("  %-22s %7.1f %5.2f", name, 1e6 * quantile(of.round_trip, 0.5),
+              ratio(of.round_trip, limit.round_trip));
+  if (of.round_trip_of_actor.empty())
+    std::printf("               ");
+  else
+    std::printf(" %8.1f %5.2f", 1e6 * quantile(of.round_trip_of_actor, 0.5),
+                ratio(of.round_trip_of_actor, limit.round_trip));
+  std::printf(" %10.0f %5.2f %8.2f %5.2f %8.2f %5.2f", quantile(of.small_rate, 0.5),
+              ratio(of.small_rate, limit.small_rate), quantile(of.megabyte, 0.5),
+              ratio(of.megabyte, limit.megabyte), quantile(of.hundred_megabytes, 0.5),
               ratio(of.hundred_megabytes, limit.hundred_megabytes));
   if (!of.token.empty())
     std::printf(" %8.2f %8.2f", 1e3 * quantile(of.token, 0.5), 1e3 * quantile(of.token, 1));
@@ -357,10 +431,11 @@ void ask(const std::string& host, uint16_t port) {
     measure(ours, of_ours, true);
     measure(caf, of_caf, true);
   }
-  std::printf("                         round trip      64 B messages    1 MB messages   100 MB "
-              "messages   token, ms, behind 1 GB\n"
-              "                              us x raw        1/s x raw     GB/s x raw     GB/s x "
-              "raw   median      max\n");
+  std::printf(
+    "                         round trip       of actors   64 B messages  1 MB messages  "
+    "100 MB messages  token, ms, behind 1 GB\n"
+    "                              us x raw       us x raw        1/s x raw     GB/s x raw "
+    "    GB/s x raw   median      max\n");
   print("raw blocking socket", of_raw, of_raw);
   print("actors of two nodes", of_ours, of_raw);
   print("CAF's middleman", of_caf, of_raw);
