@@ -66,4 +66,17 @@ expected<void> judge_belonging(const socket_network_options& options, const gree
   return {};
 }
 
+std::string free_task(const socket_network_options& options,
+                      const std::function<bool(node_index)>& is_there) {
+  for (auto peer = options.self + 1; peer < options.nodes.size(); ++peer) {
+    const auto& name = options.nodes[peer].name;
+    auto colon = name.find(':');
+    if (is_there(peer) || !talks_to(options, peer) || colon == std::string::npos) continue;
+    return fmt::format(R"(; {} is not there, which would be --task {} or in its TF_CONFIG "task": )"
+                       R"({{"type": "{}", "index": {}}})",
+                       name, name, name.substr(0, colon), name.substr(colon + 1));
+  }
+  return "; all others are there, too";
+}
+
 } // namespace troupe

@@ -5,6 +5,7 @@
 #include "actors/net/socket_network.hpp"
 #include "messages/link_message.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,5 +26,10 @@ namespace troupe {
 /// Errors: failed_precondition, saying what does not fit, as the other side is to read it.
 [[nodiscard]] expected<void> judge_belonging(const socket_network_options& options,
                                              const greeting& who, std::optional<node_index> dialed);
+
+/// Which task of those that this node talks to is missing, and how a process says that it is that
+/// one: the end of a line about two processes with one task.
+[[nodiscard]] std::string free_task(const socket_network_options& options,
+                                    const std::function<bool(node_index)>& is_there);
 
 } // namespace troupe

@@ -382,20 +382,6 @@ private:
     return {};
   }
 
-  // Which task is meant is not known, but which is missing, and how to say that.
-  [[nodiscard]] std::string free_task() const {
-    for (auto peer = options_.self + 1; peer < members_.size(); ++peer) {
-      const auto& name = options_.nodes[peer].name;
-      auto colon = name.find(':');
-      if (members_[peer].link || !talks_to(peer) || colon == std::string::npos) continue;
-      return fmt::format(
-        R"(; {} is not there, which would be --task {} or in its TF_CONFIG "task": )"
-        R"({{"type": "{}", "index": {}}})",
-        name, name, name.substr(0, colon), name.substr(colon + 1));
-    }
-    return "; all others are there, too";
-  }
-
   void welcome(link& with) {
     auto with_shared = with.shared_from_this();
     std::erase(strangers_, with_shared);
