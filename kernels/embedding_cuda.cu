@@ -25,7 +25,8 @@ size_t find_outside(const context& on, std::span<const int64_t> indices, int64_t
   if (indices.empty()) return 0;
   auto room = on.workspace(sizeof(position));
   if (room == nullptr) return indices.size();
-  auto place = on.host_memory().allocate(sizeof(position));
+  auto place = on.host_workspace(sizeof(position));
+  if (place == nullptr) return indices.size();
   auto& result = *reinterpret_cast<position*>(place.get());
   result = indices.size();
   auto* found = reinterpret_cast<position*>(room.get());

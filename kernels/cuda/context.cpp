@@ -6,10 +6,16 @@
 #include "kernels/cuda/check.cuh"
 #include "kernels/cuda/memory.hpp"
 
+#include <chrono>
 #include <limits>
+#include <list>
+#include <mutex>
 #include <new>
 #include <string>
+#include <thread>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace troupe::cuda {
 
@@ -22,6 +28,10 @@ constexpr size_t everything = std::numeric_limits<size_t>::max();
 /// the process computes, and it can be captured in a graph.
 constexpr size_t blas_workspace_bytes = size_t{32} << 20;
 
+/// How long the last handle of a context waits for its stream, and how often it looks.
+constexpr auto rest_deadline = std::chrono::seconds{10};
+constexpr auto glance = std::chrono::microseconds{20};
+
 } // namespace
 
 struct context::state {
@@ -33,8 +43,31 @@ struct context::state {
   state& operator=(const state&) = delete;
 
   ~state() {
-    static_cast<void>(stream.synchronise()); // what is queued uses the memory
-    if (blas != nullptr) static_cast<void>(cuda::blas()->destroy(blas));
+    if (!comes_to_rest())
+      leave_behind();
+    else if (blas != nullptr && detail::use(stream.device_index()))
+      static_cast<void>(cuda::blas()->destroy(blas));
+  }
+
+  /// What is queued uses the memory.
+  [[nodiscard]] bool comes_to_rest() const {
+    if (!first_failure && first_failure.error().code == errc::unavailable) return false;
+    using clock = std::chrono::steady_clock;
+    for (auto until = clock::now() + rest_deadline; clock::now() < until;) {
+      auto idle = stream.is_idle();
+      if (!idle || *idle) return idle.has_value();
+      std::this_thread::sleep_for(glance);
+    }
+    return false;
+  }
+
+  /// Nothing of it may be touched any more, not even to be given back.
+  void leave_behind() {
+    using rest = std::tuple<cuda::stream, buffer_pool, buffer_pool, std::shared_ptr<std::byte>>;
+    static auto& left = *new std::list<rest>;
+    static std::mutex mutex;
+    std::lock_guard lock{mutex};
+    left.emplace_back(std::move(stream), memory, host_memory, blas_workspace);
   }
 
   expected<void> make_blas() {
@@ -50,17 +83,48 @@ struct context::state {
   cuda::stream stream;
   buffer_pool memory;
   buffer_pool host_memory;
+  std::optional<buffer_pool> other_memory; ///< In place of `memory`, while a graph is written.
   expected<void> first_failure;
-  bool keeps_memory = false;
-  std::vector<std::shared_ptr<std::byte>> kept;
   cublasHandle_t blas = nullptr;
   std::shared_ptr<std::byte> blas_workspace;
+};
+
+/// The contexts that there are: one that finds no memory asks all of its device for what they keep.
+class context::register_of_all {
+public:
+  void add(const std::shared_ptr<state>& made) {
+    std::lock_guard lock{mutex_};
+    std::erase_if(all_, [](const auto& one) { return one.expired(); });
+    all_.push_back(made);
+  }
+
+  void trim(int device_index) {
+    std::vector<std::shared_ptr<state>> alive;
+    {
+      std::lock_guard lock{mutex_};
+      for (const auto& one : all_)
+        alive.push_back(one.lock());
+    }
+    for (const auto& one : alive)
+      if (one != nullptr && one->stream.device_index() == device_index) one->memory.trim();
+  }
+
+  static register_of_all& get() {
+    static auto& one = *new register_of_all; // contexts in static objects may outlive it otherwise
+    return one;
+  }
+
+private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<state>> all_;
 };
 
 expected<context> context::create(int device_index) {
   auto stream = cuda::stream::create(device_index);
   if (!stream) return tl::unexpected(std::move(stream).error());
-  return context{std::make_shared<state>(std::move(*stream))};
+  auto made = std::make_shared<state>(std::move(*stream));
+  register_of_all::get().add(made);
+  return context{std::move(made)};
 }
 
 troupe::device context::device() const {
@@ -88,26 +152,36 @@ tensor context::make(dtype type, shape extents) const {
 
 std::shared_ptr<std::byte> context::workspace(size_t bytes) const {
   if (!status()) return nullptr;
+  auto& pool = state_->other_memory ? *state_->other_memory : state_->memory;
   try {
-    auto block = state_->memory.allocate(bytes);
-    if (state_->keeps_memory) state_->kept.push_back(block);
-    return block;
+    return pool.allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    register_of_all::get().trim(device().index);
+  }
+  try {
+    return pool.allocate(bytes);
   } catch (const std::bad_alloc&) {
     note(fail(errc::resource, "cuda:" + std::to_string(device().index) + " has no "
                                 + std::to_string(bytes)
-                                + " bytes more: " + std::to_string(state_->memory.bytes_in_use())
+                                + " bytes more: " + std::to_string(pool.bytes_in_use())
                                 + " are in use here; use smaller batches or another device"));
     return nullptr;
   }
 }
 
-void context::keep_memory() const {
-  state_->keeps_memory = true;
+std::shared_ptr<std::byte> context::host_workspace(size_t bytes) const {
+  if (!status()) return nullptr;
+  try {
+    return state_->host_memory.allocate(bytes);
+  } catch (const std::bad_alloc&) {
+    note(fail(errc::resource,
+              "no " + std::to_string(bytes) + " bytes of pinned memory of the host are left"));
+    return nullptr;
+  }
 }
 
-std::vector<std::shared_ptr<std::byte>> context::kept_memory() const {
-  state_->keeps_memory = false;
-  return std::exchange(state_->kept, {});
+std::optional<buffer_pool> context::take_memory_from(std::optional<buffer_pool> pool) const {
+  return std::exchange(state_->other_memory, std::move(pool));
 }
 
 bool context::note(const expected<void>& done) const {
@@ -148,14 +222,8 @@ expected<tensor> to_device(const context& on, const tensor& from) {
 
 expected<tensor> to_host(const context& on, const tensor& from) {
   TROUPE_ASSERT(from.is_contiguous(), to_string(from.extents()));
-  if (auto so_far = on.status(); !so_far) return tl::unexpected(std::move(so_far).error());
-  std::shared_ptr<std::byte> block;
-  try {
-    block = on.host_memory().allocate(from.bytes());
-  } catch (const std::bad_alloc&) {
-    return fail(errc::resource, "no " + std::to_string(from.bytes())
-                                  + " bytes of pinned memory of the host are left");
-  }
+  auto block = on.host_workspace(from.bytes());
+  if (block == nullptr) return tl::unexpected(on.status().error());
   on.note(on.stream().copy(from.data(), block.get(), from.bytes()));
   if (auto copied = on.synchronise(); !copied) return tl::unexpected(std::move(copied).error());
   auto* data = block.get();

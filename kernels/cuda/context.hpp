@@ -9,7 +9,7 @@
 
 #include <cstddef>
 #include <memory>
-#include <vector>
+#include <optional>
 
 struct cublasContext;
 
@@ -26,7 +26,9 @@ namespace troupe::cuda {
 /// Functions that return a number (norms, sums, counts) wait for the stream; after a failure they
 /// return NaN, or 0 for a count.
 ///
-/// A handle: copies are the same context. Thread: one at a time.
+/// A handle: copies are the same context. The last one waits until the stream is done; if the
+/// device is lost, or not done in ten seconds, what it may still use is kept until the process
+/// ends. Thread: one at a time.
 class context {
 public:
   /// Errors: not_found if there is no such device, resource, unavailable.
@@ -36,8 +38,8 @@ public:
 
   [[nodiscard]] const cuda::stream& stream() const;
 
-  /// Where tensors and workspaces on the device come from. Blocks that are freed serve later work
-  /// of this stream; see `device_memory`.
+  /// Where tensors and workspaces on the device come from, but while a graph is written. Blocks
+  /// that are freed serve later work of this stream; see `device_memory`.
   [[nodiscard]] buffer_pool& memory() const;
 
   /// Pinned memory of the host.
@@ -47,14 +49,16 @@ public:
   /// and the tensor has no elements (shape [0]).
   [[nodiscard]] tensor make(dtype type, shape extents) const;
 
-  /// Memory of the device for as long as a call lasts; null after a failure.
+  /// Memory of the device for as long as a call lasts; null after a failure. Before it gives up,
+  /// all contexts of the device let go of what they keep for their next work.
   [[nodiscard]] std::shared_ptr<std::byte> workspace(size_t bytes) const;
 
-  /// Keeps every block that is handed out from now on, although nobody else does, until
-  /// `kept_memory` hands them over: what a graph was written with, nobody else may have.
-  void keep_memory() const;
+  /// Likewise pinned memory of the host.
+  [[nodiscard]] std::shared_ptr<std::byte> host_workspace(size_t bytes) const;
 
-  [[nodiscard]] std::vector<std::shared_ptr<std::byte>> kept_memory() const;
+  /// Takes memory of the device from another pool from now on; from its own again, if there is
+  /// none. For graphs: what one is written with, nobody else may have. @returns The pool until now.
+  std::optional<buffer_pool> take_memory_from(std::optional<buffer_pool> pool) const;
 
   /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
   bool note(const expected<void>& done) const;
@@ -72,6 +76,7 @@ public:
 
 private:
   struct state;
+  class register_of_all;
 
   explicit context(std::shared_ptr<state> given) : state_(std::move(given)) {}
 

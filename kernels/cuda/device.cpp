@@ -31,6 +31,11 @@ errc code_of(cudaError_t code) {
   }
 }
 
+/// 13020 as people write it.
+std::string version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
 std::string place(const char* expression, const char* file, int line) {
   int current = -1;
   static_cast<void>(cudaGetDevice(&current));
@@ -95,7 +100,11 @@ expected<int> device_count() {
   if (code == cudaErrorInsufficientDriver) {
     int driver = 0;
     static_cast<void>(cudaDriverGetVersion(&driver));
-    if (driver == 0) code = cudaErrorNoDevice; // no driver at all
+    if (driver != 0)
+      return fail(errc::resource, "the GPU's driver is of CUDA " + version(driver)
+                                    + ", and Troupe was built with " + version(CUDART_VERSION)
+                                    + "; install a newer driver");
+    code = cudaErrorNoDevice; // no driver at all
   }
   if (code == cudaErrorNoDevice) {
     static_cast<void>(cudaGetLastError());

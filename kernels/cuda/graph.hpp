@@ -4,11 +4,9 @@
 
 #include "kernels/cuda/context.hpp"
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <utility>
-#include <vector>
 
 struct CUgraphExec_st;
 
@@ -21,27 +19,30 @@ class graph {
 public:
   /// Runs `work`, which queues kernels and copies on `on`, and writes them down in place of doing
   /// them.
-  /// The graph keeps all memory that `work` takes, and the context.
+  /// The graph has memory of its own for what `work` takes, as much as is in use at one time, and
+  /// keeps it and the context. What `work` is given has to stay where it is as long as the graph.
   /// @pre `work` queues on this context alone, waits for nothing (asks for no number), reads no
   /// pageable memory of the host (so no sparse gradients), and has run before, so that cuBLAS is
   /// there if it needs it.
-  /// Errors: failed_precondition, if something could not be written down.
+  /// Errors: failed_precondition, if something could not be written down; as the context, if it
+  /// fails meanwhile; rethrows what `work` throws. Nothing is written down then.
   [[nodiscard]] static expected<graph> capture(const context& on,
                                                const std::function<void()>& work);
 
-  /// Queues all of it.
-  [[nodiscard]] expected<void> launch(const stream& on) const;
+  /// Queues all of it on the context's stream: no other one may use its memory.
+  [[nodiscard]] expected<void> launch() const;
 
 private:
-  graph(const context& on, CUgraphExec_st* handle, std::vector<std::shared_ptr<std::byte>> memory)
-    : on_(on), memory_(std::move(memory)), handle_(handle) {}
+  graph(const context& on, CUgraphExec_st* handle, buffer_pool memory)
+    : on_(on), memory_(std::move(memory)), handle_(handle, {on.device().index}) {}
 
   struct destroy {
+    int device_index;
     void operator()(CUgraphExec_st* handle) const;
   };
 
   context on_;
-  std::vector<std::shared_ptr<std::byte>> memory_;
+  buffer_pool memory_;
   std::unique_ptr<CUgraphExec_st, destroy> handle_;
 };
 

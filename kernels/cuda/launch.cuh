@@ -20,7 +20,7 @@
 
 /// Few on the emulator, so that every kernel's loop comes around again.
 #if !defined(TROUPE_GRID_BLOCKS_MAX)
-#  define TROUPE_GRID_BLOCKS_MAX 4096
+#  define TROUPE_GRID_BLOCKS_MAX 32768
 #endif
 
 namespace troupe::cuda {
@@ -28,8 +28,9 @@ namespace troupe::cuda {
 /// Threads of a block of the kernels that go over elements.
 inline constexpr unsigned block_threads = 256;
 
-/// Blocks that a grid has at most: some for each multiprocessor of the largest devices. What is
-/// left is the loop's, so that results and tests depend on no device's size.
+/// Blocks that a grid has at most: thirty times what runs at once on the largest devices, so that
+/// the last of these waves, which need not be full, is a few hundredths of the time. What is left
+/// is the loop's, so that results and tests depend on no device's size.
 inline constexpr size_t grid_blocks_max = TROUPE_GRID_BLOCKS_MAX;
 
 /// Blocks for `count` things of which each block does `per_block` at a time.

@@ -4,6 +4,10 @@
 
 #include "kernels/cuda/check.cuh"
 
+#include <mutex>
+#include <new>
+#include <vector>
+
 namespace troupe::cuda {
 
 namespace {
@@ -21,7 +25,11 @@ public:
     return static_cast<std::byte*>(block);
   }
 
-  void free(std::byte* block) noexcept override { static_cast<void>(cudaFree(block)); }
+  // CUDA waits for all that is queued on the device before it takes a block back.
+  void free(std::byte* block) noexcept override {
+    static_cast<void>(cudaSetDevice(device_index_));
+    static_cast<void>(cudaFree(block));
+  }
 
   [[nodiscard]] bool is_of_host() const noexcept override { return false; }
 
@@ -43,7 +51,10 @@ public:
     return static_cast<std::byte*>(block);
   }
 
-  void free(std::byte* block) noexcept override { static_cast<void>(cudaFreeHost(block)); }
+  void free(std::byte* block) noexcept override {
+    static_cast<void>(cudaSetDevice(device_index_));
+    static_cast<void>(cudaFreeHost(block));
+  }
 
   [[nodiscard]] bool is_of_host() const noexcept override { return true; }
 
@@ -51,7 +62,44 @@ private:
   int device_index_;
 };
 
+/// Gives nothing back before its own end.
+class lasting_source final : public memory_source {
+public:
+  explicit lasting_source(int device_index) : device_(device_index) {}
+
+  ~lasting_source() override {
+    for (auto* block : handed_out_)
+      device_.free(block);
+  }
+
+  std::byte* allocate(size_t bytes) noexcept override {
+    auto* block = device_.allocate(bytes);
+    if (block == nullptr) return nullptr;
+    try {
+      std::lock_guard lock{mutex_};
+      handed_out_.push_back(block);
+      return block;
+    } catch (const std::bad_alloc&) {
+      device_.free(block);
+      return nullptr;
+    }
+  }
+
+  void free(std::byte*) noexcept override {}
+
+  [[nodiscard]] bool is_of_host() const noexcept override { return false; }
+
+private:
+  device_source device_;
+  std::mutex mutex_;
+  std::vector<std::byte*> handed_out_;
+};
+
 } // namespace
+
+std::shared_ptr<memory_source> lasting_device_memory(int device_index) {
+  return std::make_shared<lasting_source>(device_index);
+}
 
 std::shared_ptr<memory_source> device_memory(int device_index) {
   return std::make_shared<device_source>(device_index);

@@ -15,6 +15,10 @@ namespace troupe::cuda {
 /// apart, and a block that another stream uses is kept until that stream has passed an event.
 [[nodiscard]] std::shared_ptr<memory_source> device_memory(int device_index);
 
+/// Likewise for what a graph is written with: blocks that come back lie untouched until the source
+/// is destroyed, since what is written down goes on using them.
+[[nodiscard]] std::shared_ptr<memory_source> lasting_device_memory(int device_index);
+
 /// Page-locked memory of the host: a GPU copies from and to it without the CPU's help.
 [[nodiscard]] std::shared_ptr<memory_source> pinned_memory(int device_index);
 

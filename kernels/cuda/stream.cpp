@@ -8,9 +8,22 @@
 
 namespace troupe::cuda {
 
+namespace {
+
+// What a query says of work: done, or not yet.
+expected<bool> is_done(cudaError_t code, const char* expression, int line) {
+  if (code == cudaErrorNotReady) return false;
+  if (auto asked = detail::check(code, expression, __FILE__, line); !asked)
+    return tl::unexpected(asked.error());
+  return true;
+}
+
+} // namespace
+
 // -- event ----------------------------------------------------------------------------------------
 
 void event::destroy::operator()(CUevent_st* handle) const {
+  static_cast<void>(cudaSetDevice(device_index));
   static_cast<void>(cudaEventDestroy(handle));
 }
 
@@ -19,21 +32,21 @@ expected<event> event::create(int device_index, bool timed) {
   cudaEvent_t handle = nullptr;
   TROUPE_TRY_CUDA(
     cudaEventCreateWithFlags(&handle, timed ? cudaEventDefault : cudaEventDisableTiming));
-  return event{handle};
+  return event{handle, device_index};
 }
 
 expected<bool> event::has_passed() const {
-  auto code = cudaEventQuery(handle());
-  if (code == cudaErrorNotReady) return false;
-  TROUPE_TRY_CUDA(code);
-  return true;
+  if (auto used = detail::use(device_index()); !used) return tl::unexpected(used.error());
+  return is_done(cudaEventQuery(handle()), "cudaEventQuery", __LINE__);
 }
 
 expected<void> event::synchronise() const {
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaEventSynchronize(handle()));
 }
 
 expected<std::chrono::duration<float>> event::elapsed_since(const event& earlier) const {
+  if (auto used = detail::use(device_index()); !used) return tl::unexpected(used.error());
   float milliseconds = 0;
   TROUPE_TRY_CUDA(cudaEventElapsedTime(&milliseconds, earlier.handle(), handle()));
   return std::chrono::duration<float, std::milli>(milliseconds);
@@ -42,6 +55,7 @@ expected<std::chrono::duration<float>> event::elapsed_since(const event& earlier
 // -- stream ---------------------------------------------------------------------------------------
 
 void stream::destroy::operator()(CUstream_st* handle) const {
+  static_cast<void>(cudaSetDevice(device_index));
   static_cast<void>(cudaStreamDestroy(handle));
 }
 
@@ -53,37 +67,39 @@ expected<stream> stream::create(int device_index) {
 }
 
 expected<void> stream::synchronise() const {
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaStreamSynchronize(handle()));
 }
 
 expected<bool> stream::is_idle() const {
-  auto code = cudaStreamQuery(handle());
-  if (code == cudaErrorNotReady) return false;
-  TROUPE_TRY_CUDA(code);
-  return true;
+  if (auto used = detail::use(device_index()); !used) return tl::unexpected(used.error());
+  return is_done(cudaStreamQuery(handle()), "cudaStreamQuery", __LINE__);
 }
 
 expected<void> stream::record(const event& mark) const {
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaEventRecord(mark.handle(), handle()));
 }
 
 expected<void> stream::wait_for(const event& mark) const {
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaStreamWaitEvent(handle(), mark.handle(), 0));
 }
 
 expected<void> stream::copy(const void* from, void* to, size_t size) const {
   if (size == 0) return {};
-  if (auto used = detail::use(device_index_); !used) return used;
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, handle()));
 }
 
 expected<void> stream::clear(void* to, size_t size) const {
   if (size == 0) return {};
-  if (auto used = detail::use(device_index_); !used) return used;
+  if (auto used = detail::use(device_index()); !used) return used;
   return TROUPE_CHECK_CUDA(cudaMemsetAsync(to, 0, size, handle()));
 }
 
 expected<void> stream::call(std::function<void()> what) const {
+  if (auto used = detail::use(device_index()); !used) return used;
   auto kept = std::make_unique<std::function<void()>>(std::move(what));
   auto run = [](void* given) {
     std::unique_ptr<std::function<void()>> owned{static_cast<std::function<void()>*>(given)};

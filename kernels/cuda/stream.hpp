@@ -34,11 +34,14 @@ public:
   [[nodiscard]] expected<std::chrono::duration<float>> elapsed_since(const event& earlier) const;
 
 private:
-  explicit event(CUevent_st* handle) : handle_(handle) {}
+  event(CUevent_st* handle, int device_index) : handle_(handle, {device_index}) {}
 
   struct destroy {
+    int device_index;
     void operator()(CUevent_st* handle) const;
   };
+
+  [[nodiscard]] int device_index() const { return handle_.get_deleter().device_index; }
 
   std::unique_ptr<CUevent_st, destroy> handle_;
 };
@@ -52,7 +55,7 @@ public:
 
   [[nodiscard]] CUstream_st* handle() const { return handle_.get(); }
 
-  [[nodiscard]] int device_index() const { return device_index_; }
+  [[nodiscard]] int device_index() const { return handle_.get_deleter().device_index; }
 
   /// Blocks until all queued work is done. Errors: unavailable, if it broke the device.
   [[nodiscard]] expected<void> synchronise() const;
@@ -80,14 +83,14 @@ public:
   [[nodiscard]] expected<void> call(std::function<void()> what) const;
 
 private:
-  stream(CUstream_st* handle, int device_index) : handle_(handle), device_index_(device_index) {}
+  stream(CUstream_st* handle, int device_index) : handle_(handle, {device_index}) {}
 
   struct destroy {
+    int device_index;
     void operator()(CUstream_st* handle) const;
   };
 
   std::unique_ptr<CUstream_st, destroy> handle_;
-  int device_index_;
 };
 
 } // namespace troupe::cuda

@@ -95,7 +95,8 @@ void add_halves(const context& on, size_t sums, size_t chunks, const double* par
 double fetch(const context& on, const double* number) {
   constexpr double nothing = std::numeric_limits<double>::quiet_NaN();
   if (!on.status()) return nothing;
-  auto place = on.host_memory().allocate(sizeof(double));
+  auto place = on.host_workspace(sizeof(double));
+  if (place == nullptr) return nothing;
   on.note(on.stream().copy(number, place.get(), sizeof(double)));
   return on.synchronise() ? *reinterpret_cast<const double*>(place.get()) : nothing;
 }

@@ -11,6 +11,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <stdexcept>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -124,7 +126,7 @@ TEST_SUITE("kernels/cuda/runtime") {
     REQUIRE_MESSAGE(graph, (graph ? "" : graph.error().message));
     CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 0);
     for (int turn = 0; turn < 3; ++turn)
-      REQUIRE(graph->launch(on->stream()));
+      REQUIRE(graph->launch());
     CHECK(cuda::to_host(*on, *sum)->values<float>()[3] == 12);
   }
 
@@ -144,9 +146,44 @@ TEST_SUITE("kernels/cuda/runtime") {
     REQUIRE(graph);
     auto other = on->make(dtype::f32, {4});
     cuda::fill<float>(*on, other.mutable_values<float>(on->device()), 7);
-    REQUIRE(graph->launch(on->stream()));
+    REQUIRE(graph->launch());
     CHECK(cuda::to_host(*on, result)->values<float>()[3] == 24);
     CHECK(cuda::to_host(*on, other)->values<float>()[3] == 7);
+  }
+
+  TEST_CASE("a graph needs the memory that is in use at one time, and none of the context's") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = cuda::to_device(*on, make_tensor({1 << 16}, std::vector<float>(1 << 16, 1.0F)));
+    REQUIRE(value);
+    auto kept = on->memory().bytes_kept(), used = on->memory().bytes_in_use();
+    std::vector<const void*> places;
+    auto graph = cuda::graph::capture(*on, [&] {
+      for (int turn = 0; turn < 4; ++turn) {
+        auto doubled = on->make(dtype::f32, {1 << 16});
+        CHECK(doubled.is_unique()); // so that a tape computes as it does without a graph
+        places.push_back(doubled.data());
+        cuda::scale<float>(*on, 2, value->values<float>(on->device()),
+                           doubled.mutable_values<float>(on->device()));
+      }
+    });
+    REQUIRE(graph);
+    CHECK(std::ranges::count(places, places.front()) == 4);
+    CHECK(on->memory().bytes_kept() == kept);
+    CHECK(on->memory().bytes_in_use() == used);
+  }
+
+  TEST_CASE("work that throws is not captured, and the context goes on") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));
+    REQUIRE(value);
+    auto throws = [&] { throw std::runtime_error{"no more"}; };
+    CHECK_THROWS_AS(static_cast<void>(cuda::graph::capture(*on, throws)), std::runtime_error);
+    auto used = on->memory().bytes_in_use();
+    auto other = on->make(dtype::f32, {4});
+    CHECK(on->memory().bytes_in_use() > used);
+    CHECK(cuda::sum(*on, elements{*value}) == 10);
   }
 
   TEST_CASE("what waits cannot be captured, and the error says so") {

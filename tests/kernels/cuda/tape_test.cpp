@@ -151,7 +151,7 @@ TEST_SUITE("kernels/cuda/tape") {
     REQUIRE(expected);
     auto step = cuda::graph::capture(*on, differentiate);
     REQUIRE_MESSAGE(step, (step ? "" : step.error().message));
-    REQUIRE(step->launch(on->stream()));
+    REQUIRE(step->launch());
     auto got = cuda::to_host(*on, std::get<tensor>(gradients.front()));
     REQUIRE(got);
     CHECK(std::ranges::equal(got->values<float>(), expected->values<float>()));

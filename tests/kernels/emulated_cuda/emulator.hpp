@@ -21,12 +21,14 @@ namespace troupe::emulated {
 //   closed (SIGSEGV). Fresh blocks and shared arrays are full of NaN, and canaries behind each
 //   block are looked at when it is freed.
 // - Copies from pageable memory take the bytes at once, those from pinned memory later.
+// - A graph that would copy from pageable memory, which may be gone when it is launched, is
+// refused.
 //
 // What is not: speed, caches and memory models, blocks side by side, reads of host memory by
 // kernels (they go unnoticed), 2- and 3-dimensional grids.
 //
-// Thread: one lock for all; a stream's work runs on the thread that waits for it. A host function
-// is a point where the stream's work is done at once, on the thread that queues it.
+// Thread: one lock for all; a stream's work runs on the thread that waits for it. Host functions,
+// and what lies before them, run a moment later on a thread of the emulator's own.
 
 /// Devices there are; 2 at first. @pre None is in use.
 void set_device_count(int count);
@@ -43,6 +45,13 @@ void set_thread_order(uint64_t seed);
 
 /// Kernels that were run so far.
 [[nodiscard]] size_t kernels_run();
+
+/// Bytes of pinned memory that there are at most; no end of them at first.
+void set_pinned_bytes(size_t bytes);
+
+/// Calls so far that concerned a stream, an event or a block of another device than the thread's
+/// current one. CUDA takes most of them, and may open that device for them.
+[[nodiscard]] size_t misplaced_calls();
 
 /// Bytes of device memory that are taken now, canaries among them.
 [[nodiscard]] size_t device_bytes();

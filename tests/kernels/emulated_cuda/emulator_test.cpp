@@ -3,15 +3,21 @@
 // a process, in a child.
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
+#include "kernels/cuda/graph.hpp"
 #include "kernels/elementwise.hpp"
+#include "kernels/embedding.hpp"
 #include "kernels/reduce.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
+#include <cmath>
 #include <csignal>
 #include <functional>
+#include <future>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -123,9 +129,106 @@ TEST_SUITE("kernels/emulated_cuda") {
     emulated::set_memory_bytes(emulated::device_bytes() + 1000);
     CHECK(on->make(dtype::f32, {1 << 19}).element_count() > 0); // in the place of what was kept
     CHECK(on->memory().bytes_kept() < kept);
-    CHECK(on->make(dtype::f32, {1 << 22}).element_count() == 0);
+    CHECK(on->make(dtype::f32, {1 << 28}).element_count() == 0);
     emulated::set_memory_bytes(size_t{1} << 30);
     CHECK(on->synchronise().error().code == errc::resource);
+  }
+
+  TEST_CASE("a graph that copies from memory which may be gone is refused") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto there = on->make(dtype::f32, {4});
+    const float here[] = {1, 2, 3, 4};
+    auto graph = cuda::graph::capture(
+      *on, [&] { CHECK(!on->stream().copy(here, there.mutable_data(), sizeof here)); });
+    REQUIRE(!graph);
+    CHECK(graph.error().message.find("Capture") != std::string::npos);
+  }
+
+  TEST_CASE("a host function is called later, when all before it is done") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    std::promise<std::thread::id> called;
+    REQUIRE(on->stream().call([&] { called.set_value(std::this_thread::get_id()); }));
+    CHECK(called.get_future().get() != std::this_thread::get_id());
+  }
+
+  TEST_CASE("a context without memory has the others of its device let go of what they keep") {
+    auto one = cuda::context::create(0), other = cuda::context::create(0);
+    REQUIRE(one);
+    REQUIRE(other);
+    auto value = cuda::to_device(*other, make_tensor({4}, {1, 2, 3, 4}));
+    REQUIRE(value);
+    REQUIRE(other->make(dtype::f32, {1 << 20}).element_count() > 0);
+    REQUIRE(other->memory().bytes_kept() >= size_t{4} << 20);
+    emulated::set_memory_bytes(emulated::device_bytes() + 1000);
+    CHECK(one->make(dtype::f32, {1 << 20}).element_count() > 0);
+    emulated::set_memory_bytes(size_t{1} << 30);
+    CHECK(other->memory().bytes_kept() == 0);
+    CHECK(cuda::sum(*other, elements{*value}) == 10);
+    CHECK(one->synchronise());
+  }
+
+  TEST_CASE("without pinned memory numbers do not come back, and the context says why") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto value = cuda::to_device(*on, make_tensor({4}, {1, 2, 3, 4}));
+    auto indices = cuda::to_device(*on, zeros({4}, dtype::i64));
+    REQUIRE(indices);
+    emulated::set_pinned_bytes(0);
+    auto sum = cuda::sum(*on, elements{*value});
+    auto looking = cuda::context::create(0);
+    auto found = cuda::find_outside(*looking, indices->values<int64_t>(on->device()), 1);
+    emulated::set_pinned_bytes(size_t{1} << 30);
+    CHECK(std::isnan(sum));
+    CHECK(found == 4);
+    for (const auto& failed : {*on, *looking}) {
+      CHECK(failed.status().error().code == errc::resource);
+      CHECK(failed.status().error().message.find("pinned") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("every call is made on the device that it concerns") {
+    auto before = emulated::misplaced_calls();
+    {
+      auto first = cuda::context::create(0), second = cuda::context::create(1);
+      auto mark = cuda::event::create(1);
+      auto there = cuda::to_device(*second, make_tensor({4}, {1, 2, 3, 4}));
+      auto elsewhere = [] { static_cast<void>(cudaSetDevice(0)); };
+      for (const auto& call : std::vector<std::function<bool()>>{
+             [&] { return second->stream().record(*mark).has_value(); },
+             [&] { return second->stream().wait_for(*mark).has_value(); },
+             [&] { return second->stream().call([] {}).has_value(); },
+             [&] { return second->stream().is_idle().has_value(); },
+             [&] { return second->stream().synchronise().has_value(); },
+             [&] { return mark->has_passed().value(); },
+             [&] { return mark->synchronise().has_value(); },
+             [&] { return cuda::graph::capture(*second, [] {}).value().launch().has_value(); },
+             [&] { return second->synchronise().has_value(); },
+           }) {
+        elsewhere();
+        CHECK(call());
+      }
+      elsewhere();
+      there = tensor{};
+      second->memory().trim();
+      elsewhere();
+    }
+    CHECK(emulated::misplaced_calls() == before);
+  }
+
+  TEST_CASE("a context of a lost device ends without waiting for it") {
+    auto bytes = emulated::device_bytes();
+    {
+      auto on = cuda::context::create(1);
+      REQUIRE(on);
+      auto value = on->make(dtype::f32, {8});
+      emulated::break_device(cudaErrorIllegalAddress);
+      cuda::fill<float>(*on, value.mutable_values<float>(on->device()), 1);
+      CHECK(on->status().error().code == errc::unavailable);
+    }
+    emulated::break_device(cudaSuccess);
+    CHECK(emulated::device_bytes() > bytes); // what the device may still write to is nobody else's
   }
 
   TEST_CASE("a broken device is told from other failures, and the line says what helps") {

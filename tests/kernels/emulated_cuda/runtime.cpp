@@ -6,22 +6,29 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <limits>
+#include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 
 using work = std::function<void()>;
 
 struct CUstream_st {
+  int device = 0;
   std::deque<work> queued;
+  size_t calls = 0; ///< Host functions among them.
   bool is_capturing = false;
   bool capture_is_broken = false;
   std::vector<work> captured;
 };
 
 struct CUevent_st {
+  int device = 0;
   CUstream_st* recorded_on = nullptr;
   uint64_t recorded = 0; ///< How often; a wait is for the last time.
   uint64_t passed = 0;
@@ -45,7 +52,12 @@ int device_count = 2;
 cudaError_t broken = cudaSuccess;
 cudaError_t last_error = cudaSuccess;
 size_t kernel_count = 0;
+size_t misplaced_count = 0;
+size_t pinned_limit = std::numeric_limits<size_t>::max();
+size_t pinned_bytes = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
+std::map<const void*, int> homes; // of blocks
+std::set<CUstream_st*> streams;
 thread_local int current_device = 0;
 
 device_arena& arena() {
@@ -57,6 +69,10 @@ cudaError_t result(cudaError_t code) {
   if (broken != cudaSuccess) code = broken;
   if (code != cudaSuccess && code != cudaErrorNotReady) last_error = code;
   return code;
+}
+
+void note_place(int device) {
+  if (device != current_device) ++misplaced_count;
 }
 
 bool is_pinned(const void* at) {
@@ -87,9 +103,43 @@ void finish(CUevent_st& event) {
   }
 }
 
-/// A wait for a stream that is written down cannot be, and breaks the graph.
+/// The driver's own thread: does what lies before the host functions of streams, and calls them.
+class driver {
+public:
+  void wake_for(CUstream_st* stream) {
+    waiting_.push_back(stream);
+    if (!thread_.joinable()) thread_ = std::thread{[this] { run(); }};
+    woken_.notify_one();
+  }
+
+  void forget(CUstream_st* stream) { std::erase(waiting_, stream); }
+
+  static driver& get() {
+    static auto& one = *new driver; // its thread waits until the process ends
+    return one;
+  }
+
+private:
+  [[noreturn]] void run() {
+    std::unique_lock lock{mutex};
+    for (;;) {
+      woken_.wait(lock, [this] { return !waiting_.empty(); });
+      auto& stream = *waiting_.front();
+      waiting_.pop_front();
+      while (stream.calls > 0)
+        step(stream);
+    }
+  }
+
+  std::deque<CUstream_st*> waiting_;
+  std::condition_variable_any woken_;
+  std::thread thread_;
+};
+
+/// What cannot be written down breaks the graph: a wait, and a copy from memory that may be gone
+/// when the graph is launched.
 bool breaks_capture(CUstream_st& stream) {
-  stream.capture_is_broken = stream.is_capturing;
+  stream.capture_is_broken |= stream.is_capturing;
   return stream.is_capturing;
 }
 
@@ -112,6 +162,16 @@ size_t kernels_run() {
   return kernel_count;
 }
 
+size_t misplaced_calls() {
+  std::lock_guard lock{mutex};
+  return misplaced_count;
+}
+
+void set_pinned_bytes(size_t bytes) {
+  std::lock_guard lock{mutex};
+  pinned_limit = bytes;
+}
+
 size_t device_bytes() {
   return arena().taken_bytes();
 }
@@ -119,6 +179,8 @@ size_t device_bytes() {
 cudaError_t queue(cudaStream_t stream, work piece) {
   std::lock_guard lock{mutex};
   if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (broken != cudaSuccess) return result(broken);
+  note_place(stream->device);
   if (stream->is_capturing)
     stream->captured.push_back(std::move(piece));
   else
@@ -197,19 +259,28 @@ cudaError_t cudaSetDevice(int device) {
 cudaError_t cudaMalloc(void** block, size_t bytes) {
   std::lock_guard lock{mutex};
   *block = arena().allocate(bytes);
+  if (*block != nullptr) homes[*block] = current_device;
   return result(*block == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 
 cudaError_t cudaFree(void* block) {
   std::lock_guard lock{mutex};
-  if (block != nullptr) arena().free(static_cast<std::byte*>(block));
+  if (block == nullptr) return result(cudaSuccess);
+  auto home = homes.extract(block).mapped();
+  note_place(home);
+  for (auto* stream : streams) // whatever uses it is done first
+    if (stream->device == home) finish(*stream);
+  arena().free(static_cast<std::byte*>(block));
   return result(cudaSuccess);
 }
 
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
   std::lock_guard lock{mutex};
+  if (bytes > pinned_limit || pinned_bytes > pinned_limit - bytes)
+    return result(cudaErrorMemoryAllocation);
   auto* made = new std::byte[bytes];
   pinned.emplace(made, bytes);
+  pinned_bytes += bytes;
   *block = made;
   return result(cudaSuccess);
 }
@@ -218,6 +289,7 @@ cudaError_t cudaFreeHost(void* block) {
   std::lock_guard lock{mutex};
   auto found = std::ranges::find_if(pinned, [&](const auto& one) { return one.first == block; });
   if (found == pinned.end()) return result(cudaErrorInvalidValue);
+  pinned_bytes -= found->second;
   pinned.erase(found);
   delete[] static_cast<std::byte*>(block);
   return result(cudaSuccess);
@@ -235,6 +307,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   std::lock_guard lock{mutex};
   auto is_pageable = [](const void* at) { return !arena().holds(at) && !is_pinned(at); };
   if (is_pageable(from)) {
+    if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
     const auto* first = static_cast<const std::byte*>(from);
     return queue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
       std::memcpy(to, staged.data(), staged.size());
@@ -252,19 +325,25 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stre
 // -- streams --------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new CUstream_st;
+  std::lock_guard lock{mutex};
+  *stream = new CUstream_st{.device = current_device};
+  streams.insert(*stream);
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::lock_guard lock{mutex};
+  note_place(stream->device);
   finish(*stream);
+  driver::get().forget(stream);
+  streams.erase(stream);
   delete stream;
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   std::lock_guard lock{mutex};
+  note_place(stream->device);
   if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
   finish(*stream);
   return result(cudaSuccess);
@@ -272,6 +351,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   std::lock_guard lock{mutex};
+  note_place(stream->device);
   if (stream->queued.empty()) return result(cudaSuccess);
   step(*stream);
   return result(cudaErrorNotReady);
@@ -283,23 +363,29 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*call)(void*), void* argument) {
   std::lock_guard lock{mutex};
+  if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported); // none of ours is
   auto queued = queue(stream, [=] {
+    --stream->calls;
+    if (broken != cudaSuccess) return;
     auto closed = arena().close();
     call(argument);
   });
-  if (queued == cudaSuccess && !stream->is_capturing) finish(*stream);
+  if (queued != cudaSuccess) return queued;
+  ++stream->calls;
+  driver::get().wake_for(stream);
   return queued;
 }
 
 // -- events ---------------------------------------------------------------------------------------
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new CUevent_st;
+  *event = new CUevent_st{.device = current_device};
   return result(cudaSuccess);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   std::lock_guard lock{mutex};
+  note_place(event->device);
   finish(*event);
   delete event;
   return result(cudaSuccess);
@@ -307,6 +393,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   std::lock_guard lock{mutex};
+  if (event->device != stream->device) return result(cudaErrorInvalidResourceHandle);
   event->recorded_on = stream;
   return queue(stream, [event, turn = ++event->recorded] {
     event->passed = std::max(event->passed, turn);
@@ -316,6 +403,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   std::lock_guard lock{mutex};
+  note_place(event->device);
   if (event->passed == event->recorded) return result(cudaSuccess);
   step(*event->recorded_on);
   return result(cudaErrorNotReady);
@@ -323,6 +411,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   std::lock_guard lock{mutex};
+  note_place(event->device);
   finish(*event);
   return result(cudaSuccess);
 }
@@ -335,11 +424,15 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
 // -- graphs ---------------------------------------------------------------------------------------
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  std::lock_guard lock{mutex};
+  note_place(stream->device);
   stream->is_capturing = true;
   return result(cudaSuccess);
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  std::lock_guard lock{mutex};
+  note_place(stream->device);
   stream->is_capturing = false;
   auto works = std::exchange(stream->captured, {});
   if (std::exchange(stream->capture_is_broken, false))

@@ -86,6 +86,8 @@ inline unsigned long long atomicMin(unsigned long long* at, unsigned long long v
 
 // -- the runtime ----------------------------------------------------------------------------------
 
+#define CUDART_VERSION 13000
+
 enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
