@@ -16,6 +16,7 @@
 #include <span>
 #include <stop_token>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace troupe {
@@ -25,6 +26,10 @@ struct expression {
   static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
   uint32_t index = none;
 };
+
+/// A gradient, or the rows of the lookups that it is the sum of, in their order: an index may come
+/// again and again.
+using uncombined_gradient = std::variant<tensor, std::vector<indexed_slices>>;
 
 /// Which operands of a product are taken transposed: `t.matmul(h, table, {.b = true})`.
 struct transposition {
@@ -96,10 +101,17 @@ public:
 
   /// Drops elements at `rate` and scales the others by 1 / (1 - rate); a rate of 0 does nothing.
   /// @param key Names the mask: another key for each layer, replica and step.
-  expression dropout(expression input, double rate, const random_key& key);
+  /// @param placed The key where the tape computes, as bytes of `key_elements` i64, if it lies
+  /// there: then on a GPU it is read there, each time that a graph of this is launched.
+  expression dropout(expression input, double rate, const random_key& key,
+                     const tensor& placed = {});
+
+  /// Elements of the key of a dropout as a tensor of i64.
+  static constexpr int64_t key_elements = sizeof(random_key) / sizeof(int64_t);
 
   /// table[indices]. Shape: table [rows, columns], indices [...] i64 -> [..., columns]
-  expression embedding(expression table, const tensor& indices);
+  /// @param placed The indices where the tape computes, if they lie there; else they are copied.
+  expression embedding(expression table, const tensor& indices, const tensor& placed = {});
 
   /// The same elements in another shape of the same count.
   expression reshape(expression input, const shape& extents);
@@ -109,7 +121,9 @@ public:
 
   /// The mean over the rows of -log softmax(logits)[label], in nats.
   /// Shape: logits [rows, classes], labels [rows] i64 -> []
-  expression softmax_cross_entropy(expression logits, const tensor& labels);
+  /// @param placed The labels where the tape computes, if they lie there; else they are copied.
+  expression softmax_cross_entropy(expression logits, const tensor& labels,
+                                   const tensor& placed = {});
 
   /// The value of an expression.
   /// Errors: the first failure of the tape; invalid_argument for an expression that is not on it.
@@ -128,6 +142,14 @@ public:
   gradients(expression loss, std::initializer_list<expression> parameters) {
     return gradients(loss, std::span<const expression>(parameters.begin(), parameters.size()));
   }
+
+  /// Likewise, but for rows of lookups: they are as the lookups left them, which takes nothing of
+  /// the host. `combined` makes of each what `gradients` returns.
+  [[nodiscard]] expected<std::vector<uncombined_gradient>>
+  uncombined_gradients(expression loss, std::span<const expression> parameters);
+
+  /// The rows of all lookups added up, each index once, ascending; arrays as they are.
+  [[nodiscard]] gradient combined(const uncombined_gradient& of) const;
 
 private:
   /// Hands the gradient of an operation's output on to its operands; may reuse the memory.
@@ -163,7 +185,11 @@ private:
   void contribute(expression to, const indexed_slices& rows);
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
   expected<void> walk_back(expression loss);
-  gradient collect(expression parameter);
+  uncombined_gradient collect(expression parameter);
+
+  [[nodiscard]] static int64_t count_of(const tensor& value) {
+    return value.extents().element_count();
+  }
 
   Context on_;
   std::stop_token stop_;

@@ -101,6 +101,17 @@ expected<void> check_embedding(const tensor& table, const tensor& indices) {
   return refuse("embedding", "the table is a matrix, not " + describe(table));
 }
 
+expected<void> check_placed(std::string_view operation, int64_t elements, const tensor& placed,
+                            device where) {
+  if (placed.data() == nullptr) return {};
+  auto is_alike = placed.type() == dtype::i64 && placed.device() == where && placed.is_contiguous()
+                  && placed.extents().element_count() == elements;
+  if (is_alike) return {};
+  return refuse(operation, "what is placed is " + std::to_string(elements) + " i64 on "
+                             + to_string(where) + ", not " + describe(placed) + " on "
+                             + to_string(placed.device()));
+}
+
 expected<void> check_reshape(const tensor& input, const shape& extents) {
   auto negative = [](int64_t extent) { return extent < 0; };
   if (std::any_of(extents.dims().begin(), extents.dims().end(), negative))

@@ -36,6 +36,10 @@ namespace troupe::detail {
 /// A matrix and i64 indices of the host; whether they lie within the table is seen by a kernel.
 [[nodiscard]] expected<void> check_embedding(const tensor& table, const tensor& indices);
 
+/// Nothing, or so many i64 where the tape computes, row by row, in whatever shape.
+[[nodiscard]] expected<void> check_placed(std::string_view operation, int64_t elements,
+                                          const tensor& placed, device where);
+
 /// As many elements after as before.
 [[nodiscard]] expected<void> check_reshape(const tensor& input, const shape& extents);
 

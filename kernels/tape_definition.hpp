@@ -123,26 +123,35 @@ expression basic_tape<Context>::layer_norm(expression input, expression gain, ex
 }
 
 template <class Context>
-expression basic_tape<Context>::dropout(expression input, double rate, const random_key& key) {
+expression basic_tape<Context>::dropout(expression input, double rate, const random_key& key,
+                                        const tensor& placed) {
   if (!usable("dropout", {input})) return {};
   if (!accept(detail::check_dropout(at(input), rate))) return {};
+  auto where = detail::place_of(on_);
+  if (!accept(detail::check_placed("dropout", key_elements, placed, where))) return {};
   if (rate == 0) return input;
-  auto output = detail::thinned(on_, rate, key, at(input), detail::make_like(on_, at(input)));
-  return record(std::move(output), {input}, [this, input, rate, key](tensor g) {
-    contribute(input, detail::thinned(on_, rate, key, g, detail::reuse(on_, g)));
+  auto output
+    = detail::thinned(on_, rate, key, placed, at(input), detail::make_like(on_, at(input)));
+  return record(std::move(output), {input}, [this, input, rate, key, placed](tensor g) {
+    contribute(input, detail::thinned(on_, rate, key, placed, g, detail::reuse(on_, g)));
   });
 }
 
 template <class Context>
-expression basic_tape<Context>::embedding(expression table, const tensor& given) {
+expression basic_tape<Context>::embedding(expression table, const tensor& given,
+                                          const tensor& placed) {
   if (!usable("embedding", {table})) return {};
   if (!accept(detail::check_embedding(at(table), given))) return {};
+  auto where = detail::place_of(on_);
+  if (!accept(detail::check_placed("embedding", count_of(given), placed, where))) return {};
   auto indices = given.contiguous();
   auto limit = at(table).extents()[0];
   auto found = detail::find_outside_here(on_, indices.template values<int64_t>(), limit);
   if (found < indices.element_count())
     return refuse(detail::outside("embedding", indices, found, limit).value());
-  auto output = detail::looked_up(on_, at(table), detail::placed(on_, indices));
+  auto there
+    = placed.data() == nullptr ? detail::placed(on_, indices) : placed.reshape(indices.extents());
+  auto output = detail::looked_up(on_, at(table), there);
   return record(std::move(output), {table}, [this, table, indices](const tensor& g) {
     auto rows = static_cast<int64_t>(indices.element_count());
     auto extents = at(table).extents();
@@ -170,15 +179,19 @@ expression basic_tape<Context>::mean(expression input) {
 }
 
 template <class Context>
-expression basic_tape<Context>::softmax_cross_entropy(expression logits, const tensor& given) {
+expression basic_tape<Context>::softmax_cross_entropy(expression logits, const tensor& given,
+                                                      const tensor& placed) {
   if (!usable("softmax_cross_entropy", {logits})) return {};
   if (!accept(detail::check_labels(at(logits), given))) return {};
+  auto where = detail::place_of(on_);
+  if (!accept(detail::check_placed("softmax_cross_entropy", count_of(given), placed, where)))
+    return {};
   auto labels = given.contiguous();
   auto classes = at(logits).extents()[1];
   auto found = detail::find_outside_here(on_, labels.template values<int64_t>(), classes);
   if (found < labels.element_count())
     return refuse(detail::outside("softmax_cross_entropy", labels, found, classes).value());
-  labels = detail::placed(on_, labels);
+  labels = placed.data() == nullptr ? detail::placed(on_, labels) : placed.reshape(given.extents());
   auto forward = detail::classify(on_, at(logits), labels);
   return record(detail::mean_of(on_, forward.losses), {logits},
                 [this, logits, labels, probabilities = forward.probabilities](const tensor& g) {
@@ -199,6 +212,23 @@ expected<tensor> basic_tape<Context>::value(expression of) const {
 template <class Context>
 expected<std::vector<gradient>>
 basic_tape<Context>::gradients(expression loss, std::span<const expression> parameters) {
+  auto apart = uncombined_gradients(loss, parameters);
+  if (!apart) return tl::unexpected(std::move(apart).error());
+  std::vector<gradient> result;
+  for (auto& one : *apart)
+    result.push_back(combined(one));
+  return result;
+}
+
+template <class Context>
+gradient basic_tape<Context>::combined(const uncombined_gradient& of) const {
+  if (const auto* dense = std::get_if<tensor>(&of)) return *dense;
+  return detail::combined(on_, std::get<std::vector<indexed_slices>>(of));
+}
+
+template <class Context>
+expected<std::vector<uncombined_gradient>>
+basic_tape<Context>::uncombined_gradients(expression loss, std::span<const expression> parameters) {
   usable("gradients", {loss});
   if (failure_.code != errc::none) return tl::unexpected(failure_);
   if (at(loss).element_count() != 1)
@@ -211,7 +241,7 @@ basic_tape<Context>::gradients(expression loss, std::span<const expression> para
                 "gradients: differentiates by parameters of this tape only");
   arrived_.assign(nodes_.size(), {});
   auto done = walk_back(loss);
-  std::vector<gradient> result;
+  std::vector<uncombined_gradient> result;
   if (done)
     for (auto parameter : parameters)
       result.push_back(collect(parameter));
@@ -326,11 +356,11 @@ void basic_tape<Context>::contribute_product(expression to, const matmul_form& f
 }
 
 template <class Context>
-gradient basic_tape<Context>::collect(expression parameter) {
+uncombined_gradient basic_tape<Context>::collect(expression parameter) {
   auto& here = arrived_[parameter.index];
   if (!here.has_dense && here.sparse.empty())
     contribute(parameter, detail::filled(on_, at(parameter).type(), at(parameter).extents(), 0));
-  if (!here.has_dense) return detail::combined(on_, here.sparse);
+  if (!here.has_dense) return here.sparse;
   for (const auto& rows : std::exchange(here.sparse, {})) {
     if (!here.dense.is_unique()) here.dense = detail::copied(on_, here.dense);
     detail::scatter(on_, rows, here.dense);

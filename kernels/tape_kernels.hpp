@@ -17,6 +17,7 @@
 #include "messages/errc.hpp"
 
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -204,11 +205,18 @@ tensor activated_gradient(const Context& on, activation kind, const tensor& inpu
   return into;
 }
 
+/// @param placed The key where the context computes; no tensor: it is taken from `key`.
 template <class Context>
-tensor thinned(const Context& on, double rate, const random_key& key, const tensor& input,
-               tensor into) {
+tensor thinned(const Context& on, double rate, const random_key& key, const tensor& placed,
+               const tensor& input, tensor into) {
   compute_in(input.type(), [&](auto zero) {
     using T = decltype(zero);
+    if constexpr (std::is_same_v<Context, cuda::context>) {
+      if (placed.data() != nullptr) {
+        const auto* there = static_cast<const random_key*>(placed.data());
+        return dropout(on, rate, there, in<T>(on, input), out<T>(on, into));
+      }
+    }
     dropout(on, rate, key, in<T>(on, input), out<T>(on, into));
   });
   return into;

@@ -12,7 +12,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <fmt/ranges.h>
 #include <numbers>
+#include <type_traits>
 #include <utility>
 
 namespace troupe {
@@ -51,22 +54,45 @@ struct pass {
   random_key key{0, "no dropout"};
 };
 
+/// What a step is given, where it is computed; none of it: it is copied there.
+struct placed_inputs {
+  tensor contexts{};
+  tensor next{};
+  tensor keys{}; ///< As `dropout_keys`.
+
+  [[nodiscard]] tensor key(size_t layer) const {
+    if (keys.data() == nullptr) return {};
+    auto row = static_cast<int64_t>(layer);
+    return keys.slice(row, row + 1);
+  }
+};
+
+/// The key of each layer's dropout: the embedding's, then those of the hidden layers.
+std::vector<random_key> dropout_keys(const language_model_config& config, const random_key& key) {
+  std::vector<random_key> keys{key.derive("embedding")};
+  auto layers = config.hidden_sizes.size() + 1;
+  for (size_t layer = 0; layer + 1 < layers; ++layer)
+    keys.push_back(key.derive(layer_name(layer, layers)));
+  return keys;
+}
+
 /// The mean loss of a batch. @param variables As many as the model has.
 template <class Context>
 expression loss_of(basic_tape<Context>& t, const language_model_config& config,
-                   std::span<const expression> variables, const text_batch& batch,
-                   const pass& how) {
+                   std::span<const expression> variables, const text_batch& batch, const pass& how,
+                   const placed_inputs& placed = {}) {
   auto rows = batch.contexts.extents()[0];
-  auto h = t.reshape(t.embedding(variables[0], batch.contexts),
+  auto keys = dropout_keys(config, how.key);
+  auto h = t.reshape(t.embedding(variables[0], batch.contexts, placed.contexts),
                      {rows, config.context * config.embedding_size});
-  h = t.dropout(h, how.embedding_dropout, how.key.derive("embedding"));
+  h = t.dropout(h, how.embedding_dropout, keys[0], placed.key(0));
   size_t layers = config.hidden_sizes.size() + 1;
   for (size_t layer = 0; layer < layers; ++layer) {
     h = t.add_bias(t.matmul(h, variables[1 + 2 * layer]), variables[2 + 2 * layer]);
     if (layer + 1 == layers) break;
-    h = t.dropout(t.gelu(h), how.hidden_dropout, how.key.derive(layer_name(layer, layers)));
+    h = t.dropout(t.gelu(h), how.hidden_dropout, keys[layer + 1], placed.key(layer + 1));
   }
-  return t.softmax_cross_entropy(h, batch.next);
+  return t.softmax_cross_entropy(h, batch.next, placed.next);
 }
 
 expected<void> check_count(const language_model_config& config, std::span<const tensor> variables) {
@@ -163,6 +189,81 @@ differentiate_with(Context context, compute_stream& on, const language_model_con
   return result;
 }
 
+#if TROUPE_CUDA
+// Bytes that go to the device as they are.
+tensor as_tensor(std::span<const random_key> keys) {
+  constexpr auto columns = basic_tape<cuda::context>::key_elements;
+  tensor result{dtype::i64, {static_cast<int64_t>(keys.size()), columns}};
+  static_assert(std::is_trivially_copyable_v<random_key>);
+  std::memcpy(result.mutable_data(), keys.data(), keys.size_bytes());
+  return result;
+}
+
+// Whether a batch is one that every model over bytes takes.
+bool is_of_bytes(const text_batch& batch) {
+  auto is_byte = [](int64_t value) { return value >= 0 && value < byte_values; };
+  for (const auto& values : {batch.contexts, batch.next})
+    if (values.type() != dtype::i64 || !values.is_contiguous()
+        || !std::ranges::all_of(values.values<int64_t>(), is_byte))
+      return false;
+  return true;
+}
+
+// All that is the same from step to step: forward, and back to what each lookup is told.
+repeated_work dense_work(const language_model_config& config, const text_batch& batch,
+                         const random_key& key) {
+  repeated_work work{.name = fmt::format("language model: {}, {}, {}, {}, {}", config.context,
+                                         config.embedding_size, fmt::join(config.hidden_sizes, " "),
+                                         config.embedding_dropout, config.hidden_dropout)};
+  work.queue
+    = [&config, &batch, &key](const cuda::context& context, std::span<const tensor> variables,
+                              std::span<const tensor> inputs,
+                              const std::stop_token& stop) -> expected<std::vector<tensor>> {
+    basic_tape<cuda::context> t{stop, context};
+    std::vector<expression> parameters;
+    for (const auto& value : variables)
+      parameters.push_back(t.parameter(value));
+    auto loss = loss_of(t, config, parameters, batch,
+                        {config.embedding_dropout, config.hidden_dropout, key},
+                        {inputs[0], inputs[1], inputs[2]});
+    auto gradients = t.uncombined_gradients(loss, parameters);
+    if (!gradients) return tl::unexpected(gradients.error());
+    std::vector<tensor> results{*t.value(loss)};
+    for (const auto& one : *gradients)
+      if (const auto* rows = std::get_if<std::vector<indexed_slices>>(&one))
+        results.push_back(rows->front().values); // of the one lookup there is
+      else
+        results.push_back(std::get<tensor>(one));
+    return results;
+  };
+  return work;
+}
+
+// As a graph from the second step on; what depends on the batch's bytes themselves comes after it.
+expected<step_on_stream> differentiate_again(cuda_stream& on, const language_model_config& config,
+                                             std::span<const tensor> variables,
+                                             const text_batch& batch, const random_key& key,
+                                             const std::stop_token& stop) {
+  auto keys = as_tensor(dropout_keys(config, key));
+  const tensor inputs[] = {batch.contexts, batch.next, keys};
+  auto work = dense_work(config, batch, key);
+  work.residents = variables;
+  work.inputs = inputs;
+  auto results = on.repeat(work, stop);
+  if (!results) return tl::unexpected(results.error());
+  auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
+  const basic_tape<cuda::context> after{stop, on.context()};
+  transfer moved{on};
+  step_on_stream result{moved.here(results->front()), {}};
+  result.gradients.push_back(moved.here(
+    after.combined(std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}})));
+  for (const auto& dense : std::span{*results}.subspan(2))
+    result.gradients.push_back(moved.here(dense));
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  return result;
+}
+#endif
+
 double number(const tensor& scalar) {
   return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
 }
@@ -240,7 +341,9 @@ expected<step_on_stream> differentiate_on(compute_stream& on, const language_mod
     return differentiate_with(cpu::context{}, on, config, variables, batch, key, stop);
 #if TROUPE_CUDA
   if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
-    return differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
+    return is_of_bytes(batch)
+             ? differentiate_again(*gpu, config, variables, batch, key, stop)
+             : differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
 #endif
   return fail(errc::unimplemented, "this build has no GPU support for the language model");
 }

@@ -5,6 +5,9 @@
 #include "actors/collective/collective_sum.hpp"
 #include "kernels/elements.hpp"
 
+#include <cstring>
+#include <utility>
+
 namespace troupe {
 
 namespace {
@@ -16,6 +19,16 @@ public:
   [[nodiscard]] expected<tensor> to_device(const tensor& value) override { return value; }
 
   [[nodiscard]] expected<tensor> to_host(const tensor& value) override { return value; }
+
+  [[nodiscard]] expected<void> copy_to_device(const tensor& value, tensor there) override {
+    return copy_to_host(value, std::move(there));
+  }
+
+  [[nodiscard]] expected<void> copy_to_host(const tensor& value, tensor there) override {
+    auto from = value.contiguous();
+    if (from.bytes() > 0) std::memcpy(there.mutable_data(), from.data(), from.bytes());
+    return {};
+  }
 
   [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override {
     return tensor{type, extents};
@@ -53,7 +66,14 @@ expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> v
   std::vector<tensor> there;
   for (size_t i = 0; i < values.size(); ++i) {
     auto& kept = residents_[i];
-    if (kept.there.data() == nullptr || !is_same_memory(kept.host, values[i])) {
+    if (kept.there.data() != nullptr && kept.there.type() == values[i].type()
+        && kept.there.extents() == values[i].extents()) {
+      if (!is_same_memory(kept.host, values[i])) {
+        if (auto copied = copy_to_device(values[i], kept.there); !copied)
+          return tl::unexpected<error>(copied.error());
+        kept.host = values[i];
+      }
+    } else {
       auto copied = to_device(values[i]);
       if (!copied) return tl::unexpected<error>(copied.error());
       if (copied->data() == values[i].data()) { // at home: its owner must not find it shared

@@ -32,8 +32,21 @@ public:
   /// it is until the stream has come past this. Errors: resource, if the device has no memory left.
   [[nodiscard]] virtual expected<tensor> to_device(const tensor& value) = 0;
 
+  /// Copies a value of the host to where another one lies on the device. @pre They are alike.
+  /// Errors: as the device's.
+  [[nodiscard]] virtual expected<void> copy_to_device(const tensor& value, tensor there) = 0;
+
   /// The elements in memory of the host, row-major; the same tensor if they lie there already.
   [[nodiscard]] virtual expected<tensor> to_host(const tensor& value) = 0;
+
+  /// Uninitialised memory of the host that the device copies to fastest: for who must not fail for
+  /// want of it later. Errors: resource.
+  [[nodiscard]] virtual expected<tensor> make_on_host(dtype type, const shape& extents) {
+    return tensor{type, extents};
+  }
+
+  /// Copies a value of the device there. @pre They are alike; `there` is of `make_on_host`.
+  [[nodiscard]] virtual expected<void> copy_to_host(const tensor& value, tensor there) = 0;
 
   /// An uninitialised tensor on the device. Errors: as `to_device`.
   [[nodiscard]] virtual expected<tensor> make(dtype type, const shape& extents) = 0;
@@ -44,8 +57,9 @@ public:
   [[nodiscard]] virtual expected<tensor> sum(std::span<const tensor> values) = 0;
 
   /// As `to_device`, for values that come again and again, such as variables: one that is still in
-  /// the memory where it was at the last call is not copied again. Until the next call the stream
-  /// shares that memory, so that nobody may write there meanwhile.
+  /// the memory where it was at the last call is not copied again, and one that is like the last at
+  /// its position is copied to the same place: the results are good until the next call. Until then
+  /// the stream shares the host's memory, so that nobody may write there meanwhile.
   /// Cost: one copy for each version of a variable.
   [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values);
 

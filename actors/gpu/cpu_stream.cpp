@@ -87,20 +87,28 @@ expected<tensor> cpu_stream::to_device(const tensor& value) {
   if (lies_here(value)) return value;
   auto there = make(value.type(), value.extents());
   if (!there) return there;
+  return copy_to_device(value, *there).map([&] { return *there; });
+}
+
+expected<void> cpu_stream::copy_to_device(const tensor& value, tensor there) {
   ++memory_->uploads;
-  ask([from = value.contiguous(), to = *there]() mutable {
+  ask([from = value.contiguous(), to = std::move(there)]() mutable {
     if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
   });
-  return there;
+  return {};
 }
 
 expected<tensor> cpu_stream::to_host(const tensor& value) {
   tensor here{value.type(), value.extents()};
-  ask([value, here]() mutable {
+  return copy_to_host(value, here).map([&] { return here; });
+}
+
+expected<void> cpu_stream::copy_to_host(const tensor& value, tensor there) {
+  ask([value, there = std::move(there)]() mutable {
     auto from = value.contiguous();
-    if (from.bytes() > 0) std::memcpy(here.mutable_data(), from.data(), from.bytes());
+    if (from.bytes() > 0) std::memcpy(there.mutable_data(), from.data(), from.bytes());
   });
-  return here;
+  return {};
 }
 
 expected<tensor> cpu_stream::sum(std::span<const tensor> values) {

@@ -34,7 +34,9 @@ public:
   [[nodiscard]] troupe::device where() const override { return where_; }
 
   [[nodiscard]] expected<tensor> to_device(const tensor& value) override;
+  [[nodiscard]] expected<void> copy_to_device(const tensor& value, tensor there) override;
   [[nodiscard]] expected<tensor> to_host(const tensor& value) override;
+  [[nodiscard]] expected<void> copy_to_host(const tensor& value, tensor there) override;
   [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override;
   [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override;
 

@@ -2,8 +2,9 @@
 // Streams are contexts of the kernels; the device is lost when one of them says so.
 #include "actors/gpu/cuda_device.hpp"
 
+#include "actors/gpu/step_graphs.hpp"
 #include "kernels/cuda/device.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/reduce.hpp"
 #include "messages/assert.hpp"
 
 #include <fmt/format.h>
@@ -35,11 +36,22 @@ public:
     if (value.device() != where()) return value;
     TROUPE_ASSERT(value.is_contiguous(), to_string(value.extents()));
     if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
-    auto block = pinned(value.bytes());
+    auto here = make_on_host(value.type(), value.extents());
+    if (!here) return here;
+    if (auto copied = copy_to_host(value, *here); !copied)
+      return tl::unexpected<error>(copied.error());
+    return here;
+  }
+
+  [[nodiscard]] expected<tensor> make_on_host(dtype type, const shape& extents) override {
+    auto block = pinned(static_cast<size_t>(extents.element_count()) * element_bytes(type));
     if (!block) return tl::unexpected<error>(block.error());
-    context_.note(context_.stream().copy(value.data(), block->get(), value.bytes()));
-    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
-    return tensor::wrap(block->get(), value.type(), value.extents(), *block);
+    return tensor::wrap(block->get(), type, extents, *block);
+  }
+
+  [[nodiscard]] expected<void> copy_to_host(const tensor& value, tensor there) override {
+    context_.note(context_.stream().copy(value.data(), there.mutable_data(), value.bytes()));
+    return context_.status();
   }
 
   [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override {
@@ -66,9 +78,23 @@ public:
     return result;
   }
 
+  [[nodiscard]] expected<void> copy_to_device(const tensor& value, tensor there) override {
+    auto from = value.contiguous();
+    context_.note(context_.stream().copy(from.data(), there.mutable_data(), from.bytes()));
+    return context_.status();
+  }
+
+  [[nodiscard]] expected<std::vector<tensor>> repeat(const repeated_work& work,
+                                                     const std::stop_token& stop) override {
+    auto residents = resident(work.residents);
+    if (!residents) return tl::unexpected<error>(residents.error());
+    return graphs_.run(work, *this, context_, *residents, stop);
+  }
+
   // A failure stays in its context; one that is not the device's end needs a new one.
   [[nodiscard]] expected<void> renew() {
     forget_residents();
+    graphs_.clear();
     auto fresh = cuda::context::create(where().index);
     if (!fresh) return tl::unexpected<error>(fresh.error());
     context_ = std::move(*fresh);
@@ -87,13 +113,12 @@ private:
 
   template <class T>
   void add_up(std::span<const tensor> values, tensor& result) {
-    auto sum = result.mutable_values<T>(where());
-    cuda::copy<T>(context_, values.front().values<T>(where()), sum);
-    for (const auto& value : values.subspan(1))
-      cuda::add<T>(context_, sum, value.values<T>(where()), sum);
+    std::vector<elements> sources{values.begin(), values.end()};
+    cuda::reduce<T>(context_, {.sources = sources}, result.mutable_values<T>(where()));
   }
 
   cuda::context context_;
+  step_graphs graphs_;
 };
 
 class gpu_device final : public compute_device {
@@ -130,9 +155,9 @@ public:
   [[nodiscard]] std::optional<error> loss() override {
     std::lock_guard guard{mutex_};
     if (loss_) return loss_;
-    // One that has lost its way says so to whoever asks it anything.
-    auto idle = probe_.is_idle();
-    if (!idle && idle.error().code == errc::unavailable) loss_ = idle.error();
+    // One that has lost its way says so to whoever asks it anything; nothing else can be wrong with
+    // a stream of which nothing is asked, whatever code a driver has for it.
+    if (auto idle = probe_.is_idle(); !idle) loss_ = error{errc::unavailable, idle.error().message};
     return loss_;
   }
 

@@ -189,6 +189,11 @@ bool context::note(const expected<void>& done) const {
   return state_->first_failure.has_value();
 }
 
+void context::forgive() const {
+  auto& failed = state_->first_failure;
+  if (!failed && failed.error().code != errc::unavailable) failed = {};
+}
+
 expected<void> context::status() const {
   return state_->first_failure;
 }

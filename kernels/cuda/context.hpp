@@ -63,6 +63,10 @@ public:
   /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
   bool note(const expected<void>& done) const;
 
+  /// Goes on in spite of a failure, unless the device is lost: for who knows that nothing was done
+  /// since then, and nothing has to be.
+  void forgive() const;
+
   /// The first failure so far, without waiting.
   [[nodiscard]] expected<void> status() const;
 

@@ -27,6 +27,7 @@ public:
     static_cast<void>(end(written));
     if (written != nullptr) static_cast<void>(cudaGraphDestroy(written));
     static_cast<void>(on_.take_memory_from(std::move(pool_before_)));
+    on_.forgive();
   }
 
   // Relaxed: memory may be allocated meanwhile, because the graph keeps what it was written with.
@@ -59,14 +60,15 @@ expected<graph> graph::capture(const context& on, const std::function<void()>& w
   if (auto used = detail::use(on.device().index); !used) return tl::unexpected(used.error());
   buffer_pool memory{std::numeric_limits<size_t>::max(), lasting_device_memory(on.device().index)};
   cudaGraph_t written = nullptr;
-  expected<void> ended;
+  auto ended = on.status();
+  if (!ended) return tl::unexpected(std::move(ended).error());
   {
     recording taken{on, memory};
     if (auto begun = taken.begin(); !begun) return tl::unexpected(begun.error());
     work();
     ended = taken.end(written);
+    if (ended) ended = on.status();
   }
-  if (ended) ended = on.status();
   cudaGraphExec_t ready = nullptr;
   if (ended) ended = TROUPE_CHECK_CUDA(cudaGraphInstantiate(&ready, written, 0));
   if (written != nullptr) static_cast<void>(cudaGraphDestroy(written));

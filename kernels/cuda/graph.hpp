@@ -25,7 +25,8 @@ public:
   /// pageable memory of the host (so no sparse gradients), and has run before, so that cuBLAS is
   /// there if it needs it.
   /// Errors: failed_precondition, if something could not be written down; as the context, if it
-  /// fails meanwhile; rethrows what `work` throws. Nothing is written down then.
+  /// fails meanwhile; rethrows what `work` throws. Nothing is written down then, and the context
+  /// is as good as before, unless its device is lost.
   [[nodiscard]] static expected<graph> capture(const context& on,
                                                const std::function<void()>& work);
 

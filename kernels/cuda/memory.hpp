@@ -12,7 +12,7 @@ namespace troupe::cuda {
 
 /// Memory of a GPU. A pool over it hands a block that was freed to the next who asks, although work
 /// that uses it may still be queued: so a pool belongs to one stream, whose order keeps the two
-/// apart, and a block that another stream uses is kept until that stream has passed an event.
+/// apart. Who lets another stream use a block keeps it until that stream has done so.
 [[nodiscard]] std::shared_ptr<memory_source> device_memory(int device_index);
 
 /// Likewise for what a graph is written with: blocks that come back lie untouched until the source

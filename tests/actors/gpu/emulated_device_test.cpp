@@ -61,6 +61,15 @@ TEST_SUITE("actors/gpu/emulated_device") {
     CHECK(stage.device->loss());
   }
 
+  TEST_CASE("whatever error a GPU has for everything, it is lost") {
+    owned_gpu stage;
+    emulated::break_device(static_cast<cudaError_t>(999)); // cudaErrorUnknown
+    auto lost = stage.device->loss();
+    REQUIRE(lost);
+    CHECK(lost->code == errc::unavailable);
+    CHECK(stage.ask_for(64).error().code == errc::unavailable);
+  }
+
   TEST_CASE("work that finds no memory fails alone, and the GPU goes on") {
     owned_gpu stage;
     auto refused = stage.ask_for(size_t{1} << 40);

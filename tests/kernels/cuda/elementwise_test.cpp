@@ -116,7 +116,13 @@ TEST_SUITE("kernels/cuda/elementwise") {
         auto input = normal<T>(size, 5);
         device_array<T> far{input, 1};
         reference::dropout<T>(plain, rate, key, input.view(), input.span());
+        device_array<T> by_placed_key{far.fetch().view()};
         cuda::dropout<T>(gpu(), rate, key, far.view(), far.span());
+        auto placed = gpu().workspace(sizeof key);
+        REQUIRE(gpu().stream().copy(&key, placed.get(), sizeof key));
+        cuda::dropout<T>(gpu(), rate, reinterpret_cast<const random_key*>(placed.get()),
+                         by_placed_key.view(), by_placed_key.span());
+        CHECK(holds_bits(by_placed_key, input));
         CHECK(holds_bits(far, input));
       }
   }

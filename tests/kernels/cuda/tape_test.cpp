@@ -6,7 +6,10 @@
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
+#include <array>
+#include <cstring>
 #include <string>
+#include <vector>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -155,6 +158,77 @@ TEST_SUITE("kernels/cuda/tape") {
     auto got = cuda::to_host(*on, std::get<tensor>(gradients.front()));
     REQUIRE(got);
     CHECK(std::ranges::equal(got->values<float>(), expected->values<float>()));
+  }
+
+  TEST_CASE("a graph takes indices, labels and keys that are placed, and new ones when launched") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto table = random_tensor<float>({classes, classes}, "table");
+    auto there = cuda::to_device(*on, table);
+    REQUIRE(there);
+    auto tokens
+      = [](int turn) { return random_indices({rows}, classes, "tokens " + std::to_string(turn)); };
+    auto key_tensor = [](int turn) {
+      tensor result{dtype::i64, {cuda_tape::key_elements}};
+      random_key key{static_cast<uint64_t>(turn), "dropout"};
+      std::memcpy(result.mutable_data(), &key, sizeof key);
+      return result;
+    };
+    auto placed = cuda::to_device(*on, tokens(0)), key = cuda::to_device(*on, key_tensor(0));
+    REQUIRE(placed);
+    REQUIRE(key);
+    std::vector<uncombined_gradient> found;
+    auto differentiate = [&](cuda_tape& tape, const tensor& indices, const random_key& keyed,
+                             const tensor& placed_indices, const tensor& placed_key) {
+      auto p = tape.parameter(*there);
+      auto looked_up
+        = tape.dropout(tape.embedding(p, indices, placed_indices), 0.5, keyed, placed_key);
+      auto loss = tape.softmax_cross_entropy(looked_up, indices, placed_indices);
+      return tape.uncombined_gradients(loss, std::array{p});
+    };
+    auto graph = cuda::graph::capture(*on, [&] {
+      cuda_tape tape{{}, *on};
+      auto got = differentiate(tape, tokens(0), {0, "dropout"}, *placed, *key);
+      REQUIRE_MESSAGE(got, (got ? "" : got.error().message));
+      found = *std::move(got);
+    });
+    REQUIRE_MESSAGE(graph, (graph ? "" : graph.error().message));
+    for (int turn = 0; turn < 3; ++turn) {
+      auto indices = tokens(turn), words = key_tensor(turn);
+      REQUIRE(on->stream().copy(indices.data(), placed->mutable_data(), indices.bytes()));
+      REQUIRE(on->stream().copy(words.data(), key->mutable_data(), words.bytes()));
+      REQUIRE(graph->launch());
+      const auto& lookups = std::get<std::vector<indexed_slices>>(found.front());
+      REQUIRE(lookups.size() == 1);
+      auto values = cuda::to_host(*on, lookups.front().values);
+      cuda_tape tape{{}, *on};
+      auto eager = differentiate(tape, indices, {static_cast<uint64_t>(turn), "dropout"}, {}, {});
+      REQUIRE(eager);
+      const auto& expected = std::get<std::vector<indexed_slices>>(eager->front()).front();
+      CHECK(std::ranges::equal(values->values<float>(),
+                               cuda::to_host(*on, expected.values)->values<float>()));
+      // Combined, they are what `gradients` returns.
+      auto combined = std::get<indexed_slices>(tape.combined(eager->front()));
+      CHECK(std::ranges::is_sorted(combined.indices.values<int64_t>()));
+      CHECK(combined.values.extents()[0] == combined.indices.extents()[0]);
+    }
+  }
+
+  TEST_CASE("what is placed elsewhere, or is not as much, is refused") {
+    auto table = on_gpu(zeros({2, 2}));
+    auto indices = zeros({3}, dtype::i64);
+    for (const auto& placed : {indices, on_gpu(zeros({2}, dtype::i64)), on_gpu(zeros({3}))}) {
+      cuda_tape tape{{}, gpu()};
+      auto looked_up = tape.embedding(tape.parameter(table), indices, placed);
+      auto refused = tape.value(looked_up);
+      REQUIRE(!refused);
+      CHECK(refused.error().code == errc::invalid_argument);
+      CHECK(refused.error().message.find("embedding: what is placed is 3 i64 on cuda:0, not")
+            != std::string::npos);
+    }
+    cuda_tape tape{{}, gpu()};
+    tape.dropout(tape.parameter(table), 0.5, {1, "mask"}, indices);
+    CHECK(tape.value({0}).error().message.find("dropout: what is placed") != std::string::npos);
   }
 
   TEST_CASE("a table that is only looked up gets a sparse gradient, its indices on the host") {

@@ -53,6 +53,12 @@ void set_pinned_bytes(size_t bytes);
 /// current one. CUDA takes most of them, and may open that device for them.
 [[nodiscard]] size_t misplaced_calls();
 
+/// Whether work that is written down makes no graph, as on a device without memory for one.
+void refuse_graphs(bool refused);
+
+/// Graphs that were launched so far.
+[[nodiscard]] size_t graphs_launched();
+
 /// Bytes of device memory that are taken now, canaries among them.
 [[nodiscard]] size_t device_bytes();
 

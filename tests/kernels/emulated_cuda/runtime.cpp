@@ -52,6 +52,8 @@ int device_count = 2;
 cudaError_t broken = cudaSuccess;
 cudaError_t last_error = cudaSuccess;
 size_t kernel_count = 0;
+bool refuses_graphs = false;
+size_t launch_count = 0;
 size_t misplaced_count = 0;
 size_t pinned_limit = std::numeric_limits<size_t>::max();
 size_t pinned_bytes = 0;
@@ -160,6 +162,16 @@ void break_device(cudaError_t code) {
 
 size_t kernels_run() {
   return kernel_count;
+}
+
+void refuse_graphs(bool refused) {
+  std::lock_guard lock{mutex};
+  refuses_graphs = refused;
+}
+
+size_t graphs_launched() {
+  std::lock_guard lock{mutex};
+  return launch_count;
 }
 
 size_t misplaced_calls() {
@@ -447,6 +459,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* ready, cudaGraph_t graph, unsigned long long) {
+  if (refuses_graphs) return result(cudaErrorMemoryAllocation);
   *ready = new CUgraphExec_st{graph->works};
   return result(cudaSuccess);
 }
@@ -457,6 +470,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t ready) {
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream) {
+  std::lock_guard lock{mutex};
+  ++launch_count;
   for (const auto& piece : ready->works)
     if (auto queued = queue(stream, piece); queued != cudaSuccess) return queued;
   return result(cudaSuccess);
