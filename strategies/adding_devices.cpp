@@ -33,8 +33,8 @@ constexpr auto glance
 tensor adding_devices::add(size_t device, std::span<const tensor> values) const {
   std::vector<tensor> there;
   for (const auto& value : values)
-    there.push_back(value_or_throw(stream(device).to_device(value)));
-  return there.size() == 1 ? there.front() : value_or_throw(stream(device).sum(there));
+    there.push_back(answer_of(device, stream(device).to_device(value)));
+  return there.size() == 1 ? there.front() : answer_of(device, stream(device).sum(there));
 }
 
 tensor adding_devices::add_own(size_t device, std::span<const tensor> components) const {

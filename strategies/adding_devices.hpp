@@ -2,6 +2,7 @@
 // Devices of one process that add up what its replicas bring.
 #pragma once
 
+#include "actors/failure.hpp"
 #include "actors/gpu/compute_device.hpp"
 #include "actors/recording/records.hpp"
 
@@ -9,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -42,6 +44,16 @@ public:
   /// The sum of those components that belong to a device, there.
   /// Errors: likewise. @pre There is at least one.
   [[nodiscard]] tensor add_own(size_t device, std::span<const tensor> components) const;
+
+  /// What a device was asked for. One that refused it is made ready for the next work: a refusal
+  /// stays in its stream otherwise. Errors: throws `failure` with that of `result`.
+  template <class T>
+  T answer_of(size_t device, expected<T> result) const {
+    if (!result) static_cast<void>(devices_[device]->notify(0, [] {}));
+    return value_or_throw(std::move(result));
+  }
+
+  [[nodiscard]] job_time deadline() const { return deadline_; } ///< Of one wait.
 
   /// Waits on the calling thread until a device has done all that its stream was asked for.
   /// Errors: throws `failure`: deadline_exceeded, and unavailable if it is lost, naming it.

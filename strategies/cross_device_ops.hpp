@@ -125,6 +125,10 @@ public:
   /// "reduction_to_one_device": as messages and command lines call it.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
+  /// Whether a reduction waits for devices: then it is asked for on no thread that runs actors,
+  /// however small the values.
+  [[nodiscard]] virtual bool waits() const { return false; }
+
 protected:
   /// @pre Dense values of one dtype, their components on the same devices, all wanted there.
   [[nodiscard]] virtual std::vector<gradient>

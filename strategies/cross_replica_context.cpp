@@ -9,6 +9,7 @@
 
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -191,7 +192,8 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
     return exchange == nullptr ? ops->reduce(op, given, to)
                                : reduce_components(op, given.components, exchange);
   };
-  auto reducing = exchanged(describe_reduction("reduce_to", op), bytes_of(value), work, options);
+  auto bytes = ops->waits() ? std::max(bytes_of(value), few_bytes) : bytes_of(value);
+  auto reducing = exchanged(describe_reduction("reduce_to", op), bytes, work, options);
   auto reduced = co_await reducing;
   co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
 }
@@ -224,6 +226,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
     places.push_back(i);
   }
   const auto* ops = &strategy_.cross_device_operations();
+  if (ops->waits()) bytes = std::max(bytes, few_bytes);
   auto work = [ops, op, given, options](process_exchange* exchange) {
     return exchange == nullptr ? ops->batch_reduce(op, given, options)
                                : batch_reduce(op, given, *exchange);

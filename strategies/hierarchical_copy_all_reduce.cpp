@@ -54,7 +54,7 @@ tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> comp
   auto far_sum = devices_.add(other_root, far);
   const tensor both[] = {devices_.add(root, near), far_sum};
   devices_.wait_for(other_root);
-  auto result = value_or_throw(devices_.stream(root).to_host(devices_.add(root, both)));
+  auto result = devices_.answer_of(root, devices_.stream(root).to_host(devices_.add(root, both)));
   devices_.wait_for(root);
   return result;
 }

@@ -34,6 +34,8 @@ public:
 
   [[nodiscard]] std::string_view name() const override { return "hierarchical_copy_all_reduce"; }
 
+  [[nodiscard]] bool waits() const override { return devices_.count() > 0; }
+
 protected:
   /// Waits on the calling thread, where there are GPUs. Errors: throws `failure`: invalid_argument
   /// for an odd number of values, or fewer than devices; deadline_exceeded and unavailable, naming

@@ -45,35 +45,48 @@ void nccl_all_reduce::give_up() const {
     one->abort();
 }
 
-// All devices are asked before the first one is waited for: none goes on without the others.
-tensor nccl_all_reduce::all_reduced(std::span<const tensor> components) const {
-  std::vector<tensor> sums;
-  for (size_t i = 0; i < devices_.count(); ++i)
-    sums.push_back(devices_.add_own(i, components));
+// All memory is there before the first device is asked: what fails until then fails alone.
+std::vector<device_collective> nccl_all_reduce::parts_of(std::span<const tensor> components) const {
+  std::vector<device_collective> parts;
   for (size_t i = 0; i < devices_.count(); ++i) {
-    const device_collective asked[] = {{collective_kind::all_reduce, sums[i], sums[i]}};
-    value_or_throw(participants_[i]->ask(asked, devices_.stream(i)));
+    auto sum = devices_.add_own(i, components);
+    // What was there already is the caller's: it stays as it is.
+    auto is_ours = std::ranges::none_of(
+      components, [&](const tensor& one) { return one.data() == sum.data(); });
+    auto output
+      = is_ours ? sum : devices_.answer_of(i, devices_.stream(i).make(sum.type(), sum.extents()));
+    parts.push_back({collective_kind::all_reduce, sum, output});
   }
+  return parts;
+}
+
+// All devices are asked before the first one is waited for: none goes on without the others.
+void nccl_all_reduce::reduce_parts(std::span<const device_collective> parts,
+                                   const tensor& result) const {
+  for (size_t i = 0; i < devices_.count(); ++i)
+    value_or_throw(participants_[i]->ask(parts.subspan(i, 1), devices_.stream(i)));
   for (const auto& one : participants_)
-    value_or_throw(settle(*one));
-  auto result = value_or_throw(devices_.stream(0).to_host(sums.front()));
+    value_or_throw(settle(*one, devices_.deadline()));
+  value_or_throw(devices_.stream(0).copy_to_host(parts.front().output, result));
   for (size_t i = 0; i < devices_.count(); ++i)
     devices_.wait_for(i);
-  return result;
 }
 
 tensor nccl_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
                                     size_t /*number*/) const {
   if (!devices_.take(components, name())) return reduce_arrays(op, components);
   std::lock_guard guard{mutex_};
+  auto parts = parts_of(components);
+  const auto& first = parts.front().output;
+  auto sum = devices_.answer_of(0, devices_.stream(0).make_on_host(first.type(), first.extents()));
   try {
-    auto sum = all_reduced(components);
-    if (op == reduce_op::sum) return sum;
-    return divided_sum({&sum, 1}, static_cast<double>(components.size()));
+    reduce_parts(parts, sum);
   } catch (...) {
     give_up();
     throw;
   }
+  if (op == reduce_op::sum) return sum;
+  return divided_sum({&sum, 1}, static_cast<double>(components.size()));
 }
 
 } // namespace troupe

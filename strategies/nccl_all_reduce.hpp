@@ -17,6 +17,8 @@ namespace troupe {
 /// themselves, as NCCL does; it takes one rank for each GPU, so several replicas on one GPU are
 /// added by a kernel of ours first. Values are f32 or f64; others are added on the host.
 ///
+/// Components may lie on the device that they belong to, and stay as they are.
+///
 /// Source: tf.distribute.NcclAllReduce.
 class nccl_all_reduce final : public packed_all_reduce {
 public:
@@ -32,14 +34,18 @@ public:
 
   [[nodiscard]] std::string_view name() const override { return "nccl_all_reduce"; }
 
+  [[nodiscard]] bool waits() const override { return true; }
+
 protected:
   /// Waits on the calling thread. Errors: throws `failure`: invalid_argument for fewer components
-  /// than devices; deadline_exceeded and unavailable, naming the device, and from then on always.
+  /// than devices, and resource for want of memory, this time; deadline_exceeded and unavailable,
+  /// naming the device, and from then on always.
   [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
                                    size_t number) const override;
 
 private:
-  [[nodiscard]] tensor all_reduced(std::span<const tensor> components) const;
+  [[nodiscard]] std::vector<device_collective> parts_of(std::span<const tensor> components) const;
+  void reduce_parts(std::span<const device_collective> parts, const tensor& result) const;
   void give_up() const;
 
   adding_devices devices_;

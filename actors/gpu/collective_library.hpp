@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/gpu/compute_device.hpp"
+#include "actors/recording/records.hpp"
 #include "messages/collective_message.hpp"
 #include "messages/errc.hpp"
 
@@ -57,13 +58,14 @@ public:
     = 0;
 
   /// Gives up whatever is under way: streams that wait for others go on, with results that mean
-  /// nothing. Thread: any.
+  /// nothing. Waits for no device and no peer: what would is done on a thread of its own.
+  /// Thread: any.
   virtual void abort() = 0;
 };
 
 /// Waits until a participant is ready, on the calling thread; `abort` ends the wait.
-/// Errors: as `is_ready`.
-[[nodiscard]] expected<void> settle(collective_participant& participant);
+/// Errors: as `is_ready`; deadline_exceeded after `timeout`.
+[[nodiscard]] expected<void> settle(collective_participant& participant, job_time timeout);
 
 /// Brings devices together.
 class collective_library {

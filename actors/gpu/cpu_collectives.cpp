@@ -18,12 +18,12 @@ namespace troupe {
 namespace {
 
 /// What one participant brings to a collective.
-struct contribution {
+struct device_part {
   std::vector<device_collective> arrays;
   std::function<void()> let_go; ///< Of its stream.
 };
 
-using contributions = std::vector<contribution>; // by rank
+using device_parts = std::vector<device_part>; // by rank
 
 tensor flat(const tensor& value) {
   return value.reshape({value.extents().element_count()});
@@ -34,7 +34,7 @@ void copy_to(tensor to, const tensor& from) {
   if (from.bytes() > 0) std::memmove(to.mutable_data(), from.data(), from.bytes());
 }
 
-tensor sum_of(const contributions& all, size_t array) {
+tensor sum_of(const device_parts& all, size_t array) {
   std::vector<tensor> inputs;
   for (const auto& one : all)
     inputs.push_back(flat(one.arrays[array].input));
@@ -43,7 +43,7 @@ tensor sum_of(const contributions& all, size_t array) {
   return sum;
 }
 
-tensor gathered(const contributions& all, size_t array) {
+tensor gathered(const device_parts& all, size_t array) {
   const auto& first = all.front().arrays[array].input;
   tensor result{first.type(), {first.extents().element_count() * static_cast<int64_t>(all.size())}};
   for (size_t rank = 0; rank < all.size(); ++rank) {
@@ -55,7 +55,7 @@ tensor gathered(const contributions& all, size_t array) {
 }
 
 // Outputs may lie where inputs do: all inputs are read before the first output is written.
-void combine(const contributions& all, size_t array) {
+void combine(const device_parts& all, size_t array) {
   const auto& asked = all.front().arrays[array];
   if (asked.kind == collective_kind::broadcast) {
     auto value = all[asked.root].arrays[array].input.clone();
@@ -99,8 +99,8 @@ public:
   }
 
   // The stream of `rank` has come to its collective number `call`.
-  void come(uint64_t call, uint32_t rank, contribution brought) {
-    contributions all;
+  void come(uint64_t call, uint32_t rank, device_part brought) {
+    device_parts all;
     {
       std::lock_guard guard{mutex_};
       auto& meeting = meetings_[call];
@@ -133,7 +133,7 @@ public:
 
 private:
   struct meeting {
-    contributions by_rank;
+    device_parts by_rank;
     size_t present = 0;
   };
 

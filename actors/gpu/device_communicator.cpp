@@ -37,9 +37,7 @@ void break_down(self_pointer self, const error& reason) {
   auto& state = self->state;
   if (state.broken) return;
   state.broken = reason;
-  // To let devices go may take a moment, which no actor has.
-  if (state.participant)
-    state.config.world->submit_io([participant = state.participant] { participant->abort(); });
+  if (state.participant) state.participant->abort();
   for (auto& [number, one] : std::exchange(state.open, {}))
     one.answer.deliver(to_caf(reason));
   self->send(state.config.host, group_broken{reason});
@@ -62,7 +60,7 @@ shape result_extents(const collective_call& call, uint32_t size) {
 
 // Runs on a computing thread. The result lies where the contributions lay.
 tensor ask_device(collective_participant& participant, const collective_call& call, uint32_t size,
-                  compute_stream& on) {
+                  job_time timeout, compute_stream& on) {
   std::span brought{call.contributions};
   if (call.kind == collective_kind::broadcast) brought = brought.first(1);
   std::vector<tensor> there;
@@ -70,11 +68,15 @@ tensor ask_device(collective_participant& participant, const collective_call& ca
     there.push_back(value_or_throw(on.to_device(one)));
   auto input = there.size() == 1 ? there.front() : value_or_throw(on.sum(there));
   auto output = value_or_throw(on.make(input.type(), result_extents(call, size)));
+  // Before others are kept waiting, all is there that the result needs.
+  auto is_wanted_there = there.front().data() == call.contributions.front().data();
+  auto result
+    = is_wanted_there ? output : value_or_throw(on.make_on_host(output.type(), output.extents()));
   const device_collective asked[] = {{call.kind, input, output, call.root}};
   value_or_throw(participant.ask(asked, on));
-  value_or_throw(settle(participant));
-  auto was_there = there.front().data() == call.contributions.front().data();
-  return was_there ? output : value_or_throw(on.to_host(output));
+  value_or_throw(settle(participant, timeout));
+  if (!is_wanted_there) value_or_throw(on.copy_to_host(output, result));
+  return result;
 }
 
 void on_answer(self_pointer self, uint64_t number, const device_work_done& done,
@@ -115,7 +117,9 @@ void launch(self_pointer self, uint64_t number) {
   auto value = std::make_shared<tensor>();
   auto work = work_for(agreement_on(*one.call), one.timeout);
   work.launch = [participant = state.participant, call = one.call, size = state.config.size,
-                 value](compute_stream& on) { *value = ask_device(*participant, *call, size, on); };
+                 timeout = one.timeout, value](compute_stream& on) {
+    *value = ask_device(*participant, *call, size, timeout, on);
+  };
   ask_gpu(self, std::move(work), [self, number, value](const device_work_done& done) {
     on_answer(self, number, done, *value);
   });

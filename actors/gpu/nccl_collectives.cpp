@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace troupe {
@@ -89,7 +90,7 @@ expected<void> check(ncclResult_t code, const nccl_call& call) {
   if (is_well(code)) return {};
   auto is_ours = code == ncclInvalidArgument || code == ncclInvalidUsage;
   const auto* detail = nccl()->last_error(call.group);
-  auto where = call.device_index < 0 ? "" : fmt::format(" on gpu:{}", call.device_index);
+  auto where = call.device_index < 0 ? "" : fmt::format(" on cuda:{}", call.device_index);
   return fail(is_ours ? errc::invalid_argument : errc::unavailable,
               fmt::format("NCCL: {} ({}) from {}{} ({}:{})", nccl()->error_string(code),
                           detail == nullptr ? "" : detail, call.expression, where, __FILE__,
@@ -110,6 +111,19 @@ ncclDataType_t type_of(dtype type) {
     return ncclInt64;
   default:
     return ncclFloat32;
+  }
+}
+
+const char* function_of(collective_kind kind) {
+  switch (kind) {
+  case collective_kind::all_gather:
+    return "ncclAllGather";
+  case collective_kind::reduce_scatter:
+    return "ncclReduceScatter";
+  case collective_kind::broadcast:
+    return "ncclBroadcast";
+  default:
+    return "ncclAllReduce";
   }
 }
 
@@ -164,11 +178,16 @@ public:
     return queue_all(what, stream->context().stream().handle());
   }
 
+  // NCCL frees what the group has before it returns, which may take a moment, and nobody is to wait
+  // for it: neither an actor nor the files that others write.
   void abort() override {
     std::lock_guard guard{mutex_};
-    if (group_ == nullptr) return;
-    static_cast<void>(cuda::detail::use(device_index_));
-    static_cast<void>(nccl()->abort(std::exchange(group_, nullptr)));
+    auto* group = std::exchange(group_, nullptr);
+    if (group == nullptr) return;
+    std::thread{[group, device_index = device_index_] {
+      static_cast<void>(cuda::detail::use(device_index));
+      static_cast<void>(nccl()->abort(group));
+    }}.detach();
   }
 
 private:
@@ -177,7 +196,7 @@ private:
     ncclResult_t state = ncclSuccess;
     auto asked
       = check(nccl()->get_async_error(group_, &state), called("ncclCommGetAsyncError", __LINE__));
-    if (asked) asked = check(state, called("a call that ncclCommGetAsyncError tells of", __LINE__));
+    if (asked) asked = check(state, called(last_asked_, __LINE__)); // it has gone wrong since
     if (!asked) return tl::unexpected<error>(asked.error());
     return state == ncclSuccess;
   }
@@ -186,12 +205,13 @@ private:
                                          cudaStream_t stream) {
     std::lock_guard guard{mutex_};
     if (auto ready = look(); !ready) return tl::unexpected<error>(ready.error());
-    auto code = nccl()->group_start();
-    for (const auto& one : what)
-      if (is_well(code)) code = queue(one, group_, stream);
+    auto queued = check(nccl()->group_start(), called("ncclGroupStart", __LINE__));
+    for (const auto& one : what) {
+      if (!queued) break;
+      last_asked_ = function_of(one.kind);
+      queued = check(queue(one, group_, stream), called(last_asked_, __LINE__));
+    }
     auto ended = check(nccl()->group_end(), called("ncclGroupEnd", __LINE__));
-    auto queued
-      = check(code, called("a collective between ncclGroupStart and ncclGroupEnd", __LINE__));
     return queued ? ended : queued;
   }
 
@@ -202,6 +222,7 @@ private:
   int device_index_;
   std::mutex mutex_;
   ncclComm_t group_ = nullptr; ///< Null after the end.
+  const char* last_asked_ = "ncclCommInitRankConfig";
 };
 
 class nccl_library final : public collective_library {

@@ -9,6 +9,9 @@
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/strategies/refusal.hpp"
 
+#include <cstdlib>
+#include <future>
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -32,6 +35,55 @@ struct reducing_devices {
 
   std::vector<std::shared_ptr<cpu_device>> devices;
   std::shared_ptr<nccl_all_reduce> ops;
+};
+
+/// Takes collectives, and is never done with taking them.
+class endless_participant final : public collective_participant {
+public:
+  [[nodiscard]] expected<bool> is_ready() override { return !is_asked_; }
+
+  [[nodiscard]] expected<void> ask(std::span<const device_collective>, compute_stream&) override {
+    is_asked_ = true;
+    return {};
+  }
+
+  void abort() override {}
+
+private:
+  bool is_asked_ = false;
+};
+
+struct endless_collectives final : collective_library {
+  [[nodiscard]] std::string_view name() const override { return "endless"; }
+
+  [[nodiscard]] expected<collective_id> make_id() override { return collective_id{}; }
+
+  [[nodiscard]] expected<std::unique_ptr<collective_participant>>
+  join(const collective_id&, uint32_t, uint32_t, compute_device&) override {
+    return std::make_unique<endless_participant>();
+  }
+};
+
+/// Reductions that are done once an actor has run.
+class waiting_ops final : public packed_all_reduce {
+public:
+  explicit waiting_ops(world& of) : packed_all_reduce(0), world_(of) {}
+
+  [[nodiscard]] std::string_view name() const override { return "waiting"; }
+
+  [[nodiscard]] bool waits() const override { return true; }
+
+protected:
+  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                   size_t) const override {
+    std::promise<void> ran;
+    world_.system().spawn([&ran] { ran.set_value(); });
+    if (ran.get_future().wait_for(20s) != std::future_status::ready) std::abort();
+    return reduce_arrays(op, components);
+  }
+
+private:
+  world& world_;
 };
 
 // Values whose sums are exact, in whatever order.
@@ -94,6 +146,40 @@ TEST_SUITE("strategies/nccl_all_reduce") {
     auto next
       = refusal_of([&] { static_cast<void>(group.reduce(reduce_op::sum, exact_values(2))); });
     CHECK(next.code == errc::unavailable);
+  }
+
+  TEST_CASE("a device that does not take a collective ends the reduction, too") {
+    nccl_all_reduce endless{
+      {std::make_shared<cpu_device>(0)}, std::make_shared<endless_collectives>(), 1, 50ms};
+    auto values = exact_values(2);
+    device_values value{{values.begin(), values.end()}, cpu_devices(2)};
+    auto refused = refusal_of(
+      [&] { static_cast<void>(endless.reduce(reduce_op::sum, value, destinations{"cpu:0"})); });
+    CHECK(refused
+          == error{errc::deadline_exceeded, "a device has not taken a collective in 0.1 s"});
+  }
+
+  TEST_CASE("what lies on a device already stays as it is") {
+    reducing_devices group{2};
+    auto values = exact_values(2);
+    for (size_t i = 0; i < 2; ++i)
+      values[i] = value_or_throw(group.devices[i]->stream(0).to_device(values[i]));
+    auto before = exact_values(2);
+    CHECK(is_same(group.reduce(reduce_op::sum, values), reduce_arrays(reduce_op::sum, before)));
+    for (size_t i = 0; i < 2; ++i)
+      CHECK(is_same(values[i], before[i]));
+  }
+
+  TEST_CASE("no thread that runs actors waits for a reduction, however small it is") {
+    auto world = world::threads({.threads = 1});
+    auto ops = std::make_shared<waiting_ops>(world);
+    mirrored_strategy strategy{world, {.devices = cpu_devices(2), .cross_device_operations = ops}};
+    auto weights = strategy.make_variable("w", zeros({5}));
+    auto values = exact_values(2);
+    auto sum = strategy.extended().reduce_to(
+      reduce_op::sum, distributed_value<tensor>::per_replica(values), weights);
+    CHECK(is_same(sum.primary(), reduce_arrays(reduce_op::sum, values)));
+    CHECK(reducing_devices{1}.ops->waits());
   }
 
   TEST_CASE("a device that is lost is named") {

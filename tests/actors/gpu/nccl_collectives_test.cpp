@@ -44,7 +44,7 @@ struct joined_gpu {
     auto output = good(stream.make(value.type(), value.extents()));
     const device_collective what[] = {{kind, input, output}};
     REQUIRE(participant->ask(what, stream));
-    REQUIRE(settle(*participant));
+    REQUIRE(settle(*participant, 60s));
     auto result = good(stream.to_host(output));
     finish();
     return result;
@@ -89,7 +89,7 @@ TEST_SUITE("actors/gpu/nccl_collectives") {
       what.push_back({kind, input, good(stream.make(dtype::f32, {2}))});
     }
     REQUIRE(gpu.participant->ask(what, stream));
-    REQUIRE(settle(*gpu.participant));
+    REQUIRE(settle(*gpu.participant, 60s));
     for (size_t i = 0; i < what.size(); ++i) {
       auto result = good(stream.to_host(what[i].output));
       gpu.finish();
