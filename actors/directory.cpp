@@ -108,6 +108,7 @@ void take_over(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.now_in = phase::asking;
   entry.missing = 0;
+  entry.misses.reset();
   self
     ->request(entry.mirror, caf::infinite, make_take_over(++entry.term)) // it answers, or is gone
     .then([self, index](const msg<wire::TookOver>& word) { on_took_over(self, index, word); },
@@ -125,6 +126,7 @@ void on_holder_lost(self_pointer self, size_t index, const error& reason) {
 void on_mirror_lost(self_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.mirror = nullptr;
+  if (auto waits = std::exchange(entry.misses, std::nullopt)) waits->deliver(make_owner_followed());
   if (entry.now_in == phase::asking) return lose(self, index, reason);
   take_in(self->state, index);
 }
@@ -166,6 +168,27 @@ void tell_chief(self_pointer self) {
   if (!back.empty()) self->send(state.job->chief, make_owners_mirrored(back));
 }
 
+// Who has lost its mirror, which is there for us, would otherwise wait for ever. Of two processes
+// that miss each other one stays.
+void part_with_missed(directory_state& state) {
+  for (const auto& entry : state.variables) {
+    if (!entry.misses || state.parted.contains(entry.holders_process())) continue;
+    if (state.parted.insert(entry.mirrors_process()).second && state.part_with)
+      state.part_with(entry.mirrors_process(), entry.holders_process());
+  }
+}
+
+// Mostly we are about to hear of the loss ourselves.
+caf::result<msg<wire::OwnerFollowed>> on_missed(self_pointer self, size_t index) {
+  auto& entry = self->state.variables[index];
+  if (entry.holder != self->current_sender())
+    return to_caf({errc::cancelled, fmt::format("'{}' is held by another", entry.variable)});
+  if (!entry.mirror) return make_owner_followed();
+  entry.misses = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  self->delayed_send(self, gather_time, watch_tick{});
+  return *entry.misses;
+}
+
 caf::result<msg<wire::OwnerFollowed>> on_filled(self_pointer self, size_t index) {
   auto& state = self->state;
   auto& entry = state.variables[index];
@@ -181,18 +204,23 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(self_pointer self, wire::OfferMir
   auto index = said.getVariable();
   if (index >= state.variables.size())
     return to_caf({errc::not_found, fmt::format("there is no variable {}", index)});
+  if (said.getIsMissed()) return on_missed(self, index);
   if (said.getIsFilled()) return on_filled(self, index);
   auto who = caf::actor_cast<replicated_owner_actor>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->monitor(who);
-  state.variables[index].waits = {who, said.getIsMirrors(), promise};
+  auto& entry = state.variables[index];
+  entry.waits = {who, said.getIsMirrors(), promise};
+  state.parted.erase(entry.processes[said.getIsMirrors() ? 1 : 0]);
   take_in(state, index);
   return promise;
 }
 
 void watch(self_pointer self, const watch_owner& who) {
-  self->state.variables.push_back(
-    {.variable = who.variable, .holder = who.owner, .mirror = who.mirror});
+  self->state.variables.push_back({.variable = who.variable,
+                                   .holder = who.owner,
+                                   .mirror = who.mirror,
+                                   .processes = who.processes});
   self->monitor(who.owner);
   self->monitor(who.mirror);
   answer_followers(self->state, self->state.variables.size() - 1);
@@ -250,14 +278,19 @@ std::string directory_state::tell_returns() {
   return twice.empty() ? std::string{} : "held twice again: " + names(twice);
 }
 
-directory_actor::behavior_type directory(self_pointer self) {
+directory_actor::behavior_type directory(self_pointer self,
+                                         directory_state::give_up_process part_with) {
+  self->state.part_with = std::move(part_with);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   return {
     [self](const watch_owner& who) { watch(self, who); },
     [self](const watch_job& job) { self->state.job = job; },
     [self](const msg<wire::FollowOwner>& said) { return follow(self, said.reader()); },
     [self](const msg<wire::OfferMirror>& said) { return on_offer(self, said.reader()); },
-    [self](watch_tick) { tell_chief(self); },
+    [self](watch_tick) {
+      part_with_missed(self->state);
+      tell_chief(self);
+    },
   };
 }
 

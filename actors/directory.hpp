@@ -5,8 +5,10 @@
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -32,6 +34,11 @@ namespace troupe {
 ///
 /// A variable without a mirror is given the first that offers itself: one in a new life, in the
 /// place that was lost. Only while the variable is held, so that there is somebody to fill it.
+///
+/// Two who hold a variable may lose each other, and be there for everybody else. The one who
+/// repeats changes is behind from then on and must not take over: as who was given up is never
+/// taken in again, its whole process is given up here, too, which then ends; and if its variables
+/// have mirrors, they take over. The other one waits for that, so that nothing is lost.
 struct directory_state {
   static inline const char* name = "directory";
 
@@ -63,14 +70,24 @@ struct directory_state {
     bool is_filled = true;         ///< The mirror has been told what the holder holds.
     uint64_t term = 0;             ///< How often mirrors were asked to take over.
     phase now_in = phase::held;
+    std::array<uint32_t, 2> processes{};    ///< Of the owner's place, and the mirror's.
+    std::optional<followed_promise> misses; ///< The holder has lost its mirror, and waits.
     size_t missing = 0; ///< Followers who have been told, in this term, and have not answered.
     msg<wire::TookOver> word; ///< What followers are told; empty in the first term.
     std::optional<newcomer> waits;
 
     /// Whether the lost place, that of a new mirror, is the one that was the mirror's at first.
     [[nodiscard]] bool lacks_mirrors() const { return term % 2 == 0; }
+
+    [[nodiscard]] uint32_t holders_process() const { return processes[term % 2]; }
+
+    [[nodiscard]] uint32_t mirrors_process() const { return processes[1 - term % 2]; }
   };
 
+  using give_up_process = std::function<void(uint32_t lost, uint32_t lost_by)>;
+
+  give_up_process part_with; ///< Empty: nobody can be given up.
+  std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
   std::vector<entry> variables;
   std::vector<follower> followers; ///< Some of them of variables that are still to be watched.
   std::optional<watch_job> job;
@@ -96,6 +113,9 @@ struct directory_state {
 };
 
 /// The behaviour of the directory.
-directory_actor::behavior_type directory(observed_pointer<directory_actor, directory_state> self);
+/// @param part_with Has a process end, as who stands in another one cannot reach it; whoever
+/// watches an actor of it here hears that it is gone.
+directory_actor::behavior_type directory(observed_pointer<directory_actor, directory_state> self,
+                                         directory_state::give_up_process part_with);
 
 } // namespace troupe

@@ -21,6 +21,7 @@
 #include <caf/replies_to.hpp>
 #include <caf/typed_actor.hpp>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -132,6 +133,7 @@ struct watch_owner {
   std::string variable;
   replicated_owner_actor owner;
   replicated_owner_actor mirror;
+  std::array<uint32_t, 2> processes{0, 1}; ///< Where they stand, by position.
 };
 
 struct watch_job;
@@ -146,16 +148,15 @@ using directory_actor = caf::typed_actor<
   // is certain who does, after the sender is told, if it is the mirror.
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
-  // it is one. Errors: not_found, if there is no such variable.
+  // it is one. Or the sender, which holds it, cannot reach its mirror: answered when that is gone.
+  // Errors: not_found, if there is no such variable; cancelled, of one that does not hold it.
   caf::replies_to<msg<wire::OfferMirror>>::with<msg<wire::OwnerFollowed>>,
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
 /// Whom an owner or mirror that has come back is to speak to.
 struct come_back {
-  directory_actor directory;
   replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
-  uint32_t variable = 0;        ///< The variable's position among those of the strategy.
   bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
 };
 

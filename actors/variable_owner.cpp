@@ -95,27 +95,43 @@ caf::result<msg<Reply>> answer(self_pointer self, Read read) {
 
 // ---- telling the mirror ----
 
+void go_on_alone(variable_owner_state& state) {
+  state.mirror = nullptr;
+  become_certain(state);
+  for (auto& change : std::exchange(state.changes, {}))
+    change.settle(std::nullopt);
+}
+
+// Another holds the variable: what was changed here since is not part of it.
+void step_down(variable_owner_state& state) {
+  state.is_deposed = true;
+  become_certain(state);
+  for (auto& change : std::exchange(state.changes, {}))
+    change.settle(error{errc::unavailable, taken_over.message});
+}
+
+// Whether the mirror takes over, which is behind from now on, is not to be decided here.
+void miss_mirror(self_pointer self, const replicated_owner_actor& mirror) {
+  const auto& config = self->state.config;
+  self->request(config.directory, caf::infinite, make_miss_mirror(config.variable_index))
+    .then( // it answers, or the job is over
+      [self, mirror](const msg<wire::OwnerFollowed>&) {
+        if (mirror == self->state.mirror) go_on_alone(self->state);
+      },
+      [self](const caf::error&) { step_down(self->state); });
+}
+
 // Whoever is refused by a mirror that holds the variable has lost it. What a former mirror says is
 // late.
 void on_made(self_pointer self, const replicated_owner_actor& mirror,
              const std::optional<error>& reason) {
   auto& state = self->state;
   if (mirror != state.mirror) return;
-  auto is_deposed = reason && reason->code == taken_over.code;
-  auto settle_first = [&] {
-    auto first = std::move(state.changes.front());
-    state.changes.pop_front();
-    first.settle(is_deposed ? std::optional{error{errc::unavailable, taken_over.message}}
-                            : std::nullopt);
-  };
-  state.is_deposed = state.is_deposed || is_deposed;
+  if (reason) return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, mirror);
   become_certain(state);
-  settle_first();
-  if (reason && !is_deposed) { // the owner is alone from now on
-    state.mirror = nullptr;
-    while (!state.changes.empty())
-      settle_first();
-  }
+  auto first = std::move(state.changes.front());
+  state.changes.pop_front();
+  first.settle(std::nullopt);
   if (!state.changes.empty()) state.changes.front().tell();
 }
 
@@ -223,9 +239,10 @@ void use(self_pointer self, const accumulator_actor& accumulator) {
 
 template <class Then>
 void offer(self_pointer self, const come_back& told, bool is_filled, Then then) {
-  auto offered = make_offer_mirror(told.variable, told.is_mirrors, is_filled);
+  const auto& config = self->state.config;
+  auto offered = make_offer_mirror(config.variable_index, told.is_mirrors, is_filled);
   self
-    ->request(told.directory, caf::infinite, offered) // it answers, or the job is over
+    ->request(config.directory, caf::infinite, offered) // it answers, or the job is over
     .then([then](const msg<wire::OwnerFollowed>&) { then(); }, [](const caf::error&) {});
 }
 

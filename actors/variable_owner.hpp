@@ -30,6 +30,8 @@ struct variable_owner_config {
     = 0; ///< Those of replicas of other processes, which are not known here.
   /// Of a mirror: whose changes it repeats, until it takes over; else null.
   replicated_owner_actor mirrored;
+  directory_actor directory;   ///< Of an owner that is replicated; else null.
+  uint32_t variable_index = 0; ///< The variable's position among those of the strategy.
 };
 
 /// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
@@ -38,9 +40,11 @@ struct variable_owner_config {
 ///
 /// An owner that has a mirror tells it of each change, one after the other, and answers whoever
 /// wanted the change when the mirror has made it: what somebody has been told is in two places. Of
-/// an update it tells what is fewer bytes, the gradients or what has come of them. A mirror that is
-/// gone is told nothing any more. One that has taken over refuses what its former owner says, so
-/// that an owner who was given up by mistake cannot answer anybody.
+/// an update it tells what is fewer bytes, the gradients or what has come of them. If a mirror
+/// cannot be reached, perhaps by this one only, the directory is told, which sees to it that the
+/// mirror does not take over; only then the owner goes on without. A mirror that has taken over
+/// refuses what its former owner says, so that an owner who was given up by mistake cannot answer
+/// anybody.
 ///
 /// Whoever looks for a variable may find its former owner's next life. So nothing is read of a
 /// mirror, nor of an owner before its mirror has said that it repeats this one's changes.

@@ -19,6 +19,10 @@
 #                                                alone
 #   newcomer     -> its owner    RepeatChanges     not answered, but followed by what an owner tells its mirror
 #   newcomer     -> directory    OfferMirror       once more, when it has MirrorState
+#
+# An owner whose mirror does not answer any more answers nobody before it is certain that the mirror will not take over.
+#
+#   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 
 @0xfd35cd8bffd6c5d1;
 
@@ -97,7 +101,7 @@ struct OwnersLost {
 }
 
 struct OfferMirror {
-  # A newcomer wants to hold a variable beside the one who holds it.
+  # A newcomer wants to hold a variable beside the one who holds it; or who holds it has lost its mirror.
 
   variable @0 :UInt32;
   # As in `FollowOwner`.
@@ -107,6 +111,9 @@ struct OfferMirror {
 
   isFilled @2 :Bool;
   # It knows what its owner holds: the variable is held twice again.
+
+  isMissed @3 :Bool;
+  # The sender holds the variable and cannot reach its mirror: the place is offered, by nobody yet.
 }
 
 struct RepeatChanges {

@@ -75,6 +75,13 @@ msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors, boo
   return std::move(message).finish();
 }
 
+msg<wire::OfferMirror> make_miss_mirror(uint32_t variable) {
+  message_builder<wire::OfferMirror> message;
+  message.body.setVariable(variable);
+  message.body.setIsMissed(true);
+  return std::move(message).finish();
+}
+
 msg<wire::RepeatChanges> make_repeat_changes() {
   return message_builder<wire::RepeatChanges>().finish();
 }

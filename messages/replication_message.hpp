@@ -44,6 +44,9 @@ namespace troupe {
 [[nodiscard]] msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors,
                                                        bool is_filled);
 
+/// Who holds a variable cannot reach its mirror.
+[[nodiscard]] msg<wire::OfferMirror> make_miss_mirror(uint32_t variable);
+
 /// A newcomer wants to be told all that an owner holds, and each change.
 [[nodiscard]] msg<wire::RepeatChanges> make_repeat_changes();
 

@@ -39,6 +39,10 @@ std::array<actor_search, 2> holders_of(const std::string& name, const std::strin
 
 } // namespace
 
+directory_actor find_directory(const strategy& strategy, const std::string& viewer) {
+  return value_or_throw(strategy.layout().placement->find<directory_actor>(viewer, directory_name));
+}
+
 void check_owner_copies(const strategy_layout& layout) {
   auto copies = layout.owner_copies;
   if (copies == 1) return;
@@ -59,7 +63,7 @@ stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewe
   const auto& name = config.name;
   config.owners = holders_of("owner " + name, viewer, placement);
   config.start_deadline = placement.start_deadline();
-  config.directory = value_or_throw(placement.find<directory_actor>(viewer, directory_name));
+  config.directory = find_directory(strategy, viewer);
   auto introduced = fmt::format("stand-in of {} for {}", name, viewer);
   auto speaks = strategy.world().system().spawn(stand_in, std::move(config));
   strategy.world().introduce(speaks.id(), introduced);
@@ -94,9 +98,7 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
 
 void tell_directory(const strategy& strategy, const chief_actor& chief) {
   if (strategy.layout().owner_copies == 1) return;
-  auto& placement = *strategy.layout().placement;
-  auto whom = value_or_throw(placement.find<directory_actor>(directory_name, directory_name));
-  caf::anon_send(whom, watch_job{chief});
+  caf::anon_send(find_directory(strategy, directory_name), watch_job{chief});
 }
 
 void offer_again(const strategy& strategy, const variable& of, size_t place,
@@ -104,9 +106,7 @@ void offer_again(const strategy& strategy, const variable& of, size_t place,
   auto& placement = *strategy.layout().placement;
   auto own = owner_name(of, place);
   auto other = owner_name(of, 1 - place);
-  come_back told{.directory = value_or_throw(placement.find<directory_actor>(own, directory_name)),
-                 .other = value_or_throw(placement.find<replicated_owner_actor>(own, other)),
-                 .variable = static_cast<uint32_t>(of.index()),
+  come_back told{.other = value_or_throw(placement.find<replicated_owner_actor>(own, other)),
                  .is_mirrors = place == 1};
   caf::anon_send(who, std::move(told));
 }
@@ -122,10 +122,13 @@ void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
       auto name = owner_name(variable, place);
       if (placement.where(name) != process) continue;
       auto owner = world.system().spawn(
-        variable_owner, variable_owner_config{.variable = variable.form(),
-                                              .initial = zeros(variable.extents(), variable.type()),
-                                              .world = &world,
-                                              .copies = variable.copies()});
+        variable_owner,
+        variable_owner_config{.variable = variable.form(),
+                              .initial = zeros(variable.extents(), variable.type()),
+                              .world = &world,
+                              .copies = variable.copies(),
+                              .directory = find_directory(strategy, name),
+                              .variable_index = static_cast<uint32_t>(variable.index())});
       strategy.returned_.push_back(caf::actor_cast<caf::actor>(owner));
       world.introduce(owner.id(), name);
       placement.put(name, owner);

@@ -22,6 +22,10 @@ inline constexpr std::array<const char*, 2> place_prefixes{"", "mirror "};
 /// Errors: throws `failure` with invalid_argument.
 void check_owner_copies(const strategy_layout& layout);
 
+/// Who knows who holds each variable. @pre Owners are replicated. Errors: throws `failure`, as
+/// `placement::see`.
+[[nodiscard]] directory_actor find_directory(const strategy& strategy, const std::string& viewer);
+
 /// Puts one who speaks to whoever holds a variable on stage, beside `viewer`.
 /// @param config With variable, name, and what else it is to be; owners and directory are looked
 /// for. Errors: throws `failure`, as `placement::see`.

@@ -174,7 +174,9 @@ void strategy::open_directory() {
   if (layout_.owner_copies == 1) return;
   auto& placement = *layout_.placement;
   if (!value_or_throw(placement.enter(directory_name))) return;
-  directory_ = world_.system().spawn(directory);
+  directory_ = world_.system().spawn(directory, [&placement](uint32_t lost, uint32_t lost_by) {
+    placement.part_with(lost, lost_by);
+  });
   world_.introduce(directory_.id(), directory_name);
   placement.put(directory_name, directory_);
 }
@@ -267,6 +269,9 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   variable_owner_config config{data->form, initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
+  config.variable_index = static_cast<uint32_t>(data->index);
+  if (data->is_here && layout_.owner_copies > 1)
+    config.directory = find_directory(*this, owner_name);
   if (data->is_here)
     data->owner = data->owners_here[0] = spawn_owner(*data, owner_name, config);
   else if (layout_.owner_copies == 1)
@@ -307,12 +312,16 @@ void strategy::replicate(variable::data& of, variable_owner_config config) {
   };
   if (value_or_throw(placement.enter(mirror_name))) {
     config.mirrored = find(mirror_name, owner_name);
+    config.directory = find_directory(*this, mirror_name);
     of.owners_here[1] = spawn_owner(of, mirror_name, std::move(config));
   }
   if (of.is_here) caf::anon_send(of.owners_here[0], use_mirror{find(owner_name, mirror_name)});
   if (placement.leads())
-    caf::anon_send(directory_, watch_owner{name, find(directory_name, owner_name),
-                                           find(directory_name, mirror_name)});
+    caf::anon_send(directory_,
+                   watch_owner{name,
+                               find(directory_name, owner_name),
+                               find(directory_name, mirror_name),
+                               {placement.where(owner_name), placement.where(mirror_name)}});
   auto speaks = spawn_stand_in(*this, "strategy",
                                {.variable = static_cast<uint32_t>(of.index), .name = name});
   of.actors_here.push_back(caf::actor_cast<caf::actor>(speaks));

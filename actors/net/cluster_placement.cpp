@@ -152,6 +152,10 @@ void cluster_placement::give_up(const std::optional<error>& why) {
   given_up_ = why;
 }
 
+void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {
+  nodes_.give_up(lost, fmt::format("{} cannot reach it", nodes_.name_of(lost_by)));
+}
+
 // The whole process waits: nothing can be done before the actor is there.
 expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
                                                             const entry& whom) {

@@ -36,6 +36,8 @@ public:
 
   [[nodiscard]] uint32_t here() const override { return here_; }
 
+  [[nodiscard]] std::string name_here() const override { return nodes_.name_of(here_); }
+
   [[nodiscard]] std::map<uint32_t, std::string> others() const override;
 
   [[nodiscard]] std::optional<uint32_t> worker_count() const override {
@@ -51,6 +53,7 @@ public:
   [[nodiscard]] expected<bool> enter(const std::string& name, double load = 1) override;
   [[nodiscard]] uint32_t where(const std::string& name) const override;
   void give_up(const std::optional<error>& why) override;
+  void part_with(uint32_t lost, uint32_t lost_by) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;

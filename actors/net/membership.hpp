@@ -41,6 +41,10 @@ public:
     return [always = arrival(peer)] { return always; };
   }
 
+  /// Gives a node up that is there, as if it had fallen silent; it is told why. Without effect if
+  /// it is gone already.
+  virtual void give_up(node_index /*peer*/, const std::string& /*why*/) {}
+
   /// Why a node has not come yet, as far as that is known; else empty.
   [[nodiscard]] virtual std::string trouble_with(node_index /*peer*/) const { return {}; }
 };

@@ -43,6 +43,9 @@ public:
   /// The position of this process among the job's; 0 if there is but one.
   [[nodiscard]] virtual uint32_t here() const { return 0; }
 
+  /// The name of this process: "worker:1 (10.0.0.3:2222)"; empty if there is but one.
+  [[nodiscard]] virtual std::string name_here() const { return {}; }
+
   /// The names of the job's other processes, by position.
   [[nodiscard]] virtual std::map<uint32_t, std::string> others() const { return {}; }
 
@@ -74,6 +77,10 @@ public:
   /// Has whoever waits in `see`, or will, wait no longer; with nothing, waiting is of use again.
   /// Thread: any.
   virtual void give_up(const std::optional<error>& /*why*/) {}
+
+  /// A process cannot be reached by another one of the job: it is given up here, too, as if it were
+  /// gone, and ends when it hears of that. Thread: any.
+  virtual void part_with(uint32_t /*lost*/, uint32_t /*lost_by*/) {}
 
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;

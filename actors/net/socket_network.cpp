@@ -159,6 +159,12 @@ public:
     return members_.at(node).trouble;
   }
 
+  void give_up(node_index peer, const std::string& why) {
+    asio::post(*io_, [this, peer, why] {
+      if (auto with = members_.at(peer).link) with->end({errc::unavailable, why});
+    });
+  }
+
   void on_loss(std::function<void(node_index, const error&)> tell) {
     std::lock_guard guard{mutex_};
     on_loss_ = std::move(tell);
@@ -574,6 +580,10 @@ socket_network::arrivals(node_index node) {
     auto alive = weak.lock();
     return alive ? alive->arrival(node) : last;
   };
+}
+
+void socket_network::give_up(node_index peer, const std::string& why) {
+  implementation_->give_up(peer, why);
 }
 
 std::string socket_network::trouble_with(node_index node) const {

@@ -99,6 +99,8 @@ public:
   [[nodiscard]] std::function<std::shared_future<expected<node_address>>()>
   arrivals(node_index peer) override;
 
+  void give_up(node_index peer, const std::string& why) override;
+
   [[nodiscard]] std::string trouble_with(node_index peer) const override;
 
   /// Has `tell` called with every node that is gone from now on, and why, in the network's thread:

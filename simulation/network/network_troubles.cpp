@@ -203,6 +203,12 @@ void simulated_network::give_up(node_index by, node_index whom) {
   if (on_give_up) on_give_up(by, whom);
 }
 
+void simulated_network::part_with(uint32_t lost, uint32_t /*lost_by*/) {
+  at(now(), [this, lost] {
+    if (is_up(lost)) crash(lost);
+  });
+}
+
 // Whoever was given up hears of it as soon as it hears anything.
 void simulated_network::tell_given_up() {
   std::erase_if(partings_, [this](const parting& one) {

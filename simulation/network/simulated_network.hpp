@@ -182,6 +182,9 @@ public:
 
   [[nodiscard]] uint32_t where(const std::string& name) const override { return node_of(name); }
 
+  /// Who is given up ends with all its actors.
+  void part_with(uint32_t lost, uint32_t lost_by) override;
+
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
   void stand_beside(const std::string& neighbour, const caf::strong_actor_ptr& actor) override;
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,

@@ -48,6 +48,55 @@ bool are_equal(const variable_payload& a, const variable_payload& b) {
   return !a.average || are_equal(a.average->value, b.average->value);
 }
 
+/// A directory that answers who misses its mirror, at once or when the test wants it to, and nobody
+/// else.
+class played_directory {
+public:
+  explicit played_directory(troupe::world& world)
+    : actor_(world.system().spawn([told = told_](caf::event_based_actor* self) -> caf::behavior {
+        return {[self, told](const msg<wire::OfferMirror>& offer) {
+          auto is_missed = offer.reader().getIsMissed();
+          (is_missed ? told->misses : told->offers).push_back(offer);
+          told->waiting.push_back(self->make_response_promise<promise>());
+          if (is_missed && !told->is_in_doubt) told->waiting.back().deliver(make_owner_followed());
+          return told->waiting.back();
+        }};
+      })) {}
+
+  played_directory(const played_directory&) = delete;
+  played_directory& operator=(const played_directory&) = delete;
+
+  ~played_directory() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+
+  [[nodiscard]] directory_actor actor() const { return caf::actor_cast<directory_actor>(actor_); }
+
+  [[nodiscard]] const std::vector<msg<wire::OfferMirror>>& offers() const { return told_->offers; }
+
+  /// Those of owners that have lost their mirrors.
+  [[nodiscard]] const std::vector<msg<wire::OfferMirror>>& misses() const { return told_->misses; }
+
+  void doubt() { told_->is_in_doubt = true; }
+
+  void answer() { told_->waiting.back().deliver(make_owner_followed()); }
+
+  void refuse() {
+    told_->waiting.back().deliver(to_caf({errc::cancelled, "'w' is held by another"}));
+  }
+
+private:
+  using promise = caf::typed_response_promise<msg<wire::OwnerFollowed>>;
+
+  struct words {
+    std::vector<msg<wire::OfferMirror>> offers;
+    std::vector<msg<wire::OfferMirror>> misses;
+    std::vector<promise> waiting;
+    bool is_in_doubt = false;
+  };
+
+  std::shared_ptr<words> told_ = std::make_shared<words>();
+  caf::actor actor_;
+};
+
 /// An owner, its mirror, and somebody who talks to both.
 struct replicated : deterministic_world {
   replicated()
@@ -67,7 +116,9 @@ struct replicated : deterministic_world {
     return {.variable = {"w", dtype::f32, form},
             .initial = noise(0),
             .world = &world,
-            .mirrored = std::move(mirrored)};
+            .mirrored = std::move(mirrored),
+            .directory = known.actor(),
+            .variable_index = 3};
   }
 
   template <class Reply, class Message>
@@ -122,7 +173,7 @@ struct replicated : deterministic_world {
   }
 
   puppet trainer{world};
-  puppet known{world}; ///< In the directory's place.
+  played_directory known{world};
   replicated_owner_actor owner;
   replicated_owner_actor mirror;
 };
@@ -255,12 +306,12 @@ TEST_SUITE("actors/owner_mirror") {
     CHECK(apply(1, {noise(2)}).has_come());
     CHECK(apply(2, {noise(3), noise(4)}, true).has_come());
     mirror = spawn(variable_owner, config());
-    trainer.tell(mirror, come_back{known.as<directory_actor>(), owner, 3, true});
+    trainer.tell(mirror, come_back{owner, true});
     settle();
-    REQUIRE(known.heard<wire::OfferMirror>().size() == 1);
+    REQUIRE(known.offers().size() == 1);
     tell_as(mirror, owner, make_repeat_changes());
-    REQUIRE(known.heard<wire::OfferMirror>().size() == 2);
-    auto done = known.heard<wire::OfferMirror>()[1].reader();
+    REQUIRE(known.offers().size() == 2);
+    auto done = known.offers()[1].reader();
     CHECK(done.getVariable() == 3);
     CHECK(done.getIsMirrors());
     CHECK(done.getIsFilled());
@@ -275,7 +326,7 @@ TEST_SUITE("actors/owner_mirror") {
     use({.rule = rules::sgd{.learning_rate = 1}});
     CHECK(apply(4, {noise(1), noise(2)}).has_come());
     auto later = spawn(variable_owner, config());
-    trainer.tell(later, come_back{known.as<directory_actor>(), owner, 0, true});
+    trainer.tell(later, come_back{owner, true});
     settle();
     auto early = ask<wire::TookOver>(later, make_take_over(1));
     CHECK(early.error().code == errc::failed_precondition);
@@ -333,6 +384,34 @@ TEST_SUITE("actors/owner_mirror") {
     settle();
     CHECK(apply(0, {noise(1)}).value().reader().getVersion() == 1);
     CHECK(apply(1, {noise(1)}).value().reader().getVersion() == 2);
+    REQUIRE(known.misses().size() == 1);
+    CHECK(known.misses()[0].reader().getVariable() == 3);
+  }
+
+  TEST_CASE_FIXTURE(replicated,
+                    "one that misses its mirror answers when it is certain to be alone") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    known.doubt();
+    caf::anon_send_exit(mirror, caf::exit_reason::kill);
+    settle();
+    auto first = apply(0, {noise(1)});
+    auto second = apply(1, {noise(1)});
+    CHECK_FALSE(first.has_come());
+    CHECK_FALSE(second.has_come());
+    SUBCASE("it is") {
+      known.answer();
+      settle();
+      CHECK(first.value().reader().getVersion() == 1);
+      CHECK(second.value().reader().getVersion() == 2);
+    }
+    SUBCASE("it is not: the mirror holds the variable") {
+      known.refuse();
+      settle();
+      CHECK(first.error().code == errc::unavailable);
+      CHECK(second.error().message.find("its mirror has taken over") != std::string::npos);
+      CHECK(ask<wire::VariableSnapshot>(owner, make_read_variable()).error().code
+            == errc::unavailable);
+    }
   }
 
   TEST_CASE_FIXTURE(replicated, "what an owner refuses, its mirror is not told of") {

@@ -25,6 +25,8 @@ using take_answer = answer<msg<wire::UpdateApplied>>;
 /// A variable that two hold, in a job of 3 replicas.
 struct replicated_job : deterministic_world {
   replicated_job() {
+    known = spawn(directory,
+                  [this](uint32_t lost, uint32_t lost_by) { parted.emplace_back(lost, lost_by); });
     owners[0] = spawn(variable_owner, owner_config());
     owners[1] = spawn(variable_owner, owner_config(owners[0]));
     trainer.tell(owners[0], use_mirror{owners[1]});
@@ -37,7 +39,6 @@ struct replicated_job : deterministic_world {
                                                               .owner_is_replicated = true});
     for (size_t i = 0; i < 2; ++i)
       trainer.tell(owners[i], use_accumulator{accumulators[i]});
-    known = spawn(directory);
     trainer.tell(known, watch_owner{"w", owners[0], owners[1]});
     trainer.tell(known, watch_job{chief.as<chief_actor>()});
     for (uint32_t i = 0; i < 3; ++i)
@@ -62,7 +63,8 @@ struct replicated_job : deterministic_world {
     return {.variable = form,
             .initial = array({1}, {100}),
             .world = &world,
-            .mirrored = std::move(mirrored)};
+            .mirrored = std::move(mirrored),
+            .directory = known};
   }
 
   stand_in_actor speaker(bool closes_steps) {
@@ -108,7 +110,7 @@ struct replicated_job : deterministic_world {
                                                                 .world = &world,
                                                                 .owner_is_replicated = true});
     trainer.tell(owners[place], use_accumulator{accumulators[place]});
-    trainer.tell(owners[place], come_back{known, other, 0, place == 1});
+    trainer.tell(owners[place], come_back{other, place == 1});
     settle();
   }
 
@@ -138,6 +140,7 @@ struct replicated_job : deterministic_world {
   std::array<std::shared_ptr<bool>, 2> has_come{std::make_shared<bool>(true),
                                                 std::make_shared<bool>(true)};
   directory_actor known;
+  std::vector<std::pair<uint32_t, uint32_t>> parted; ///< Who was given up, and who lost it.
   std::vector<stand_in_actor> replicas;
   stand_in_actor closer;
 };
@@ -258,7 +261,7 @@ TEST_SUITE("actors/stand_in") {
   }
 
   TEST_CASE_FIXTURE(replicated_job, "nobody is asked before it is known who holds the variable") {
-    auto other = spawn(directory);
+    auto other = spawn(directory, directory_state::give_up_process{});
     auto early = spawn(stand_in, stand_in_config{.name = "w",
                                                  .owners = {search(owners, 0), search(owners, 1)},
                                                  .directory = other});
@@ -446,6 +449,43 @@ TEST_SUITE("actors/stand_in") {
     settle();
     CHECK(next.error().message.find("has come to step 0 only, the job to step 1")
           != std::string::npos);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "of two processes that lose each other one is given up") {
+    std::array<puppet, 2> first{puppet{world}, puppet{world}};
+    std::array<puppet, 2> second{puppet{world}, puppet{world}};
+    auto watch = [&](const std::string& name, const puppet& owner, const puppet& mirror,
+                     std::array<uint32_t, 2> processes) {
+      trainer.tell(known, watch_owner{name, owner.as<replicated_owner_actor>(),
+                                      mirror.as<replicated_owner_actor>(), processes});
+    };
+    watch("first", first[0], first[1], {5, 6});
+    watch("second", second[0], second[1], {6, 5});
+    settle();
+    auto stays = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1));
+    auto leaves = second[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(2));
+    pass(1s);
+    CHECK(parted == std::vector<std::pair<uint32_t, uint32_t>>{{6, 5}});
+    CHECK_FALSE(stays.has_come());
+    for (const auto* gone : {&first[1], &second[0]})
+      caf::anon_send_exit(gone->as<caf::actor>(), caf::exit_reason::kill);
+    settle();
+    CHECK(stays.has_come());
+    CHECK(first[0].heard<wire::TakeOver>().empty());
+    CHECK(second[1].heard<wire::TakeOver>().size() == 1);
+    CHECK_FALSE(leaves.has_come());
+    auto again = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1));
+    settle();
+    CHECK(again.has_come());
+    CHECK(parted.size() == 1);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "whoever does not hold a variable does not miss its mirror") {
+    auto refused = trainer.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(0));
+    settle();
+    CHECK(refused.error() == error{errc::cancelled, "'w' is held by another"});
+    pass(1s);
+    CHECK(parted.empty());
   }
 
   TEST_CASE_FIXTURE(replicated_job, "without a word from the directory the wait ends") {

@@ -308,6 +308,54 @@ TEST_SUITE("sim/owner_loss") {
       }
   }
 
+  TEST_CASE("owners and mirrors that lose each other alone leave the same bits, and lose nothing") {
+    update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
+    uint64_t parted = 0;
+    for (uint64_t moment = 0; moment < moments; ++moment) {
+      auto job = replicated_job(sync_policy::latest_token, 4, 2 + moment % 2, 61 + moment % 7);
+      job.steps = 15;
+      auto variables = static_cast<uint32_t>(1 + moment % 4);
+      auto undisturbed = run_job(job, variables, adam);
+      fault apart{.kind = fault_kind::partition,
+                  .at = moment_of(moment + 900),
+                  .lasts = moment % 3 == 0 ? job_time{0} : job_time{4s},
+                  .who = {"ps 0"},
+                  .other = {"ps 1"},
+                  .one_way = moment % 5 == 0};
+      auto course = run_watched(job, variables, adam, {apart});
+      INFO(fmt::format("apart at {} ns, seed {}", apart.at.count(), job.seed));
+      CHECK_MESSAGE(!course.seen->report.job.failure, failure_of(*course.seen));
+      CHECK(course.seen->report.restarts == 0);
+      CHECK(course.seen->report.job.step == job.steps);
+      CHECK(are_equal(course.seen->values, undisturbed->values));
+      if (course.count("OfferMirror") > 0) ++parted;
+    }
+    CHECK(parted > moments / 2);
+  }
+
+  TEST_CASE("a slow link, and one that is cut for less than the patience, leave the same bits") {
+    update_plan adam{.rule = rules::adam{.learning_rate = 0.01}};
+    for (uint32_t copies : {1, 2}) {
+      auto job = replicated_job(sync_policy::latest_token, 4, 2, 71 + copies);
+      job.replicate_owners = copies;
+      auto undisturbed = run_job(job, 3, adam);
+      for (const auto* who : {"replica 1", "ps 0", "ps 1", "chief"}) {
+        fault slow{.kind = fault_kind::slow, .at = 1s, .who = {who}, .factor = 30};
+        fault cut{.kind = fault_kind::partition, .at = 2s, .lasts = 900ms, .who = {who}};
+        for (const auto& what : {slow, cut}) {
+          INFO(to_string(what.kind), " of ", who, ", owners held by ", copies);
+          auto disturbed = job;
+          disturbed.faults.faults = {what};
+          auto course = run_job(disturbed, 3, adam);
+          CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+          CHECK(course->report.job.lost.empty());
+          CHECK(course->report.restarts == 0);
+          CHECK(are_equal(course->values, undisturbed->values));
+        }
+      }
+    }
+  }
+
   TEST_CASE("updates that wait for the norm of all gradients are not lost either") {
     update_plan momentum{.rule = rules::momentum{.learning_rate = 0.1}};
     auto job = replicated_job(sync_policy::latest_token, 4, 2, 7);
