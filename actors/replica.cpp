@@ -13,10 +13,14 @@ namespace {
 
 using self_pointer = observed_pointer<replica_actor, replica_state>;
 
-// Why a life ended. The job's end is no failure.
-error reason_to_leave(const std::exception_ptr& thrown) {
+// Why a life ended. The job's end is no failure. What cannot be reached from here may be there for
+// others.
+error reason_to_leave(const std::exception_ptr& thrown, const std::string& process) {
   auto reason = reason_of(thrown);
-  return reason.code == errc::cancelled ? error{} : reason;
+  if (reason.code == errc::cancelled) return {};
+  if (reason.code == errc::unavailable && !process.empty())
+    reason.message = fmt::format("{} cannot go on: {}", process, reason.message);
+  return reason;
 }
 
 task<void> live(self_pointer self) {
@@ -26,11 +30,11 @@ task<void> live(self_pointer self) {
     auto body = config.body(*activity);
     co_await body;
   } catch (...) {
-    reason = reason_to_leave(std::current_exception());
+    reason = reason_to_leave(std::current_exception(), config.process);
   }
   if (config.chief)
     self->send(config.chief, make_farewell(config.index, reason.code, reason.message));
-  self->quit();
+  self->quit(reason.code == errc::none ? caf::error{} : to_caf(reason));
 }
 
 void begin(self_pointer self) {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 
 namespace troupe {
 
@@ -18,6 +19,7 @@ struct replica_config {
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
   job_time patience{0};           ///< As `activity::set_patience`.
+  std::string process{}; ///< Where it stands, if others lose it by what is lost there; else empty.
   std::optional<troupe::processor> processor{}; ///< As `activity::set_processor`.
   /// The replica's life; it ends with the task. An exception that leaves it is reported to the
   /// chief as the reason.
@@ -33,7 +35,8 @@ struct replica_state {
   task<void> life; ///< Refers to `config` and `activity`; destroyed first.
 };
 
-/// The behaviour of a replica. It says JoinJob first and Farewell last.
+/// The behaviour of a replica. It says JoinJob first and Farewell last, and ends for the reason
+/// that it gives there.
 replica_actor::behavior_type replica(observed_pointer<replica_actor, replica_state> self,
                                      replica_config config);
 

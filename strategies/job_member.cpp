@@ -15,6 +15,7 @@
 #include <future>
 #include <limits>
 #include <utility>
+#include <variant>
 
 namespace troupe {
 
@@ -26,6 +27,9 @@ const error asked_to_stop{errc::cancelled, "asked to stop"};
 
 // How long replicas of this process may take to leave when the job is over.
 constexpr job_time leave_deadline = std::chrono::seconds{30};
+
+// Whoever can reach a process no more may hear in a moment that this ends the job for all.
+constexpr job_time word_patience = std::chrono::seconds{1};
 
 /// Something that somebody else will know; the first who says it is believed.
 template <class T>
@@ -41,15 +45,21 @@ public:
 
   /// Errors: those of the value, too.
   [[nodiscard]] expected<T> wait(world& world) const {
-    auto known = shared_->is_known.get_future();
-    if (auto turned = world.run_until(known); !turned) return tl::unexpected<error>(turned.error());
+    if (auto turned = world.run_until(shared_->known); !turned)
+      return tl::unexpected<error>(turned.error());
     return *shared_->value;
+  }
+
+  /// Whether it is known within that time.
+  [[nodiscard]] bool comes(world& world, job_time patience) const {
+    return world.run_until(shared_->known, patience).has_value();
   }
 
 private:
   struct content {
     std::atomic<bool> is_told = false;
     std::promise<void> is_known;
+    std::future<void> known = is_known.get_future();
     std::optional<expected<T>> value;
   };
 
@@ -58,11 +68,19 @@ private:
 
 /// Counts the replicas of this process that have not left yet.
 struct headcount {
-  std::atomic<size_t> left = 1; ///< With the stage, as long as it is not cleared.
+  std::atomic<size_t> left = 1;     ///< With the stage, as long as it is not cleared.
+  std::atomic<size_t> reaching = 0; ///< Those that have not ended for what they could not reach.
   std::promise<void> all_gone;
+  std::function<void(const error&)>
+    on_cut_off; ///< Told when all have, and of the last one's reason.
 
   void leave() {
     if (--left == 0) all_gone.set_value();
+  }
+
+  void end(const error& reason) {
+    if (reason.code == errc::unavailable && --reaching == 0) on_cut_off(reason);
+    leave();
   }
 };
 
@@ -97,9 +115,10 @@ public:
       if (!is_about_others(failed.reason())) throw;
     }
     std::stop_callback on_stop{options_.stop, [this] { ask_to_stop(); }};
-    auto ended = end_.wait(world_);
+    auto goes_on = over_.wait(world_);
+    auto is_over = goes_on || end_.comes(world_, word_patience);
     clear();
-    return leave(std::move(ended));
+    return is_over ? leave(end_.wait(world_)) : part(goes_on.error());
   }
 
 private:
@@ -110,9 +129,10 @@ private:
 
   // Whoever waits for somebody to come on stage waits in vain once the job is over.
   [[nodiscard]] auto end_teller() {
-    return [this, tell = end_.teller()](expected<job_ending> ended) {
+    return [this, tell = end_.teller(), tell_over = over_.teller()](expected<job_ending> ended) {
       placement_.give_up(error{errc::cancelled, "the job is over"});
       tell(std::move(ended));
+      tell_over({});
     };
   }
 
@@ -164,14 +184,18 @@ private:
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
     auto sites = enter_replicas(strategy_, options_);
+    for (uint32_t index = 0; index < sites.size(); ++index)
+      if (sites[index].is_here && !is_dead(options_, index)) ++count_->reaching;
+    count_->on_cut_off
+      = [tell = over_.teller()](const error& reason) { tell(tl::unexpected<error>(reason)); };
     replica_company company{strategy_, options_, script_, chief_, cast_, sites};
     for (uint32_t index = 0; index < sites.size(); ++index) {
       if (!sites[index].is_here || is_dead(options_, index)) continue;
       replicas_.push_back(company.spawn(index, {first_step, saved_of(saved, index), life}));
       ++count_->left;
-      caf::actor_cast<caf::abstract_actor*>(replicas_.back())->attach_functor([count = count_] {
-        count->leave();
-      });
+      caf::actor_cast<caf::abstract_actor*>(replicas_.back())
+        ->attach_functor(
+          [count = count_](const caf::error& reason) { count->end(from_caf(reason)); });
     }
   }
 
@@ -224,6 +248,14 @@ private:
     return newest;
   }
 
+  // The job may go on without this process, which has lost somebody whom it cannot do without. Who
+  // starts it again gives it new links.
+  job_report part(error why) {
+    strategy_.leave_others();
+    if (last_step_ > 0) why.message += fmt::format("; the job had come to step {}", last_step_);
+    return report_of({.step = last_step_, .failure = std::move(why)});
+  }
+
   // @param ended How the job ended, as far as this process knows.
   job_report leave(expected<job_ending> ended) {
     caf::anon_send(member_, make_leave_job(placement_.here()));
@@ -254,6 +286,7 @@ private:
   chief_actor chief_;
   awaited<msg<wire::JobBegins>> begin_;
   awaited<job_ending> end_;
+  awaited<std::monostate> over_; ///< The end, or that no replica here can go on.
   awaited<job_ending> left_;
   std::shared_ptr<const training_cast> cast_;
   std::vector<replica_actor> replicas_;

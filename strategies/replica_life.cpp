@@ -66,8 +66,10 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
   replica_config config{.index = index, .chief = chief, .world = &strategy.world()};
   config.processor = strategy.devices().processor_of(index);
   config.patience = options.ask_again_after;
-  if (placement != nullptr)
+  if (placement != nullptr) {
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
+    config.process = placement->name_here();
+  }
   if (script->pace) // which the body keeps
     config.pace = [pace = &script->pace, index](uint64_t iteration, job_time elapsed) {
       return (*pace)(index, iteration, elapsed);
