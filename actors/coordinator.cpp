@@ -183,9 +183,10 @@ void fail(self_pointer self, uint32_t index, uint64_t closure, error reason) {
   else
     reason.message = fmt::format("'{}' failed at worker {}: {}",
                                  state.closures.at(closure).function, index, reason.message);
+  // Whoever is told of the failure and schedules at once is to be told of it there, too.
+  if (!state.ending) state.config.gauge->has_failed = true;
   settle(state, closure, tl::unexpected<error>(reason));
   if (state.ending) return state.queue->finish(closure);
-  state.config.gauge->has_failed = true;
   cancel(state, state.queue->fail(closure, std::move(reason)));
   if (!was_cancelled) cancel_in_flight(self);
 }
