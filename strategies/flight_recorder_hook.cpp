@@ -14,7 +14,7 @@ void flight_recorder_hook::record(const std::string& reason) {
   if (observed_ == nullptr) return;
   auto saved = save_flight_record(*observed_, reason, path_);
   if (!say_) return;
-  say_(saved ? fmt::format("{}: what every actor did last stands in {}", reason, path_.string())
+  say_(saved ? fmt::format("what every actor did last stands in {}", path_.string())
              : saved.error().message);
 }
 

@@ -18,8 +18,8 @@ namespace troupe {
 /// somebody asks. The newest record replaces the one before it.
 class flight_recorder_hook final : public session_hook {
 public:
-  /// @param path Of the file. @param say Told in one line what was written and why, or could not
-  /// be; may be empty.
+  /// @param path Of the file. @param say Told in one line that it was written, or why it could
+  /// not be; may be empty. Whatever has happened, others say.
   explicit flight_recorder_hook(std::filesystem::path path,
                                 std::function<void(const std::string&)> say = {})
     : path_(std::move(path)), say_(std::move(say)) {}

@@ -55,7 +55,7 @@ bool cluster_layout::talk(node_index one, node_index other) const {
 }
 
 std::string cluster_layout::name_of(node_index node) const {
-  if (has_chief && node == 0) return "chief";
+  if (has_chief && node == 0) return "chief:0";
   if (is_ps(node)) return fmt::format("ps:{}", node - first_ps());
   return fmt::format("worker:{}", node - first_worker());
 }

@@ -23,7 +23,7 @@ std::vector<std::string> names(const cluster_layout& layout) {
 TEST_SUITE("actors/net/cluster_layout") {
   TEST_CASE("nodes are the chief's, those of parameter servers, those of workers") {
     CHECK(names({.has_chief = true, .ps = 2, .workers = 2})
-          == std::vector<std::string>{"chief", "ps:0", "ps:1", "worker:0", "worker:1"});
+          == std::vector<std::string>{"chief:0", "ps:0", "ps:1", "worker:0", "worker:1"});
     CHECK(names({.ps = 1, .workers = 2})
           == std::vector<std::string>{"ps:0", "worker:0", "worker:1"});
     CHECK(names({}) == std::vector<std::string>{"worker:0"});
