@@ -104,9 +104,11 @@ const std::array options{
                choice<&train_options::strategy>(strategy_names)},
   train_option{"replicas", "", "Replicas", "COUNT", "replicas that compute gradients",
                &member<&train_options::replicas>, between(1, 100'000)},
-  train_option{"aggregate", "", "Replicas", "COUNT",
-               "gradients that each update averages; replicas beyond that number are backups",
-               &member<&train_options::aggregate>, between(1, 100'000)},
+  train_option{
+    "aggregate", "", "Replicas", "COUNT",
+    "gradients that each update averages, 1 if nobody says else under policy ssp; replicas "
+    "beyond that number are backups",
+    &member<&train_options::aggregate>, between(1, 100'000)},
   train_option{"policy", "", "Replicas", "NAME",
                "what becomes of late replicas: tensorflow (as SyncReplicasOptimizer does), "
                "latest_token (the one for backups), cancel (late ones are told to stop); or stale "

@@ -191,16 +191,19 @@ expected<void> fit_strategy(train_options& options, option_origins& origins) {
     reset(option, options);
     origins.erase(key);
   }
-  if (replicas_meet(options.strategy)) options.aggregate = options.replicas;
+  if (replicas_meet(options.strategy))
+    options.aggregate = options.replicas;
+  else if (options.policy == sync_policy::ssp && !origins.contains("aggregate"))
+    options.aggregate = 1;
   return {};
 }
 
 void fit(train_options& options, const option_origins& origins, uint64_t workers) {
   if (origins.contains("replicas") || options.replicas % workers == 0) return;
   options.replicas = workers;
-  if (!origins.contains("aggregate"))
-    options.aggregate
-      = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
+  if (origins.contains("aggregate") || options.policy == sync_policy::ssp) return;
+  options.aggregate
+    = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {

@@ -15,13 +15,13 @@ namespace troupe {
 
 /// Refuses options that have no meaning under the strategy that was chosen; one that comes from a
 /// weaker source than the strategy is forgotten instead. Where replicas meet, every update takes
-/// the gradients of all.
+/// the gradients of all; under `ssp` it takes one, unless something else was asked for.
 /// Errors: `invalid_argument`; the line names the option and the strategy.
 [[nodiscard]] expected<void> fit_strategy(train_options& options, option_origins& origins);
 
 /// Where the default number of replicas cannot be shared evenly by the workers of a cluster, each
-/// has one, and an update waits for all but one, unless something else was asked for, or replicas
-/// meet.
+/// has one, and an update waits for all but one, unless something else was asked for, replicas
+/// meet, or the policy is `ssp`.
 /// @param workers At least 1.
 void fit(train_options& options, const option_origins& origins, uint64_t workers);
 

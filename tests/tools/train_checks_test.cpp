@@ -201,6 +201,23 @@ TEST_SUITE("tools/train_checks") {
     CHECK(check(options, origins));
   }
 
+  TEST_CASE("under ssp every gradient is an update, unless somebody asks for more") {
+    const option_origin command_line{option_origin::source::command_line, ""};
+    option_origins origins{{"policy", command_line}};
+    train_options options;
+    options.policy = sync_policy::ssp;
+    REQUIRE(fit_strategy(options, origins));
+    CHECK(options.aggregate == 1);
+    fit(options, origins, 3);
+    CHECK(options.replicas == 3);
+    CHECK(options.aggregate == 1);
+    CHECK(check(options, origins));
+    origins.emplace("aggregate", command_line);
+    options.aggregate = 3;
+    REQUIRE(fit_strategy(options, origins));
+    CHECK(message_of(options).find("--aggregate is 3, but under policy ssp") == 0);
+  }
+
   TEST_CASE("refuses what has no meaning where replicas meet, unless the strategy overrides it") {
     const option_origin file{option_origin::source::file, "run.toml:1"};
     const option_origin command_line{option_origin::source::command_line, ""};
