@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a job that loses a process goes on with it as soon as it is back, or from what was saved, as it was told to.
-# Method: real processes on this machine, killed, and started again by the launcher.  SURVIVAL_KILLS=100 kills more, in
-# two minutes for each of the two tests that count them.
-# Usage: survival_test.py PATH/TO/troupe
+# Goal: a job that loses a process goes on with it as soon as it is back, or from what was saved, as it was told to; and
+# what it has accepted is part of its variables, once.
+# Method: real processes on this machine, killed, and started again by the launcher, or by the test.  SURVIVAL_KILLS=100
+# kills more, in two minutes for each of the tests that count them.
+# Usage: survival_test.py PATH/TO/troupe PATH/TO/counted_job
 import collections
 import csv
+import json
 import os
 import random
 import re
 import signal
+import sys
 import time
 import unittest
 
-from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses, process_of
+PROGRAM = os.path.abspath(sys.argv.pop(2))
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, TROUPE, Job, Process, addresses, process_of  # noqa: E402
 
 KILLS = int(os.environ.get("SURVIVAL_KILLS", "6"))
 
@@ -115,7 +119,7 @@ class Survival(Job):
         job.send(signal.SIGINT)
         job.ends(130)
 
-    def check_that_nothing_is_missing(self, job):
+    def check_that_no_step_is_missing(self, job):
         steps = self.ledger("run")
         self.assertEqual(sorted(steps), list(range(1, max(steps) + 1)))
         # A gradient that came too late for one of its variables, or for some of them never, is part of the others'
@@ -124,19 +128,61 @@ class Survival(Job):
         self.assertEqual(self.trained()[0], f"checkpoint-{max(steps)}")
         self.assertNotIn("all tasks are started again", job.errors())
 
-    def test_no_kill_of_a_worker_loses_an_accepted_gradient_or_hangs_the_job(self):
+    def test_no_kill_of_a_worker_loses_a_step_or_hangs_the_job(self):
         job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", workers=4, ps=2, restarts=1000)
         self.kill_many(job)
-        self.check_that_nothing_is_missing(job)
+        self.check_that_no_step_is_missing(job)
 
     def test_nor_does_that_of_an_owner_among_them_where_owners_are_replicated(self):
         job = self.launch(*A_BACKUP, *FOR_EVER, "--rejoin-patience", "60", "--replicate-owners", "2", workers=4, ps=2,
                           restarts=1000, launcher=["--spare-ps"])
         self.kill_many(job, {KILLS // 3: "ps:0"})
-        self.check_that_nothing_is_missing(job)
+        self.check_that_no_step_is_missing(job)
         self.assertIn("held once from now on", job.errors())
         lost = len(re.findall("lost replica", job.errors()))
         self.assertGreaterEqual(lost, KILLS // 2)  # a worker that is killed before it has entered is none
+
+
+class Counted(Job):
+    """Jobs in which each gradient leaves a trace, so that the variables can be compared with what was accepted."""
+
+    def begin(self, task):
+        kind, index = task.split(":")
+        config = {"cluster": self.cluster, "task": {"type": kind, "index": int(index)}}
+        return Process(self, task, [PROGRAM, *self.options], {**PLAIN, "TF_CONFIG": json.dumps(config)})
+
+    def lose_one_after_the_other(self, tasks, policy, owner_copies):
+        self.cluster, self.options = addresses(ps=2, worker=4), [policy, "3", owner_copies]
+        job = {f"{kind}:{index}": self.begin(f"{kind}:{index}")
+               for kind, hosts in self.cluster.items() for index in range(len(hosts))}
+        chief = job["worker:0"]
+        chief.says("^step 50$")
+        random.seed(KILLS)
+        returns = 0
+        for task in tasks:
+            job[task].send(signal.SIGKILL)
+            job[task].process.wait()
+            chief.says(f"{task} .*is gone")
+            time.sleep(random.uniform(0.1, 0.5))  # lives of a process are told apart by tenths of a second
+            job[task] = self.begin(task)
+            if task.startswith("ps"):
+                returns += 1
+                chief.says("held twice again", times=returns)
+            time.sleep(random.uniform(0.2, 0.6))
+        chief.send(signal.SIGTERM)
+        for process in job.values():
+            process.process.wait(timeout=PATIENCE)
+            self.assertEqual(process.process.returncode, 0, self.story())
+        self.assertRegex(chief.errors(), r"\naccepted \d{3,}, missing 0, too many 0\n", self.story())
+
+    def test_what_was_accepted_of_workers_that_are_killed_counts_once(self):
+        for policy in ("latest_token", "cancel"):
+            with self.subTest(policy=policy):
+                workers = [f"worker:{number % 3 + 1}" for number in range(KILLS // 2)]
+                self.lose_one_after_the_other(workers, policy, "1")
+
+    def test_and_so_it_does_where_parameter_servers_are_killed_that_have_mirrors(self):
+        self.lose_one_after_the_other(["ps:0", "worker:1", "ps:1", "worker:2"], "latest_token", "2")
 
 
 if __name__ == "__main__":

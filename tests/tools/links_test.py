@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+# Goal: what happens to links, of two processes alone or of a process to all, ends as docs/failures.md says: where owners
+# are replicated, where replicas meet, and under a coordinator.
+# Method: real processes on hosts that are network namespaces; skipped where there can be none.
+# Usage: links_test.py PATH/TO/troupe PATH/TO/coordinated_job
+import json
+import os
+import re
+import signal
+import sys
+import time
+import unittest
+
+PROGRAM = os.path.abspath(sys.argv.pop(2))
+from job_hosts import Hosts  # noqa: E402  it takes the path to troupe
+from job_processes import FOR_EVER, PATIENCE, PLAIN, SMALL, Process  # noqa: E402
+
+THREE = [*SMALL[:-1], "3", "--policy", "latest_token"]
+ALL_THREE = THREE + ["--aggregate", "3"]
+A_BACKUP = THREE + ["--aggregate", "2"]
+MEETING = [*SMALL[:-1], "3", "--strategy", "multi_worker_mirrored"]
+
+
+class OneLink(Hosts):
+    """Two processes lose each other, and nobody else does."""
+
+    TASKS = ("chief:0", "ps:0", "ps:1", "worker:0", "worker:1")
+
+    def has_left(self, job, *tasks):
+        """The first of these tasks that has ended, because it cannot be reached."""
+        gone = lambda: next((task for task in tasks if job[task].process.poll() is not None), None)
+        lost = job["chief:0"].until(gone, f"one of {tasks} has left")
+        job[lost].ends(4, "chief:0 .*is gone: it says: ps:. .*cannot reach it")
+        return lost
+
+    def test_of_two_owners_that_lose_each_other_one_leaves_and_no_step_is_lost(self):
+        options = [*ALL_THREE, *FOR_EVER, "--replicate-owners", "2"]
+        job = self.begin("run", options)
+        job["chief:0"].says("^step ")
+        self.part("ps:0", "ps:1")
+        lost = self.has_left(job, "ps:0", "ps:1")
+        stays = "ps:1" if lost == "ps:0" else "ps:0"
+        job["chief:0"].says(f"{lost} .*{stays} .*cannot reach it.*; held once from now on: .*; the job goes on")
+        self.bring_together("ps:0", "ps:1")
+        job[lost] = self.start_there(lost, "run", options)
+        job["chief:0"].says("held twice again: ")
+        job.pop(stays).send(signal.SIGKILL)
+        job["chief:0"].says("held once from now on", times=2)
+        job["chief:0"].says(r"(held once[\s\S]*){2}\nstep ")
+        job["chief:0"].send(signal.SIGINT)
+        for task, process in job.items():
+            process.ends(128 + signal.SIGINT if task == "chief:0" else 0)
+        name, trained = self.trained()
+        self.assertEqual((name, trained), self.alone(*ALL_THREE, "--steps", name.split("-")[1]))
+
+    def test_a_worker_that_cannot_reach_a_ps_is_named_and_leaves(self):
+        job = self.begin("run", A_BACKUP + FOR_EVER)
+        job["chief:0"].says("^step ")
+        self.part("ps:0", "worker:1")
+        reason = "worker:1 .*cannot go on: ps:0 .*is gone"
+        job["chief:0"].says(f"lost replica 2: {reason}.*; the job goes on with 2 of 3 replicas")
+        job.pop("worker:1").ends(4, reason)
+        job["chief:0"].send(signal.SIGINT)
+        for task, process in job.items():
+            process.ends(128 + signal.SIGINT if task == "chief:0" else 0)
+
+    def test_a_job_that_needs_it_waits_until_it_is_started_again(self):
+        options = [*ALL_THREE, *FOR_EVER, "--rejoin-patience", "60"]
+        job = self.begin("run", options)
+        job["chief:0"].says("^step ")
+        self.part("ps:0", "worker:1")
+        job["worker:1"].ends(4, "worker:1 .*cannot go on: ps:0 .*is gone")
+        self.bring_together("ps:0", "worker:1")
+        job["worker:1"] = self.start_there("worker:1", "run", options)
+        job["chief:0"].says(r"lost replica 2[\s\S]*\nstep ")
+        job["chief:0"].send(signal.SIGINT)
+        for task, process in job.items():
+            process.ends(128 + signal.SIGINT if task == "chief:0" else 0)
+
+
+class WhereReplicasMeet(Hosts):
+    TASKS = ("worker:0", "worker:1", "worker:2")
+
+    def test_all_end_if_one_is_cut_off(self):
+        for lost in ("worker:1", "worker:0"):
+            with self.subTest(lost=lost):
+                job = self.begin(lost.replace(":", "-"), MEETING + FOR_EVER)
+                job["worker:0"].says("^step ")
+                self.cut(lost)
+                for task, process in job.items():
+                    process.ends(4, "is gone" if task == lost else f"{lost} .*is gone")
+                self.restore(lost)
+
+    def test_whoever_is_back_soon_or_comes_late_is_not_missed(self):
+        options = MEETING + ["--steps", "600"]
+        alone = self.alone(*options)
+        for who in ("worker:1", "worker:0"):
+            with self.subTest(who=who):
+                run = who.replace(":", "-")
+                job = {task: self.start_there(task, run, options) for task in self.TASKS if task != who}
+                time.sleep(0.5)
+                job[who] = self.start_there(who, run, options)
+                job["worker:0"].says("^step ")
+                self.cut(who)
+                time.sleep(0.3)
+                self.restore(who)
+                for process in job.values():
+                    process.ends(0)
+                self.assertEqual(self.trained(run), alone)
+
+    def test_a_slow_link_slows_the_job_and_changes_nothing(self):
+        options = MEETING + ["--steps", "15"]
+        alone = self.alone(*options)
+        self.slow_down("worker:1")
+        for process in self.begin("run", options).values():
+            process.ends(0)
+        self.assertEqual(self.trained(), alone)
+
+
+class Coordinated(Hosts):
+    TASKS = ("chief:0", "ps:0", "worker:0", "worker:1")
+
+    def start_closures(self, task, steps):
+        kind, index = task.split(":")
+        config = {"cluster": self.cluster(), "task": {"type": kind, "index": int(index)}}
+        command = ["ip", "netns", "exec", self.hosts[task][0], PROGRAM, str(steps)]
+        return Process(self, task, command, {**PLAIN, "TF_CONFIG": json.dumps(config)})
+
+    def begin_closures(self, steps):
+        return {task: self.start_closures(task, steps) for task in self.TASKS}
+
+    def is_over(self, process, code, pattern=""):
+        process.process.wait(timeout=PATIENCE)
+        self.assertEqual(process.process.returncode, code, self.story())
+        self.assertRegex(process.errors(), re.compile(pattern, re.MULTILINE), self.story())
+
+    def all_end(self, job, steps):
+        for process in job.values():
+            self.is_over(process, 0)
+        self.assertIn(f"counted {steps}\n", job["chief:0"].errors(), self.story())
+
+    def test_others_make_the_calls_of_a_worker_that_is_cut_off_or_frozen(self):
+        for harm in ("cut off", "frozen"):
+            with self.subTest(harm=harm):
+                job = self.begin_closures(2000)
+                job["worker:1"].says("worker 1 begins")
+                self.cut("worker:1") if harm == "cut off" else job["worker:1"].send(signal.SIGSTOP)
+                job["chief:0"].says(r"worker 1 is gone \(worker:1 ")
+                for task in ("chief:0", "ps:0", "worker:0"):
+                    self.is_over(job[task], 0)
+                self.restore("worker:1") if harm == "cut off" else job["worker:1"].send(signal.SIGCONT)
+                self.is_over(job["worker:1"], 4)
+
+    def test_whoever_is_cut_off_for_a_moment_is_not_missed(self):
+        for cut in ("worker:1", "ps:0", "chief:0"):
+            with self.subTest(cut=cut):
+                job = self.begin_closures(300)
+                job["chief:0"].says("^step 50$")
+                self.cut(cut)
+                time.sleep(0.3)
+                self.restore(cut)
+                self.all_end(job, 300)
+
+    def test_a_ps_that_is_cut_off_is_named(self):
+        job = self.begin_closures(100000)
+        job["chief:0"].says("^step 50$")
+        self.cut("ps:0")
+        self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+
+    def test_a_chief_that_is_cut_off_is_named_by_all(self):
+        job = self.begin_closures(100000)
+        job["chief:0"].says("^step 50$")
+        self.cut("chief:0")
+        for task in ("ps:0", "worker:0", "worker:1"):
+            self.is_over(job[task], 4, "chief:0")
+
+    def test_a_late_start_and_a_slow_link_change_nothing(self):
+        for who in ("worker:1", "ps:0", "chief:0"):
+            with self.subTest(who=who):
+                self.slow_down(who)
+                job = {task: self.start_closures(task, 50) for task in self.TASKS if task != who}
+                time.sleep(0.5)
+                job[who] = self.start_closures(who, 50)
+                self.all_end(job, 50)
+                self.speed_up(who)
+
+
+if __name__ == "__main__":
+    unittest.main()
