@@ -173,22 +173,30 @@ void simulated_network::look_at_all_links() {
       look_at_link(from, to);
 }
 
+// All who lose each other at one moment do so before anybody ends for it.
 void simulated_network::give_up_silent() {
-  for (auto [from, to] : silence_.take_given_up(now()))
+  auto pairs = silence_.take_given_up(now());
+  for (auto [from, to] : pairs)
     give_up(to, from);
+  for (auto [from, to] : pairs)
+    if (on_give_up && is_up(from) && is_up(to)) on_give_up(to, from);
 }
 
-// The link between them is closed, with all that was to pass it.
+// The link between them is closed, with all that was to pass it. Whoever was given up has yet to
+// hear of it, unless it was first to give up; and hears of a crash until then.
 void simulated_network::give_up(node_index by, node_index whom) {
-  if (!is_up(by) || !is_up(whom)) return;
-  count(outcome::given_up, "node");
-  partings_.push_back({places_[by].here->address(), places_[whom].here->address()});
+  if (!is_up(by) || !is_up(whom) || places_[whom].known_to.erase(by) == 0) return;
+  parting told{places_[by].here->address(), places_[whom].here->address()};
+  auto is_mutual = std::erase_if(
+    partings_, [&told](const parting& one) { return one.by == told.whom && one.whom == told.by; });
+  if (is_mutual == 0) {
+    count(outcome::given_up, "node");
+    partings_.push_back(told);
+  }
   error reason{errc::unavailable,
                fmt::format("node '{}' is gone: nothing was heard of it for {:.1f} s", name_of(whom),
                            seconds(options_.patience))};
-  places_[by].here->lose(partings_.back().whom, reason);
-  places_[by].known_to.erase(whom);
-  places_[whom].known_to.erase(by);
+  places_[by].here->lose(told.whom, reason);
   std::vector<journey> kept;
   for (auto& one : std::exchange(held_, {})) {
     auto from = one.from.node;
@@ -200,7 +208,6 @@ void simulated_network::give_up(node_index by, node_index whom) {
   }
   held_ = std::move(kept);
   tell_given_up();
-  if (on_give_up) on_give_up(by, whom);
 }
 
 void simulated_network::part_with(uint32_t lost, uint32_t /*lost_by*/) {
@@ -217,6 +224,7 @@ void simulated_network::tell_given_up() {
     error reason{errc::unavailable,
                  fmt::format("node '{}' is gone: it says: nothing was heard of it for {:.1f} s",
                              name_of(one.by.node), seconds(options_.patience))};
+    places_[one.by.node].known_to.erase(one.whom.node);
     places_[one.whom.node].here->lose(one.by, reason);
     return true;
   });

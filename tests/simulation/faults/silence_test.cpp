@@ -143,6 +143,39 @@ TEST_SUITE("simulation/faults/silence") {
     }
   }
 
+  TEST_CASE("both sides of a cut say whom they have lost, and the job waits for who comes back") {
+    for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
+      auto what = job(2, 2);
+      what.sync.policy = policy;
+      what.faults.faults = {{.at = 10'500ms, .lasts = 10s, .who = {"replica 0"}},
+                            cut_off("replica 1", 12'500ms, 4s)};
+      scenario_report report;
+      auto events = play(what, report);
+      CHECK_FALSE(report.job.failure);
+      CHECK(events.at("given up replica 1") == 15'250ms);
+      REQUIRE(report.job.lost.size() == 2);
+      CHECK(report.job.lost[1].replica == 1);
+      CHECK(report.job.lost[1].reason.message
+            == "node 'replica 1' is gone: nothing was heard of it for 2.5 s");
+    }
+  }
+
+  TEST_CASE("cuts that overlap stall no job") {
+    for (uint64_t seed = 0; seed < 15; ++seed) {
+      scenario what{.sync = {6, 6, sync_policy::latest_token},
+                    .steps = 200,
+                    .compute = exponential_time(1s, seed),
+                    .seed = seed};
+      what.network = network_options{};
+      what.network->latency = [](const passage&) { return 20ms; };
+      what.faults.rates.swizzle_mean = 150s;
+      what.faults.rates.swizzle_lasts = 10s;
+      auto report = simulate(what);
+      CHECK_MESSAGE(!report.stalled, "seed ", seed, ": ",
+                    report.job.failure.value_or(error{}).message);
+    }
+  }
+
   TEST_CASE("when chief and parameter server lose each other the job begins again") {
     auto what = job(4, 4);
     what.snapshot_every = 5;
