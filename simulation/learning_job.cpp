@@ -16,6 +16,14 @@ std::vector<gradient_and_variable> pairs_of(std::vector<gradient> gradients,
   return pairs;
 }
 
+bool fit(const std::vector<gradient>& gradients, const std::vector<tensor>& values) {
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const auto* dense = std::get_if<tensor>(&gradients[i]);
+        dense != nullptr && dense->bytes() != values[i].bytes())
+      return false;
+  return true;
+}
+
 // The computing of one batch, as the work of a replica.
 auto batch_work(task_pointer task, std::vector<tensor> values, uint32_t replica, uint64_t batch) {
   return [task = std::move(task), values = std::move(values), replica, batch](std::stop_token) {
@@ -50,6 +58,11 @@ task<void> learn_locally(replica_context& context, sync_replicas_optimizer optim
                            context.iteration() * local_steps + i);
     auto computing = context.compute(std::move(work));
     auto computed = co_await computing;
+    if (!fit(computed.gradients, values)) { // the owner says by name what is wrong with it
+      auto refused = optimizer.apply_gradients(context, pairs_of(computed.gradients, variables));
+      co_await refused;
+      co_return;
+    }
     values = descended(values, computed.gradients, rate);
     loss += computed.loss / local_steps;
     examples += computed.examples;

@@ -130,6 +130,23 @@ TEST_SUITE("simulation/learning") {
       failure);
   }
 
+  TEST_CASE("a gradient of the wrong shape among local steps is refused, and changes nothing") {
+    scenario what{.sync = {3, 4, latest_token},
+                  .steps = 20,
+                  .local_sgd = {.local_steps = 3},
+                  .learning = learning_of({.replicas = 4})};
+    what.faults.faults = {{.kind = fault_kind::corrupt,
+                           .at = 4500ms,
+                           .who = {"replica 2"},
+                           .how = corruption::wrong_shape}};
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    REQUIRE(report.job.lost.size() == 1);
+    CHECK(report.job.lost[0].replica == 2);
+    CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
+    CHECK(report.losses.back().loss < 0.65);
+  }
+
   TEST_CASE("looking at the loss changes no step") {
     logistic_options data{.replicas = 4};
     auto often = learnt({3, 4, latest_token}, data, 50);
