@@ -30,9 +30,12 @@ bool is_training(const chief_state& state) {
   return state.now_in < phase::ending;
 }
 
-void enter(chief_state& state, phase next) {
-  state.now_in = next;
-  state.phase_began = state.config.world->now();
+void keep_deadlines(self_pointer self);
+
+void enter(self_pointer self, phase next) {
+  self->state.now_in = next;
+  self->state.phase_began = self->state.config.world->now();
+  keep_deadlines(self);
 }
 
 void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
@@ -68,6 +71,7 @@ void begin_step(self_pointer self) {
   state.needed = state.choose_needed();
   state.step_began = state.config.world->now();
   state.suspects_stall = state.warned = false;
+  keep_deadlines(self);
   auto holds = state.config.sync.clip_global_norm > 0;
   auto take = make_take_gradient(state.needed, holds, measures(state.config.sync));
   for (size_t i = 0; i < state.config.accumulators.size(); ++i)
@@ -150,7 +154,7 @@ void end_step_if_complete(self_pointer self) {
 // before the snapshot, which has to know all, and before the tokens, so that it makes no difference
 // whether a snapshot was taken.
 void settle(self_pointer self) {
-  enter(self->state, phase::settling);
+  enter(self, phase::settling);
   self->state.config.world->send_last(caf::actor_cast<caf::actor>(self),
                                       caf::make_message(moment_over{}));
 }
@@ -236,7 +240,7 @@ void ask_for_part(self_pointer self, const Handle& whom, const Message& message,
 void take_snapshot(self_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
-  enter(state, phase::saving);
+  enter(self, phase::saving);
   state.snapshot = {.step = state.step, .time = config.world->now(), .seed = config.world->seed()};
   for (const auto& name : config.variables)
     state.snapshot.variables.push_back({name, {}});
@@ -306,7 +310,7 @@ void finish(self_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
-  enter(state, phase::ending);
+  enter(self, phase::ending);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
   tell_replicas(self, make_cancel_step(no_step_is_wanted));
@@ -362,6 +366,7 @@ void stop_for_loss(self_pointer self, const lost_replica& lost) {
   state.stop_reason
     = error{lost.reason.code, fmt::format("lost {}; the job stops for that", describe(lost))};
   if (!state.stop_asked) state.stop_asked = state.config.world->now();
+  keep_deadlines(self);
 }
 
 void on_leave(self_pointer self, uint32_t index, error reason) {
@@ -375,6 +380,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (may_return && state.config.rejoin_patience > job_time{0}) {
     state.awaited[index] = state.config.world->now();
     ++state.expected;
+    keep_deadlines(self);
   } else if (may_return) {
     state.given_up.insert(index);
   }
@@ -411,6 +417,7 @@ void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
   state.report.stopped = stop.reader().getReason();
   if (!state.config.wants_snapshot) return finish(self, std::nullopt);
   if (!state.stop_asked) state.stop_asked = state.config.world->now();
+  keep_deadlines(self);
 }
 
 // Those who were awaited long enough are awaited no more.
@@ -437,24 +444,6 @@ void give_up_awaited(self_pointer self) {
 
 // ---- the watch: every wait has an end, and says who is missing ----
 
-// A replica pushes before it asks for a token, and an accumulator reports a full step before it
-// answers the push. So if everybody waits, no token is left and no report has come, none ever will.
-// Looked at twice, since the takes of a new step may still be on their way.
-bool is_stalled(chief_state& state, wire::QueueStatus::Reader status) {
-  auto nobody_computes = state.live.size() == status.getWaiting().size();
-  auto nobody_will = state.expected == 0 && (status.getTokens() == 0 || state.live.empty());
-  auto everybody_waits = nobody_computes && nobody_will;
-  return std::exchange(state.suspects_stall, everybody_waits) && everybody_waits;
-}
-
-error stall(const chief_state& state) {
-  return {errc::stalled,
-          fmt::format(
-            "step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
-            "them wait for a token, and no token is left",
-            state.step + 1, state.needed, state.live.size(), state.config.sync.total_num_replicas)};
-}
-
 // A report may still be on its way from another node. What an accumulator answers comes after what
 // it has reported: so when all have answered and the step is still open, no report will come.
 void confirm_stall(self_pointer self) {
@@ -468,7 +457,7 @@ void confirm_stall(self_pointer self) {
         [self, missing, step = state.step](const msg<wire::AccumulatorStatus>&) {
           auto is_open = self->state.now_in == phase::collecting && self->state.step == step;
           if (--*missing > 0 || !is_open) return;
-          self->state.stop_asked ? take_step_back(self) : finish(self, stall(self->state));
+          self->state.stop_asked ? take_step_back(self) : finish(self, self->state.stall());
         },
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
@@ -476,10 +465,11 @@ void confirm_stall(self_pointer self) {
 void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
   if (state.now_in != phase::collecting || state.taken_back) return;
-  if (is_stalled(state, status.reader())) return confirm_stall(self);
+  auto waiting = status.reader().getWaiting();
+  if (state.finds_stall({waiting.begin(), waiting.end()}, status.reader().getTokens()))
+    return confirm_stall(self);
   auto late = state.config.world->now() - state.step_began;
   if (late <= state.config.deadline / 6) return;
-  auto waiting = status.reader().getWaiting();
   auto who = state.missing({waiting.begin(), waiting.end()});
   if (late > state.config.deadline)
     return finish(self, error{errc::deadline_exceeded,
@@ -528,14 +518,22 @@ void begin(self_pointer self) {
   begin_step(self);
 }
 
-// Looks happen at whole multiples of the period, whenever the job began.
-void watch_again(self_pointer self) {
-  auto period = self->state.config.watch_period;
-  self->delayed_send(self, period - self->state.config.world->now() % period, watch_tick{});
+void look_at(self_pointer self, job_time time) {
+  auto& planned = self->state.planned_looks;
+  if (!planned.empty() && *planned.begin() <= time) return;
+  planned.insert(time);
+  self->delayed_send(self, time - self->state.config.world->now(), watch_tick{});
+}
+
+// Something has begun that is to be over in time.
+void keep_deadlines(self_pointer self) {
+  auto first = self->state.first_deadline(self->state.config.world->now());
+  if (first < job_time::max()) look_at(self, first);
 }
 
 void watch(self_pointer self) {
   auto& state = self->state;
+  state.planned_looks.erase(state.planned_looks.begin());
   auto now = state.config.world->now();
   if (is_training(state) && state.stop_asked
       && now - *state.stop_asked > state.config.stop_patience)
@@ -558,7 +556,7 @@ void watch(self_pointer self) {
                 make_read_queue_status())
       .then([self](const msg<wire::QueueStatus>& status) { look(self, status); },
             [self](const caf::error& reason) { finish(self, from_caf(reason)); });
-  watch_again(self);
+  look_at(self, state.look_after(now));
 }
 
 } // namespace
@@ -576,7 +574,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   if (sync.dynamic) state.choice.emplace(*sync.dynamic, state.config.learning_rate);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   begin(self);
-  watch_again(self);
+  look_at(self, state.look_after(state.config.world->now()));
   return {
     [self](const msg<wire::JoinJob>& join) { on_join(self, join.reader().getReplica()); },
     [self](const msg<wire::Farewell>& farewell) {

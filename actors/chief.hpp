@@ -32,7 +32,8 @@ struct chief_config {
   recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
   /// A step that takes longer ends the job, naming who is missing. A sixth of it brings a warning.
   job_time deadline = std::chrono::minutes{10};
-  /// How often the chief looks who is missing.
+  /// How often the chief looks who is missing. In the virtual world, where a look costs more than
+  /// the time between two of them, less often the longer nothing happens: no deadline is missed.
   job_time watch_period = std::chrono::milliseconds{500};
   /// How long replicas may take to leave when the job is over.
   job_time leave_deadline = std::chrono::seconds{30};
@@ -101,6 +102,7 @@ struct chief_state {
   job_time phase_began{0};              ///< Of `saving` and `ending`.
   std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
   std::optional<error> stop_reason;     ///< If that is a failure.
+  std::set<job_time> planned_looks;     ///< When the watch will look who is missing.
   std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
   job_report report;
 
@@ -131,6 +133,24 @@ struct chief_state {
 
   /// The variables whose owners have not said yet that they have applied the current update.
   [[nodiscard]] std::vector<std::string> not_applied() const;
+
+  /// The first look after the next deadline: of all that may be late, or is no longer to be waited
+  /// for. Looks happen at whole multiples of the period, whenever the job began. The end of time
+  /// if there is no deadline.
+  [[nodiscard]] job_time first_deadline(job_time now) const;
+
+  /// When to look again.
+  [[nodiscard]] job_time look_after(job_time now) const;
+
+  /// A look has found these waiting for a token, and so many tokens. A replica pushes before it
+  /// asks for a token, and an accumulator reports a full step before it answers the push. So if all
+  /// wait that live, no token is left and no report has come, none ever will.
+  /// @returns Whether that is so; true with the second look only, since the takes of a new step may
+  /// still be on their way.
+  [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting, uint32_t tokens);
+
+  /// What to say of a stall.
+  [[nodiscard]] error stall() const;
 
   /// "replica 2, replica 5": those that live but do not wait for a token.
   [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;

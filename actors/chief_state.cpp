@@ -5,8 +5,20 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <utility>
 
 namespace troupe {
+
+namespace {
+
+using phase = chief_state::phase;
+
+// Deadlines may be as far away as time goes.
+job_time after(job_time begin, job_time patience) {
+  return patience > job_time::max() - begin ? job_time::max() : begin + patience;
+}
+
+} // namespace
 
 step_record chief_state::close_books(job_time now) {
   step_record record{.step = step + 1,
@@ -60,6 +72,47 @@ std::vector<std::string> chief_state::not_applied() const {
     if (std::ranges::find(applied, name, &variable_update::variable) == applied.end())
       names.push_back(name);
   return names;
+}
+
+job_time chief_state::first_deadline(job_time now) const {
+  auto first = job_time::max();
+  auto keep = [&](job_time due) {
+    if (due >= now) first = std::min(first, due);
+  };
+  if (now_in == phase::collecting && !warned) keep(after(step_began, config.deadline / 6));
+  if (now_in == phase::collecting || now_in == phase::applying)
+    keep(after(step_began, config.deadline));
+  if (now_in == phase::saving) keep(after(phase_began, config.deadline));
+  if (now_in == phase::ending) keep(after(phase_began, config.leave_deadline));
+  if (stop_asked) keep(after(*stop_asked, config.stop_patience));
+  if (taken_back) keep(after(after(*stop_asked, config.stop_patience), config.deadline));
+  for (const auto& [index, since] : awaited)
+    keep(after(since, config.rejoin_patience));
+  auto period = config.watch_period;
+  return first > job_time::max() - period ? job_time::max() : (first / period + 1) * period;
+}
+
+job_time chief_state::look_after(job_time now) const {
+  auto period = config.watch_period;
+  auto next = (now / period + 1) * period;
+  if (!config.world->computes_in_place() || suspects_stall) return next;
+  auto quiet = (now - std::max(step_began, phase_began)) / period * period;
+  return std::min(std::max(next, now / period * period + quiet), first_deadline(now));
+}
+
+bool chief_state::finds_stall(const std::set<uint32_t>& waiting, uint32_t tokens) {
+  auto waits = [&waiting](const auto& one) { return waiting.contains(one.first); };
+  auto nobody_will = expected == 0 && (tokens == 0 || live.empty());
+  auto everybody_waits = nobody_will && std::ranges::all_of(live, waits);
+  return std::exchange(suspects_stall, everybody_waits) && everybody_waits;
+}
+
+error chief_state::stall() const {
+  return {
+    errc::stalled,
+    fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
+                "them wait for a token, and no token is left",
+                step + 1, needed, live.size(), config.sync.total_num_replicas)};
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
