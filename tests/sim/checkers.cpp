@@ -39,7 +39,11 @@ std::map<uint64_t, const step_record*> last_records(const evidence& course) {
 
 std::string counted_at_most_once(const evidence& course) {
   // A step counts as many gradients as it needs, or more; so none has a larger share than this.
-  auto share_max = 1.0F / static_cast<float>(course.what.sync.replicas_to_aggregate);
+  auto needed = course.what.sync.replicas_to_aggregate;
+  if (course.what.sync.dynamic)
+    for (const auto& step : course.steps)
+      needed = std::min(needed, step.needed);
+  auto share_max = 1.0F / static_cast<float>(needed);
   for (size_t variable = 0; variable < course.values.size(); ++variable)
     for (const auto& one : course.made) {
       auto share = ballot_model::share(course.values[variable], one.replica, one.number);
@@ -99,8 +103,38 @@ std::string serial_course_of(const evidence& course, size_t variable) {
                          variable);
 }
 
+// Here the ledger has to say which step a gradient counted in: of each replica, in the order in
+// which it made them.
+std::string asynchronous_course_of(const evidence& course) {
+  const auto& job = course.report.job;
+  if (course.values.size() != 1 || job.failure || course.report.restarts > 0) return {};
+  std::map<uint32_t, std::vector<const made_gradient*>> counted;
+  for (const auto& one : course.made)
+    if (was_counted(course, 0, one)) counted[one.replica].push_back(&one);
+  std::map<uint32_t, size_t> used;
+  auto now = course.model.first_value();
+  for (const auto& step : course.steps) {
+    std::vector<const made_gradient*> of_step;
+    for (const auto& accepted : step.accepted) {
+      const auto& made = counted[accepted.replica];
+      auto next = used[accepted.replica]++;
+      if (next == made.size())
+        return fmt::format("step {} accepted a gradient of replica {} that does not count",
+                           step.step, accepted.replica);
+      of_step.push_back(made[next]);
+    }
+    std::ranges::sort(of_step, {}, [](const auto* one) {
+      return std::pair{one->replica, one->number};
+    });
+    now = updated(now, of_step, 0);
+  }
+  return is_equal(now, course.values[0]) ? std::string{}
+                                         : "the variable is not what the ledger's gradients make";
+}
+
 std::string equal_to_the_serial_oracle(const evidence& course) {
-  if (is_asynchronous(course.what.sync.policy)) return {};
+  if (course.what.local_sgd.local_steps > 1) return {}; // they read what no owner has held
+  if (is_asynchronous(course.what.sync.policy)) return asynchronous_course_of(course);
   for (size_t variable = 0; variable < course.values.size(); ++variable)
     if (auto wrong = serial_course_of(course, variable); !wrong.empty()) return wrong;
   return {};
@@ -129,10 +163,12 @@ std::string counted_as_the_ledger_says(const evidence& course) {
   if (course.values.size() != 1) return {};
   size_t in_ledger = 0;
   for (const auto& [step, record] : last_records(course))
-    in_ledger += record->accepted.size();
+    in_ledger += record->accepted.size() * course.what.local_sgd.local_steps;
   auto in_variable = std::ranges::count_if(
     course.made, [&](const auto& one) { return was_counted(course, 0, one); });
-  auto unfinished = course.report.job.failure ? course.what.sync.total_num_replicas : 0;
+  auto unfinished = course.report.job.failure
+                      ? course.what.sync.total_num_replicas * course.what.local_sgd.local_steps
+                      : 0;
   auto in_variable_count = static_cast<size_t>(in_variable);
   return in_ledger <= in_variable_count && in_variable_count <= in_ledger + unfinished
            ? std::string{}
@@ -178,6 +214,41 @@ std::string no_token_from_nowhere(const evidence& course) {
            : fmt::format("{} gradients were made with {} tokens", course.made.size(), tokens);
 }
 
+uint64_t probe(const evidence& course, const char* name) {
+  auto found = course.report.probes.find(name);
+  return found == course.report.probes.end() ? 0 : found->second;
+}
+
+bool silences(const fault& one) {
+  return one.kind == fault_kind::freeze || one.kind == fault_kind::partition
+         || one.kind == fault_kind::swizzle;
+}
+
+// Where a job says that no token is left, all have been handed out, but for those that were on
+// their way to somebody who was lost.
+std::string all_tokens_handed_out(const evidence& course) {
+  const auto& sync = course.what.sync;
+  const auto& failure = course.report.job.failure;
+  auto is_told = failure && failure->code == errc::stalled;
+  if (!is_told || sync.policy != sync_policy::tensorflow || course.report.restarts > 0
+      || course.what.faults.loses_messages())
+    return {};
+  auto made = sync.first_tokens() + course.steps.size() * sync.tokens_per_step();
+  // Where messages take no time, and nobody is silent, none is on its way when somebody is lost.
+  const auto& network = *course.what.network;
+  auto is_instant = !network.latency && network.detection == job_time{0}
+                    && std::ranges::none_of(course.what.faults.faults, silences);
+  auto lost = is_instant ? 0
+                         : probe(course, "fault crash") + probe(course, "fault crash_with_token")
+                             + probe(course, "fault given up");
+  auto handed_out = probe(course, "delivered Token");
+  return made <= handed_out + lost
+           ? std::string{}
+           : fmt::format(
+             "{} tokens were made, {} came to replicas, and no more than {} can be lost", made,
+             handed_out, lost);
+}
+
 std::string steps_one_after_the_other(const evidence& course) {
   uint64_t before = 0;
   uint64_t restarts = 0;
@@ -208,16 +279,24 @@ std::string an_end_to_every_wait(const evidence& course) {
   if (failure->message.empty()) return "the job failed without a word";
   auto is_impatient = course.what.network->patience > job_time{0};
   auto is_gone = [&](const fault& one) {
-    if (is_impatient
-        && (one.kind == fault_kind::freeze || one.kind == fault_kind::partition
-            || one.kind == fault_kind::swizzle))
-      return true;
+    if (is_impatient && silences(one)) return true;
     return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token
            || one.kind == fault_kind::corrupt;
   };
   // Anonymous tokens die with whoever holds them, and backups may be too few for all who are gone;
   // a replica whose gradient is refused is gone too.
-  auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone);
+  auto is_for_good = [&](const fault& one) {
+    return one.kind == fault_kind::corrupt || (is_gone(one) && one.lasts == job_time{0});
+  };
+  auto all_return = std::ranges::none_of(course.what.faults.faults, is_for_good);
+  // Under tensorflow, tokens are lost with who holds them, and used up by second gradients.
+  auto may_lack_tokens
+    = course.what.sync.policy == sync_policy::tensorflow
+      && (course.what.sync.one_gradient_per_replica || !course.report.job.lost.empty());
+  if (failure->code == errc::stalled && all_return && !may_lack_tokens)
+    return "everybody came back, and the job is said to stall: " + failure->message;
+  auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone)
+                  || !course.what.faults.rates.is_empty() || may_lack_tokens;
   return may_fail ? std::string{} : "nothing was gone, and the job failed: " + failure->message;
 }
 
@@ -293,6 +372,7 @@ constexpr std::array all_checkers{
   checker{"what counted is what the ledger says", counted_as_the_ledger_says},
   checker{"gradients are as late as the policy allows", lag_as_the_policy_allows},
   checker{"no token comes from nowhere", no_token_from_nowhere},
+  checker{"no token goes nowhere", all_tokens_handed_out},
   checker{"steps come one after the other, with as many gradients as they need",
           steps_one_after_the_other},
   checker{"no process begins before all are there", nobody_begins_alone},

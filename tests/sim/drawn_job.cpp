@@ -61,6 +61,12 @@ sync_options draw_sync(dice& draw) {
     sync.replicas_to_aggregate = 1;
     sync.slack = draw.below(4);
   }
+  auto may_vary = sync.policy == sync_policy::latest_token || sync.policy == sync_policy::cancel;
+  if (may_vary && draw.one_in(5)) {
+    sync.replicas_to_aggregate = sync.total_num_replicas;
+    sync.dynamic = dynamic_backups{.gain = gain_model::power};
+  }
+  sync.one_gradient_per_replica = sync.policy == sync_policy::tensorflow && draw.one_in(3);
   return sync;
 }
 
@@ -69,6 +75,11 @@ network_options draw_network(dice& draw, uint64_t seed) {
   network.owners = 1 + draw.below(2);
   network.seed = seed;
   network.detection = draw.one_in(2) ? 0ms : 300ms;
+  if (draw.one_in(4)) {
+    network.bytes_per_second = 1e6;
+    network.model_bytes = network.gradient_bytes = 1000 * (1 + draw.below(100));
+  }
+  if (draw.one_in(4)) network.service = [](uint32_t, uint64_t) { return 20ms; };
   if (draw.one_in(3)) return network;
   auto times = distribution::parse(draw.one_in(2) ? "constant(0.02)" : "exponential(0.05)")
                  .value()
@@ -111,12 +122,35 @@ fault draw_fault(dice& draw, const scenario& job, bool may_be_for_good) {
 fault_plan draw_faults(dice& draw, const scenario& job) {
   fault_plan plan;
   auto backups = job.sync.total_num_replicas - job.sync.replicas_to_aggregate;
-  auto may_be_for_good = backups > 0;
+  auto may_be_for_good = backups > job.dead_replicas.size();
   for (auto count = draw.below(4); count > 0; --count) {
     plan.faults.push_back(draw_fault(draw, job, may_be_for_good));
     may_be_for_good = may_be_for_good && plan.faults.back().lasts > 0s;
   }
   return plan;
+}
+
+// Two replicas are away, and not for the same time.
+void draw_overlap(dice& draw, scenario& job) {
+  constexpr std::array kinds{fault_kind::crash, fault_kind::partition, fault_kind::freeze};
+  auto first = draw.below(job.sync.total_num_replicas);
+  auto second
+    = (first + 1 + draw.below(job.sync.total_num_replicas - 1)) % job.sync.total_num_replicas;
+  auto at = draw.between(0s, std::chrono::seconds{job.steps});
+  for (auto replica : {first, second}) {
+    fault one{.kind = draw.one_of(kinds), .at = at, .who = {fmt::format("replica {}", replica)}};
+    one.lasts = draw.between(2500ms, 12s);
+    job.faults.faults.push_back(one);
+    at += draw.between(0s, 3s);
+  }
+}
+
+// Crashes and returns all the time.
+void draw_churn(dice& draw, scenario& job) {
+  job.faults.rates.crash_mean = draw.between(5s, 40s);
+  job.faults.rates.return_mean = draw.between(200ms, 2s);
+  job.faults.rates.down_max = 1 + draw.below(2);
+  job.faults.rates.warm_up = draw.between(0s, 3s);
 }
 
 // Clocks of some nodes run fast or slow, and are ahead, for a while.
@@ -147,7 +181,13 @@ scenario draw_scenario(uint64_t seed) {
   job.steps = 10 + draw.below(15);
   job.compute = distribution::parse(draw.one_of(computing)).value().times(seed);
   job.network = draw_network(draw, seed);
+  auto backups = job.sync.total_num_replicas - job.sync.replicas_to_aggregate;
+  if (backups > 0 && draw.one_in(4)) job.dead_replicas = {draw.below(job.sync.total_num_replicas)};
   job.faults = draw_faults(draw, job);
+  if (draw.one_in(6)) draw_overlap(draw, job);
+  if (draw.one_in(8)) draw_churn(draw, job);
+  if (job.sync.policy == sync_policy::latest_token && draw.one_in(4))
+    job.local_sgd = {.local_steps = 1 + draw.below(3), .averaging_time = 100ms};
   job.sync.require_finite = true;
   if (job.faults.loses_messages()) job.ask_again_after = 2s;
   job.snapshot_every = 1 + draw.below(5);
@@ -231,9 +271,15 @@ std::string evidence::describe() const {
                                  fmt::join(one.who, "+"),
                                  std::chrono::duration<double>(one.at).count(),
                                  std::chrono::duration<double>(one.lasts).count()));
-  return fmt::format("{} of {}, {}, {} steps, {} variables{}{}; {}",
-                     what.sync.replicas_to_aggregate, what.sync.total_num_replicas,
-                     to_string(what.sync.policy), what.steps, model.variables,
+  if (!what.faults.rates.is_empty()) faults.emplace_back("churn");
+  return fmt::format("{}{} of {}, {}{}, {} steps, {} variables{}{}{}{}{}{}; {}",
+                     what.sync.dynamic ? "dynamic, at most " : "", what.sync.replicas_to_aggregate,
+                     what.sync.total_num_replicas, to_string(what.sync.policy),
+                     what.sync.one_gradient_per_replica ? " distinct" : "", what.steps,
+                     model.variables, what.dead_replicas.empty() ? "" : ", one dead",
+                     what.local_sgd.local_steps > 1 ? ", local steps" : "",
+                     what.network->bytes_per_second > 0 ? ", cards" : "",
+                     what.network->service ? ", service" : "",
                      what.network->meets_at_roll_call ? ", a roll call" : "",
                      what.network->patience > 0s ? ", patience" : "",
                      faults.empty() ? "no faults" : fmt::to_string(fmt::join(faults, "; ")));

@@ -17,6 +17,8 @@ constexpr uint64_t seeds = 200;
 
 // What may go wrong between nodes has to have gone wrong somewhere, or nothing was tested.
 constexpr const char* rare_paths[] = {"fault crash",
+                                      "fault crash_with_token",
+                                      "fault corrupt",
                                       "fault restart",
                                       "fault freeze",
                                       "fault partition",
@@ -30,6 +32,14 @@ constexpr const char* rare_paths[] = {"fault crash",
                                       "held PushGradient",
                                       "job restarts",
                                       "stale after a fault",
+                                      "dynamic",
+                                      "distinct",
+                                      "local steps",
+                                      "cards",
+                                      "service",
+                                      "dead",
+                                      "churn",
+                                      "all needed, two away",
                                       "fault skew",
                                       "fault given up",
                                       "given up node",
@@ -43,6 +53,17 @@ void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   for (const auto& [what, count] : course.report.probes)
     reached[what] += count;
   reached["job restarts"] += course.report.restarts;
+  const auto& what = course.what;
+  reached["dynamic"] += what.sync.dynamic ? 1 : 0;
+  reached["distinct"] += what.sync.one_gradient_per_replica ? 1 : 0;
+  reached["local steps"] += what.local_sgd.local_steps > 1 ? 1 : 0;
+  reached["cards"] += what.network->bytes_per_second > 0 ? 1 : 0;
+  reached["service"] += what.network->service ? 1 : 0;
+  reached["dead"] += what.dead_replicas.size();
+  reached["churn"] += what.faults.rates.is_empty() ? 0 : 1;
+  if (what.sync.replicas_to_aggregate == what.sync.total_num_replicas
+      && course.report.job.lost.size() > 1)
+    ++reached["all needed, two away"];
   reached["late start"] += course.what.late_starts.size();
   for (const auto& life : course.report.processes) {
     reached["entered again"] += life.began && life.first_step > 0 ? 1 : 0;
