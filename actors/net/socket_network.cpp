@@ -9,7 +9,6 @@
 #include "actors/net/link.hpp"
 #include "actors/net/name_lookup.hpp"
 #include "actors/net/reading_threads.hpp"
-#include "actors/observing/message_kind.hpp"
 #include "messages/assert.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -61,17 +60,6 @@ uint32_t new_incarnation() {
   auto next = std::chrono::floor<tick>(since) + tick{1};
   std::this_thread::sleep_for(next - since);
   return static_cast<uint32_t>(std::max<int64_t>(1, next.count()));
-}
-
-uint64_t step_of(const parcel& what) {
-  if (what.content.empty()) return no_step;
-  auto [number, type] = what.content.type(0);
-  const auto* kind = find_message_kind(number, type);
-  return kind == nullptr ? no_step : kind->step(what.content.get(0));
-}
-
-tl::unexpected<error> refuse(std::string why) {
-  return fail(errc::failed_precondition, std::move(why));
 }
 
 } // namespace
@@ -380,11 +368,13 @@ private:
       member.link->end({errc::unavailable, "it began a new life"});
     }
     if (is_lost(who))
-      return refuse(fmt::format("{} was given up, and no process is taken in twice; start it again",
-                                name_of(who.node)));
+      return fail(errc::failed_precondition,
+                  fmt::format("{} was given up, and no process is taken in twice; start it again",
+                              name_of(who.node)));
     if (who.incarnation <= member.address.incarnation)
-      return refuse(fmt::format("{} began no later than the one before it; is its clock right?",
-                                name_of(who.node)));
+      return fail(errc::failed_precondition,
+                  fmt::format("{} began no later than the one before it; is its clock right?",
+                              name_of(who.node)));
     return {};
   }
 
