@@ -113,9 +113,9 @@ void step_down(variable_owner_state& state) {
 // Whether the mirror takes over, which is behind from now on, is not to be decided here.
 void miss_mirror(self_pointer self, const replicated_owner_actor& mirror) {
   const auto& config = self->state.config;
+  auto missed = make_miss_mirror(config.variable_index);
   self
-    ->request(config.directory, caf::infinite, // it answers, or the job is over
-              make_miss_mirror(config.variable_index))
+    ->request(config.directory, caf::infinite, missed) // it answers, or the job is over
     .then(
       [self, mirror](const msg<wire::OwnerFollowed>&) {
         if (mirror == self->state.mirror) go_on_alone(self->state);
