@@ -38,7 +38,8 @@ bool is_number(const std::string& host) {
 }
 
 // @param tell Called on this thread or on one of its own.
-void ask(const std::string& host, const std::string& port, std::function<void(answer)> tell) {
+void ask(const std::string& host, const std::string& port,
+         const std::function<void(answer)>& tell) {
   if (is_number(host)) return tell(asked(host, port, tcp::resolver::numeric_host));
   try {
     std::thread{[host, port, tell] { tell(asked(host, port, {})); }}.detach();
@@ -58,14 +59,14 @@ struct awaited_answer {
 } // namespace
 
 void look_up(const std::shared_ptr<asio::io_context>& io, const std::string& host,
-             const std::string& port, std::function<void(answer)> tell) {
-  ask(host, port, [io, tell = std::move(tell)](answer found) {
+             const std::string& port, const std::function<void(answer)>& tell) {
+  ask(host, port, [io, tell](answer found) {
     asio::post(*io, [tell, found = std::move(found)] { tell(found); });
   });
 }
 
 answer look_up(const std::string& host, const std::string& port, std::chrono::milliseconds deadline,
-               std::stop_token stop) {
+               const std::stop_token& stop) {
   auto awaited = std::make_shared<awaited_answer>();
   ask(host, port, [awaited](answer found) {
     std::lock_guard guard{awaited->mutex};

@@ -27,12 +27,12 @@ using endpoint_list = std::vector<boost::asio::ip::tcp::endpoint>;
 /// It is no work of `io`, which may end meanwhile. @param port A number or a service's name.
 /// Errors of the answer: unavailable, naming the host; resource, if there can be no thread.
 void look_up(const std::shared_ptr<boost::asio::io_context>& io, const std::string& host,
-             const std::string& port, std::function<void(expected<endpoint_list>)> tell);
+             const std::string& port, const std::function<void(expected<endpoint_list>)>& tell);
 
 /// The same, for who waits: until the answer, the deadline, or that it is asked to stop.
 /// Errors: likewise; deadline_exceeded and cancelled, naming the host.
 [[nodiscard]] expected<endpoint_list> look_up(const std::string& host, const std::string& port,
                                               std::chrono::milliseconds deadline,
-                                              std::stop_token stop = {});
+                                              const std::stop_token& stop = {});
 
 } // namespace troupe

@@ -33,7 +33,8 @@ std::string known_cards(const machine_networks& machine) {
 
 } // namespace
 
-expected<machine_networks> own_networks(std::chrono::milliseconds patience, std::stop_token stop) {
+expected<machine_networks> own_networks(std::chrono::milliseconds patience,
+                                        const std::stop_token& stop) {
   auto cards = network_cards();
   if (!cards) return tl::unexpected<error>(cards.error());
   auto addresses_of = [patience, stop](const std::string& host) {
@@ -41,7 +42,7 @@ expected<machine_networks> own_networks(std::chrono::milliseconds patience, std:
       std::vector<std::string> addresses;
       for (const auto& endpoint : found)
         addresses.push_back(endpoint.address().to_string());
-      std::ranges::stable_partition(addresses, [](const auto& address) {
+      std::stable_partition(addresses.begin(), addresses.end(), [](const auto& address) {
         return address.find(':') == std::string::npos; // IPv4 first
       });
       return addresses;

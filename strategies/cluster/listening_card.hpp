@@ -24,7 +24,7 @@ struct machine_networks {
 /// What this machine knows. @param patience For the system's resolver, each time.
 /// Errors: as `network_cards`, and as `look_up` when it is asked.
 [[nodiscard]] expected<machine_networks> own_networks(std::chrono::milliseconds patience,
-                                                      std::stop_token stop = {});
+                                                      const std::stop_token& stop = {});
 
 /// The card that was asked for, as `choose_network_card` takes it: `interface`, else
 /// NCCL_SOCKET_IFNAME; empty if none was. Who is dialed at an address of this machine only has no

@@ -244,7 +244,7 @@ private:
     puppet reader{world};
     auto answer = reader.ask<msg<wire::VariableSnapshot>>(owner_, make_read_variable());
     settle();
-    auto snapshot = answer.value();
+    const auto& snapshot = answer.value();
     auto value = to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
     auto numbers = value.values<float>();
     seen_.ballot.assign(numbers.begin(), numbers.end());

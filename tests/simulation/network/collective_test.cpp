@@ -72,7 +72,7 @@ public:
     auto result = zeros({5003});
     auto values = result.mutable_values<float>();
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>((i * 37 + rank * 101 + call) % 1009);
+      values[i] = static_cast<float>((i * 37 + size_t{rank} * 101 + call) % 1009);
     return result;
   }
 
