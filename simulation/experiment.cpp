@@ -18,16 +18,6 @@ namespace {
 // A job that nobody can end, because the one it waits for is frozen for good.
 constexpr auto fault_deadline = std::chrono::seconds{100'000};
 
-// Too few replicas left, or nothing within the deadline: no next step either.
-std::optional<stall_report> stall_of(const scenario_report& run, const sync_options& sync) {
-  if (run.stalled || !run.job.failure) return run.stalled;
-  auto lost = std::min<size_t>(run.job.lost.size(), sync.total_num_replicas);
-  return stall_report{.step = run.job.step + 1,
-                      .live = sync.total_num_replicas - static_cast<uint32_t>(lost),
-                      .needed = sync.replicas_to_aggregate,
-                      .reason = run.job.failure->message};
-}
-
 double ratio(double part, double whole) {
   return whole == 0 ? 0 : part / whole;
 }
@@ -60,7 +50,7 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
   return result;
 }
 
-void add(experiment_report& report, const scenario_report& run, const sync_options& sync) {
+void add(experiment_report& report, const scenario_report& run) {
   report.steps += run.step_times.size();
   report.accepted += run.accepted;
   report.stale += run.stale;
@@ -76,7 +66,7 @@ void add(experiment_report& report, const scenario_report& run, const sync_optio
   report.restarts += run.restarts;
   for (const auto& [name, count] : run.probes)
     report.probes[name] += count;
-  if (!report.stalled) report.stalled = stall_of(run, sync);
+  if (!report.stalled) report.stalled = run.stalled;
 }
 
 // Means over runs; those that a run does not have become NaN.
@@ -154,7 +144,7 @@ experiment_report run(const experiment& experiment) {
   std::vector<double> times;
   auto began = std::chrono::steady_clock::now();
   for (const auto& of_run : simulate_all(experiment)) {
-    add(report, of_run, experiment.sync);
+    add(report, of_run);
     add_learnt(report, experiment, of_run);
     hash.add(of_run.log_hash);
     auto warm = warm_steps(of_run, experiment.warm_up);

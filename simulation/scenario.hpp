@@ -60,10 +60,11 @@ struct scenario {
 /// Why a run could not make its next step.
 struct stall_report {
   uint64_t step = 0;   ///< That it could not make, counted from 1.
-  uint32_t live = 0;   ///< Replicas.
+  uint32_t live = 0;   ///< Replicas that were there, and not lost for good or for a while.
   uint32_t needed = 0; ///< Gradients.
-  uint64_t tokens = 0; ///< In the queue, that nobody is left to take.
-  std::string reason;  ///< In words.
+  /// In the queue, that nobody was left to take; nothing if the job ended before it was asked.
+  std::optional<uint64_t> tokens;
+  std::string reason; ///< In words.
 };
 
 /// What came of it.
@@ -84,8 +85,8 @@ struct scenario_report {
   std::map<std::string, uint64_t> probes;
   std::vector<process_life> processes; ///< If there is a roll call: every life of every process.
   std::vector<loss_point> losses;      ///< If something is learnt: from before the first step on.
-  std::optional<stall_report> stalled;
-  job_report job; ///< `failure` says why it ended early, if it did: stalled, with live and needed.
+  std::optional<stall_report> stalled; ///< If the job ended early.
+  job_report job;                      ///< `failure` says why it ended early, if it did.
 
   /// Mean of `step_times` from the step with this index on, in seconds; NaN if there is none.
   [[nodiscard]] double mean_step_seconds(size_t first = 0) const;

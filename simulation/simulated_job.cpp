@@ -5,12 +5,20 @@
 #include "actors/failure.hpp"
 #include "actors/recording/seconds.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <future>
 #include <limits>
 #include <utility>
 
 namespace troupe {
+
+namespace {
+
+// No step takes longer than what is left of time then.
+constexpr job_time time_max = job_time::max() / 2;
+
+} // namespace
 
 void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
   last_ = taken;
@@ -59,15 +67,23 @@ void simulated_job::run() {
     if (processes_) processes_->end();
     auto restart = faults_ ? faults_->restart_time() : std::nullopt;
     if (!report_.job.has_begun && !restart) restart = next_try();
-    if (!report_.job.failure || !restart) break;
+    if (!report_.job.failure || !restart || end_of_time_.stop_requested()) break;
     ++report_.restarts;
     wait_until(*restart);
     network_->reset();
   }
+  if (end_of_time_.stop_requested())
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format(
+         "step {} ended after 146 virtual years, and clocks count no more than twice that; "
+         "make fewer steps, or let them take less time",
+         report_.step_times.size())}};
   if (network_) report_.probes = network_->counts();
   if (network_) report_.lost = network_->lost_gradients();
   if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
   if (watch_) report_.losses = watch_->curve();
+  if (report_.job.failure) report_.stalled = stall();
   report_.events = world_.event_count();
 }
 
@@ -113,6 +129,7 @@ training_options simulated_job::options() {
   options.steps = what_.steps;
   options.deadline = what_.deadline;
   options.dead_replicas = what_.dead_replicas;
+  options.stop = end_of_time_.get_token();
   options.pace = [this](uint32_t replica, uint64_t, job_time) { return pace(replica); };
   options.on_step
     = [this](const step_record& step) { what_.update ? keep(updates_.add(step)) : keep(step); };
@@ -126,12 +143,15 @@ training_options simulated_job::options() {
   if (!what_.faults.restarts_job()) return options;
   options.hooks.push_back(snapshots_);
   options.resume = snapshots_->last();
+  last_step_ = options.resume ? options.resume->step : 0;
   if (options.resume) options.steps -= options.resume->step;
   return options;
 }
 
 void simulated_job::keep(const step_record& step) {
   book_.add(step);
+  last_step_ = step.step;
+  if (step.ended > time_max) end_of_time_.request_stop();
   if (what_.on_step) what_.on_step(step);
 }
 
@@ -202,6 +222,31 @@ job_time simulated_job::pace(uint32_t replica) {
   if (!faults_) return updates_.remaining(replica, world_.now()) + time;
   time = updates_.remaining(replica, network_->now()) + faults_->with_freezes(replica, time);
   return faults_->on_its_clock(replica, time);
+}
+
+stall_report simulated_job::stall() const {
+  const auto& job = report_.job;
+  std::vector<bool> is_there(what_.sync.total_num_replicas, true);
+  for (auto replica : what_.dead_replicas)
+    if (replica < is_there.size()) is_there[replica] = false;
+  for (const auto& lost : job.lost) // of several nodes, one may have come back
+    is_there[lost.replica] = is_there[lost.replica] && network_
+                             && lost.reason.code == errc::unavailable
+                             && network_->is_up(network_->replica_node(lost.replica));
+  auto live = static_cast<uint32_t>(std::ranges::count(is_there, true));
+  stall_report report{.step = last_step_ + 1,
+                      .live = live,
+                      .needed = what_.sync.replicas_to_aggregate,
+                      .reason = job.failure->message};
+  // Tokens wait in the queue under one policy alone, and while nobody is there to take them.
+  auto is_untouched = job.step == 0 && live == 0 && job.lost.empty();
+  if (what_.sync.policy != sync_policy::tensorflow)
+    report.tokens = 0;
+  else if (is_untouched)
+    report.tokens = what_.sync.first_tokens();
+  else if (job.failure->code == errc::stalled && live > 0)
+    report.tokens = 0;
+  return report;
 }
 
 // At a roll call those who are down are waited for.

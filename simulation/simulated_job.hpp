@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <vector>
 
 namespace troupe {
@@ -61,6 +62,7 @@ private:
   [[nodiscard]] std::optional<job_time> next_try();
   [[nodiscard]] bool are_owners_up() const;
   void wait_until(job_time time);
+  [[nodiscard]] stall_report stall() const;
 
   const scenario& what_;
   scenario_report& report_;
@@ -73,6 +75,8 @@ private:
   std::optional<fault_driver> faults_;
   std::optional<learning_options> learning_; ///< With what faults do to gradients.
   std::optional<loss_watch> watch_;
+  std::stop_source end_of_time_;
+  uint64_t last_step_ = 0;          ///< That was made, and not undone since.
   uint32_t tries_ = 0;              ///< To begin the job, that came to nothing.
   std::vector<variable> variables_; ///< Of the current attempt.
   std::shared_ptr<snapshot_keeper> snapshots_;

@@ -17,6 +17,8 @@ constexpr std::array<std::string_view, 9> names{
   "crash",    "crash_with_token", "freeze", "partition", "slow",
   "messages", "corrupt",          "skew",   "swizzle"};
 
+constexpr double rate_min = 0.001;
+constexpr double rate_max = 1000;
 constexpr int unlikely = 20; // times the mean: exceeded by one exponential draw of 5e8
 
 std::optional<uint32_t> number_after(std::string_view text, std::string_view prefix) {
@@ -49,6 +51,10 @@ bool silences(const fault& one) {
          || one.kind == fault_kind::swizzle;
 }
 
+bool may_be_lost(const std::string& message) {
+  return std::ranges::count(messages_at_risk(), message) > 0;
+}
+
 bool is_probability(double value) {
   return value >= 0 && value <= 1;
 }
@@ -66,7 +72,10 @@ std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
   if (one.at < job_time{0} || one.lasts < job_time{0} || one.ahead < job_time{0})
     return "its times must not be below 0";
   if (!(one.factor > 0)) return "its factor must be above 0";
-  if (!(one.rate > 0)) return "its rate must be above 0";
+  if (!(one.rate >= rate_min && one.rate <= rate_max)) return "its rate goes from 0.001 to 1000";
+  if (!one.message.empty() && !may_be_lost(one.message))
+    return fmt::format("no messages of the kind '{}' can be lost, doubled or late; there are {}",
+                       one.message, fmt::join(messages_at_risk(), ", "));
   if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
     return "a swizzle needs the time that it lasts";
   if (!is_probability(one.luck.lost) || !is_probability(one.luck.duplicated)
@@ -101,6 +110,11 @@ expected<void> fault_plan::validate(uint32_t replicas, uint32_t owners) const {
     return fail(
       errc::invalid_argument,
       fmt::format("the share of permanent crashes is {}; give one from 0 to 1", rates.permanent));
+  if (rates.wave_mean > job_time{0} && rates.wave_size == 0)
+    return fail(errc::invalid_argument, "a wave of 0 is none; give the number of replicas");
+  if (rates.swizzle_mean > job_time{0} && rates.swizzle_lasts == job_time{0})
+    return fail(errc::invalid_argument,
+                "a swizzle of 0 s is none; say how long it lasts, as in swizzle=100/10");
   if (rates.wave_size > replicas)
     return fail(errc::invalid_argument, fmt::format("a wave of {} is of more than the {} replicas",
                                                     rates.wave_size, replicas));

@@ -75,12 +75,15 @@ void fault_driver::crash(node_index node, job_time lasts, const char* why) {
   tell(why, network_.name_of(node));
   auto is_replica = node >= network_.replica_node(0);
   network_.crash(node, is_replica && lasts == job_time{0});
-  if (!is_replica) job_restarts_ = network_.now() + lasts;
+  auto is_back = lasts > job_time{0} || takes_back(node);
+  if (!is_replica && is_back) job_restarts_ = network_.now() + lasts;
+  if (!is_replica && !is_back) never_restarts_ = true;
   if (lasts > job_time{0} && (is_replica || takes_back(node)))
     network_.at(network_.now() + lasts, [this, node] { come_back(node); });
 }
 
-// Where owners are replicated, a job goes on without one of them.
+// Where owners are replicated, a job goes on without one of them. The loss of a second one ends the
+// job, which begins again at once.
 bool fault_driver::takes_back(node_index node) const {
   return node != network_.chief_node() && network_.takes_owners_back();
 }
@@ -323,7 +326,8 @@ corruption fault_driver::next_corruption(uint32_t replica) {
 }
 
 std::optional<job_time> fault_driver::restart_time() {
-  return std::exchange(job_restarts_, std::nullopt);
+  auto time = std::exchange(job_restarts_, std::nullopt);
+  return never_restarts_ ? std::nullopt : time;
 }
 
 std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& who) const {

@@ -92,6 +92,7 @@ private:
   std::map<node_index, job_time> armed_; ///< Crash with their next token, and how long for.
   std::map<uint32_t, corruption> corrupt_;
   std::optional<job_time> job_restarts_;
+  bool never_restarts_ = false; ///< A process is gone for good that no job goes on without.
   std::map<node_index, job_time> silent_until_; ///< Frozen or cut off; of some in the past.
   std::map<std::string, uint64_t> counts_;
 };

@@ -11,8 +11,11 @@ namespace troupe {
 
 namespace {
 
+constexpr double nanoseconds_max = 1e18; // as long as a draw may be
+
 job_time duration_of(double bytes, double speed) {
-  return job_time{static_cast<int64_t>(std::ceil(bytes / speed * 1e9))};
+  auto nanoseconds = std::ceil(bytes / speed * 1e9);
+  return job_time{static_cast<int64_t>(std::min(nanoseconds, nanoseconds_max))};
 }
 
 } // namespace

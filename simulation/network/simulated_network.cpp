@@ -66,6 +66,10 @@ uint64_t link_of(node_index from, node_index to) {
 
 } // namespace
 
+std::span<const std::string_view> messages_at_risk() {
+  return repeatable;
+}
+
 simulated_network::simulated_network(world& world, uint32_t replicas, network_options options)
   : world_(world), options_(std::move(options)), replicas_(replicas),
     places_(1 + options_.owners + replicas), origin_(world.system().clock().now() - world.now()),

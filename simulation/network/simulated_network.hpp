@@ -18,7 +18,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -41,6 +43,9 @@ struct bad_luck {
   double reordered = 0;
   job_time late{std::chrono::milliseconds{1}}; ///< What one that is overtaken takes longer.
 };
+
+/// The kinds of messages that may be treated so: what replicas ask for, and ask again.
+[[nodiscard]] std::span<const std::string_view> messages_at_risk();
 
 /// A cut between nodes: what crosses it waits until it is healed, as a connection sends again what
 /// was not acknowledged. Both predicates are asked; an empty one is true for everybody.

@@ -86,6 +86,28 @@ TEST_SUITE("simulation/scenario") {
     }
   }
 
+  TEST_CASE("time in which nothing happens takes no events") {
+    auto events_of = [](troupe::job_time step) {
+      auto what = constant(4, 4, sync_policy::latest_token);
+      what.steps = 20;
+      what.compute = troupe::constant_time(step);
+      return simulate(what).events;
+    };
+    CHECK(events_of(100'000'000s)
+          < events_of(1s) + 20 * 4 * 30); // looks at 0.5 s, 1 s, 2 s, 4 s...
+  }
+
+  TEST_CASE("a job that lasts longer than clocks can count is refused") {
+    auto what = constant(1, 1, sync_policy::latest_token);
+    what.steps = 20;
+    what.compute = troupe::constant_time(1'000'000'000s);
+    CHECK_THROWS_WITH_AS(
+      static_cast<void>(simulate(what)),
+      "step 5 ended after 146 virtual years, and clocks count no more than twice that; make fewer "
+      "steps, or let them take less time",
+      troupe::failure);
+  }
+
   TEST_CASE("as many dead as backups cost latest_token and cancel nothing, one more stalls them") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       CHECK(simulate(constant(96, 100, policy, first_replicas(4))).mean_step_seconds() == 1);

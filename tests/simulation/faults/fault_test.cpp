@@ -158,6 +158,35 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.virtual_time == 8500ms + 30s + 15s + 1s);
   }
 
+  TEST_CASE("a chief or an owner that crashes for good ends the job for good") {
+    for (const char* whom : {"chief", "ps 0"}) {
+      auto what = job(4, 4, sync_policy::latest_token, 20);
+      what.snapshot_every = 5;
+      what.faults = plan({.at = 8500ms, .who = {whom}});
+      auto report = simulate(what);
+      CHECK(report.restarts == 0);
+      CHECK(report.job.failure);
+      REQUIRE(report.stalled);
+      CHECK(report.stalled->step == 9);
+      CHECK(report.stalled->live == 4);
+    }
+  }
+
+  TEST_CASE("who is left is told when a job ends early: neither the dead nor the lost, once each") {
+    auto what = job(4, 5, sync_policy::latest_token, 40);
+    what.dead_replicas = {4};
+    what.faults.faults
+      = {{.at = 3500ms, .lasts = 2s, .who = {"replica 1"}}, {.at = 9500ms, .who = {"replica 1"}}};
+    auto report = simulate(what);
+    CHECK(report.job.lost.size() == 2);
+    REQUIRE(report.stalled);
+    CHECK(report.stalled->live == 3);
+    CHECK(report.stalled->needed == 4);
+    CHECK(report.stalled->tokens == 0);
+    what.faults.faults[1].who = {"replica 2"}; // replica 1 is back by then
+    CHECK(simulate(what).stalled->live == 3);
+  }
+
   TEST_CASE("an owner that crashes before the first snapshot restarts the job from nothing") {
     auto what = job(2, 2, sync_policy::latest_token, 5);
     what.network = network_options{.owners = 2};
@@ -430,7 +459,7 @@ TEST_SUITE("simulation/faults") {
     CHECK(refused({.rates = {.permanent = 1.5}})
           == "the share of permanent crashes is 1.5; give one from 0 to 1");
     CHECK(refused(plan({.kind = fault_kind::skew, .rate = 0}))
-          == "fault 1 (skew): its rate must be above 0");
+          == "fault 1 (skew): its rate goes from 0.001 to 1000");
     CHECK(parse_fault_kind("freeze") == fault_kind::freeze);
     CHECK_FALSE(parse_fault_kind("flood"));
   }

@@ -23,6 +23,12 @@ TEST_SUITE("simulation/network/fair_share") {
     CHECK_FALSE(cards.next_end(3s));
   }
 
+  TEST_CASE("a transfer that takes longer than a clock counts is not free") {
+    fair_share cards{10};
+    cards.begin(0, 1, 1e15, 1, 0s);
+    CHECK(cards.next_end(0s) == 1'000'000'000s);
+  }
+
   TEST_CASE("two share a card in one direction, and not across directions") {
     fair_share cards{100};
     auto first = cards.begin(0, 1, 100, 1, 0s);
