@@ -233,6 +233,11 @@ expected<advice_question> question_of(const sim_command& command) {
   if (!is_given(command, "policy")) options.policy = to_string(policies.front());
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
+  if (options.policy == "sync") {
+    return fail(errc::invalid_argument,
+                "--policy sync: a step waits for all, so there is nothing to advise; leave it out, "
+                "or take tensorflow, latest_token or cancel");
+  }
   if (is_given(command, "policy")) policies = {base->sync.policy};
   if (is_asynchronous(policies.front())) {
     return fail(errc::invalid_argument,

@@ -27,11 +27,19 @@ tl::unexpected<error> refuse(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
 }
 
-// All names that stand before a value.
-std::vector<std::string_view> option_names() {
-  std::vector<std::string_view> names{"sweep", "json", "plots", "iterations", "scenario", "help"};
+// All names that stand before a value in a file.
+std::vector<std::string_view> key_names() {
+  std::vector<std::string_view> names{"sweep", "json", "plots", "iterations", "fault"};
   for (const auto& option : sim_option_table())
     names.push_back(option.key);
+  return names;
+}
+
+// Likewise, on the command line.
+std::vector<std::string_view> option_names() {
+  auto names = key_names();
+  std::erase(names, "fault");
+  names.insert(names.end(), {"scenario", "help"});
   return names;
 }
 
@@ -125,7 +133,7 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
   const auto* option = find_sim_option(key);
   if (option == nullptr && key != "sweep" && key != "json" && key != "plots" && key != "iterations")
     return refuse(fmt::format("{}: unknown key '{}'; the nearest known one is '{}'", place, key,
-                              nearest_name(key, option_names())));
+                              nearest_name(key, key_names())));
   if (!text) return refuse(fmt::format("{} must be a number or a text in quotes", name));
   if (key == "sweep") return take_sweep(*text, name, command);
   if (key == "iterations") return take_iterations(*text, name, command);

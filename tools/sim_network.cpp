@@ -128,8 +128,26 @@ bool read_rate(std::string_view name, std::string_view value, fault_rates& rates
   if (name == "late") return read_probability(value, luck.reordered);
   double size = 1;
   if (name != "wave" || !read_pair(value, '*', rates.wave_mean, size)) return false;
-  rates.wave_size = static_cast<uint32_t>(size);
-  return true;
+  rates.wave_size = static_cast<uint32_t>(std::min(size, 1e9));
+  return size == rates.wave_size;
+}
+
+// What is asked for, and would change nothing.
+std::string without_effect(const fault_rates& rates) {
+  auto crashes = rates.crash_mean + rates.wave_mean > job_time{0};
+  if (rates.freeze_mean > job_time{0} && rates.thaw_mean == job_time{0})
+    return "a freeze of 0 s is none; say how long it lasts, as in freeze=500/10";
+  if (rates.permanent > 0 && crashes && rates.return_mean == job_time{0})
+    return "permanent is a share of crashes, of which nobody returns; say after how long one does, "
+           "as in crash=1000/20";
+  std::pair<bool, std::string_view> of_crashes[] = {{rates.permanent > 0, "permanent"},
+                                                    {rates.down_max > 0, "down"},
+                                                    {rates.warm_up > job_time{0}, "warm-up"}};
+  for (auto [is_given, name] : of_crashes)
+    if (is_given && !crashes)
+      return fmt::format("{} is about crashes, and there are none; add them, as in crash=1000/20",
+                         name);
+  return {};
 }
 
 // "replica 3-9" are seven nodes.
@@ -208,10 +226,12 @@ bool read_key(std::string_view key, const toml::node& value, fault& into) {
 
 } // namespace
 
-expected<std::function<network_options(uint64_t)>> network_of(const sim_options& options) {
+expected<std::function<network_options(uint64_t)>> network_of(const sim_options& options,
+                                                              uint64_t variable_bytes) {
   network_options network{.owners = static_cast<uint32_t>(options.owners.value_or(1))};
   auto speed = bytes_of("bandwidth", options.bandwidth);
   auto model = bytes_of("model-bytes", options.model_bytes);
+  if (options.model_bytes.empty()) model = static_cast<double>(variable_bytes);
   auto gradient
     = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
   for (const auto* size : {&speed, &model, &gradient})
@@ -222,6 +242,16 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
       "bytes a card moves in a second, as in --bandwidth 1GB");
   if (!options.bandwidth.empty() && *speed == 0)
     return refuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
+  if (*speed > 0 && *model + *gradient == 0)
+    return refuse(
+      "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
+      "in --model-bytes 100MB, or leave it out");
+  auto crowd = static_cast<double>(options.replicas);
+  if (*speed > 0 && (*model + *gradient) * crowd / *speed > real_max)
+    return refuse(
+      fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
+                  "{:g} s are the most; raise it, or lower --model-bytes",
+                  options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
   network.bytes_per_second = *speed;
   if (options.patience) network.patience = time_of(*options.patience);
   network.model_bytes = static_cast<uint64_t>(*model);
@@ -267,6 +297,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
       return refuse(
         fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
   }
+  if (auto idle = without_effect(plan.rates); !idle.empty()) return refuse(idle);
   if (messages.luck.lost + messages.luck.duplicated + messages.luck.reordered > 0)
     plan.faults.push_back(std::move(messages));
   return plan;
@@ -290,6 +321,9 @@ expected<fault> read_fault(const toml::table& table) {
     if (std::ranges::count(fault_keys, key.str()) == 0)
       return refuse(fmt::format("unknown key '{}' of a fault; the nearest known one is '{}'",
                                 key.str(), nearest_name(key.str(), fault_keys)));
+    if (key == "kind")
+      if (auto kind = parse_fault_kind(value.value_or(std::string{})); !kind)
+        return refuse(kind.error().message);
     if (!read_key(key.str(), value, result))
       return refuse(fmt::format("'{}' of a fault has no such value", key.str()));
   }

@@ -3,6 +3,7 @@
 #include "tools/sim_options.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "simulation/distribution_preset.hpp"
 #include "tools/sim_learning.hpp"
 #include "tools/sim_network.hpp"
 
@@ -61,7 +62,7 @@ constexpr sim_option table[] = {
    &sim_options::policy},
   {"distinct", "on|off",
    "whether a replica's second gradient to the same step is dropped; only under tensorflow could "
-   "it give one",
+   "it give one. It takes a token all the same, so a job may stall for want of tokens",
    &sim_options::distinct},
   {"slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
    &sim_options::slack, 0, steps_max, "0"},
@@ -83,7 +84,7 @@ constexpr sim_option table[] = {
   {"owners", "N", "nodes that the variables are spread over", &sim_options::owners, 1, owners_max,
    "1"},
   {"model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
-   &sim_options::model_bytes, 0, 0, "0"},
+   &sim_options::model_bytes, 0, 0, "those of what is learnt, or of the preset"},
   {"gradient-bytes", "BYTES", "what it pushes then", &sim_options::gradient_bytes, 0, 0,
    "as much as it reads"},
   {"service", "DIST", "how long a variable's node is busy with each gradient: 70us",
@@ -290,10 +291,32 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return of_policy("local-steps", local_sgd_name);
   if (first.averaging_time && without_policy(local_sgd_name))
     return of_policy("averaging-time", local_sgd_name);
+  if (first.distinct == "on" && without_policy("tensorflow"))
+    return refuse(
+      fmt::format("--distinct on has no meaning under {}, where no replica gives a step "
+                  "two gradients; leave it out, or take --policy tensorflow",
+                  first.policy));
   if (first.gain_power && is_fixed) return of_dynamic("gain-power");
   if (first.curvature && is_fixed) return of_dynamic("curvature");
   return {};
 }
+
+namespace {
+
+// What a card has to move if nobody says how much.
+uint64_t variable_bytes(const sim_options& options,
+                        const std::function<learning_options(uint64_t)>& learning) {
+  uint64_t bytes = 0;
+  const auto* preset = find_distribution_preset(options.compute);
+  if (options.bandwidth.empty()) return bytes;
+  if (!learning) return preset == nullptr ? bytes : static_cast<uint64_t>(preset->model_bytes);
+  auto learnt = learning(options.seed);
+  for (const auto& [name, value] : learnt.task->variables)
+    bytes += value.bytes();
+  return bytes;
+}
+
+} // namespace
 
 expected<experiment> experiment_of(const sim_options& options) {
   auto sync = sync_of(options);
@@ -301,7 +324,7 @@ expected<experiment> experiment_of(const sim_options& options) {
   if (options.dead > options.replicas)
     return refuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
                               options.replicas));
-  auto warm_up = options.warm_up.value_or((options.steps + 19) / 20);
+  auto warm_up = options.warm_up.value_or(std::min((options.steps + 19) / 20, options.steps - 1));
   if (warm_up >= options.steps)
     return refuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
                               warm_up, options.steps));
@@ -310,7 +333,7 @@ expected<experiment> experiment_of(const sim_options& options) {
     return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
   auto learning = learning_of(options);
   if (!learning) return tl::unexpected<error>(learning.error());
-  auto network = network_of(options);
+  auto network = network_of(options, variable_bytes(options, *learning));
   if (!network) return tl::unexpected<error>(network.error());
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());

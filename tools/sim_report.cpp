@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -23,6 +24,16 @@ namespace {
 using json = nlohmann::ordered_json;
 
 // ---- for programs ----
+
+json planned_json(const std::vector<fault>& faults) {
+  json result = json::array();
+  for (const auto& one : faults)
+    result.push_back({{"kind", to_string(one.kind)},
+                      {"at", seconds(one.at)},
+                      {"for", seconds(one.lasts)},
+                      {"who", one.who}});
+  return result;
+}
 
 json scenario_json(const sim_row& row) {
   const auto& sync = row.what.sync;
@@ -43,15 +54,26 @@ json scenario_json(const sim_row& row) {
               {"runs", row.what.runs}};
   if (auto mean = row.what.compute.mean(); mean && std::isfinite(*mean))
     result["compute_mean"] = *mean;
+  // What else was asked for, as it was said.
+  for (const auto& option : sim_option_table()) {
+    std::string name{option.key};
+    std::ranges::replace(name, '-', '_');
+    auto value = value_text(option, row.options);
+    if (!value.empty() && name != "seed" && name != "threads" && !result.contains(name))
+      result[name] = value;
+  }
+  if (!row.options.fault_list.empty()) result["fault"] = planned_json(row.options.fault_list);
   return result;
 }
 
 json stall_json(const stall_report& stalled) {
-  return {{"step", stalled.step},
-          {"live", stalled.live},
-          {"needed", stalled.needed},
-          {"tokens", stalled.tokens},
-          {"reason", stalled.reason}};
+  json result{{"step", stalled.step},
+              {"live", stalled.live},
+              {"needed", stalled.needed},
+              {"tokens", nullptr},
+              {"reason", stalled.reason}};
+  if (stalled.tokens) result["tokens"] = *stalled.tokens;
+  return result;
 }
 
 json difference_json(const interval_estimate& difference) {
@@ -195,10 +217,10 @@ std::vector<std::string> cells_of(const sim_row& row) {
           number(wasted_percent(row))};
 }
 
-// Only where something is learnt.
+// Only where a row of the table has learnt something.
 void add_learnt(const sim_row& row, std::vector<std::string>& cells) {
-  if (!row.report.learnt) return;
-  const auto& learnt = *row.report.learnt;
+  constexpr auto none = std::numeric_limits<double>::quiet_NaN();
+  auto learnt = row.report.learnt.value_or(learning_figures{none, none, none, none, {}});
   for (double value : {learnt.loss, learnt.slow_loss, learnt.fast_loss, learnt.seconds_to_target})
     cells.push_back(number(value));
 }
@@ -294,7 +316,9 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
   table lines;
   std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",         "p99",
                                    "max",    "drop %", "updates/s", "gradients/s", "wasted %"};
-  if (rows.front().report.learnt)
+  auto learns
+    = std::ranges::any_of(rows, [](const auto& row) { return row.report.learnt.has_value(); });
+  if (learns)
     for (const auto* name : {"loss", "of slow", "of fast", "s to target"})
       heading.emplace_back(name);
   if (swept) {
@@ -304,7 +328,7 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
   lines.add(std::move(heading));
   for (const auto& row : rows) {
     auto cells = cells_of(row);
-    add_learnt(row, cells);
+    if (learns) add_learnt(row, cells);
     if (swept) {
       cells.insert(cells.begin(), row_name(command, row));
       cells.push_back(difference_text(row));

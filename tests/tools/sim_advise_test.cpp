@@ -103,6 +103,12 @@ TEST_SUITE("tools/sim_advise") {
       CHECK(row.profile.has_value());
   }
 
+  TEST_CASE("a policy without backups is no question") {
+    CHECK(refusal({"--replicas", "4", "--policy", "sync"})
+          == "--policy sync: a step waits for all, so there is nothing to advise; leave it out, or "
+             "take tensorflow, latest_token or cancel");
+  }
+
   TEST_CASE("what never makes its steps is told") {
     auto command = parsed({"--replicas", "3", "--dead", "3", "--steps", "40"});
     CHECK_THROWS_AS(static_cast<void>(advise(command, *question_of(command))), failure);

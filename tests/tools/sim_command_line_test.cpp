@@ -228,6 +228,12 @@ TEST_SUITE("tools/sim_command_line") {
           == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel, sync, async, "
              "k_async, k_batch_async, ssp and local_sgd");
     CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
+    CHECK(refusal({"--distinct", "on", "--policy", "cancel"})
+          == "--distinct on has no meaning under cancel, where no replica gives a step two "
+             "gradients; leave it out, or take --policy tensorflow");
+    CHECK(refusal({"--steps", "1"}) == "accepted");
+    CHECK(refusal({"--compute", "resnet-50", "--bandwidth", "1GB"}) == "accepted");
+    CHECK(refusal({"--train", "logistic", "--bandwidth", "1kB"}) == "accepted");
     CHECK(refusal({"--dead", "101"}) == "--dead is 101, but there are 100 replicas; lower it");
     CHECK(refusal({"--steps", "10", "--warm-up", "10"}).find("--warm-up leaves out 10 steps of 10")
           == 0);

@@ -84,6 +84,19 @@ TEST_SUITE("tools/sim_network") {
     CHECK(network_refusal({.bandwidth = "0"}).starts_with("--bandwidth is 0"));
     CHECK(network_refusal({.model_bytes = "1GB"}).starts_with("--model-bytes and"));
     CHECK(network_refusal({.network = "slow"}).starts_with("--network: "));
+    CHECK(network_refusal({.bandwidth = "1GB"})
+          == "--bandwidth changes nothing where nothing is moved; say what a replica reads, as in "
+             "--model-bytes 100MB, or leave it out");
+    CHECK(network_refusal({.bandwidth = "10", .model_bytes = "100GB"})
+          == "--bandwidth 10 takes 2e+12 s to move the bytes of all replicas, and 1e+09 s are the "
+             "most; raise it, or lower --model-bytes");
+  }
+
+  TEST_CASE("what is learnt says how many bytes its variables have") {
+    auto made = network_of({.bandwidth = "1GB"}, 404);
+    REQUIRE(made);
+    CHECK((*made)(7).model_bytes == 404);
+    CHECK((*made)(7).gradient_bytes == 404);
   }
 
   TEST_CASE("faults by chance are read from a list") {
@@ -113,6 +126,16 @@ TEST_SUITE("tools/sim_network") {
                               "permanent=2", "warm-up=-1"})
       CHECK(
         refusal(wrong).ends_with("is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3"));
+    CHECK(refusal("wave=5*2.7").starts_with("'wave=5*2.7' is not as in"));
+    for (const char* idle : {"permanent=0.5", "down=1", "warm-up=5", "down=1,freeze=5/2"})
+      CHECK(refusal(idle).ends_with(
+        "is about crashes, and there are none; add them, as in crash=1000/20"));
+    CHECK(refusal("crash=5,permanent=0.5").starts_with("permanent is a share of crashes"));
+    CHECK(refusal("freeze=5").starts_with("a freeze of 0 s is none"));
+    CHECK(faults_of({.faults = "swizzle=5/0"}).error().message
+          == "a swizzle of 0 s is none; say how long it lasts, as in swizzle=100/10");
+    CHECK(faults_of({.faults = "wave=5*0"}).error().message
+          == "a wave of 0 is none; give the number of replicas");
   }
 
   TEST_CASE("replicas ask again where messages are lost, unless the user knows better") {
@@ -169,8 +192,9 @@ rate = 1.01
 
   TEST_CASE("planned faults that make no sense are refused") {
     CHECK(file_refusal("[[fault]]\nat = 1").find("has no 'kind'") != std::string::npos);
-    CHECK(file_refusal("[[fault]]\nkind = \"flood\"").find("'kind' of a fault")
-          != std::string::npos);
+    CHECK(file_refusal("[[fault]]\nkind = \"flood\"")
+          == "s.toml:1: no fault 'flood'; there are crash, crash_with_token, freeze, partition, "
+             "slow, messages, corrupt, skew, swizzle");
     CHECK(file_refusal("[[fault]]\nkind = \"crash\"\nwhom = 3").find("nearest known one is 'who'")
           != std::string::npos);
     CHECK(file_refusal("[[fault]]\nkind = \"crash\"\nat = -3").find("'at' of a fault")
@@ -179,5 +203,16 @@ rate = 1.01
     auto far = scenario_file("replicas = 4\n[[fault]]\nkind = \"crash\"\nwho = \"replica 9\"");
     REQUIRE(far);
     CHECK(faults_of(*far).error().message.starts_with("fault 1 (crash): there is no node"));
+    auto unheard = scenario_file("[[fault]]\nkind = \"messages\"\nmessage = \"Foo\"\nlost = 1");
+    REQUIRE(unheard);
+    CHECK(
+      faults_of(*unheard).error().message
+      == "fault 1 (messages): no messages of the kind 'Foo' can be lost, doubled or late; there "
+         "are ReadVariable, VariableSnapshot, PushGradient, PushReply, TakeToken, Token");
+    auto still = scenario_file("[[fault]]\nkind = \"skew\"\nrate = 1e-300");
+    REQUIRE(still);
+    CHECK(faults_of(*still).error().message == "fault 1 (skew): its rate goes from 0.001 to 1000");
+    CHECK(file_refusal("scenario = \"other\"").find("'scenario';") != std::string::npos);
+    CHECK(file_refusal("scenario = \"other\"").find("is 'scenario'") == std::string::npos);
   }
 }

@@ -13,8 +13,17 @@ namespace {
 
 constexpr size_t caption_part_max = 60; // letters of an expression for computing times
 
+constexpr size_t line_name_max = 14; // letters, beside a picture
+
 std::string shortened(const std::string& text) {
   return text.size() <= caption_part_max ? text : text.substr(0, caption_part_max - 3) + "...";
+}
+
+// Long names of rows are expressions, and differ at their ends as well.
+std::string without_middle(const std::string& text) {
+  if (text.size() <= line_name_max) return text;
+  auto kept = (line_name_max - 2) / 2;
+  return text.substr(0, kept) + ".." + text.substr(text.size() - kept);
 }
 
 } // namespace
@@ -98,12 +107,18 @@ std::string caption_of(const sim_command& command, const sim_row& row) {
 
 std::string line_name(const sim_command& command, const sim_row& row) {
   auto name = row_name(command, row);
-  return name.empty() ? "all steps"
-                      : fmt::format("{} {}", command.sweep.option->key, shortened(name));
+  if (name.empty()) return "all steps";
+  if (name.size() > line_name_max) return without_middle(name);
+  return fmt::format("{} {}", command.sweep.option->key, name);
 }
 
 std::string row_column(const sim_command& command) {
   return command.sweep.option == nullptr ? "row" : std::string{command.sweep.option->key};
+}
+
+std::string whole_tics(std::string_view axis, size_t count) {
+  constexpr size_t few = 10;
+  return count > few ? "" : fmt::format("set {}tics 0,1\n", axis);
 }
 
 std::string logarithmic_tics(double low, double high) {

@@ -27,6 +27,10 @@ struct plot_heading {
   int height = 560;
 };
 
+/// Tics at whole numbers, where an axis counts so few that gnuplot would put others between them;
+/// empty if it counts more. @param axis "x" or "y".
+[[nodiscard]] std::string whole_tics(std::string_view axis, size_t count);
+
 /// The first lines of a script: the terminal, title, caption, and the look of axes.
 [[nodiscard]] std::string plot_beginning(const plot_heading& heading);
 
@@ -46,7 +50,7 @@ constexpr size_t lines_max = 8;
 /// changes is left out.
 [[nodiscard]] std::string caption_of(const sim_command& command, const sim_row& row);
 
-/// "aggregate 96"; "all steps" if there is but one row.
+/// "aggregate 96", of a long value its ends alone; "all steps" if there is but one row.
 [[nodiscard]] std::string line_name(const sim_command& command, const sim_row& row);
 
 /// The head of the column that tells rows apart: the swept option.

@@ -206,14 +206,15 @@ set ylabel "gradients" offset 0.7,0
 set xrange [-0.7:{1}.7]
 set yrange [0:*]
 set boxwidth {2}
-set key at screen 0.52, screen 0.05 center horizontal Left reverse samplen 1 width 1 maxrows 1
+{4}set key at screen 0.52, screen 0.05 center horizontal Left reverse samplen 1 width 1 maxrows 1
 every_so_many = {3}
 plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with boxes lc rgb "#f3c669" title "cancelled", \
      "" skip 1 every every_so_many using 1:($3 + $4) with boxes lc rgb "#e0810b" title "stale", \
      "" skip 1 every every_so_many using 1:3 with boxes lc rgb "#0b5394" title "accepted"
 )gnuplot",
                         many ? "replicas, in this order" : "replica", replicas.size() - 1,
-                        many ? 1.02 * static_cast<double>(every) : 0.75, every);
+                        many ? 1.02 * static_cast<double>(every) : 0.75, every,
+                        whole_tics("x", replicas.size()));
   return {"contributions", contributions_table(replicas), script};
 }
 
@@ -263,6 +264,7 @@ set key at screen 0.52, screen {5:.4f} center horizontal Left reverse samplen 1 
 sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
   if (rows.size() != 1) return {.name = "slow-down", .why_not = std::string{one_row_only}};
   auto map = slow_down_of(*rows[0].profile->spans);
+  auto made = rows[0].what.steps - rows[0].what.warm_up;
   if (map.rows.empty()) return {.name = "slow-down", .why_not = "no step came after the warm-up"};
   std::vector<double> values;
   bool has_cancelled = false;
@@ -285,7 +287,7 @@ sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows) {
     R"gnuplot(
 set rmargin at screen 0.88
 unset grid
-set xlabel "step; usual: {0:.3g} {1}; grey: no gradient{10}"
+{12}set xlabel "step{11}; usual: {0:.3g} {1}; grey: no gradient{10}"
 set ylabel "replica" offset 1.2,0
 set xrange [{2}:{3}]
 set yrange [{4}:{5}]
@@ -305,7 +307,9 @@ plot "slow-down.csv" skip 1 using ($4 == 0 ? $2 : NaN):1:($2 - 0.5):($3 + 0.5):(
     static_cast<double>(map.first_step + map.rows[0].size()) - 0.5,
     static_cast<double>(map.rows.size() * map.replicas_per_row) - 0.5, -0.5, top,
     1 + (top - 1) * 0.3, 1 + (top - 1) * 0.65, map.replicas_per_row,
-    has_cancelled ? "; violet: told to stop" : "");
+    has_cancelled ? "; violet: told to stop" : "",
+    map.rows[0].size() < made ? fmt::format(" ({} of {})", map.rows[0].size(), made) : "",
+    whole_tics("y", map.rows.size() * map.replicas_per_row));
   return {"slow-down", slow_down_table(map), script};
 }
 

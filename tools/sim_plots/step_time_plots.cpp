@@ -62,10 +62,10 @@ std::string step_time_curves(const sim_command& command, const sim_rows& rows,
   std::string plots;
   for (size_t i = 0; i < drawn.size(); ++i) {
     const auto& row = rows[drawn[i]];
-    auto title = fmt::format("{}: longest {:.3g} {}", line_name(command, row),
+    auto title = fmt::format("{}: max {:.3g} {}", line_name(command, row),
                              unit.per_second * row.report.step_time.max, unit.name);
     plots += fmt::format(
-      "{}\"step-time.csv\" skip 1 {} with lines lw 2 lc rgb \"{}\" {}",
+      "{}\"step-time.csv\" skip 1 {} with steps lw 2 lc rgb \"{}\" {}",
       i == 0 ? "plot " : ", \\\n     ", only(drawn[i], unit.per_second, "", "100 * $3"),
       line_colour(i, drawn.size()), titles ? "title " + gnuplot_text(title) : "notitle");
   }
@@ -202,15 +202,16 @@ sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows) {
      .title = "When the k-th gradient of a step is there" + some_of(drawn.size(), rows.size()),
      .caption = caption_of(command, rows[drawn[0]])});
   script += fmt::format(R"gnuplot(
-set rmargin at screen 0.97
+set rmargin at screen {3}
 set xlabel "k, gradients of the step that are there"
 set ylabel "since the step began, {0}" offset 1.2,0
 set xrange [0:*]
 set yrange [{2:.6g}:{1:.6g}]
-set key at screen 0.13, screen 0.83 left top Left reverse samplen 2 spacing 1.15 opaque
+set key at screen {4}, screen 0.83 left top Left reverse samplen 1.2 spacing 1.15
 )gnuplot",
                         unit.name, unit.per_second * 1.05 * top,
-                        std::max(0.0, unit.per_second * (low - 0.3 * (top - low))));
+                        std::max(0.0, unit.per_second * (low - 0.3 * (top - low))),
+                        drawn.size() > 1 ? 0.72 : 0.97, drawn.size() > 1 ? 0.74 : 0.13);
   if (drawn.size() > 1)
     script += "set label \"lines: mean; dotted: median\" at screen 0.97, screen 0.87 right "
               "textcolor rgb \"#666666\" font \",11\"\n";
