@@ -291,7 +291,11 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return of_policy("local-steps", local_sgd_name);
   if (first.averaging_time && without_policy(local_sgd_name))
     return of_policy("averaging-time", local_sgd_name);
-  if (first.distinct == "on" && without_policy("tensorflow"))
+  auto gives_one = [](const sim_options& row) {
+    return row.policy == "latest_token" || row.policy == "cancel" || row.policy == "sync"
+           || row.policy == "local_sgd";
+  };
+  if (first.distinct == "on" && std::ranges::all_of(rows, gives_one))
     return refuse(
       fmt::format("--distinct on has no meaning under {}, where no replica gives a step "
                   "two gradients; leave it out, or take --policy tensorflow",
