@@ -133,6 +133,7 @@ TEST_SUITE("simulation/learning") {
   TEST_CASE("a gradient of the wrong shape among local steps is refused, and changes nothing") {
     scenario what{.sync = {3, 4, latest_token},
                   .steps = 20,
+                  .compute = times("slow({3}, 1.1)"),
                   .local_sgd = {.local_steps = 3},
                   .learning = learning_of({.replicas = 4})};
     what.faults.faults = {{.kind = fault_kind::corrupt,

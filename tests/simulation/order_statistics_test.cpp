@@ -6,6 +6,7 @@
 #include "tests/simulation/target.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 using namespace troupe;
 using namespace troupe::test;
@@ -18,6 +19,10 @@ struct distribution_case {
   const char* compute;
   std::vector<kth_mean> means;
 };
+
+// 50 of 50 + b, for b from 0 on.
+constexpr double two_point_means[]
+  = {6.7224729, 3.4449458, 1.7734069, 1.1939401, 1.0403814, 1.0072128};
 
 // When all n gradients are needed, the k-th arrival of every step is a draw of T(k:n).
 void check_arrivals(uint32_t replicas, const distribution_case& expected, uint64_t steps) {
@@ -102,15 +107,55 @@ TEST_SUITE("simulation/order_statistics") {
   TEST_CASE("backups beside 50 needed replicas save what theory says") {
     const double exponential[]
       = {4.4992053, 3.5188132, 3.0380440, 2.7235785, 2.4920971, 2.3102789, 2.1614694};
-    const double two_point[] = {6.7224729, 3.4449458, 1.7734069, 1.1939401, 1.0403814, 1.0072128};
+    const double normalised[] = {1, 1.2535, 1.4240, 1.5584, 1.6717, 1.7704, 1.8585};
     for (uint32_t backups = 0; backups < 7; ++backups) {
       CAPTURE(backups);
       target_run run{.sync = {50, 50 + backups, cancel}, .compute = "exponential(1)", .steps = 600};
-      check_mean(estimate_of(run.step_seconds()), exponential[backups]);
+      auto seen = estimate_of(run.step_seconds());
+      check_mean(seen, exponential[backups]);
+      // The speed-up for each replica that is paid for, from the same mean.
+      auto per_replica = 50.0 / (50 + backups);
+      auto speed_up = exponential[0] / seen.mean * per_replica;
+      CHECK(speed_up
+            == doctest::Approx(normalised[backups])
+                 .epsilon(4 * seen.standard_error / seen.mean + 0.0001));
       if (backups > 3) continue; // with more it is rare: the long case
       run.compute = "two_point(0.02, 10)";
-      check_mean(estimate_of(run.step_seconds()), two_point[backups]);
+      check_mean(estimate_of(run.step_seconds()), two_point_means[backups]);
     }
+  }
+
+  TEST_CASE("backups save most where tails are long, and the first saves half") {
+    const double means[] = {12.564513, 6.344457, 4.804540, 4.041915, 3.569729, 3.242230, 2.998820};
+    for (uint32_t backups = 0; backups < 7; ++backups) {
+      CAPTURE(backups);
+      target_run run{.sync = {50, 50 + backups, cancel}, .compute = "pareto(1, 2)", .steps = 600};
+      auto seconds = run.step_seconds();
+      if (backups > 0) { // without a backup the variance is infinite
+        check_mean(estimate_of(seconds), means[backups]);
+        continue;
+      }
+      check_share(seconds, 1 / std::sqrt(1 - std::pow(0.5, 1.0 / 50)), 0.5);
+    }
+  }
+
+  TEST_CASE("most gradients in a second are those of a step that waits for 69 of 100") {
+    target_run run{.sync = {100, 100, cancel}, .compute = "1 + exponential(1)", .steps = 3000};
+    auto arrivals = arrivals_of(run.records());
+    auto rate
+      = [&](size_t k) { return static_cast<double>(k) / estimate_of(arrivals[k - 1]).mean; };
+    // By order statistics k / (1 + H_100 - H_(100-k)) is largest there, and hardly less beside it.
+    CHECK(rate(69) == doctest::Approx(31.9425).epsilon(0.005));
+    for (size_t k : {50, 60, 78, 90})
+      CHECK(rate(k) < rate(69));
+    size_t best = 1;
+    for (size_t k = 1; k <= 100; ++k) {
+      auto exact = [](size_t of) {
+        return static_cast<double>(of) / (1 + harmonic(100) - harmonic(100 - static_cast<int>(of)));
+      };
+      if (exact(k) > exact(best)) best = k;
+    }
+    CHECK(best == 69);
   }
 
   TEST_CASE("of 16 replicas the needed number decides as theory says") {
@@ -176,6 +221,13 @@ TEST_SUITE("simulation/order_statistics") {
                      {95, 1.0021381}}},
                    20'000);
     check_arrivals(16, {"hop", {{13, 1.075627}, {12, 1.011621}}}, 100'000);
+    for (uint32_t backups : {4U, 5U}) {
+      CAPTURE(backups);
+      target_run run{
+        .sync = {50, 50 + backups, cancel}, .compute = "two_point(0.02, 10)", .steps = 20'000};
+      check_mean(estimate_of(run.step_seconds()), two_point_means[backups]);
+    }
+    check_arrivals(100, {"pareto(1, 2)", {{98, 6.6550155}, {99, 8.8733540}}}, 20'000);
     check_arrivals(100, {"exponential(1)", {{90, 2.2584093}, {96, 3.1040442}, {100, 5.1873775}}},
                    20'000);
     check_arrivals(100, {"pareto(1, 1.5)", {{96, 8.3222483}, {98, 12.8400402}}}, 20'000);

@@ -20,11 +20,13 @@ struct step_time {
   double p90 = 0;
 };
 
-// A dedicated cluster, where 3 of 1000 gradients are late. That of an exponential tail, because
-// there is no measurement of one gradient's times.
+// No measurement of single gradients is published: the constants were fitted to the tenth. A
+// dedicated cluster, where 225 of 100,000 gradients are late by three medians or more.
 constexpr const char* compute
-  = "mixture(0.997: lognormal(1.6, 0.04), 0.003: 1.6 + exponential(1.5))";
+  = "mixture(0.99775: lognormal(1.6, 0.035), 0.00225: 3.2 + exponential(1))";
 
+/// A synchronous step goes from token to token, for all of them alike; an asynchronous one from a
+/// replica's gradient to its next.
 /// @param bytes Of the model, and of its gradient, that no computing hides.
 step_time time_of(uint64_t bytes, uint32_t replicas, uint32_t needed, sync_policy policy,
                   uint64_t rounds) {
@@ -35,6 +37,7 @@ step_time time_of(uint64_t bytes, uint32_t replicas, uint32_t needed, sync_polic
   std::map<uint32_t, job_time> last;
   std::vector<double> times;
   what.on_step = [&](const step_record& record) {
+    if (needed == replicas) return times.push_back(seconds(record.ended - record.began));
     for (const auto& one : record.accepted) {
       auto seen = last.find(one.replica);
       if (seen != last.end()) times.push_back(seconds(one.arrived - seen->second));
@@ -47,43 +50,43 @@ step_time time_of(uint64_t bytes, uint32_t replicas, uint32_t needed, sync_polic
 }
 
 /// How many times as long a synchronous step is as an asynchronous one.
-step_time synchrony_of(uint64_t bytes, uint32_t replicas) {
-  auto together = time_of(bytes, replicas, replicas, sync_policy::latest_token, 100);
+step_time synchrony_of(uint64_t bytes, uint32_t replicas, uint64_t rounds) {
+  auto together = time_of(bytes, replicas, replicas, sync_policy::latest_token, rounds);
   auto alone = time_of(bytes, replicas, 1, sync_policy::k_batch_async, 20);
   MESSAGE(replicas << " replicas, " << bytes << " bytes: " << together.median << " / "
                    << alone.median << " s, p90 " << together.p90 << " / " << alone.p90 << " s");
   return {together.median / alone.median, together.p90 / alone.p90};
 }
 
-// Of two hundred replicas every other step has a gradient that is late.
-void check_a_tenth(uint32_t replicas) {
-  auto times = synchrony_of(0, replicas);
+void check_a_tenth(uint32_t replicas, uint64_t rounds) {
+  auto times = synchrony_of(0, replicas, rounds);
   CAPTURE(replicas);
   CHECK(times.median > 1.05);
-  CHECK(times.median < 1.2);
-  if (replicas > 25) CHECK(times.p90 - 1 > 2 * (times.median - 1));
+  CHECK(times.median < 1.13);
+  if (replicas > 50) CHECK(times.p90 - 1 > 2 * (times.median - 1));
 }
 
 } // namespace
 
 TEST_SUITE("simulation/network/synchrony") {
   TEST_CASE("where transfers are hidden, a synchronous step takes a tenth longer, its tail more") {
-    check_a_tenth(25);
-    check_a_tenth(50);
+    check_a_tenth(25, 2000);
+    check_a_tenth(50, 500);
   }
 
   TEST_CASE("so it does with 100 and with 200 replicas (a minute: by --no-skip)"
             * doctest::skip()) {
-    check_a_tenth(100);
-    check_a_tenth(200);
+    check_a_tenth(50, 4000);
+    check_a_tenth(100, 2000);
+    check_a_tenth(200, 2000);
   }
 
   // All at once they wait for the cards, one by one hardly.
   TEST_CASE("where computing hides no byte of 95 MB it is more, the more replicas there are "
             "(minutes: by --no-skip)"
             * doctest::skip()) {
-    auto few = synchrony_of(95'000'000, 25).median;
-    auto many = synchrony_of(95'000'000, 200).median;
+    auto few = synchrony_of(95'000'000, 25, 100).median;
+    auto many = synchrony_of(95'000'000, 200, 100).median;
     CHECK(few > 1.05);
     CHECK(many > 1.5);
   }
