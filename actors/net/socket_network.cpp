@@ -362,7 +362,9 @@ private:
                     fmt::format("{} is there already, from {}; two processes have the same task "
                                 "index, this one is at {}{}",
                                 name_of(who.node), member.link->peer_address(), at.peer_address(),
-                                free_task()));
+                                free_task(options_, [this](node_index peer) {
+                                  return members_[peer].link != nullptr;
+                                })));
       member.link->end({errc::unavailable, "it began a new life"});
     }
     if (is_lost(who))
