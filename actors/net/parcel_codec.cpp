@@ -211,11 +211,4 @@ expected<parcel> decode_parcel(const node_address& at, const frame_header& heade
   });
 }
 
-uint64_t step_of(const parcel& what) {
-  if (what.content.empty()) return no_step;
-  auto [number, type] = what.content.type(0);
-  const auto* kind = find_message_kind(number, type);
-  return kind == nullptr ? no_step : kind->step(what.content.get(0));
-}
-
 } // namespace troupe

@@ -4,7 +4,6 @@
 
 #include "actors/net/frame_header.hpp"
 #include "actors/net/parcel.hpp"
-#include "actors/observing/message_kind.hpp"
 #include "messages/decode.hpp"
 #include "messages/frame.hpp"
 
@@ -30,8 +29,5 @@ struct encoded_parcel {
 /// Errors: as `decode_any`; malformed if the body is not what the header's content needs.
 [[nodiscard]] expected<parcel> decode_parcel(const node_address& at, const frame_header& header,
                                              received_bytes body);
-
-/// The step that its message is about, or `no_step`.
-[[nodiscard]] uint64_t step_of(const parcel& what);
 
 } // namespace troupe

@@ -8,6 +8,7 @@
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
 #include "actors/net/name_lookup.hpp"
+#include "actors/observing/message_kind.hpp"
 #include "messages/assert.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -495,7 +496,7 @@ private:
       return fail(errc::malformed, "frame header: it speaks of an actor that is not its own");
     auto what = decode_parcel(here_->address(), header, std::move(frame.body));
     if (!what) return tl::unexpected<error>(what.error());
-    if (auto step = step_of(*what); step != no_step) sender.last_step = step;
+    if (auto step = step_of(what->content); step != no_step) sender.last_step = step;
     here_->deliver(std::move(*what));
     return {};
   }

@@ -7,6 +7,7 @@
 #include "messages/every_body.hpp"
 #include "messages/msg.hpp"
 
+#include <caf/message.hpp>
 #include <caf/system_messages.hpp>
 #include <capnp/schema.h>
 
@@ -147,6 +148,13 @@ const kind_table& table() {
 
 const message_kind* find_message_kind(uint16_t number, const std::type_info* type) {
   return type != nullptr ? table().find(type) : table().find(number);
+}
+
+uint64_t step_of(const caf::message& content) {
+  if (content.empty()) return no_step;
+  auto [number, type] = content.type(0);
+  const auto* kind = find_message_kind(number, type);
+  return kind == nullptr ? no_step : kind->step(content.get(0));
 }
 
 std::span<const message_kind> message_kinds() {

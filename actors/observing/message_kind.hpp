@@ -7,6 +7,10 @@
 #include <span>
 #include <typeinfo>
 
+namespace caf {
+class message;
+} // namespace caf
+
 namespace troupe {
 
 /// Stands for a message that is about no step.
@@ -23,6 +27,9 @@ struct message_kind {
 /// The kind of an actor's message, from what CAF knows of its type; null if it is none of ours.
 /// Cost: a look into a hash table, some 2 ns. Thread: any.
 [[nodiscard]] const message_kind* find_message_kind(uint16_t number, const std::type_info* type);
+
+/// The step that an actor's message is about, or `no_step`. Thread: any.
+[[nodiscard]] uint64_t step_of(const caf::message& content);
 
 /// All kinds there are.
 [[nodiscard]] std::span<const message_kind> message_kinds();
