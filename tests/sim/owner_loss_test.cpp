@@ -212,6 +212,7 @@ uint64_t lose_in_turn(const scenario& job, uint32_t variables, const update_plan
       CHECK_MESSAGE(!course.seen->report.job.failure, failure_of(*course.seen));
       CHECK(course.seen->report.restarts == 0);
       CHECK(course.seen->report.job.step == job.steps);
+      if (at >= course.seen->report.virtual_time) break; // the job ended at that moment
       check(course);
       if (course.count(mirror_filled) < faults.size() * variables) break; // the job was over before
       if (faults.size() > 1) ++turns;

@@ -447,7 +447,7 @@ TEST_SUITE("strategies/cluster_training") {
       CHECK(report.failure->code == errc::unavailable);
       CHECK(report.step >= 4);
       CHECK(report.failure->message
-            == fmt::format("node 'chief' is gone; the job had come to step {}", report.step));
+            == fmt::format("node 'chief:0' is gone; the job had come to step {}", report.step));
     }
     CHECK(outcomes.at(0).report.failure);
   }

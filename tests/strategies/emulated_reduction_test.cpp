@@ -63,7 +63,8 @@ device_values two_values() {
 }
 
 float third_of_sum(const cross_device_ops& ops) {
-  auto sum = ops.reduce(reduce_op::sum, two_values(), destinations{"gpu:0"});
+  auto values = two_values();
+  auto sum = ops.reduce(reduce_op::sum, values, destinations{values.devices});
   return std::get<tensor>(sum).values<float>()[2];
 }
 

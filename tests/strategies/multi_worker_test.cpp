@@ -154,7 +154,7 @@ TEST_SUITE("strategies/multi_worker") {
     auto thrown
       = play(3,
              [](played_worker& worker) {
-               CHECK(worker.names == std::vector<std::string>{"chief", "worker:0", "worker:1"});
+               CHECK(worker.names == std::vector<std::string>{"chief:0", "worker:0", "worker:1"});
                multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
                auto all = strategy.run([](replica_context& context) -> task<tensor> {
                  auto own = array({1}, {1.0 * context.replica_id_in_sync_group()});

@@ -153,8 +153,9 @@ TEST_SUITE("strategies/nccl_all_reduce") {
       {std::make_shared<cpu_device>(0)}, std::make_shared<endless_collectives>(), 1, 50ms};
     auto values = exact_values(2);
     device_values value{{values.begin(), values.end()}, cpu_devices(2)};
-    auto refused = refusal_of(
-      [&] { static_cast<void>(endless.reduce(reduce_op::sum, value, destinations{"cpu:0"})); });
+    auto refused = refusal_of([&] {
+      static_cast<void>(endless.reduce(reduce_op::sum, value, destinations{value.devices}));
+    });
     CHECK(refused
           == error{errc::deadline_exceeded, "a device has not taken a collective in 0.1 s"});
   }
