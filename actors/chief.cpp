@@ -48,7 +48,7 @@ void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
 void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held);
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
 void on_not_applied(self_pointer self, const error& reason);
-void end_without_snapshot(self_pointer self);
+void end_if_taken_back(self_pointer self);
 void end_step_if_complete(self_pointer self);
 void go_on(self_pointer self);
 void take_snapshot(self_pointer self);
@@ -87,8 +87,8 @@ void begin_step(self_pointer self) {
 // All mean gradients have to be known before the first is applied.
 void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
-  if (state.taken_back) return end_without_snapshot(self);
   keep_norms(state, index, held.reader());
+  if (state.taken_back) return end_if_taken_back(self);
   if (state.norms.size() < state.config.owners.size()) return;
   auto norm = std::sqrt(state.all_norms().squared_mean);
   auto release = make_release_update(clip_factor(norm, state.config.sync.clip_global_norm));
@@ -101,12 +101,11 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
 
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
-  if (state.taken_back) return end_without_snapshot(self);
   auto done = applied.reader();
   if (measures(state.config.sync) && !state.norms.contains(index)) keep_norms(state, index, done);
   state.applied.push_back({state.config.variables[index], job_time{done.getAppliedNanoseconds()},
                            job_time{done.getTookNanoseconds()}});
-  end_step_if_complete(self);
+  state.taken_back ? end_if_taken_back(self) : end_step_if_complete(self);
 }
 
 // The first of these gradients whose replica there is not.
@@ -119,7 +118,7 @@ std::optional<uint32_t> stranger_in(capnp::List<wire::Arrival>::Reader arrivals,
 
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
-  if (!is_training(state) || state.taken_back) return;
+  if (!is_training(state)) return;
   auto said = report.reader();
   auto is_due = state.now_in == phase::collecting && !state.ledger.complete();
   if (!is_due && !said.getAmends()) return; // it comes twice, or nobody has asked
@@ -134,6 +133,7 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   state.ledger.add(report);
   if (!state.ledger.complete() || state.now_in != phase::collecting) return;
   state.now_in = phase::applying;
+  state.taken_back.reset(); // too late: all have what the step needs
   if (state.config.sync.policy == sync_policy::cancel)
     tell_replicas(self, make_cancel_step(state.step + 1));
   end_step_if_complete(self);
@@ -178,19 +178,10 @@ void go_on(self_pointer self) {
 
 // ---- a step that is taken back ----
 
-// Where a variable is a step ahead of the others, there is no snapshot.
-void end_without_snapshot(self_pointer self) {
-  finish(self, self->state.stop_reason);
-}
-
 void take_step_back(self_pointer self) {
   auto& state = self->state;
-  const auto& wants_snapshot = state.config.wants_snapshot;
   if (state.taken_back || state.now_in == phase::saving) return;
-  auto is_open = state.now_in == phase::collecting && state.applied.empty();
-  auto is_new = state.step > state.config.first_step;
-  if (!is_open || !is_new || !wants_snapshot || !wants_snapshot(state.step, true))
-    return end_without_snapshot(self);
+  if (state.now_in != phase::collecting) return finish(self, state.stop_reason);
   state.taken_back = 0;
   for (const auto& accumulator : state.config.accumulators)
     self->send(accumulator, make_cancel_takes());
@@ -199,7 +190,20 @@ void take_step_back(self_pointer self) {
 void on_not_applied(self_pointer self, const error& reason) {
   auto& state = self->state;
   if (!state.taken_back || reason.code != errc::cancelled) return finish(self, reason);
-  if (++*state.taken_back == state.config.accumulators.size()) take_snapshot(self);
+  ++*state.taken_back;
+  end_if_taken_back(self);
+}
+
+// Where a variable is a step ahead of the others, there is no snapshot.
+void end_if_taken_back(self_pointer self) {
+  auto& state = self->state;
+  auto ahead = std::max(state.applied.size(), state.norms.size());
+  if (*state.taken_back + ahead < state.config.accumulators.size()) return;
+  auto is_new = state.step > state.config.first_step;
+  const auto& wants_snapshot = state.config.wants_snapshot;
+  if (ahead == 0 && is_new && wants_snapshot && wants_snapshot(state.step, true))
+    return take_snapshot(self);
+  finish(self, state.stop_reason);
 }
 
 // ---- snapshots ----
@@ -413,9 +417,8 @@ void on_owners_mirrored(self_pointer self, const msg<wire::OwnersMirrored>& told
 
 void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
   auto& state = self->state;
-  if (!is_training(state)) return;
+  if (!is_training(state) || state.report.stopped) return;
   state.report.stopped = stop.reader().getReason();
-  if (!state.config.wants_snapshot) return finish(self, std::nullopt);
   if (!state.stop_asked) state.stop_asked = state.config.world->now();
   keep_deadlines(self);
 }

@@ -43,8 +43,8 @@ struct chief_config {
   std::function<void(const std::string&)> on_trouble;
   /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
-  /// How long a job that is asked to end may go on to the end of its step, for a last snapshot;
-  /// then the step is taken back, and the snapshot is of the one before.
+  /// How long a job that is asked to end may go on to the end of its step; then the step is taken
+  /// back, and a last snapshot is of the one before.
   job_time stop_patience = std::chrono::seconds{5};
   /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
   bool resumes = false;
@@ -71,10 +71,10 @@ struct chief_config {
 /// |            |                                                   | ending after the last step |
 /// | ending     | every replica has come and left, or the deadline  | over: report, quit |
 ///
-/// A failure, or StopJob, leads from the first four to `ending` at any time. A step settles, and is
-/// saved, in no virtual time: whoever looks at the steps cannot tell which of them were saved.
-/// A step that does not end although the job is to end with it is taken back: no accumulator waits
-/// for it any more, and what they hold is given up.
+/// A failure leads from the first four to `ending` at any time, StopJob at the end of the step. A
+/// step settles, and is saved, in no virtual time: whoever looks at the steps cannot tell which of
+/// them were saved. A step that does not end although the job is to end with it is taken back: no
+/// accumulator waits for it any more, and what they hold is given up.
 struct chief_state {
   static inline const char* name = "chief";
 

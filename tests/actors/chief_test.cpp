@@ -313,6 +313,7 @@ TEST_SUITE("actors/chief") {
     REQUIRE(job.steps.size() == 1);
     CHECK(job.steps[0].live == 2);
     job.stop("enough");
+    job.push(2, 1);
     job.leave(0);
     job.leave(2);
     REQUIRE(job.report);
@@ -404,14 +405,17 @@ TEST_SUITE("actors/chief") {
     CHECK(job.warnings.empty());
   }
 
-  TEST_CASE("a job that is asked to stop ends cleanly, with the steps it has") {
-    job job{needing(1, 1)};
-    job.join({0});
+  TEST_CASE("a job that is asked to stop ends with its step, which has its record") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
     job.push(0, 0);
     job.stop("Ctrl-C");
     job.stop("again");
-    job.push(0, 1);
+    CHECK(job.cancelled(0).empty());
+    job.push(1, 0);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
     job.leave(0);
+    job.leave(1);
     REQUIRE(job.report);
     CHECK(job.report->stopped == "Ctrl-C");
     CHECK_FALSE(job.report->failure);
@@ -420,10 +424,28 @@ TEST_SUITE("actors/chief") {
     CHECK(job.report->lost.empty());
   }
 
+  TEST_CASE("a step that does not end in time after a stop is taken back, and none is half done") {
+    job job{needing(2, 2), {"v", "w"}};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.push_to(job.accumulators[0], 1, 0); // enough for one of the variables
+    job.stop("Ctrl-C");
+    job.pass(6s);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    job.push_to(job.accumulators[1], 1, 0);
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK_FALSE(job.report->failure);
+    CHECK(job.report->step == 0);
+    CHECK(job.steps.empty());
+  }
+
   TEST_CASE("a replica that comes after the end is sent home, and waited for") {
     job job{needing(1, 2)};
     job.join({0});
     job.stop("changed my mind");
+    job.push(0, 0);
     job.leave(0);
     CHECK_FALSE(job.report);
     job.join({1});
@@ -437,7 +459,9 @@ TEST_SUITE("actors/chief") {
     job job{needing(2, 2)};
     job.stop("changed my mind");
     CHECK_FALSE(job.report);
+    job.pass(6s);
     job.join({0, 1});
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
     job.leave(0);
     job.leave(1);
     REQUIRE(job.report);
@@ -591,6 +615,7 @@ TEST_SUITE("actors/chief") {
     job job{config};
     job.join({0, 1});
     job.stop("enough");
+    job.push(0, 0);
     job.leave(0);
     job.pass(20s);
     CHECK_FALSE(job.report);
@@ -654,7 +679,7 @@ TEST_SUITE("actors/chief") {
     CHECK(run.status().getNextStep() == 7);
   }
 
-  TEST_CASE("a job that saves finishes its step and saves once more before it stops") {
+  TEST_CASE("a job that saves and is asked to stop saves the step that it ends with") {
     chief_config config{.sync = {1, 1, sync_policy::latest_token}, .steps = 9};
     std::vector<bool> asked;
     config.wants_snapshot = [&asked](uint64_t, bool last) {
