@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs of real processes on this machine, for the tests that do something to them.  Whoever imports this is started as
 # SOME_test.py PATH/TO/troupe.
+import hashlib
 import json
 import os
 import pathlib
@@ -52,12 +53,12 @@ def addresses(**counts):
 
 
 def tensors(path):
-    """The tensors of a safetensors file, by name."""
+    """What the tensors of a safetensors file hold, by name: digests, which a failure can print."""
     content = path.read_bytes()
     (length,) = struct.unpack_from("<Q", content)
     header, payload = json.loads(content[8 : 8 + length]), content[8 + length :]
     header.pop("__metadata__")
-    return {name: payload[slice(*entry["data_offsets"])] for name, entry in header.items()}
+    return {name: hashlib.sha256(payload[slice(*entry["data_offsets"])]).hexdigest() for name, entry in header.items()}
 
 
 def process_of(job_id, task):

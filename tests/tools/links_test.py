@@ -33,8 +33,9 @@ class OneLink(Hosts):
         job[lost].ends(4, "chief:0 .*is gone: it says: ps:. .*cannot reach it")
         return lost
 
-    def test_of_two_owners_that_lose_each_other_one_leaves_and_the_job_goes_on(self):
-        options = [*ALL_THREE, *FOR_EVER, "--replicate-owners", "2"]
+    def test_of_two_owners_that_lose_each_other_one_leaves_and_no_step_is_lost(self):
+        same_rate = "--learning-rate-decay none".split()  # however many steps there are to be
+        options = [*ALL_THREE, *FOR_EVER, *same_rate, "--replicate-owners", "2"]
         job = self.begin("run", options)
         job["chief:0"].says("^step ")
         self.part("ps:0", "ps:1")
@@ -50,6 +51,8 @@ class OneLink(Hosts):
         job["chief:0"].send(signal.SIGINT)
         for task, process in job.items():
             process.ends(128 + signal.SIGINT if task == "chief:0" else 0)
+        name, trained = self.trained()
+        self.assertEqual((name, trained), self.alone(*ALL_THREE, *same_rate, "--steps", name.split("-")[1]))
 
     def test_a_worker_that_cannot_reach_a_ps_is_named_and_leaves(self):
         job = self.begin("run", A_BACKUP + FOR_EVER)
