@@ -218,6 +218,9 @@ std::string server_options_help() {
   text += entry("--tls-key FILE", "its key");
   text += entry("--insecure-network", "listen beyond this machine even without TLS");
   text += entry("--start-deadline SECONDS", "how long tasks wait for each other [60]");
+  text += entry("--window MIB", "so much of what one other task has sent may wait here to be used; "
+                                "more than what it sends in a step [a quarter of the memory, at "
+                                "most 4096]");
   return text;
 }
 

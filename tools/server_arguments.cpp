@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Six options as CLI11 takes them.
+// Seven options as CLI11 takes them.
 #include "tools/server_arguments.hpp"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -11,16 +12,17 @@ namespace troupe {
 namespace {
 
 constexpr double start_deadline_max = 86'400;
+constexpr double window_mib_max = 1 << 20;
 
-expected<job_time> start_deadline_of(const std::string& text) {
+expected<double> number_of(std::string_view option, const std::string& text, std::string_view what,
+                           double max) {
   double given = 0;
   auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), given);
-  if (failed != std::errc{} || end != text.data() + text.size() || !(given > 0)
-      || given > start_deadline_max)
-    return fail(errc::invalid_argument,
-                fmt::format("--start-deadline must be seconds, above 0 and up to {}, not '{}'",
-                            start_deadline_max, text));
-  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{given});
+  if (failed != std::errc{} || end != text.data() + text.size() || !(given > 0) || given > max)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("--{} must be {}, above 0 and up to {}, not '{}'", option, what, max, text));
+  return given;
 }
 
 } // namespace
@@ -32,6 +34,7 @@ void add_server_options(CLI::App& app, server_arguments& raw) {
   app.add_option("--tls-key", raw.tls.key)->take_last();
   app.add_flag("--insecure-network", raw.insecure_network);
   app.add_option("--start-deadline", raw.start_deadline)->take_last();
+  app.add_option("--window", raw.window)->take_last();
 }
 
 expected<server_options> settled(const server_arguments& raw) {
@@ -42,11 +45,18 @@ expected<server_options> settled(const server_arguments& raw) {
       errc::invalid_argument,
       "--tls-ca, --tls-certificate and --tls-key belong together: give all three, or none");
   if (given == 3) options.tls = raw.tls;
-  if (raw.start_deadline.empty()) return options;
-  return start_deadline_of(raw.start_deadline).map([&](job_time deadline) {
-    options.start_deadline = deadline;
-    return options;
-  });
+  if (!raw.start_deadline.empty()) {
+    auto given = number_of("start-deadline", raw.start_deadline, "seconds", start_deadline_max);
+    if (!given) return tl::unexpected<error>(given.error());
+    options.start_deadline
+      = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{*given});
+  }
+  if (!raw.window.empty()) {
+    auto given = number_of("window", raw.window, "MiB", window_mib_max);
+    if (!given) return tl::unexpected<error>(given.error());
+    options.window_bytes = static_cast<uint64_t>(std::ceil(*given * (1 << 20)));
+  }
+  return options;
 }
 
 } // namespace troupe

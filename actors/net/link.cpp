@@ -175,8 +175,8 @@ void link::send(encoded_parcel what) {
     is_closed_ = true;
     return asio::post(*io_, [self = shared_from_this()] {
       self->end({errc::limit_exceeded,
-                 fmt::format("it reads too slowly, or is sent more in a step than window_bytes: {} "
-                             "bytes wait for it, and a link keeps {}",
+                 fmt::format("it reads too slowly, or is sent more in a step than its window "
+                             "(--window): {} bytes wait for it, and a link keeps {}",
                              self->bytes_waiting(),
                              self->options_.self.window + self->options_.message_bytes_max)});
     });

@@ -250,6 +250,14 @@ class Beginning(Job):
             process.ends(3, "worker:1")
         self.assertFalse((self.folder / "run").exists())  # else the next attempt would be refused
 
+    def test_a_deadline_or_a_window_that_is_none_is_refused(self):
+        cluster = addresses(chief=1, worker=1)
+        for given in ("--start-deadline -1", "--window 0", "--window much"):
+            with self.subTest(given=given):
+                option, value = given.split()
+                said = self.start(cluster, "worker:0", *self.OPTIONS, option, value).ends(2, f"{option} must be .*'{value}'")
+                self.assertIn("above 0", said)
+
     def test_a_chief_that_never_starts_is_named_after_the_deadline(self):
         cluster = addresses(chief=1, worker=1)
         self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "chief:0", "Connection refused")
