@@ -143,8 +143,17 @@ public:
     return gradients(loss, std::span<const expression>(parameters.begin(), parameters.size()));
   }
 
-  /// Likewise, but for rows of lookups: they are as the lookups left them, which takes nothing of
-  /// the host. `combined` makes of each what `gradients` returns.
+  /// Told of the gradient by one of the parameters, which is final.
+  using gradient_ready = std::function<void(size_t parameter, const gradient& of)>;
+
+  /// Likewise, but tells of each gradient as soon as nothing more is added to it: those of the last
+  /// layers first, so that they can be on their way while the others are computed.
+  /// Errors: as above; what was told of before is told.
+  [[nodiscard]] expected<void> gradients(expression loss, std::span<const expression> parameters,
+                                         const gradient_ready& ready);
+
+  /// As `gradients`, but for rows of lookups: they are as the lookups left them, which takes
+  /// nothing of the host. `combined` makes of each what `gradients` returns.
   [[nodiscard]] expected<std::vector<uncombined_gradient>>
   uncombined_gradients(expression loss, std::span<const expression> parameters);
 
@@ -160,6 +169,7 @@ private:
     bool is_parameter = false;
     bool is_differentiable = false; ///< A parameter, or computed from one.
     backward_function backward;
+    uint32_t first_use = expression::none; ///< The first operation that it is an operand of.
   };
 
   /// What has arrived at a node on the way back.
@@ -184,7 +194,8 @@ private:
   void contribute(expression to, tensor dense);
   void contribute(expression to, const indexed_slices& rows);
   void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
-  expected<void> walk_back(expression loss);
+  expected<void> check_gradients(expression loss, std::span<const expression> parameters);
+  expected<void> walk_back(expression loss, const std::function<void(uint32_t)>& on_passed = {});
   uncombined_gradient collect(expression parameter);
 
   [[nodiscard]] static int64_t count_of(const tensor& value) {

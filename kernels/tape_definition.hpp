@@ -9,6 +9,7 @@
 #include "messages/assert.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -221,6 +222,26 @@ basic_tape<Context>::gradients(expression loss, std::span<const expression> para
 }
 
 template <class Context>
+expected<void> basic_tape<Context>::gradients(expression loss,
+                                              std::span<const expression> parameters,
+                                              const gradient_ready& ready) {
+  if (auto checked = check_gradients(loss, parameters); !checked) return checked;
+  std::vector<size_t> by_use(parameters.size());
+  std::iota(by_use.begin(), by_use.end(), 0);
+  auto use_of = [&](size_t i) { return nodes_[parameters[i].index].first_use; };
+  std::ranges::stable_sort(by_use, {}, use_of);
+  arrived_.assign(nodes_.size(), {});
+  auto tell_from = [&](uint32_t operation) { // nothing before it adds to what it is an operand of
+    for (; !by_use.empty() && use_of(by_use.back()) >= operation; by_use.pop_back())
+      ready(by_use.back(), combined(collect(parameters[by_use.back()])));
+  };
+  auto done = walk_back(loss, tell_from);
+  if (done) tell_from(0);
+  arrived_.clear();
+  return done;
+}
+
+template <class Context>
 gradient basic_tape<Context>::combined(const uncombined_gradient& of) const {
   if (const auto* dense = std::get_if<tensor>(&of)) return *dense;
   return detail::combined(on_, std::get<std::vector<indexed_slices>>(of));
@@ -229,6 +250,22 @@ gradient basic_tape<Context>::combined(const uncombined_gradient& of) const {
 template <class Context>
 expected<std::vector<uncombined_gradient>>
 basic_tape<Context>::uncombined_gradients(expression loss, std::span<const expression> parameters) {
+  if (auto checked = check_gradients(loss, parameters); !checked)
+    return tl::unexpected(std::move(checked).error());
+  arrived_.assign(nodes_.size(), {});
+  auto done = walk_back(loss);
+  std::vector<uncombined_gradient> result;
+  if (done)
+    for (auto parameter : parameters)
+      result.push_back(collect(parameter));
+  arrived_.clear();
+  if (!done) return tl::unexpected(done.error());
+  return result;
+}
+
+template <class Context>
+expected<void> basic_tape<Context>::check_gradients(expression loss,
+                                                    std::span<const expression> parameters) {
   usable("gradients", {loss});
   if (failure_.code != errc::none) return tl::unexpected(failure_);
   if (at(loss).element_count() != 1)
@@ -239,15 +276,7 @@ basic_tape<Context>::uncombined_gradients(expression loss, std::span<const expre
   if (!std::ranges::all_of(parameters, is_parameter))
     return fail(errc::invalid_argument,
                 "gradients: differentiates by parameters of this tape only");
-  arrived_.assign(nodes_.size(), {});
-  auto done = walk_back(loss);
-  std::vector<uncombined_gradient> result;
-  if (done)
-    for (auto parameter : parameters)
-      result.push_back(collect(parameter));
-  arrived_.clear();
-  if (!done) return tl::unexpected(done.error());
-  return result;
+  return {};
 }
 
 // -- bookkeeping ----------------------------------------------------------------------------------
@@ -292,8 +321,11 @@ template <class Context>
 expression basic_tape<Context>::record(tensor value, std::initializer_list<expression> operands,
                                        const backward_function& backward) {
   node added{std::move(value), false, false, {}};
-  for (auto operand : operands)
+  for (auto operand : operands) {
     added.is_differentiable |= is_differentiable(operand);
+    auto& first_use = nodes_[operand.index].first_use;
+    first_use = std::min(first_use, static_cast<uint32_t>(nodes_.size()));
+  }
   if (added.is_differentiable) added.backward = backward;
   nodes_.push_back(std::move(added));
   return {static_cast<uint32_t>(nodes_.size() - 1)};
@@ -302,16 +334,19 @@ expression basic_tape<Context>::record(tensor value, std::initializer_list<expre
 // -- the way back ---------------------------------------------------------------------------------
 
 template <class Context>
-expected<void> basic_tape<Context>::walk_back(expression loss) {
+expected<void> basic_tape<Context>::walk_back(expression loss,
+                                              const std::function<void(uint32_t)>& on_passed) {
   if (!is_differentiable(loss)) return {};
   contribute(loss, detail::filled(on_, at(loss).type(), at(loss).extents(), 1));
   for (auto index = loss.index + 1; index-- > 0;) {
     auto& here = arrived_[index];
-    if (!here.has_dense || nodes_[index].is_parameter) continue;
-    if (!usable("gradients", {})) return tl::unexpected(failure_);
-    // Operands lie before their operation, so all that ever arrives here has arrived.
-    here.has_dense = false;
-    nodes_[index].backward(std::move(here.dense));
+    if (here.has_dense && !nodes_[index].is_parameter) {
+      if (!usable("gradients", {})) return tl::unexpected(failure_);
+      // Operands lie before their operation, so all that ever arrives here has arrived.
+      here.has_dense = false;
+      nodes_[index].backward(std::move(here.dense));
+    }
+    if (on_passed) on_passed(index);
   }
   return {};
 }

@@ -34,4 +34,13 @@ using loss_function = std::function<expression(tape&, std::span<const expression
 [[nodiscard]] task<computed_gradients>
 compute_gradients(replica_context& context, loss_function loss, std::vector<variable> variables);
 
+/// Told of a gradient that nothing more is added to. Thread: a computing one.
+using gradient_taker = std::function<void(const variable& of, const gradient& final)>;
+
+/// Likewise, but hands out each gradient as soon as it is final, those of the last layers first.
+/// @returns The loss of this replica's batch.
+/// Errors: as above, and what `take` throws.
+[[nodiscard]] task<double> compute_gradients(replica_context& context, loss_function loss,
+                                             std::vector<variable> variables, gradient_taker take);
+
 } // namespace troupe

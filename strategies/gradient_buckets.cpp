@@ -3,7 +3,9 @@
 #include "strategies/gradient_buckets.hpp"
 
 #include "kernels/cast.hpp"
+#include "kernels/embedding.hpp"
 #include "kernels/gradient_sum.hpp"
+#include "strategies/gradient_values.hpp"
 #include "strategies/process_group.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
@@ -36,6 +38,33 @@ std::vector<std::vector<size_t>> layout_of(const std::vector<variable>& variable
     filled += static_cast<size_t>(one.extents().element_count()) * element_bytes(one.type());
   }
   return buckets;
+}
+
+// The array that a variable's gradient is some rows of.
+tensor spread(const variable& of, const indexed_slices& given) {
+  auto [indices, values, extents] = std::get<indexed_slices>(completed(given, of.extents()));
+  auto rows = extents.rank() == 0 ? 0 : extents[0];
+  auto width = rows == 0 ? 0 : extents.element_count() / rows;
+  if (indices.type() != dtype::i64 || values.element_count() != indices.element_count() * width)
+    refuse(errc::invalid_argument,
+           "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
+           of.name(), indices.element_count(), values.element_count(), width);
+  indices = indices.contiguous();
+  auto which = indices.values<int64_t>();
+  if (auto outside = cpu::find_outside({}, which, rows); outside < which.size())
+    refuse(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
+           of.name(), which[outside], rows);
+  values = values.contiguous();
+  auto whole = zeros(extents, values.type());
+  visit_floating(values.type(), [&]<class T>(T) {
+    auto from = values.values<T>();
+    auto to = whole.mutable_values<T>();
+    for (size_t i = 0; i < from.size(); ++i) {
+      auto& at = to[static_cast<size_t>(which[i / width] * width) + i % width];
+      at = narrow<T>(widen<double>(at) + widen<double>(from[i]));
+    }
+  });
+  return whole;
 }
 
 tensor widened(const variable& of, const tensor& gradient) {
@@ -217,6 +246,10 @@ gradient_buckets::gradient_buckets(strategy& of, std::vector<variable> variables
   }
 }
 
+const std::vector<variable>& gradient_buckets::variables() const {
+  return state_->variables;
+}
+
 const std::vector<std::vector<size_t>>& gradient_buckets::layout() const {
   return state_->buckets;
 }
@@ -239,10 +272,12 @@ gradient_buckets::marker gradient_buckets::begin(replica_context& context) const
   return marker{std::make_shared<const marker::place>(marker::place{state_, replica})};
 }
 
-void gradient_buckets::marker::ready(const variable& of, const tensor& gradient) const {
+void gradient_buckets::marker::ready(const variable& of, const gradient& gradient) const {
   const auto& state = place_->state;
   auto index = state->index_of(of);
-  if (!state->put(index, place_->replica, widened(of, gradient))) return;
+  const auto* rows = std::get_if<indexed_slices>(&gradient);
+  auto whole = widened(of, rows != nullptr ? spread(of, *rows) : std::get<tensor>(gradient));
+  if (!state->put(index, place_->replica, std::move(whole))) return;
   std::lock_guard leaving{state->leaving};
   while (auto bucket = state->next()) {
     auto calls = state->calls_of(*bucket);

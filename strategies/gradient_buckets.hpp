@@ -31,6 +31,7 @@ namespace troupe {
 ///     auto applying = optimizer.apply_reduced_gradients(context, sums);
 ///     co_await applying;
 ///
+/// Where a tape makes the way back, `optimizer.minimize(context, loss, buckets)` is all of it.
 /// Between `begin` and `reduced` a replica makes no other call that other processes take part in.
 /// After a run that has failed, new ones are to be made.
 ///
@@ -44,6 +45,9 @@ public:
   gradient_buckets(strategy& of, std::vector<variable> variables,
                    size_t bytes_per_bucket = size_t{4} << 20);
 
+  /// In the order in which they were given.
+  [[nodiscard]] const std::vector<variable>& variables() const;
+
   /// The variables of each bucket, by index, in the order in which buckets leave.
   [[nodiscard]] const std::vector<std::vector<size_t>>& layout() const;
 
@@ -53,12 +57,12 @@ public:
   /// A replica's step, as the work that it computes sees it. Thread: any.
   class marker {
   public:
-    /// A gradient that nobody writes to any more.
+    /// A gradient that nobody writes to any more. Rows leave as the array that they are rows of.
     /// Cost: whoever fills a bucket copies it, and sends it.
-    /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, or another
-    /// shape; type_mismatch for a dtype that does not widen to the variable's; failed_precondition
-    /// for a gradient that is ready already.
-    void ready(const variable& of, const tensor& gradient) const;
+    /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
+    /// shape, or rows that there are not; type_mismatch for a dtype that does not widen to the
+    /// variable's; failed_precondition for a gradient that is ready already.
+    void ready(const variable& of, const gradient& gradient) const;
 
   private:
     friend class gradient_buckets;

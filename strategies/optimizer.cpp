@@ -10,6 +10,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/closure_context.hpp"
+#include "strategies/gradient_buckets.hpp"
 #include "strategies/gradient_values.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
@@ -348,6 +349,20 @@ task<double> optimizer::minimize(replica_context& context, loss_function loss,
   auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
   co_await applying;
   co_return computed.loss;
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss,
+                                 gradient_buckets buckets) const {
+  check_no_accumulation(state_->options, "that are reduced already");
+  auto marker = buckets.begin(context);
+  auto take = [marker](const variable& of, const gradient& final) { marker.ready(of, final); };
+  auto computing = compute_gradients(context, std::move(loss), buckets.variables(), take);
+  auto value = co_await computing;
+  auto reducing = buckets.reduced(context);
+  auto sums = co_await reducing;
+  auto applying = apply_reduced_gradients(context, std::move(sums));
+  co_await applying;
+  co_return value;
 }
 
 } // namespace troupe

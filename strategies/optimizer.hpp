@@ -13,6 +13,7 @@
 namespace troupe {
 
 class closure_context;
+class gradient_buckets;
 
 /// How gradients become an update.
 struct optimizer_options {
@@ -92,6 +93,11 @@ public:
   /// `compute_gradients`, then `apply_gradients`. @returns The loss of this replica's batch.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
                                       std::vector<variable> variables) const;
+
+  /// Likewise for the variables of the buckets, whose gradients are combined while others are still
+  /// computed. Errors: as `apply_reduced_gradients`, and those of the buckets.
+  [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
+                                      gradient_buckets buckets) const;
 
 private:
   struct shared_state;

@@ -69,13 +69,20 @@ template <class Context>
 void check_on(const model<Context>& build, std::vector<tensor> values) {
   basic_tape<Context> tape;
   auto parameters = enter(tape, values);
-  auto gradients = tape.gradients(build(tape, parameters), parameters);
+  auto loss = build(tape, parameters);
+  auto gradients = tape.gradients(loss, parameters);
   REQUIRE_MESSAGE(gradients.has_value(), (gradients ? "" : gradients.error().message));
   REQUIRE(gradients->size() == values.size());
+  std::vector<std::vector<gradient>> told(values.size());
+  REQUIRE(tape.gradients(loss, parameters,
+                         [&](size_t which, const gradient& of) { told[which].push_back(of); }));
   for (size_t which = 0; which < values.size(); ++which) {
     CAPTURE(which);
     auto got = dense((*gradients)[which]);
     REQUIRE(got.extents() == values[which].extents());
+    REQUIRE(told[which].size() == 1);
+    CHECK(std::ranges::equal(dense(told[which][0]).template values<double>(),
+                             got.template values<double>()));
     auto original = values[which];
     for (size_t i = 0; i < original.element_count(); ++i) {
       constexpr double step = 1e-5;
@@ -287,6 +294,30 @@ TEST_SUITE("kernels/tape") {
     for (double value : std::get<tensor>((*gradients)[0]).values<double>())
       CHECK(value == 0);
     CHECK(std::get<tensor>((*gradients)[1]).values<double>()[2] == doctest::Approx(1.0 / 3));
+  }
+
+  TEST_CASE("a gradient is told of as soon as it is final, that of the last layer first") {
+    std::stop_source stop;
+    tape t{stop.get_token()};
+    std::vector<expression> layers;
+    for (const auto* name : {"first", "second", "unused", "third"})
+      layers.push_back(t.parameter(random_tensor({2, 2}, name)));
+    auto loss = t.parameter(random_tensor({2, 2}, "input"));
+    for (size_t layer : {0, 1, 3})
+      loss = t.tanh(t.matmul(loss, layers[layer]));
+    loss = t.mean(loss);
+    static_cast<void>(t.mean(layers[2])); // after the loss
+    std::vector<size_t> told;
+    REQUIRE(
+      t.gradients(loss, layers, [&](size_t which, const gradient&) { told.push_back(which); }));
+    CHECK(told == std::vector<size_t>{2, 3, 1, 0});
+    told.clear();
+    auto stopped = t.gradients(loss, layers, [&](size_t which, const gradient&) {
+      told.push_back(which);
+      if (which == 3) stop.request_stop();
+    });
+    CHECK(stopped.error().code == errc::cancelled);
+    CHECK(told == std::vector<size_t>{2, 3});
   }
 
   TEST_CASE("a loss of constants has gradients of zeros, a parameter as its own loss has one") {

@@ -9,7 +9,11 @@
 #include "tests/strategies/played_workers.hpp"
 #include "tests/strategies/refusal.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
+#include <optional>
 #include <thread>
 
 using namespace troupe;
@@ -82,6 +86,40 @@ std::vector<numbers> trained_in_buckets(strategy& strategy, size_t bytes_per_buc
   return values_of(strategy);
 }
 
+// A table that is looked up, and a layer behind it.
+expression small_loss(tape& t, std::span<const expression> variables, uint32_t replica,
+                      uint64_t step) {
+  tensor rows{dtype::i64, {3}};
+  std::ranges::copy(std::array<int64_t, 3>{0, 2 + replica, static_cast<int64_t>(step)},
+                    rows.mutable_values<int64_t>().begin());
+  auto looked_up = t.embedding(variables[0], rows);
+  return t.mean(t.tanh(t.add_bias(t.matmul(looked_up, variables[1]), variables[2])));
+}
+
+// @param bytes_per_bucket 0: without buckets.
+std::vector<numbers> minimized(strategy& strategy, size_t bytes_per_bucket) {
+  std::vector<variable> variables{
+    strategy.make_variable("table",
+                           array({6, 2}, {.1, .2, .3, .4, .5, .6, .7, .8, .9, 1, 1.1, 1.2})),
+    strategy.make_variable("weights", array({2, 2}, {.5, -.5, 1, .25})),
+    strategy.make_variable("bias", zeros({2}))};
+  optimizer optimizer{rules::sgd{.learning_rate = 0.5}, {.aggregation = reduce_op::mean}};
+  std::optional<gradient_buckets> buckets;
+  if (bytes_per_bucket > 0) buckets.emplace(strategy, variables, bytes_per_bucket);
+  for (uint64_t step = 0; step < 4; ++step)
+    strategy.run([=](replica_context& context) -> task<void> {
+      auto loss = [replica = context.replica_id_in_sync_group(),
+                   step](tape& t, std::span<const expression> given) {
+        return small_loss(t, given, replica, step);
+      };
+      auto minimizing = buckets ? optimizer.minimize(context, loss, *buckets)
+                                : optimizer.minimize(context, loss, variables);
+      auto value = co_await minimizing;
+      CHECK(std::isfinite(value));
+    });
+  return values_of(strategy);
+}
+
 void for_every_split(const std::function<void(strategy&)>& program) {
   for (uint32_t processes : {1U, 2U, 4U}) {
     CAPTURE(processes);
@@ -115,6 +153,52 @@ TEST_SUITE("strategies/gradient_buckets") {
       for_every_split(
         [&](strategy& strategy) { CHECK(trained_in_buckets(strategy, bytes) == expected); });
     }
+  }
+
+  TEST_CASE("a loss that is minimized in buckets has the gradients of one that is not") {
+    auto world = world::threads({.seed = 5, .threads = 2});
+    mirrored_strategy mirrored{world, {cpu_devices(4)}};
+    auto expected = minimized(mirrored, 0);
+    for (size_t bytes : {1U, 100000U}) {
+      CAPTURE(bytes);
+      for_every_split([&](strategy& strategy) {
+        auto values = minimized(strategy, bytes);
+        for (size_t i = 0; i < values.size(); ++i)
+          for (size_t j = 0; j < values[i].size(); ++j)
+            CHECK(values[i][j] == doctest::Approx(expected[i][j]).epsilon(1e-6));
+      });
+    }
+  }
+
+  TEST_CASE("rows leave as the array that they are rows of, if they are") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world};
+    auto table = strategy.make_variable("t", zeros({3, 2}));
+    gradient_buckets buckets{strategy, {table}};
+    tensor rows{dtype::i64, {2}};
+    std::ranges::fill(rows.mutable_values<int64_t>(), 2);
+    auto sums = strategy.run([=](replica_context& context) -> task<numbers> {
+      auto marker = buckets.begin(context);
+      auto refusal = [&](const tensor& which, const tensor& values) {
+        return refusal_of([&] { marker.ready(table, indexed_slices{which, values, {}}); });
+      };
+      CHECK(
+        refusal(rows, zeros({3, 2}))
+        == error{errc::invalid_argument,
+                 "a gradient of variable 't' has 2 numbers of rows, and 6 numbers for rows of 2"});
+      auto beyond = rows.clone();
+      beyond.mutable_values<int64_t>()[1] = 3;
+      CHECK(refusal(beyond, zeros({2, 2}))
+            == error{errc::invalid_argument, "a gradient of variable 't' has row 3; there are 3"});
+      marker.ready(table, indexed_slices{rows, array({2, 2}, {1, 2, 10, 20}), {}});
+      auto reducing = buckets.reduced(context);
+      auto reduced = co_await reducing;
+      co_return numbers_of(std::get<tensor>(reduced[0].gradient));
+    });
+    numbers spread;
+    for (const auto& one : sums)
+      spread.push_back(one.primary());
+    CHECK(spread == numbers{0, 0, 0, 0, 11, 22});
   }
 
   TEST_CASE("a full bucket is reduced while the rest is computed") {
