@@ -266,9 +266,9 @@ void node::finish_find(const parcel& answer, const caf::strong_actor_ptr& with) 
 
 // ---- what comes from others ----
 
-void node::deliver(parcel what) {
+void node::deliver(parcel what, caf::execution_unit* host) {
   if (what.to.at != address_) return;
-  if (what.kind == parcel::content_kind::message) return deliver_message(std::move(what));
+  if (what.kind == parcel::content_kind::message) return deliver_message(std::move(what), host);
   if (is_lost(what.from.at)) return;
   switch (what.kind) {
   case parcel::content_kind::message:
@@ -282,7 +282,7 @@ void node::deliver(parcel what) {
   }
 }
 
-void node::deliver_message(parcel what) {
+void node::deliver_message(parcel what, caf::execution_unit* host) {
   auto id = caf::make_message_id(what.id);
   caf::strong_actor_ptr receiver;
   caf::strong_actor_ptr sender;
@@ -299,7 +299,7 @@ void node::deliver_message(parcel what) {
       caf::exit_msg{sender->address(), what.content.get_as<caf::exit_msg>(0).reason});
   receiver->enqueue(caf::mailbox_element_ptr{new delivered_element{
                       std::move(sender), id, std::move(what.content), std::move(what.charge)}},
-                    nullptr);
+                    host);
 }
 
 void node::lose(const node_address& peer, const error& reason) {

@@ -23,6 +23,7 @@
 
 namespace caf {
 class actor_system;
+class execution_unit;
 } // namespace caf
 
 namespace troupe {
@@ -69,7 +70,8 @@ public:
 
   /// Hands a parcel that has come to its receiver; drops what was for another life of this node, or
   /// is from a lost one.
-  void deliver(parcel what);
+  /// @param host Has the receiver if it is to be resumed; null: the scheduler has it.
+  void deliver(parcel what, caf::execution_unit* host = nullptr);
 
   /// A peer is gone for good: ends its proxies, which tells monitors and links, and answers
   /// requests and questions that wait for it. Parcels of it that come later are dropped.
@@ -126,7 +128,7 @@ private:
   void carry(parcel what);
   [[nodiscard]] bool is_lost(const node_address& peer) const;
   [[nodiscard]] caf::strong_actor_ptr make_proxy(const actor_address& of);
-  void deliver_message(parcel what);
+  void deliver_message(parcel what, caf::execution_unit* host);
   void refuse(const parcel& request);
   void on_find(const parcel& question);
   void finish_find(const parcel& answer, const caf::strong_actor_ptr& with);

@@ -8,8 +8,8 @@
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
 #include "actors/net/name_lookup.hpp"
+#include "actors/net/reading_threads.hpp"
 #include "actors/observing/message_kind.hpp"
-#include "messages/assert.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>
@@ -64,7 +64,7 @@ uint32_t new_incarnation() {
 
 } // namespace
 
-/// Lives as long as its thread, and as the links' callbacks.
+/// Lives as long as its threads, and as the links' callbacks.
 class socket_network::implementation {
 public:
   implementation(caf::actor_system& system, socket_network& carrier, socket_network_options options)
@@ -74,7 +74,8 @@ public:
       io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
       door_(
         *io_, [this](tcp::socket socket) { let_in(std::move(socket)); },
-        [this](const std::string& line) { warn(line); }) {
+        [this](const std::string& line) { warn(line); }),
+      threads_(system, *io_) {
     for (auto& member : members_)
       member.arrival = member.arrived.get_future().share();
     members_[options_.self].address = here_->address();
@@ -87,8 +88,7 @@ public:
       if (!identity) return tl::unexpected<error>(identity.error());
       identity_ = std::move(*identity);
     }
-    const auto& own = options_.nodes[options_.self];
-    if (!own.address.empty() && is_dialed())
+    if (!options_.nodes[options_.self].address.empty() && is_dialed())
       if (auto opened = door_.open(options_); !opened) return opened;
     for (node_index peer = 0; peer < options_.self; ++peer)
       if (talks_to(peer)) {
@@ -98,12 +98,12 @@ public:
                       fmt::format("{}: {}", options_.nodes[peer].name, where.error().message));
         asio::post(*io_, [this, peer] { dial(peer); });
       }
-    thread_ = std::thread{[this] { io_->run(); }};
+    threads_.start();
     return {};
   }
 
   void leave(milliseconds patience) {
-    if (!thread_.joinable()) return;
+    if (!threads_.have_started()) return;
     std::promise<void> left;
     auto done = left.get_future();
     asio::post(*io_, [&] {
@@ -120,9 +120,9 @@ public:
       if (!in_time)
         for (auto& member : members_)
           if (auto with = member.link) with->end({errc::deadline_exceeded, "it leaves"});
-      work_.reset(); // the thread ends with the last handler
+      work_.reset(); // the threads end with the last handler
     });
-    thread_.join();
+    threads_.join();
     herald_.end();
     here_->disconnect(); // actors may have last words for those who are gone
     std::lock_guard guard{mutex_};
@@ -497,7 +497,7 @@ private:
     auto what = decode_parcel(here_->address(), header, std::move(frame.body));
     if (!what) return tl::unexpected<error>(what.error());
     if (auto step = step_of(what->content); step != no_step) sender.last_step = step;
-    here_->deliver(std::move(*what));
+    here_->deliver(std::move(*what), threads_.host());
     return {};
   }
 
@@ -536,7 +536,7 @@ private:
   std::function<void()> on_everybody_left_;
   std::function<void(node_index, const error&)> on_loss_;
   mutable std::mutex mutex_; ///< Of links, addresses and arrivals of members, and of `on_loss_`.
-  std::thread thread_;
+  reading_threads threads_;
 };
 
 expected<std::unique_ptr<socket_network>> socket_network::open(caf::actor_system& system,

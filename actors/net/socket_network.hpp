@@ -74,7 +74,8 @@ struct socket_network_options {
 ///
 /// Memory: what a peer makes this node keep is at most twice the window and one message in either
 /// direction.
-/// Thread: any; it has one of its own. Outlives the actors that speak through it.
+/// Thread: any; it has two of its own, on which actors that a message wakes may run, too. Outlives
+/// the actors that speak through it.
 class socket_network final : public transport, public membership {
 public:
   /// Takes the node's address and begins to dial.

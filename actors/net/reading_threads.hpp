@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads that read what comes, and the actors that it wakes.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <caf/execution_unit.hpp>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace caf {
+class actor_system;
+} // namespace caf
+
+namespace troupe {
+
+/// Whoever has read a message could resume its actor at once, which saves the change to another
+/// thread, half of what a short request takes. But no actor may keep a node from hearing its peers.
+/// So there are two threads with one baton: who holds it turns the io_context, so that handlers run
+/// one at a time, as with one thread. If a handler wakes an actor and the other thread waits for
+/// the baton, the holder hands it over and resumes the actor; else the scheduler does. So at any
+/// time one of them reads, or is about to.
+class reading_threads {
+public:
+  /// @param system Outlives it. @param io Likewise.
+  reading_threads(caf::actor_system& system, boost::asio::io_context& io);
+
+  reading_threads(const reading_threads&) = delete;
+  reading_threads& operator=(const reading_threads&) = delete;
+
+  void start();
+
+  [[nodiscard]] bool have_started() const { return threads_[0].joinable(); }
+
+  /// Waits until the io_context has nothing left to do, and for an actor that is being resumed.
+  /// @pre The caller is no handler, nor an actor that was woken by one.
+  void join();
+
+  /// What has the actors that a handler wakes. Thread: handlers.
+  [[nodiscard]] caf::execution_unit* host() { return &woken_; }
+
+private:
+  /// Takes one actor; leaves others to the scheduler.
+  class woken_actor final : public caf::execution_unit {
+  public:
+    using caf::execution_unit::execution_unit;
+
+    void exec_later(caf::resumable* actor) override;
+
+    /// The actor, if any; it is the caller's.
+    [[nodiscard]] caf::resumable* take() { return std::exchange(actor_, nullptr); }
+
+  private:
+    caf::resumable* actor_ = nullptr;
+  };
+
+  void turn();
+  void resume(caf::resumable* actor);
+
+  caf::actor_system& system_;
+  boost::asio::io_context& io_;
+  std::mutex baton_;
+  std::atomic<int> waiting_ = 0; ///< For the baton.
+  woken_actor woken_;            ///< Of who holds the baton.
+  std::array<std::thread, 2> threads_;
+};
+
+} // namespace troupe
