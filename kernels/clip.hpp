@@ -49,10 +49,10 @@ double clip_by_global_norm(const context&, std::span<const std::span<T>> arrays,
 
 namespace cuda {
 
-/// Waits for its result, which is that of the cpu twin bit for bit.
+/// Waits once for its result, which is that of the cpu twin bit for bit.
 [[nodiscard]] double global_norm(const context&, std::span<const elements> arrays);
 
-/// Waits for its result, which is that of the cpu twin bit for bit.
+/// Waits once for its result, which is that of the cpu twin bit for bit.
 template <class T>
 double clip_by_global_norm(const context&, std::span<const std::span<T>> arrays, double norm_max);
 

@@ -6,26 +6,26 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
 
+#include <vector>
+
 namespace troupe::cuda {
 
 double global_norm(const context& on, std::span<const elements> arrays) {
   double sum = 0;
-  for (const auto& array : arrays)
-    sum += squared_norm(on, array);
+  for (auto one : squared_norms(on, arrays))
+    sum += one;
   return std::sqrt(sum);
 }
 
 template <class T>
 double clip_by_global_norm(const context& on, std::span<const std::span<T>> arrays,
                            double norm_max) {
-  double sum = 0;
-  for (auto array : arrays)
-    sum += squared_norm(on, array);
-  auto factor = static_cast<T>(clip_factor(std::sqrt(sum), norm_max));
+  auto norm = global_norm(on, std::vector<elements>{arrays.begin(), arrays.end()});
+  auto factor = static_cast<T>(clip_factor(norm, norm_max));
   if (factor != 1)
     for (auto array : arrays)
       scale<T>(on, factor, array, array);
-  return std::sqrt(sum);
+  return norm;
 }
 
 template double clip_by_global_norm(const context&, std::span<const std::span<float>>, double);

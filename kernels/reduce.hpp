@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
 namespace troupe {
 
@@ -80,6 +81,9 @@ void accumulate(const context&, const elements& source, std::span<T> sum);
 
 /// Waits for its result, which is that of the cpu twin bit for bit.
 [[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// As `squared_norm` of each array, and waits once for all of them.
+[[nodiscard]] std::vector<double> squared_norms(const context&, std::span<const elements> arrays);
 
 /// Waits for its result, which is that of the cpu twin bit for bit.
 template <class T>

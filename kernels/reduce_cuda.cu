@@ -64,12 +64,23 @@ struct non_finite_element {
   }
 };
 
+/// totals[i] = the sum over array i; waits once for all of them.
+template <template <class> class Element>
+void sum_over(const context& on, std::span<const elements> arrays, std::span<double> totals) {
+  auto room = room_for_sums(on, arrays.size());
+  auto* at = reinterpret_cast<double*>(room.get());
+  for (size_t i = 0; i < arrays.size() && room != nullptr; ++i)
+    visit_floating(arrays[i].type, [&]<class T>(T) {
+      sum_elements<1>(on, arrays[i].count, cpu::sum_chunk_elements,
+                      Element<T>{arrays[i].as<T>().data()}, at + i);
+    });
+  fetch(on, at, totals);
+}
+
 template <template <class> class Element>
 double sum_over(const context& on, const elements& values) {
   double total = 0;
-  visit_floating(values.type, [&]<class T>(T) {
-    total = sum_of(on, values.count, Element<T>{values.as<T>().data()});
-  });
+  sum_over<Element>(on, {&values, 1}, {&total, 1});
   return total;
 }
 
@@ -160,6 +171,12 @@ double sum(const context& on, const elements& values) {
 
 double squared_norm(const context& on, const elements& values) {
   return sum_over<squared_element>(on, values);
+}
+
+std::vector<double> squared_norms(const context& on, std::span<const elements> arrays) {
+  std::vector<double> norms(arrays.size());
+  if (!arrays.empty()) sum_over<squared_element>(on, arrays, norms);
+  return norms;
 }
 
 template <class T>

@@ -109,6 +109,13 @@ std::shared_ptr<memory_source> pinned_memory(int device_index) {
   return std::make_shared<pinned_source>(device_index);
 }
 
+bool is_pinned(const void* at) {
+  cudaPointerAttributes found{};
+  if (cudaPointerGetAttributes(&found, at) == cudaSuccess) return found.type == cudaMemoryTypeHost;
+  static_cast<void>(cudaGetLastError());
+  return false;
+}
+
 expected<memory_use> memory_of(int device_index) {
   if (auto used = detail::use(device_index); !used) return tl::unexpected(used.error());
   memory_use found;

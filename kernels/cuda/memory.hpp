@@ -22,6 +22,9 @@ namespace troupe::cuda {
 /// Page-locked memory of the host: a GPU copies from and to it without the CPU's help.
 [[nodiscard]] std::shared_ptr<memory_source> pinned_memory(int device_index);
 
+/// Whether memory of the host is page-locked, wherever it came from.
+[[nodiscard]] bool is_pinned(const void* at);
+
 /// Bytes of a GPU's memory.
 struct memory_use {
   size_t free_bytes = 0; ///< To whoever asks, of any process.

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 namespace troupe::cuda {
 
@@ -93,7 +94,10 @@ void sum_elements(const context& on, size_t count, size_t chunk_elements, const 
   add_halves(on, sums, chunks, at, total);
 }
 
-/// Waits for a number that lies on the device. @returns NaN after a failure.
+/// Waits for numbers that lie on the device. They are NaN after a failure.
+void fetch(const context& on, const double* numbers, std::span<double> into);
+
+/// Likewise for one.
 [[nodiscard]] double fetch(const context& on, const double* number);
 
 /// Waits for the sum of `element(i)`, a double, in the order of `parallel_sum`.

@@ -46,8 +46,17 @@ void set_thread_order(uint64_t seed);
 /// Kernels that were run so far.
 [[nodiscard]] size_t kernels_run();
 
+/// Times so far that the host waited for a stream.
+[[nodiscard]] size_t waits();
+
 /// Bytes of pinned memory that there are at most; no end of them at first.
 void set_pinned_bytes(size_t bytes);
+
+/// Bytes of pinned memory that are taken now.
+[[nodiscard]] size_t pinned_bytes();
+
+/// Copies so far from memory of the host that is not pinned: CUDA keeps the host waiting for them.
+[[nodiscard]] size_t pageable_copies();
 
 /// Calls so far that concerned a stream, an event or a block of another device than the thread's
 /// current one. CUDA takes most of them, and may open that device for them.

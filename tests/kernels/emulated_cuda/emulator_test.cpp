@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the emulator shows the mistakes that it is there for. Method: make each of them; what ends
 // a process, in a child.
+#include "kernels/clip.hpp"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
@@ -107,6 +108,23 @@ TEST_SUITE("kernels/emulated_cuda") {
     CHECK(emulated::kernels_run() == before);
     CHECK(cuda::sum(gpu(), elements{value}) == 8);
     CHECK(emulated::kernels_run() > before);
+  }
+
+  TEST_CASE("norms of many arrays are waited for once") {
+    std::vector<device_array<float>> far;
+    std::vector<std::span<float>> arrays;
+    std::vector<elements> all;
+    for (size_t count : {7, 0, 20000, 129}) {
+      auto values = normal<float>(count, count);
+      far.emplace_back(values);
+      arrays.push_back(far.back().span());
+      all.push_back(far.back().view());
+    }
+    auto before = emulated::waits();
+    auto norm = cuda::global_norm(gpu(), all);
+    CHECK(emulated::waits() == before + 1);
+    CHECK(cuda::clip_by_global_norm<float>(gpu(), arrays, 1) == norm);
+    CHECK(emulated::waits() == before + 2);
   }
 
   TEST_CASE("what is written behind a block is found when it is freed") {

@@ -52,11 +52,13 @@ int device_count = 2;
 cudaError_t broken = cudaSuccess;
 cudaError_t last_error = cudaSuccess;
 size_t kernel_count = 0;
+size_t wait_count = 0;
+size_t pageable_copy_count = 0;
 bool refuses_graphs = false;
 size_t launch_count = 0;
 size_t misplaced_count = 0;
 size_t pinned_limit = std::numeric_limits<size_t>::max();
-size_t pinned_bytes = 0;
+size_t pinned_taken = 0;
 std::set<std::pair<const std::byte*, size_t>> pinned;
 std::map<const void*, int> homes; // of blocks
 std::set<CUstream_st*> streams;
@@ -164,6 +166,11 @@ size_t kernels_run() {
   return kernel_count;
 }
 
+size_t waits() {
+  std::lock_guard lock{mutex};
+  return wait_count;
+}
+
 void refuse_graphs(bool refused) {
   std::lock_guard lock{mutex};
   refuses_graphs = refused;
@@ -182,6 +189,16 @@ size_t misplaced_calls() {
 void set_pinned_bytes(size_t bytes) {
   std::lock_guard lock{mutex};
   pinned_limit = bytes;
+}
+
+size_t pinned_bytes() {
+  std::lock_guard lock{mutex};
+  return pinned_taken;
+}
+
+size_t pageable_copies() {
+  std::lock_guard lock{mutex};
+  return pageable_copy_count;
 }
 
 size_t device_bytes() {
@@ -288,11 +305,11 @@ cudaError_t cudaFree(void* block) {
 
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned) {
   std::lock_guard lock{mutex};
-  if (bytes > pinned_limit || pinned_bytes > pinned_limit - bytes)
+  if (bytes > pinned_limit || pinned_taken > pinned_limit - bytes)
     return result(cudaErrorMemoryAllocation);
   auto* made = new std::byte[bytes];
   pinned.emplace(made, bytes);
-  pinned_bytes += bytes;
+  pinned_taken += bytes;
   *block = made;
   return result(cudaSuccess);
 }
@@ -301,7 +318,7 @@ cudaError_t cudaFreeHost(void* block) {
   std::lock_guard lock{mutex};
   auto found = std::ranges::find_if(pinned, [&](const auto& one) { return one.first == block; });
   if (found == pinned.end()) return result(cudaErrorInvalidValue);
-  pinned_bytes -= found->second;
+  pinned_taken -= found->second;
   pinned.erase(found);
   delete[] static_cast<std::byte*>(block);
   return result(cudaSuccess);
@@ -314,12 +331,21 @@ cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   return result(cudaSuccess);
 }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* at) {
+  std::lock_guard lock{mutex};
+  found->type = is_pinned(at)       ? cudaMemoryTypeHost
+                : arena().holds(at) ? cudaMemoryTypeDevice
+                                    : cudaMemoryTypeUnregistered;
+  return result(cudaSuccess);
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   std::lock_guard lock{mutex};
   auto is_pageable = [](const void* at) { return !arena().holds(at) && !is_pinned(at); };
   if (is_pageable(from)) {
     if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
+    ++pageable_copy_count;
     const auto* first = static_cast<const std::byte*>(from);
     return queue(stream, [to, staged = std::vector<std::byte>(first, first + bytes)] {
       std::memcpy(to, staged.data(), staged.size());
@@ -357,6 +383,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   std::lock_guard lock{mutex};
   note_place(stream->device);
   if (breaks_capture(*stream)) return result(cudaErrorStreamCaptureUnsupported);
+  ++wait_count;
   finish(*stream);
   return result(cudaSuccess);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for CUDA's header of this name where a plain C++ compiler reads device code: as much of the
-// language and of the runtime as Troupe uses, executed by the emulator (emulator.hpp).
+// Stands for CUDA's header of this name where a plain C++ compiler reads device code: as much of
+// the language and of the runtime as Troupe uses, executed by the emulator (emulator.hpp).
 #pragma once
 
 #include <array>
@@ -130,7 +130,19 @@ struct cudaDeviceProp {
 };
 
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
+
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2
+};
+
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+};
+
 enum cudaStreamCaptureMode { cudaStreamCaptureModeRelaxed = 2 };
+
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1;
 
@@ -149,6 +161,7 @@ cudaError_t cudaFree(void* block);
 cudaError_t cudaHostAlloc(void** block, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* block);
 cudaError_t cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* found, const void* at);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream);
@@ -190,7 +203,8 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 blocks, dim3 th
   // The arguments are copied now, as CUDA does.
   auto values = [&]<size_t... I>(std::index_sequence<I...>) {
     return std::tuple<Parameters...>{*static_cast<Parameters*>(arguments[I])...};
-  }(std::index_sequence_for<Parameters...>{});
+  }
+  (std::index_sequence_for<Parameters...>{});
   return troupe::emulated::queue_kernel(stream, blocks.x, threads.x,
                                         [kernel, values] { std::apply(kernel, values); });
 }
