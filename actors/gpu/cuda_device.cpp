@@ -4,10 +4,13 @@
 
 #include "actors/gpu/step_graphs.hpp"
 #include "kernels/cuda/device.hpp"
+#include "kernels/cuda/memory.hpp"
 #include "kernels/reduce.hpp"
 #include "messages/assert.hpp"
 
+#include <cstring>
 #include <fmt/format.h>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -28,7 +31,12 @@ public:
   [[nodiscard]] const cuda::context& context() const override { return context_; }
 
   [[nodiscard]] expected<tensor> to_device(const tensor& value) override {
-    return value.device() == where() ? value : cuda::to_device(context_, value);
+    if (value.device() == where()) return value;
+    auto there = make(value.type(), value.extents());
+    if (!there) return there;
+    if (auto copied = copy_to_device(value, *there); !copied)
+      return tl::unexpected<error>(copied.error());
+    return there;
   }
 
   // Unlike the kernels' own, this one does not wait.
@@ -80,7 +88,7 @@ public:
 
   [[nodiscard]] expected<void> copy_to_device(const tensor& value, tensor there) override {
     auto from = value.contiguous();
-    context_.note(context_.stream().copy(from.data(), there.mutable_data(), from.bytes()));
+    context_.note(context_.stream().copy(staged(from), there.mutable_data(), from.bytes()));
     return context_.status();
   }
 
@@ -91,6 +99,11 @@ public:
     return graphs_.run(work, *this, context_, *residents, stop);
   }
 
+  // Where values wait that the stream has not copied yet: for who knows when it has.
+  [[nodiscard]] std::vector<std::shared_ptr<std::byte>> take_staged() {
+    return std::exchange(staged_, {});
+  }
+
   // A failure stays in its context; one that is not the device's end needs a new one.
   [[nodiscard]] expected<void> renew() {
     forget_residents();
@@ -98,6 +111,7 @@ public:
     auto fresh = cuda::context::create(where().index);
     if (!fresh) return tl::unexpected<error>(fresh.error());
     context_ = std::move(*fresh);
+    staged_.clear(); // the old context has come to rest
     return {};
   }
 
@@ -111,6 +125,18 @@ private:
     }
   }
 
+  // Where a value of the host is copied from. CUDA keeps the host waiting while it reads memory
+  // that is not pinned, and nothing overlaps such a copy: so it goes by pinned memory, while there
+  // is some.
+  [[nodiscard]] const void* staged(const tensor& from) {
+    if (from.device().kind != device_kind::cpu || from.bytes() == 0 || cuda::is_pinned(from.data()))
+      return from.data();
+    auto block = pinned(from.bytes());
+    if (!block) return from.data();
+    std::memcpy(block->get(), from.data(), from.bytes());
+    return staged_.emplace_back(std::move(*block)).get();
+  }
+
   template <class T>
   void add_up(std::span<const tensor> values, tensor& result) {
     std::vector<elements> sources{values.begin(), values.end()};
@@ -119,6 +145,7 @@ private:
 
   cuda::context context_;
   step_graphs graphs_;
+  std::vector<std::shared_ptr<std::byte>> staged_; ///< Pinned, and perhaps not copied yet.
 };
 
 class gpu_device final : public compute_device {
@@ -142,7 +169,13 @@ public:
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];
     auto asked = stream.context().status();
-    if (asked) asked = stream.context().stream().call(std::move(done));
+    // What was staged is free before somebody hears of it, who stages more.
+    if (asked)
+      asked = stream.context().stream().call(
+        [done = std::move(done), staged = stream.take_staged()]() mutable {
+          staged.clear();
+          done();
+        });
     if (asked) return asked;
     if (asked.error().code == errc::unavailable) {
       lose(asked.error());

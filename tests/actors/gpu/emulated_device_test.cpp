@@ -9,6 +9,7 @@
 
 #include <caf/send.hpp>
 
+#include <future>
 #include <string>
 
 using namespace troupe;
@@ -43,6 +44,13 @@ struct owned_gpu {
   gpu_actor actor;
 };
 
+/// Waits until the first stream of a device has done what it was asked.
+void finish(compute_device& device) {
+  std::promise<void> done;
+  REQUIRE(device.notify(0, [&] { done.set_value(); }));
+  done.get_future().wait();
+}
+
 } // namespace
 
 TEST_SUITE("actors/gpu/emulated_device") {
@@ -68,6 +76,61 @@ TEST_SUITE("actors/gpu/emulated_device") {
     REQUIRE(lost);
     CHECK(lost->code == errc::unavailable);
     CHECK(stage.ask_for(64).error().code == errc::unavailable);
+  }
+
+  TEST_CASE(
+    "variables are copied by way of pinned memory, and a step like the last takes no more") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    auto pageable = emulated::pageable_copies();
+    size_t taken = 0;
+    for (float step : {1.F, 2.F, 3.F, 4.F}) {
+      const tensor variables[] = {make_tensor({2}, {step, 2 * step}), make_tensor({1}, {3 * step})};
+      auto there = *stream.resident(variables);
+      auto first = *stream.to_host(there[0]), second = *stream.to_host(there[1]);
+      finish(*device);
+      CHECK(first.values<float>()[1] == 2 * step);
+      CHECK(second.values<float>()[0] == 3 * step);
+      if (step == 3) taken = emulated::pinned_bytes();
+    }
+    CHECK(emulated::pinned_bytes() == taken);
+    CHECK(emulated::pageable_copies() == pageable);
+  }
+
+  TEST_CASE("the host's memory may be written again once a value was asked to the GPU") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    auto value = make_tensor({1}, {1});
+    auto first = *stream.to_device(value);
+    value.mutable_values<float>()[0] = 2;
+    auto second = *stream.to_device(value);
+    value.mutable_values<float>()[0] = 3;
+    auto first_seen = *stream.to_host(first), second_seen = *stream.to_host(second);
+    finish(*device);
+    CHECK(first_seen.values<float>()[0] == 1);
+    CHECK(second_seen.values<float>()[0] == 2);
+  }
+
+  TEST_CASE("pinned memory of the host is copied from as it is") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    auto value = *stream.make_on_host(dtype::f32, {1000});
+    auto taken = emulated::pinned_bytes();
+    REQUIRE(stream.to_device(value));
+    CHECK(emulated::pinned_bytes() == taken);
+    finish(*device);
+  }
+
+  TEST_CASE("without pinned memory values go to the GPU all the same") {
+    auto device = *open_cuda_device(0, 1);
+    auto& stream = device->stream(0);
+    emulated::set_pinned_bytes(0);
+    auto there = stream.to_device(make_tensor({1}, {5}));
+    emulated::set_pinned_bytes(size_t{1} << 30);
+    REQUIRE(there);
+    auto seen = *stream.to_host(*there);
+    finish(*device);
+    CHECK(seen.values<float>()[0] == 5);
   }
 
   TEST_CASE("work that finds no memory fails alone, and the GPU goes on") {
