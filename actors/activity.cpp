@@ -28,6 +28,10 @@ work_done perform(const world& world, uint64_t ticket,
   return done;
 }
 
+work_done failed_work(uint64_t ticket, const caf::error& reason) {
+  return {ticket, {}, std::make_exception_ptr(failure{from_caf(reason)})};
+}
+
 } // namespace
 
 void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
@@ -51,7 +55,8 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
   world_.submit(std::move(run));
 }
 
-// The device's actor keeps the deadline, and one that is gone answers at once.
+// The device's actor keeps the deadline, and one that is gone answers at once; what it ended with
+// says why.
 void activity::begin_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
   device_work asked{.stream = processor_.stream, .what = computes_};
   asked.launch
@@ -64,7 +69,12 @@ void activity::begin_on_device(std::function<void(std::stop_token, compute_strea
         on(work_done{ticket, done.elapsed, done.thrown});
       },
       [this, ticket](const caf::error& reason) {
-        on(work_done{ticket, {}, std::make_exception_ptr(failure{from_caf(reason)})});
+        if (reason != caf::sec::request_receiver_down) return on(failed_work(ticket, reason));
+        auto tell = [self = caf::actor_cast<replica_actor>(self_), ticket,
+                     bounced = reason](const caf::error& end) {
+          caf::anon_send(self, failed_work(ticket, end ? end : bounced));
+        };
+        processor_.device->attach_functor(tell);
       });
 }
 

@@ -300,7 +300,8 @@ using communicator_actor = caf::typed_actor<
 using gpu_actor = caf::typed_actor<
   // Work for one of its streams, in the order of the messages; answered when the device has done
   // it. Errors: invalid_argument, if there is no such stream; resource, if the device refuses;
-  // unavailable, if it is lost, and deadline_exceeded: with these all that comes is answered.
+  // unavailable, if it is lost, and deadline_exceeded: all that is open is answered with these, and
+  // they are the reason of its end.
   caf::replies_to<device_work>::with<device_work_done>,
   // The device has been told all of some work; sent by whom it was launched by.
   caf::reacts_to<work_launched>,

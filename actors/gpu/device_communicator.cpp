@@ -9,6 +9,7 @@
 #include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
 
+#include <caf/sec.hpp>
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -105,7 +106,8 @@ void ask_gpu(self_pointer self, device_work work, Then then) {
   self
     ->request(self->state.config.gpu, caf::infinite, std::move(work)) // the gpu keeps a deadline
     .then(then, [self](const caf::error& reason) {
-      break_down(self, with_process(self->state, from_caf(reason)));
+      if (reason != caf::sec::request_receiver_down) // else its end says more, which is told, too
+        break_down(self, with_process(self->state, from_caf(reason)));
     });
 }
 
@@ -293,10 +295,8 @@ communicator_actor::behavior_type device_communicator(self_pointer self,
   self->state.config = std::move(config);
   const auto& host = self->state.config.host;
   self->monitor(host);
-  self->set_down_handler([self](const caf::down_msg& down) {
-    self->send_exit(self->state.config.gpu, caf::exit_reason::user_shutdown);
-    self->quit(down.reason);
-  });
+  self->monitor(self->state.config.gpu);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
   spread_id(self);
   self
@@ -313,6 +313,15 @@ communicator_actor::behavior_type device_communicator(self_pointer self,
     [self](watch_tick) {
       self->state.is_watching = false;
       look(self);
+// Without its device it stays, to say why; without the other communicator it has nothing to say.
+void on_down(self_pointer self, const caf::down_msg& down) {
+  const auto& gpu = self->state.config.gpu;
+  if (down.source == gpu.address())
+    return break_down(self, with_process(self->state, from_caf(down.reason)));
+  self->send_exit(gpu, caf::exit_reason::user_shutdown);
+  self->quit(down.reason);
+}
+
     },
   };
 }

@@ -78,10 +78,11 @@ void plan_watch(self_pointer self) {
   self->delayed_send(self, pause, watch_tick{});
 }
 
-// Whoever monitors it is told why, if that is the end of its device.
+// The end of its device is its own, and the reason of it: whoever comes too late to be answered
+// finds it there.
 void leave_if_done(self_pointer self) {
   const auto& state = self->state;
-  if (state.is_leaving && state.open.empty() && state.launching == 0)
+  if ((state.is_leaving || state.lost) && state.open.empty() && state.launching == 0)
     self->quit(state.lost.value_or(caf::error{}));
 }
 
@@ -106,7 +107,10 @@ caf::result<device_work_done> on_work(self_pointer self, const device_work& aske
     return to_caf(
       {errc::invalid_argument, fmt::format("{}: {} has {} streams, and no stream {}", asked.what,
                                            device.name(), device.stream_count(), asked.stream)});
-  if (is_lost(state)) return *state.lost;
+  if (is_lost(state)) {
+    leave_if_done(self);
+    return *state.lost;
+  }
   auto answer = self->make_response_promise<device_work_done>();
   auto timeout = asked.timeout > job_time{0} ? asked.timeout : state.config.deadline;
   auto now = state.config.world->now();

@@ -60,8 +60,9 @@ struct gpu_state {
   bool is_leaving = false; ///< Once all that was asked of the device is done.
 };
 
-/// The behaviour of a gpu. It ends when it is sent an exit and its device has done what it was
-/// asked for; or is lost, which is then the reason of its end.
+/// The behaviour of a gpu. It ends when its device is lost, all have been told and nothing is being
+/// launched any more: that is the reason of its end. And when it is sent an exit and its device has
+/// done what it was asked for.
 gpu_actor::behavior_type gpu(observed_pointer<gpu_actor, gpu_state> self, gpu_config config);
 
 } // namespace troupe

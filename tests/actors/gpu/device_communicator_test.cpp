@@ -305,3 +305,5 @@ TEST_SUITE("actors/gpu/device_communicator") {
     CHECK(group.actors_alive() == alive - 3);
   }
 }
+    for (uint32_t rank : {0U, 1U})
+      CHECK(group.call(rank, small_sum("next")).error() == said[rank].error());

@@ -2,10 +2,12 @@
 // Goal: a device does what it is asked in order, says when it is done, and whoever waits hears of
 // its end. Method: a device made of the processor, in virtual time, whose streams are done when the
 // test says so.
+#include "actors/ask.hpp"
 #include "actors/gpu/cpu_device.hpp"
 #include "actors/gpu/gpu.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <vector>
@@ -88,6 +90,26 @@ private:
   caf::actor actor_;
 };
 
+/// Why a replica leaves that computes on the gpu; none if it comes to its end.
+error reason_of_a_replica(staged_gpu& stage) {
+  puppet chief{stage.world};
+  auto body = [](activity& activity) -> task<void> {
+    auto computing = activity.compute_on_device([](std::stop_token, compute_stream&) {});
+    auto outcome = co_await computing;
+    if (outcome.thrown) std::rethrow_exception(outcome.thrown);
+  };
+  stage.spawn(replica, replica_config{.index = 3,
+                                      .chief = chief.as<chief_actor>(),
+                                      .world = &stage.world,
+                                      .processor = processor{stage.actor, 0},
+                                      .body = body});
+  stage.settle();
+  auto said = chief.heard<wire::Farewell>();
+  REQUIRE(said.size() == 1);
+  auto text = said[0].reader().getReason();
+  return {read_errc(said[0].reader().getCode()), std::string{text.begin(), text.size()}};
+}
+
 using names = std::vector<std::string>;
 
 } // namespace
@@ -161,8 +183,7 @@ TEST_SUITE("actors/gpu/gpu") {
           == error{errc::invalid_argument, "work: cpu:0 has 1 streams, and no stream 1"});
   }
 
-  TEST_CASE(
-    "whoever waits hears that the device is lost, at the next look, and so does who asks later") {
+  TEST_CASE("whoever waits hears that the device is lost, at the next look") {
     staged_gpu stage{true, 2};
     auto first = stage.note("first", 0);
     auto second = stage.note("second", 1);
@@ -171,7 +192,6 @@ TEST_SUITE("actors/gpu/gpu") {
     error lost{errc::unavailable, "cpu:0 is lost: CUDA error 700"};
     CHECK(first.error() == lost);
     CHECK(second.error() == lost);
-    CHECK(stage.note("late").error() == lost);
     CHECK(stage.begun == names{"first", "second"});
   }
 
@@ -194,7 +214,7 @@ TEST_SUITE("actors/gpu/gpu") {
                "cpu:0 has not done work in 2.0 s, and nothing can stop it"};
     CHECK(slow.error() == late);
     CHECK(patient.error() == late);
-    CHECK(stage.note("more").error() == late);
+    CHECK(reason_of_a_replica(stage) == late);
   }
 
   TEST_CASE("work that waits for its turn is not late") {
@@ -220,16 +240,53 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.actors_alive() == alive - 1);
   }
 
-  TEST_CASE(
-    "a gpu whose device is lost is there until it is told to leave, and ends with the loss") {
-    staged_gpu stage;
+  TEST_CASE("a gpu whose device is lost ends with the loss, when all who wait are told") {
+    staged_gpu stage{true};
     witness watcher{stage};
+    auto asked = stage.note("work");
     stage.device->lose({errc::unavailable, "CUDA error 700"});
-    stage.note("work");
     CHECK_FALSE(watcher.seen());
-    stage.send_away();
+    stage.pass(2s);
     REQUIRE(watcher.seen());
     CHECK(*watcher.seen() == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+    CHECK(asked.error() == *watcher.seen());
+  }
+
+  TEST_CASE("a gpu whose device is lost stays as long as it is told something") {
+    auto world = world::threads({.threads = 2});
+    auto device = std::make_shared<cpu_device>(0, cpu_device_options{.streams = 2});
+    auto actor = world.system().spawn(gpu, gpu_config{device, 60s, &world});
+    std::promise<void> begun, may_end, has_left;
+    actor->attach_functor([&] { has_left.set_value(); });
+    device_work slow{.what = "slow"};
+    slow.launch = [&](compute_stream&) {
+      begun.set_value();
+      may_end.get_future().wait();
+    };
+    caf::anon_send(actor, slow);
+    begun.get_future().wait();
+    device->lose({errc::unavailable, "CUDA error 700"});
+    auto refused = ask<device_work_done>(world, actor, device_work{1, "more", {}, {}});
+    CHECK(refused.error() == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+    auto left = has_left.get_future();
+    CHECK(left.wait_for(0s) != std::future_status::ready);
+    may_end.set_value();
+    left.wait();
+  }
+
+  TEST_CASE("who asks a gpu that has ended hears what it ended with, every time") {
+    staged_gpu stage;
+    stage.device->lose({errc::unavailable, "CUDA error 700"});
+    stage.note("work");
+    for (int i = 0; i < 2; ++i)
+      CHECK(reason_of_a_replica(stage)
+            == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
+  }
+
+  TEST_CASE("who asks a gpu that was sent away hears that it is gone") {
+    staged_gpu stage;
+    stage.send_away();
+    CHECK(reason_of_a_replica(stage).code == errc::unavailable);
   }
 
   TEST_CASE("a gpu that waits to leave ends when its device is lost, or does not end its work") {
@@ -276,25 +333,10 @@ TEST_SUITE("actors/gpu/gpu") {
   }
 
   TEST_CASE("a replica whose device is lost leaves, and says why") {
-    std::shared_ptr<staged_gpu> far = std::make_shared<staged_gpu>();
-    auto& stage = *far;
+    staged_gpu stage;
+    CHECK(reason_of_a_replica(stage).code == errc::none);
     stage.device->lose({errc::unavailable, "CUDA error 700"});
-    puppet chief{stage.world};
-    auto body = [](activity& activity) -> task<void> {
-      auto computing = activity.compute_on_device([](std::stop_token, compute_stream&) {});
-      auto outcome = co_await computing;
-      if (outcome.thrown) std::rethrow_exception(outcome.thrown);
-    };
-    stage.spawn(replica, replica_config{.index = 3,
-                                        .chief = chief.as<chief_actor>(),
-                                        .world = &stage.world,
-                                        .processor = processor{stage.actor, 0},
-                                        .body = body});
-    stage.settle();
-    auto said = chief.heard<wire::Farewell>();
-    REQUIRE(said.size() == 1);
-    CHECK(said[0].reader().getReason() == "cpu:0 is lost: CUDA error 700");
-    CHECK(read_errc(said[0].reader().getCode()) == errc::unavailable);
+    CHECK(reason_of_a_replica(stage) == error{errc::unavailable, "cpu:0 is lost: CUDA error 700"});
   }
 
   TEST_CASE("a replica without a device computes on the host's stream, in the same way") {
