@@ -142,22 +142,41 @@ void check_fit_together(std::span<const device_values* const> values) {
     check_alike(dense_components(value->components));
 }
 
-// Has `reduce_pack` reduce the batch in so many packs; 0: each value for itself.
-template <class Reduce>
-std::vector<gradient> in_packs(std::span<const device_values* const> values, int num_packs,
-                               const Reduce& reduce_pack) {
-  check_fit_together(values);
-  std::vector<gradient> results;
-  if (num_packs == 0 || values.size() == 1) {
-    for (size_t i = 0; i < values.size(); ++i)
-      results.emplace_back(reduce_pack(dense_components(values[i]->components), i));
-    return results;
+// Values of a batch that share packs; one that shares with none is a pack as it is.
+struct packed_values {
+  std::span<const device_values* const> values;
+  size_t pack_count = 1;
+
+  [[nodiscard]] std::vector<std::vector<tensor>> packs() const {
+    if (values.size() == 1) return {dense_components(values.front()->components)};
+    return flat_batch{values}.packs(pack_count);
   }
-  std::vector<tensor> reduced;
-  auto packs = flat_batch{values}.packs(static_cast<size_t>(num_packs));
-  for (size_t i = 0; i < packs.size(); ++i)
-    reduced.push_back(reduce_pack(packs[i], i));
-  return unpack(reduced, values);
+
+  [[nodiscard]] std::vector<gradient> unpacked(std::span<const tensor> reduced) const {
+    if (values.size() == 1) return {reduced.front()};
+    return unpack(reduced, values);
+  }
+};
+
+// @param num_packs 0: each value for itself. @param bytes_per_pack Not 0: counts in its place.
+std::vector<packed_values> in_packs(std::span<const device_values* const> values, int num_packs,
+                                    int64_t bytes_per_pack) {
+  if (bytes_per_pack == 0 && num_packs > 0)
+    return {{values, values.size() == 1 ? 1 : static_cast<size_t>(num_packs)}};
+  std::vector<size_t> counts(values.size(), 1);
+  if (bytes_per_pack > 0) {
+    std::vector<size_t> bytes;
+    for (const auto* value : values)
+      bytes.push_back(std::get<tensor>(value->components.front()).bytes());
+    counts = pack_by_bytes(bytes, bytes_per_pack);
+  }
+  std::vector<packed_values> result;
+  size_t begin = 0;
+  for (auto count : counts) {
+    result.push_back({values.subspan(begin, count)});
+    begin += count;
+  }
+  return result;
 }
 
 bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
@@ -388,24 +407,27 @@ packed_all_reduce::packed_all_reduce(int num_packs) : num_packs_(num_packs) {
 std::vector<gradient>
 packed_all_reduce::batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
                                     const communication_options& options) const {
-  auto reduce
-    = [&](std::span<const tensor> pack, size_t number) { return reduce_pack(op, pack, number); };
-  if (options.bytes_per_pack == 0) return in_packs(values, num_packs_, reduce);
-  std::vector<size_t> bytes;
-  for (const auto* value : values)
-    bytes.push_back(std::get<tensor>(value->components.front()).bytes());
+  check_fit_together(values);
+  auto batch = in_packs(values, num_packs_, options.bytes_per_pack);
+  std::vector<std::vector<tensor>> packs;
+  for (const auto& some : batch)
+    std::ranges::move(some.packs(), std::back_inserter(packs));
+  auto reduced = reduce_packs(op, packs);
   std::vector<gradient> results;
-  size_t begin = 0;
-  for (auto count : pack_by_bytes(bytes, options.bytes_per_pack)) {
-    auto pack = in_packs(values.subspan(begin, count), 1, reduce);
-    std::ranges::move(pack, std::back_inserter(results));
-    begin += count;
+  std::span rest{std::as_const(reduced)};
+  for (const auto& some : batch) {
+    std::ranges::move(some.unpacked(rest.first(some.pack_count)), std::back_inserter(results));
+    rest = rest.subspan(some.pack_count);
   }
   return results;
 }
 
-tensor all_reduce_ops::reduce_pack(reduce_op op, std::span<const tensor> components, size_t) const {
-  return reduce_arrays(op, components);
+std::vector<tensor> all_reduce_ops::reduce_packs(reduce_op op,
+                                                 std::span<const std::vector<tensor>> packs) const {
+  std::vector<tensor> results;
+  for (const auto& components : packs)
+    results.push_back(reduce_arrays(op, components));
+  return results;
 }
 
 std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes, int64_t bytes_per_pack) {

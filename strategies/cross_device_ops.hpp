@@ -164,9 +164,10 @@ protected:
   batch_all_reduce(reduce_op op, std::span<const device_values* const> values,
                    const communication_options& options) const final;
 
-  /// The sum or mean of the components of one pack. @param number Which pack of the batch it is.
-  [[nodiscard]] virtual tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                           size_t number) const = 0;
+  /// The sums or means of all packs of a batch, in their order. @param packs The components of
+  /// each. One pack may be of another dtype and shape than the next.
+  [[nodiscard]] virtual std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const = 0;
 
 private:
   int num_packs_;
@@ -180,8 +181,8 @@ public:
   [[nodiscard]] std::string_view name() const override { return "all_reduce"; }
 
 protected:
-  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t number) const override;
+  [[nodiscard]] std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
 };
 
 /// Where packs of a batch end: begins a new one once the current one is larger than

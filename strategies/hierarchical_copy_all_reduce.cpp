@@ -59,6 +59,15 @@ tensor hierarchical_copy_all_reduce::sum_on_devices(std::span<const tensor> comp
   return result;
 }
 
+std::vector<tensor>
+hierarchical_copy_all_reduce::reduce_packs(reduce_op op,
+                                           std::span<const std::vector<tensor>> packs) const {
+  std::vector<tensor> results;
+  for (size_t i = 0; i < packs.size(); ++i)
+    results.push_back(reduce_pack(op, packs[i], i));
+  return results;
+}
+
 tensor hierarchical_copy_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
                                                  size_t number) const {
   check_even(components.size());

@@ -40,10 +40,12 @@ protected:
   /// Waits on the calling thread, where there are GPUs. Errors: throws `failure`: invalid_argument
   /// for an odd number of values, or fewer than devices; deadline_exceeded and unavailable, naming
   /// the device.
-  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t number) const override;
+  [[nodiscard]] std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
 
 private:
+  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
+                                   size_t number) const;
   [[nodiscard]] tensor sum_on_devices(std::span<const tensor> components, size_t number) const;
 
   adding_devices devices_{{}, {}};

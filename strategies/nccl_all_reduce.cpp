@@ -45,9 +45,7 @@ void nccl_all_reduce::give_up() const {
     one->abort();
 }
 
-// All memory is there before the first device is asked: what fails until then fails alone.
-std::vector<device_collective> nccl_all_reduce::parts_of(std::span<const tensor> components) const {
-  std::vector<device_collective> parts;
+void nccl_all_reduce::add_pack(asked_packs& to, std::span<const tensor> components) const {
   for (size_t i = 0; i < devices_.count(); ++i) {
     auto sum = devices_.add_own(i, components);
     // What was there already is the caller's: it stays as it is.
@@ -55,38 +53,54 @@ std::vector<device_collective> nccl_all_reduce::parts_of(std::span<const tensor>
       components, [&](const tensor& one) { return one.data() == sum.data(); });
     auto output
       = is_ours ? sum : devices_.answer_of(i, devices_.stream(i).make(sum.type(), sum.extents()));
-    parts.push_back({collective_kind::all_reduce, sum, output});
+    to.parts[i].push_back({collective_kind::all_reduce, sum, output});
   }
-  return parts;
+  const auto& first = to.parts.front().back().output;
+  to.sums.push_back(
+    devices_.answer_of(0, devices_.stream(0).make_on_host(first.type(), first.extents())));
 }
 
 // All devices are asked before the first one is waited for: none goes on without the others.
-void nccl_all_reduce::reduce_parts(std::span<const device_collective> parts,
-                                   const tensor& result) const {
+void nccl_all_reduce::ask_devices(const asked_packs& packs) const {
   for (size_t i = 0; i < devices_.count(); ++i)
-    value_or_throw(participants_[i]->ask(parts.subspan(i, 1), devices_.stream(i)));
+    value_or_throw(participants_[i]->ask(packs.parts[i], devices_.stream(i)));
   for (const auto& one : participants_)
     value_or_throw(settle(*one, devices_.deadline()));
-  value_or_throw(devices_.stream(0).copy_to_host(parts.front().output, result));
+  for (size_t pack = 0; pack < packs.sums.size(); ++pack)
+    value_or_throw(
+      devices_.stream(0).copy_to_host(packs.parts.front()[pack].output, packs.sums[pack]));
   for (size_t i = 0; i < devices_.count(); ++i)
     devices_.wait_for(i);
 }
 
-tensor nccl_all_reduce::reduce_pack(reduce_op op, std::span<const tensor> components,
-                                    size_t /*number*/) const {
-  if (!devices_.take(components, name())) return reduce_arrays(op, components);
+// All memory is there before the first device is asked: what fails until then fails alone.
+std::vector<tensor>
+nccl_all_reduce::reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const {
+  std::vector<tensor> results(packs.size());
+  std::vector<size_t> taken;
+  for (size_t i = 0; i < packs.size(); ++i)
+    if (devices_.take(packs[i], name()))
+      taken.push_back(i);
+    else
+      results[i] = reduce_arrays(op, packs[i]);
+  if (taken.empty()) return results;
   std::lock_guard guard{mutex_};
-  auto parts = parts_of(components);
-  const auto& first = parts.front().output;
-  auto sum = devices_.answer_of(0, devices_.stream(0).make_on_host(first.type(), first.extents()));
+  asked_packs asked;
+  asked.parts.resize(devices_.count());
+  for (auto i : taken)
+    add_pack(asked, packs[i]);
   try {
-    reduce_parts(parts, sum);
+    ask_devices(asked);
   } catch (...) {
     give_up();
     throw;
   }
-  if (op == reduce_op::sum) return sum;
-  return divided_sum({&sum, 1}, static_cast<double>(components.size()));
+  for (size_t i = 0; i < taken.size(); ++i) {
+    auto& result = results[taken[i]] = asked.sums[i];
+    if (op == reduce_op::mean)
+      result = divided_sum({&asked.sums[i], 1}, static_cast<double>(packs[taken[i]].size()));
+  }
+  return results;
 }
 
 } // namespace troupe

@@ -37,15 +37,22 @@ public:
   [[nodiscard]] bool waits() const override { return true; }
 
 protected:
-  /// Waits on the calling thread. Errors: throws `failure`: invalid_argument for fewer components
-  /// than devices, and resource for want of memory, this time; deadline_exceeded and unavailable,
-  /// naming the device, and from then on always.
-  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t number) const override;
+  /// All packs of a batch are one call of each device, and waited for once, on the calling thread.
+  /// Errors: throws `failure`: invalid_argument for fewer components than devices, and resource for
+  /// want of memory, this time; deadline_exceeded and unavailable, naming the device, and from then
+  /// on always.
+  [[nodiscard]] std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
 
 private:
-  [[nodiscard]] std::vector<device_collective> parts_of(std::span<const tensor> components) const;
-  void reduce_parts(std::span<const device_collective> parts, const tensor& result) const;
+  /// Some packs, as devices are asked for them.
+  struct asked_packs {
+    std::vector<std::vector<device_collective>> parts; ///< By device and pack.
+    std::vector<tensor> sums;                          ///< By pack, where the first device copies.
+  };
+
+  void add_pack(asked_packs& to, std::span<const tensor> components) const;
+  void ask_devices(const asked_packs& packs) const;
   void give_up() const;
 
   adding_devices devices_;

@@ -7,6 +7,7 @@
 #include "strategies/nccl_all_reduce.hpp"
 #include "strategies/strategy_extended.hpp"
 #include "tests/actors/collective/collective_group.hpp"
+#include "tests/actors/gpu/counted_collectives.hpp"
 #include "tests/strategies/refusal.hpp"
 
 #include <cstdlib>
@@ -23,8 +24,8 @@ struct reducing_devices {
     for (uint32_t i = 0; i < count; ++i)
       devices.push_back(std::make_shared<cpu_device>(static_cast<int>(i)));
     ops = std::make_shared<nccl_all_reduce>(
-      std::vector<std::shared_ptr<compute_device>>{devices.begin(), devices.end()},
-      std::make_shared<cpu_collectives>(), num_packs, deadline);
+      std::vector<std::shared_ptr<compute_device>>{devices.begin(), devices.end()}, library,
+      num_packs, deadline);
   }
 
   tensor reduce(reduce_op op, const std::vector<tensor>& values) const {
@@ -33,6 +34,7 @@ struct reducing_devices {
     return std::get<tensor>(ops->reduce(op, value, destinations{value.devices}));
   }
 
+  std::shared_ptr<counted_collectives> library = std::make_shared<counted_collectives>();
   std::vector<std::shared_ptr<cpu_device>> devices;
   std::shared_ptr<nccl_all_reduce> ops;
 };
@@ -74,12 +76,12 @@ public:
   [[nodiscard]] bool waits() const override { return true; }
 
 protected:
-  [[nodiscard]] tensor reduce_pack(reduce_op op, std::span<const tensor> components,
-                                   size_t) const override {
+  [[nodiscard]] std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override {
     std::promise<void> ran;
     world_.system().spawn([&ran] { ran.set_value(); });
     if (ran.get_future().wait_for(20s) != std::future_status::ready) std::abort();
-    return reduce_arrays(op, components);
+    return {reduce_arrays(op, packs.front())};
   }
 
 private:
@@ -113,6 +115,36 @@ TEST_SUITE("strategies/nccl_all_reduce") {
     static_cast<void>(group.reduce(reduce_op::sum, exact_values(5)));
     CHECK(group.devices[0]->uploads() == 3);
     CHECK(group.devices[1]->uploads() == 2);
+  }
+
+  TEST_CASE("all packs of a batch are one call of each device, whatever the packs") {
+    struct {
+      int num_packs;
+      int64_t bytes_per_pack;
+      uint64_t packs;
+    } cases[] = {{1, 0, 1}, {2, 0, 2}, {0, 0, 3}, {1, 1, 3}, {1, 24, 2}};
+
+    for (const auto& one : cases)
+      for (auto op : {reduce_op::sum, reduce_op::mean}) {
+        reducing_devices group{2, one.num_packs};
+        std::vector<std::pair<device_values, destinations>> batch;
+        for (int64_t size : {5, 3, 4}) {
+          std::vector<tensor> values;
+          for (double replica : {1., 2., 3.})
+            values.push_back(filled(dtype::f32, {size}, 3 * replica));
+          batch.emplace_back(device_values{{values.begin(), values.end()}, cpu_devices(3)},
+                             destinations{cpu_devices(3)});
+        }
+        auto reduced = group.ops->batch_reduce(op, batch, {.bytes_per_pack = one.bytes_per_pack});
+        for (size_t i = 0; i < batch.size(); ++i) {
+          std::vector<tensor> values;
+          for (const auto& component : batch[i].first.components)
+            values.push_back(std::get<tensor>(component));
+          CHECK(is_same(std::get<tensor>(reduced[i]), reduce_arrays(op, values)));
+        }
+        CHECK(group.library->calls == 2);
+        CHECK(group.library->arrays == 2 * one.packs);
+      }
   }
 
   TEST_CASE("a strategy reduces by them") {
