@@ -128,6 +128,9 @@ packed_calls pack(const std::vector<collective_call>& calls, int64_t bytes_per_p
   }
   for (const auto& members : result.members)
     result.calls.push_back(packed(calls, members));
+  auto sums = std::ranges::find_if(result.calls, &collective_call::on_devices); // and all behind it
+  if (sums != result.calls.end())
+    sums->followers = static_cast<uint32_t>(result.calls.end() - sums) - 1;
   return result;
 }
 

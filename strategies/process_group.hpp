@@ -61,8 +61,8 @@ inline constexpr size_t lone_bytes = 1 << 20;
 
 /// Lays the sums among `calls` behind each other, as `pack_by_bytes` says, those of the last calls
 /// first: a backward pass computes the gradients of the last layers first. All else goes by itself,
-/// in its order, before the sums.
-/// @pre Contributions are row-major; those of one call are alike.
+/// in its order, before the sums. Where devices add, they make all sums at once.
+/// @pre Contributions are row-major; those of one call are alike; sums are all on devices, or none.
 /// Cost: a copy of what shares a pack.
 [[nodiscard]] packed_calls pack(const std::vector<collective_call>& calls, int64_t bytes_per_pack);
 

@@ -44,6 +44,8 @@ struct collective_call {
   /// Whether devices are to combine the contributions, where a communicator has some: then the
   /// order of a sum is theirs.
   bool on_devices = false;
+  /// How many calls, right behind this one, devices are to make together with it: as one.
+  uint32_t followers = 0;
 };
 
 /// The outcome; its memory may be shared with messages that are still on their way.

@@ -4,12 +4,13 @@
 
 #include "actors/failure.hpp"
 #include "actors/recording/seconds.hpp"
+#include "kernels/crc32c.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/exit_reason.hpp>
-
 #include <caf/sec.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -39,8 +40,9 @@ void break_down(self_pointer self, const error& reason) {
   if (state.broken) return;
   state.broken = reason;
   if (state.participant) state.participant->abort();
-  for (auto& [number, one] : std::exchange(state.open, {}))
-    one.answer.deliver(to_caf(reason));
+  for (auto& [number, batch] : std::exchange(state.open, {}))
+    for (auto& answer : batch.answers)
+      answer.deliver(to_caf(reason));
   self->send(state.config.host, group_broken{reason});
 }
 
@@ -59,9 +61,17 @@ shape result_extents(const collective_call& call, uint32_t size) {
   return shape{dims};
 }
 
-// Runs on a computing thread. The result lies where the contributions lay.
-tensor ask_device(collective_participant& participant, const collective_call& call, uint32_t size,
-                  job_time timeout, compute_stream& on) {
+/// A call as the device makes it, and where the caller's result is to lie.
+struct call_on_device {
+  device_collective asked;
+  tensor result;
+
+  [[nodiscard]] bool is_wanted_there() const { return result.data() == asked.output.data(); }
+};
+
+// All that the result needs is there before others are kept waiting. It lies where the
+// contributions lay.
+call_on_device bring(const collective_call& call, uint32_t size, compute_stream& on) {
   std::span brought{call.contributions};
   if (call.kind == collective_kind::broadcast) brought = brought.first(1);
   std::vector<tensor> there;
@@ -69,19 +79,32 @@ tensor ask_device(collective_participant& participant, const collective_call& ca
     there.push_back(value_or_throw(on.to_device(one)));
   auto input = there.size() == 1 ? there.front() : value_or_throw(on.sum(there));
   auto output = value_or_throw(on.make(input.type(), result_extents(call, size)));
-  // Before others are kept waiting, all is there that the result needs.
   auto is_wanted_there = there.front().data() == call.contributions.front().data();
   auto result
     = is_wanted_there ? output : value_or_throw(on.make_on_host(output.type(), output.extents()));
-  const device_collective asked[] = {{call.kind, input, output, call.root}};
+  return {{call.kind, input, output, call.root}, result};
+}
+
+// Runs on a computing thread. @returns The results, by call.
+std::vector<tensor> ask_device(collective_participant& participant,
+                               std::span<const collective_call> calls, uint32_t size,
+                               job_time timeout, compute_stream& on) {
+  std::vector<call_on_device> brought;
+  std::vector<device_collective> asked;
+  for (const auto& call : calls)
+    asked.push_back(brought.emplace_back(bring(call, size, on)).asked);
   value_or_throw(participant.ask(asked, on));
   value_or_throw(settle(participant, timeout));
-  if (!is_wanted_there) value_or_throw(on.copy_to_host(output, result));
-  return result;
+  std::vector<tensor> results;
+  for (const auto& one : brought) {
+    if (!one.is_wanted_there()) value_or_throw(on.copy_to_host(one.asked.output, one.result));
+    results.push_back(one.result);
+  }
+  return results;
 }
 
 void on_answer(self_pointer self, uint64_t number, const device_work_done& done,
-               const tensor& value) {
+               std::span<const tensor> values) {
   auto& state = self->state;
   if (done.thrown) {
     try {
@@ -92,7 +115,9 @@ void on_answer(self_pointer self, uint64_t number, const device_work_done& done,
       return break_down(self, with_process(state, {errc::resource, failed.what()}));
     }
   }
-  if (auto one = state.open.extract(number)) one.mapped().answer.deliver(collective_result{value});
+  auto batch = state.open.extract(number);
+  for (size_t i = 0; batch && i < values.size(); ++i)
+    batch.mapped().answers[i].deliver(collective_result{values[i]});
 }
 
 // A stream that waits for others frees itself when the group is given up, which is before the gpu
@@ -113,17 +138,17 @@ void ask_gpu(self_pointer self, device_work work, Then then) {
 
 void launch(self_pointer self, uint64_t number) {
   auto& state = self->state;
-  auto& one = state.open.at(number);
-  one.at = phase::on_device;
-  one.since = state.config.world->now();
-  auto value = std::make_shared<tensor>();
-  auto work = work_for(agreement_on(*one.call), one.timeout);
-  work.launch = [participant = state.participant, call = one.call, size = state.config.size,
-                 timeout = one.timeout, value](compute_stream& on) {
-    *value = ask_device(*participant, *call, size, timeout, on);
+  auto& batch = state.open.at(number);
+  batch.at = phase::on_device;
+  batch.since = state.config.world->now();
+  auto values = std::make_shared<std::vector<tensor>>();
+  auto work = work_for(agreement_on(*batch.calls), batch.timeout);
+  work.launch = [participant = state.participant, calls = batch.calls, size = state.config.size,
+                 timeout = batch.timeout, values](compute_stream& on) {
+    *values = ask_device(*participant, *calls, size, timeout, on);
   };
-  ask_gpu(self, std::move(work), [self, number, value](const device_work_done& done) {
-    on_answer(self, number, done, *value);
+  ask_gpu(self, std::move(work), [self, number, values](const device_work_done& done) {
+    on_answer(self, number, done, *values);
   });
 }
 
@@ -131,9 +156,9 @@ void launch(self_pointer self, uint64_t number) {
 void launch_agreed(self_pointer self) {
   auto& state = self->state;
   if (!state.is_ready || state.broken) return;
-  for (auto& [number, one] : state.open) {
-    if (one.at == phase::agreeing) return;
-    if (one.at == phase::agreed) launch(self, number);
+  for (auto& [number, batch] : state.open) {
+    if (batch.at < phase::agreed) return;
+    if (batch.at == phase::agreed) launch(self, number);
   }
 }
 
@@ -144,8 +169,8 @@ void plan_watch(self_pointer self) {
   auto is_joining = state.participant && !state.is_ready;
   if (state.broken || (!is_joining && state.open.empty())) return;
   auto shortest = state.config.deadline;
-  for (const auto& [number, one] : state.open)
-    shortest = std::min(shortest, one.timeout);
+  for (const auto& [number, batch] : state.open)
+    shortest = std::min(shortest, batch.timeout);
   // Devices come together in less than any deadline: that is looked for more often.
   auto pause = is_joining ? std::min<job_time>(shortest / looks, std::chrono::milliseconds{10})
                           : shortest / looks;
@@ -164,12 +189,18 @@ std::optional<error> overdue(const device_communicator_state& state) {
     return error{errc::deadline_exceeded,
                  fmt::format("the {} devices of the group have not come together in {:.1f} s",
                              state.config.size, seconds(state.config.deadline))};
-  for (const auto& [number, one] : state.open)
-    if (one.at == phase::on_device && now - one.since >= one.timeout)
+  for (const auto& [number, batch] : state.open) {
+    if (now - batch.since < batch.timeout) continue;
+    if (batch.at == phase::on_device)
       return error{errc::deadline_exceeded,
                    fmt::format("{} is not done on {} in {:.1f} s: a device has not come to it",
-                               agreement_on(*one.call), state.config.device->name(),
-                               seconds(one.timeout))};
+                               agreement_on(*batch.calls), state.config.device->name(),
+                               seconds(batch.timeout))};
+    if (batch.at == phase::collecting)
+      return error{errc::deadline_exceeded,
+                   fmt::format("{}: {} calls that are to be made with it have not come in {:.1f} s",
+                               agreement_on(*batch.calls), state.awaited, seconds(batch.timeout))};
+  }
   return std::nullopt;
 }
 
@@ -230,28 +261,51 @@ void spread_id(self_pointer self) {
 
 // ---- calls ----
 
-caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+device_communicator_state::promise collect(self_pointer self, const collective_call& said) {
   auto& state = self->state;
-  if (!is_for_devices(said, state.config.size)) return self->delegate(state.config.host, said);
-  if (state.broken) return to_caf(*state.broken);
-  auto number = state.calls++;
-  auto answer = self->make_response_promise<collective_result>();
-  auto timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline;
-  state.open.emplace(
-    number, device_communicator_state::open_call{.call = std::make_shared<collective_call>(said),
-                                                 .answer = answer,
-                                                 .timeout = timeout});
-  collective_call agreeing{.name = agreement_on(said), .timeout = timeout};
+  if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting)
+    state.open.emplace(
+      state.batches++,
+      device_communicator_state::open_batch{
+        .calls = std::make_shared<std::vector<collective_call>>(),
+        .answers = {},
+        .since = state.config.world->now(),
+        .timeout = said.timeout > job_time{0} ? said.timeout : state.config.deadline});
+  auto& batch = state.open.rbegin()->second;
+  batch.calls->push_back(said);
+  return batch.answers.emplace_back(self->make_response_promise<collective_result>());
+}
+
+// Once all calls are there that are to be made as one.
+void agree_if_collected(self_pointer self) {
+  auto& state = self->state;
+  if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting) return;
+  if (state.awaited > 0) return plan_watch(self);
+  auto& [number, batch] = *state.open.rbegin();
+  batch.at = phase::agreeing;
+  collective_call agreeing{.name = agreement_on(*batch.calls), .timeout = batch.timeout};
   self
     ->request(state.config.host, caf::infinite, std::move(agreeing)) // it keeps a deadline
     .then(
-      [self, number](const collective_result&) {
-        auto one = self->state.open.find(number);
-        if (one == self->state.open.end()) return;
-        one->second.at = phase::agreed;
+      [self, number = number](const collective_result&) {
+        auto agreed = self->state.open.find(number);
+        if (agreed == self->state.open.end()) return;
+        agreed->second.at = phase::agreed;
         look(self);
       },
       [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
+}
+
+caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+  auto& state = self->state;
+  state.awaited = state.awaited > 0 ? state.awaited - 1 : said.followers;
+  if (!is_for_devices(said, state.config.size)) {
+    agree_if_collected(self); // it may have been the last of a batch
+    return self->delegate(state.config.host, said);
+  }
+  if (state.broken) return to_caf(*state.broken);
+  auto answer = collect(self, said);
+  agree_if_collected(self);
   return answer;
 }
 
@@ -259,6 +313,15 @@ void on_exit(self_pointer self, const caf::exit_msg& how) {
   auto& state = self->state;
   if (state.participant) state.participant->abort();
   self->send_exit(state.config.host, how.reason); // and its end is this one's
+}
+
+// Without its device it stays, to say why; without the other communicator it has nothing to say.
+void on_down(self_pointer self, const caf::down_msg& down) {
+  const auto& gpu = self->state.config.gpu;
+  if (down.source == gpu.address())
+    return break_down(self, with_process(self->state, from_caf(down.reason)));
+  self->send_exit(gpu, caf::exit_reason::user_shutdown);
+  self->quit(down.reason);
 }
 
 } // namespace
@@ -283,11 +346,19 @@ bool is_for_devices(const collective_call& call, uint32_t size) {
   }
 }
 
-std::string agreement_on(const collective_call& call) {
-  const auto& first = call.contributions.front();
-  return fmt::format("{} on devices of '{}', {} x {} {}, root {}", name_of(call.kind), call.name,
-                     call.contributions.size(), to_string(first.type()), to_string(first.extents()),
-                     call.root);
+std::string agreement_on(std::span<const collective_call> calls) {
+  std::string all;
+  auto name = [](const collective_call& call) {
+    const auto& first = call.contributions.front();
+    return fmt::format("{} on devices of '{}', {} x {} {}, root {}", name_of(call.kind), call.name,
+                       call.contributions.size(), to_string(first.type()),
+                       to_string(first.extents()), call.root);
+  };
+  if (calls.size() == 1) return name(calls.front());
+  for (const auto& call : calls)
+    all += name(call) + ";";
+  return fmt::format("{} and {} more ({:08x})", name(calls.front()), calls.size() - 1,
+                     cpu::crc32c(std::as_bytes(std::span{all})));
 }
 
 communicator_actor::behavior_type device_communicator(self_pointer self,
@@ -313,15 +384,6 @@ communicator_actor::behavior_type device_communicator(self_pointer self,
     [self](watch_tick) {
       self->state.is_watching = false;
       look(self);
-// Without its device it stays, to say why; without the other communicator it has nothing to say.
-void on_down(self_pointer self, const caf::down_msg& down) {
-  const auto& gpu = self->state.config.gpu;
-  if (down.source == gpu.address())
-    return break_down(self, with_process(self->state, from_caf(down.reason)));
-  self->send_exit(gpu, caf::exit_reason::user_shutdown);
-  self->quit(down.reason);
-}
-
     },
   };
 }

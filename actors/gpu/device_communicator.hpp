@@ -14,7 +14,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
@@ -39,7 +41,8 @@ struct device_communicator_config {
 
 /// What all processes have to mean alike before a device is asked: devices do not look, and would
 /// wait for ever, or write beyond an array.
-[[nodiscard]] std::string agreement_on(const collective_call& call);
+/// @param calls At least one: what is made as one.
+[[nodiscard]] std::string agreement_on(std::span<const collective_call> calls);
 
 /// Devices combine arrays faster than messages do, but they do not ask whether all mean the same,
 /// do not say who is missing, and do not stop when somebody is gone. So this actor keeps the
@@ -47,6 +50,9 @@ struct device_communicator_config {
 /// dtype and shape), and what breaks that one's group takes the devices' group with it.
 ///
 ///     call -> agreeing -- barrier --> agreed -- its turn --> on the device -- done --> answered
+///
+/// Calls that are to be made together (`collective_call::followers`) are collected first, and then
+/// go this way as one: one barrier, and one call of the device.
 ///
 /// | what goes wrong                    | who notices            | then                        |
 /// |------------------------------------|------------------------|-----------------------------|
@@ -63,14 +69,14 @@ struct device_communicator_state {
 
   using promise = caf::typed_response_promise<collective_result>;
 
-  enum class phase : uint8_t { agreeing, agreed, on_device };
+  enum class phase : uint8_t { collecting, agreeing, agreed, on_device };
 
-  /// A call that is not answered yet.
-  struct open_call {
-    std::shared_ptr<const collective_call> call;
-    promise answer;
-    phase at = phase::agreeing;
-    job_time since{0}; ///< On the device.
+  /// Calls that are made as one, and are not answered yet.
+  struct open_batch {
+    std::shared_ptr<std::vector<collective_call>> calls;
+    std::vector<promise> answers; ///< By call.
+    phase at = phase::collecting;
+    job_time since{0}; ///< In its phase.
     job_time timeout{0};
   };
 
@@ -78,8 +84,9 @@ struct device_communicator_state {
   std::shared_ptr<collective_participant> participant; ///< Null until the id is known.
   bool is_ready = false;                               ///< Whether all have joined.
   job_time began{0};                                   ///< To join.
-  uint64_t calls = 0;
-  std::map<uint64_t, open_call> open;
+  uint64_t batches = 0;
+  std::map<uint64_t, open_batch> open; ///< The last one may be collecting.
+  uint32_t awaited = 0;                ///< Calls that are to be made together with the last one.
   std::optional<error> broken;
   bool is_watching = false;
   job_time next_look{0}; ///< When the next tick comes, if it is watching.

@@ -30,6 +30,21 @@ using names = std::vector<std::string>;
 } // namespace
 
 TEST_SUITE("strategies/process_group") {
+  TEST_CASE("sums that devices make are made as one, behind what they do not make") {
+    collective_call gather{
+      .kind = collective_kind::all_gather, .name = "rows", .contributions = {zeros({1})}};
+    numbers many(lone_bytes / 4);
+    for (bool on_devices : {false, true}) {
+      std::vector calls{sum_of("a", many), gather, sum_of("b", many), sum_of("c", {1})};
+      for (auto& call : calls)
+        call.on_devices = on_devices && call.kind == collective_kind::all_reduce;
+      auto packed = pack(calls, 0).calls;
+      REQUIRE(packed.size() == 4);
+      for (size_t i = 0; i < 4; ++i)
+        CHECK(packed[i].followers == (on_devices && i == 1 ? 2 : 0));
+    }
+  }
+
   TEST_CASE("sums share a pack, the last of them first") {
     auto packed = pack({sum_of("a", {1, 2}), sum_of("b", {3}), sum_of("c", {4, 5, 6})}, 0);
     CHECK(names_of(packed) == names{"c and 2 more "});

@@ -2,11 +2,11 @@
 // Goal: processes with devices get what a plain loop makes of their arrays, and when one of them is
 // gone, late or different the others are free again, with a reason. Method: groups in a virtual
 // world, whose devices are parts of the processor and compute what they are asked.
-#include "actors/gpu/cpu_collectives.hpp"
 #include "actors/gpu/cpu_device.hpp"
 #include "actors/gpu/device_communicator.hpp"
 #include "actors/gpu/gpu.hpp"
 #include "tests/actors/collective/collective_group.hpp"
+#include "tests/actors/gpu/counted_collectives.hpp"
 
 using namespace troupe;
 using namespace troupe::test;
@@ -60,7 +60,7 @@ struct device_group : communicator_group {
     return result;
   }
 
-  std::shared_ptr<cpu_collectives> library = std::make_shared<cpu_collectives>();
+  std::shared_ptr<counted_collectives> library = std::make_shared<counted_collectives>();
   std::vector<std::shared_ptr<cpu_device>> devices;
   std::vector<gpu_actor> gpus;
   std::vector<communicator_actor> with_devices;
@@ -195,6 +195,57 @@ TEST_SUITE("actors/gpu/device_communicator") {
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
   }
 
+  TEST_CASE("calls that are to be made together are one call of each device") {
+    device_group group{2};
+    std::vector<answers> said(2);
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      for (uint32_t i = 0; i < 4; ++i) {
+        auto one = sum_of(fmt::format("sum {}", i), {sample(dtype::f32, {9 + i}, 2 * i + rank)});
+        if (i == 2) one.contributions = {zeros({0})}; // is made by messages
+        if (i == 0) one.followers = 3;
+        said[rank].push_back(group.call(rank, one));
+      }
+    group.pass(100ms);
+    for (uint32_t i : {0U, 1U, 3U})
+      for (uint32_t rank = 0; rank < 2; ++rank)
+        CHECK(is_same(
+          said[rank][i].value().value,
+          folded({sample(dtype::f32, {9 + i}, 2 * i), sample(dtype::f32, {9 + i}, 2 * i + 1)})));
+    CHECK(said[0][2].value().value.element_count() == 0);
+    CHECK(group.library->calls == 2);
+    CHECK(group.library->arrays == 2 * 3);
+    static_cast<void>(group.call_all([](uint32_t) { return small_sum("next"); }));
+    CHECK(group.library->calls == 4);
+  }
+
+  TEST_CASE("processes that make other calls together are told so, before a device is asked") {
+    device_group group{2};
+    std::vector<answers> said(2);
+    for (uint32_t rank = 0; rank < 2; ++rank)
+      for (const auto* name : {"a", "b"}) {
+        auto one = small_sum(name);
+        if (rank == 0 && one.name == "a") one.followers = 1;
+        said[rank].push_back(group.call(rank, one));
+      }
+    group.pass(100ms);
+    for (const auto& of_process : said)
+      for (const auto& one : of_process)
+        CHECK(one.error().code == errc::invalid_argument);
+    CHECK(group.library->calls == 0);
+  }
+
+  TEST_CASE("calls that are to be made with others that never come end at the deadline") {
+    device_group group{1};
+    auto one = small_sum("a");
+    one.followers = 2;
+    auto said = group.call(0, one);
+    group.pass(59s);
+    CHECK_FALSE(said.has_come());
+    group.pass(20s);
+    CHECK(said.error().code == errc::deadline_exceeded);
+    CHECK(said.error().message.find("2 calls that are to be made with it") != std::string::npos);
+  }
+
   TEST_CASE("what is not for devices is made by messages, between calls that are") {
     device_group group{2};
     auto gathered = group.call_all([&](uint32_t rank) {
@@ -295,6 +346,8 @@ TEST_SUITE("actors/gpu/device_communicator") {
     group.pass(10s);
     for (const auto& one : said)
       CHECK(one.error() == error{errc::unavailable, "worker:1: cpu:1 is lost: CUDA error 700"});
+    for (uint32_t rank : {0U, 1U})
+      CHECK(group.call(rank, small_sum("next")).error() == said[rank].error());
   }
 
   TEST_CASE("a process that leaves takes its communicator and its gpu along") {
@@ -305,5 +358,3 @@ TEST_SUITE("actors/gpu/device_communicator") {
     CHECK(group.actors_alive() == alive - 3);
   }
 }
-    for (uint32_t rank : {0U, 1U})
-      CHECK(group.call(rank, small_sum("next")).error() == said[rank].error());
