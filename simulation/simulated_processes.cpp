@@ -70,8 +70,10 @@ void simulated_processes::begin(size_t life, const expected<msg<wire::JobBegins>
 }
 
 void simulated_processes::leave(size_t life) {
+  auto member = members_.find(life);
+  if (member == members_.end()) return; // its attempt is over, and it is about to end
   lives_[life].heard_of_end = network_.now();
-  caf::anon_send(members_.at(life), make_leave_job(lives_[life].node));
+  caf::anon_send(member->second, make_leave_job(lives_[life].node));
 }
 
 void simulated_processes::come_to_end(size_t life, const expected<job_ending>& ending) {

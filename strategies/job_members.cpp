@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 #include "actors/roll_call.hpp"
 
+#include <caf/abstract_actor.hpp>
 #include <caf/send.hpp>
 
 #include <future>
@@ -16,12 +17,24 @@
 
 namespace troupe {
 
-/// What the roll call says.
+/// What the roll call says, each of it once.
 struct job_members::answers {
   std::promise<void> all_entered;
   std::optional<expected<job_time>> entered;
   std::promise<void> all_left;
-  job_ending ending;
+  std::optional<job_ending> ending;
+
+  void enter(expected<job_time> clock) {
+    if (entered) return;
+    entered = std::move(clock);
+    all_entered.set_value();
+  }
+
+  void leave(job_ending how) {
+    if (ending) return;
+    ending = std::move(how);
+    all_left.set_value();
+  }
 
   std::mutex mutex; ///< Of what follows.
   std::function<void(uint32_t, const error&)> tell_loss;
@@ -67,18 +80,14 @@ expected<void> job_members::gather(const std::stop_token& stop) {
                           .holders = holders_in(strategy_),
                           .enter_deadline = placement->start_deadline(),
                           .world = &world};
-  config.on_entered = [answers = answers_](expected<job_time> clock) {
-    answers->entered = std::move(clock);
-    answers->all_entered.set_value();
-  };
+  config.on_entered
+    = [answers = answers_](expected<job_time> clock) { answers->enter(std::move(clock)); };
   config.on_lost
     = [answers = answers_](uint32_t member, const error& reason) { answers->lose(member, reason); };
-  config.on_left = [answers = answers_](const job_ending& ending) {
-    answers->ending = ending;
-    answers->all_left.set_value();
-  };
+  config.on_left = [answers = answers_](const job_ending& ending) { answers->leave(ending); };
   roll_ = world.system().spawn(roll_call, std::move(config));
   world.introduce(roll_.id(), "roll call");
+  watch_roll_call();
   placement->put("roll call", roll_);
   auto over = answers_->all_entered.get_future();
   std::stop_callback on_stop{stop, [&] { tell_ending({.stopped = "asked to stop"}); }};
@@ -86,6 +95,17 @@ expected<void> job_members::gather(const std::stop_token& stop) {
   if (!*answers_->entered) return tl::unexpected<error>(answers_->entered->error());
   world.set_clock(**answers_->entered);
   return {};
+}
+
+// Where its node is lost, which is simulated only, nobody is left to say who is there.
+void job_members::watch_roll_call() {
+  auto* roll = caf::actor_cast<caf::abstract_actor*>(roll_);
+  roll->attach_functor([answers = answers_](const caf::error& reason) {
+    if (!reason) return;
+    const error gone{errc::unavailable, "the chief's process is gone"};
+    answers->enter(tl::unexpected<error>(gone));
+    answers->leave({.failure = gone});
+  });
 }
 
 void job_members::begin(uint64_t first_step, std::span<const replica_progress> replicas) {
@@ -106,7 +126,7 @@ job_report job_members::end(job_report report) {
   auto over = answers_->all_left.get_future();
   auto turned = strategy_.world().run_until(over);
   roll_ = nullptr;
-  report.failure = turned ? answers_->ending.failure : turned.error();
+  report.failure = turned ? answers_->ending->failure : turned.error();
   return report;
 }
 

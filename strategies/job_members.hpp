@@ -54,6 +54,7 @@ public:
 private:
   struct answers;
 
+  void watch_roll_call();
   void tell_ending(const job_report& report);
 
   strategy& strategy_;

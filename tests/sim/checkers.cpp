@@ -2,6 +2,8 @@
 // Each promise, and how it is told that it was broken.
 #include "tests/sim/checkers.hpp"
 
+#include "tests/sim/stuck_alarm.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -388,6 +390,7 @@ std::span<const checker> checkers() {
 }
 
 std::string judge(const evidence& course) {
+  stuck_alarm alarm{course.seed, "the checkers", course.describe()};
   std::string lines;
   for (const auto& one : checkers())
     if (auto complaint = one.complaint(course); !complaint.empty())

@@ -4,6 +4,7 @@
 
 #include "kernels/random.hpp"
 #include "simulation/distribution.hpp"
+#include "tests/sim/stuck_alarm.hpp"
 
 #include <algorithm>
 #include <array>
@@ -299,7 +300,10 @@ std::unique_ptr<const evidence> run_job(scenario what, uint32_t variables,
   course.model = {course.what.sync.total_num_replicas, variables};
   course.what.learning = learning_of(course, plan);
   course.what.on_step = [&course](const step_record& step) { course.steps.push_back(step); };
-  course.report = simulate(course.what);
+  {
+    stuck_alarm alarm{course.seed, "the job", course.describe()};
+    course.report = simulate(course.what);
+  }
   const auto& seen_last = course.report.losses.back();
   if (seen_last.step != course.report.job.step) course.values.clear();
   return seen;

@@ -4,7 +4,9 @@
 #include "kernels/buffer.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/checkers.hpp"
+#include "tests/sim/stuck_alarm.hpp"
 
+#include <fmt/format.h>
 #include <map>
 #include <string>
 
@@ -82,7 +84,8 @@ TEST_SUITE("sim/drawn_jobs") {
     for (uint64_t seed = 1; seed <= seeds; ++seed) {
       auto course = run_drawn_job(seed);
       auto complaints = judge(*course);
-      INFO("replay with: build/tests/sim/soak --first ", seed, " --seeds 1");
+      auto command = fmt::format(replay_command, seed);
+      INFO("replay with: ", command);
       CHECK_MESSAGE(complaints.empty(), complaints);
       add(reached, *course);
     }

@@ -2,12 +2,64 @@
 // Drawn jobs without end: soak [--first SEED] [--seeds COUNT]. Exit code 1 if a promise was broken.
 #include "kernels/buffer.hpp"
 #include "tests/sim/checkers.hpp"
+#include "tests/sim/stuck_alarm.hpp"
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <fmt/format.h>
 #include <optional>
+#include <string>
+
+namespace {
+
+using namespace troupe;
+using namespace troupe::test;
+
+/// Says now and then how far it is, on standard error.
+class progress {
+public:
+  explicit progress(uint64_t jobs) : jobs_(jobs) {}
+
+  void add(bool is_broken) {
+    ++done_;
+    if (is_broken) ++broken_;
+    auto now = std::chrono::steady_clock::now();
+    if (now - told_ < period) return;
+    told_ = now;
+    std::chrono::duration<double, std::milli> spent = now - began_;
+    fmt::print(stderr, "{} of {} jobs, {} of them broke a promise; {:.1f} ms a job\n", done_, jobs_,
+               broken_, spent.count() / static_cast<double>(done_));
+  }
+
+  [[nodiscard]] uint64_t broken() const { return broken_; }
+
+private:
+  static constexpr std::chrono::seconds period{10};
+
+  uint64_t jobs_;
+  uint64_t done_ = 0;
+  uint64_t broken_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point told_ = began_;
+};
+
+/// Memory that a job did not give back. What the first one leaves is what all jobs share.
+class leftovers {
+public:
+  [[nodiscard]] std::string complaint() {
+    auto before = in_use_;
+    in_use_ = cpu_pool().bytes_in_use();
+    if (!before || *in_use_ <= *before) return {};
+    return fmt::format("  {} bytes are in use that were not before\n", *in_use_ - *before);
+  }
+
+private:
+  std::optional<size_t> in_use_;
+};
+
+} // namespace
 
 int main(int argument_count, char** arguments) {
   uint64_t first = 1;
@@ -17,24 +69,20 @@ int main(int argument_count, char** arguments) {
   app.add_option("--first", first, "The first seed")->capture_default_str();
   app.add_option("--seeds", seeds, "How many")->capture_default_str();
   CLI11_PARSE(app, argument_count, arguments);
-  uint64_t broken = 0;
-  std::optional<size_t> left_behind;
+  progress progress{seeds};
+  leftovers leftovers;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    auto course = troupe::test::run_drawn_job(seed);
-    auto complaints = troupe::test::judge(*course);
+    auto course = run_drawn_job(seed);
+    auto complaints = judge(*course);
     if (seeds == 1) fmt::print("seed {}: {}\n", seed, course->describe());
     course.reset();
-    auto in_use = troupe::cpu_pool().bytes_in_use();
-    if (!left_behind) left_behind = in_use; // what the first job leaves is what all jobs share
-    if (in_use > *left_behind)
-      complaints
-        += fmt::format("  {} bytes are in use that were not before", in_use - *left_behind);
-    left_behind = in_use;
+    complaints += leftovers.complaint();
+    progress.add(!complaints.empty());
     if (complaints.empty()) continue;
-    ++broken;
-    fmt::print("seed {}: {}  replay with: soak --first {} --seeds 1\n", seed, complaints, seed);
+    auto command = fmt::format(replay_command, seed);
+    fmt::print("seed {}: {}  replay with: {}\n", seed, complaints, command);
     std::fflush(stdout); // it may be ended before it is through
   }
-  fmt::print("{} jobs, {} of them broke a promise\n", seeds, broken);
-  return broken > 0 ? 1 : 0;
+  fmt::print("{} jobs, {} of them broke a promise\n", seeds, progress.broken());
+  return progress.broken() > 0 ? 1 : 0;
 }

@@ -101,6 +101,18 @@ TEST_SUITE("simulation/faults") {
                     "node ", node);
   }
 
+  TEST_CASE("a chief that is lost before all are there begins anew, whatever else goes on") {
+    auto what = job(2, 3, sync_policy::latest_token);
+    what.network = network_options{.meets_at_roll_call = true};
+    what.late_starts[3] = 10s; // replica 1: the chief waits for it
+    what.faults = plan({.at = 2s, .lasts = 1s, .who = {"chief"}});
+    what.faults.rates = {.crash_mean = 50s, .return_mean = 1s, .down_max = 1}; // without end
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.restarts >= 1);
+    CHECK(report.job.step == what.steps);
+  }
+
   TEST_CASE("the holder of a token that crashes hangs tensorflow without backups") {
     auto what = job(4, 4, sync_policy::tensorflow);
     what.faults = plan({.kind = fault_kind::crash_with_token, .at = 3500ms, .who = {"replica 1"}});

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is told of a drawn job that takes no end.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace troupe::test {
+
+/// A checker can say that a wait had no end only if the job is over. While this lives, a job or its
+/// checkers have `patience_seconds` of real time, which is thousands of times as long as they need;
+/// then the process says which seed it was and how to replay it, and ends with exit code 1.
+class stuck_alarm {
+public:
+  /// @param who "the job", "the checkers". @param job In a line.
+  stuck_alarm(uint64_t seed, std::string_view who, std::string_view job);
+  ~stuck_alarm();
+
+  stuck_alarm(const stuck_alarm&) = delete;
+  stuck_alarm& operator=(const stuck_alarm&) = delete;
+
+  static constexpr unsigned patience_seconds = 120;
+};
+
+/// How to see the course of a seed again, for whoever reads a complaint.
+inline constexpr auto replay_command = "build/tests/sim/soak --first {} --seeds 1";
+
+} // namespace troupe::test
