@@ -24,7 +24,7 @@ using phase = chief_state::phase;
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 constexpr auto exit_category = caf::atom("exit");
 
-void finish(self_pointer self, std::optional<error> failure);
+void finish(self_pointer self, std::optional<error> failure, std::optional<uint32_t> tokens = {});
 
 bool is_training(const chief_state& state) {
   return state.now_in < phase::ending;
@@ -310,10 +310,12 @@ void conclude(self_pointer self) {
   self->quit();
 }
 
-void finish(self_pointer self, std::optional<error> failure) {
+// `tokens`: in the queue, if it was asked.
+void finish(self_pointer self, std::optional<error> failure, std::optional<uint32_t> tokens) {
   auto& state = self->state;
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
+  if (failure) state.report.open = state.not_over(tokens);
   enter(self, phase::ending);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
@@ -449,7 +451,7 @@ void give_up_awaited(self_pointer self) {
 
 // A report may still be on its way from another node. What an accumulator answers comes after what
 // it has reported: so when all have answered and the step is still open, no report will come.
-void confirm_stall(self_pointer self) {
+void confirm_stall(self_pointer self, uint32_t tokens) {
   auto& state = self->state;
   auto missing = std::make_shared<size_t>(state.config.accumulators.size());
   for (const auto& accumulator : state.config.accumulators)
@@ -457,10 +459,11 @@ void confirm_stall(self_pointer self) {
       ->request(accumulator, caf::infinite, // the watch keeps the deadline
                 make_read_accumulator())
       .then(
-        [self, missing, step = state.step](const msg<wire::AccumulatorStatus>&) {
-          auto is_open = self->state.now_in == phase::collecting && self->state.step == step;
+        [self, missing, tokens, step = state.step](const msg<wire::AccumulatorStatus>&) {
+          const auto& now = self->state;
+          auto is_open = now.now_in == phase::collecting && now.step == step;
           if (--*missing > 0 || !is_open) return;
-          self->state.stop_asked ? take_step_back(self) : finish(self, self->state.stall());
+          now.stop_asked ? take_step_back(self) : finish(self, now.stall(tokens), tokens);
         },
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
@@ -469,15 +472,17 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
   if (state.now_in != phase::collecting || state.taken_back) return;
   auto waiting = status.reader().getWaiting();
-  if (state.finds_stall({waiting.begin(), waiting.end()}, status.reader().getTokens()))
-    return confirm_stall(self);
+  auto tokens = status.reader().getTokens();
+  if (state.finds_stall({waiting.begin(), waiting.end()})) return confirm_stall(self, tokens);
   auto late = state.config.world->now() - state.step_began;
   if (late <= state.config.deadline / 6) return;
   auto who = state.missing({waiting.begin(), waiting.end()});
   if (late > state.config.deadline)
-    return finish(self, error{errc::deadline_exceeded,
-                              fmt::format("step {} is not over after {:.1f} s; still missing: {}",
-                                          state.step + 1, seconds(late), who)});
+    return finish(self,
+                  error{errc::deadline_exceeded,
+                        fmt::format("step {} is not over after {:.1f} s; still missing: {}",
+                                    state.step + 1, seconds(late), who)},
+                  tokens);
   if (!std::exchange(state.warned, true) && state.config.on_warning)
     state.config.on_warning(fmt::format("step {} takes {:.1f} s so far; still waiting for {}",
                                         state.step + 1, seconds(late), who));

@@ -142,15 +142,18 @@ struct chief_state {
   /// When to look again.
   [[nodiscard]] job_time look_after(job_time now) const;
 
-  /// A look has found these waiting for a token, and so many tokens. A replica pushes before it
-  /// asks for a token, and an accumulator reports a full step before it answers the push. So if all
-  /// wait that live, no token is left and no report has come, none ever will.
+  /// A look has found these waiting for a token: there is none, or none for them before the step
+  /// ends. A replica pushes before it asks for a token, and an accumulator reports a full step
+  /// before it answers the push. So if all wait that live and no report has come, none ever will.
   /// @returns Whether that is so; true with the second look only, since the takes of a new step may
   /// still be on their way.
-  [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting, uint32_t tokens);
+  [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting);
 
-  /// What to say of a stall.
-  [[nodiscard]] error stall() const;
+  /// The step that is not over. @param tokens That are in the queue, if it was asked.
+  [[nodiscard]] open_step not_over(std::optional<uint32_t> tokens = {}) const;
+
+  /// What to say of a stall. @param tokens That are in the queue.
+  [[nodiscard]] error stall(uint32_t tokens) const;
 
   /// "replica 2, replica 5": those that live but do not wait for a token.
   [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;

@@ -100,19 +100,23 @@ job_time chief_state::look_after(job_time now) const {
   return std::min(std::max(next, now / period * period + quiet), first_deadline(now));
 }
 
-bool chief_state::finds_stall(const std::set<uint32_t>& waiting, uint32_t tokens) {
+bool chief_state::finds_stall(const std::set<uint32_t>& waiting) {
   auto waits = [&waiting](const auto& one) { return waiting.contains(one.first); };
-  auto nobody_will = expected == 0 && (tokens == 0 || live.empty());
-  auto everybody_waits = nobody_will && std::ranges::all_of(live, waits);
+  auto everybody_waits = expected == 0 && std::ranges::all_of(live, waits);
   return std::exchange(suspects_stall, everybody_waits) && everybody_waits;
 }
 
-error chief_state::stall() const {
-  return {
-    errc::stalled,
-    fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live, all of "
-                "them wait for a token, and no token is left",
-                step + 1, needed, live.size(), config.sync.total_num_replicas)};
+open_step chief_state::not_over(std::optional<uint32_t> tokens) const {
+  return {step + 1, static_cast<uint32_t>(live.size()), needed, tokens};
+}
+
+error chief_state::stall(uint32_t tokens) const {
+  const auto* why = live.empty()  ? ""
+                    : tokens == 0 ? ", all of them wait for a token, and no token is left"
+                                  : ", and all of them have given the one that counts";
+  return {errc::stalled,
+          fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}",
+                      step + 1, needed, live.size(), config.sync.total_num_replicas, why)};
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

@@ -17,10 +17,22 @@ struct lost_replica {
   error reason;
 };
 
+/// What a step lacked that did not end.
+struct open_step {
+  uint64_t step = 0;   ///< Counted from 1.
+  uint32_t live = 0;   ///< Replicas that were there.
+  uint32_t needed = 0; ///< Gradients.
+  std::optional<uint32_t>
+    tokens; ///< In the queue that nobody could take; nothing: it was not asked.
+
+  bool operator==(const open_step&) const = default;
+};
+
 /// How a job ended.
 struct job_report {
-  uint64_t step = 0;            ///< The global step it reached.
-  std::optional<error> failure; ///< Why it ended before its last step, unless it was asked to.
+  uint64_t step = 0;             ///< The global step it reached.
+  std::optional<error> failure;  ///< Why it ended before its last step, unless it was asked to.
+  std::optional<open_step> open; ///< Of a failure that the chief found: the step that it ended.
   std::optional<std::string> stopped; ///< Who asked it to end, if somebody did.
   std::vector<lost_replica> lost;
   bool has_begun = true; ///< False if its processes were not all there, or did not fit together.

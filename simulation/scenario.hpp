@@ -58,12 +58,7 @@ struct scenario {
 };
 
 /// Why a run could not make its next step.
-struct stall_report {
-  uint64_t step = 0;   ///< That it could not make, counted from 1.
-  uint32_t live = 0;   ///< Replicas that were there, and not lost for good or for a while.
-  uint32_t needed = 0; ///< Gradients.
-  /// In the queue, that nobody was left to take; nothing if the job ended before it was asked.
-  std::optional<uint64_t> tokens;
+struct stall_report : open_step {
   std::string reason; ///< In words.
 };
 

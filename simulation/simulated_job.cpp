@@ -224,29 +224,25 @@ job_time simulated_job::pace(uint32_t replica) {
   return faults_->on_its_clock(replica, time);
 }
 
+// What the chief knew when it ended the job. One that is gone itself says nothing: then it is what
+// can be seen from outside.
 stall_report simulated_job::stall() const {
   const auto& job = report_.job;
+  auto open = job.open.value_or(open_step{
+    .step = last_step_ + 1, .live = count_live(), .needed = what_.sync.replicas_to_aggregate});
+  if (what_.sync.policy != sync_policy::tensorflow) open.tokens = 0; // they wait under no other
+  return {open, job.failure->message};
+}
+
+uint32_t simulated_job::count_live() const {
   std::vector<bool> is_there(what_.sync.total_num_replicas, true);
   for (auto replica : what_.dead_replicas)
     if (replica < is_there.size()) is_there[replica] = false;
-  for (const auto& lost : job.lost) // of several nodes, one may have come back
+  for (const auto& lost : report_.job.lost) // of several nodes, one may have come back
     is_there[lost.replica] = is_there[lost.replica] && network_
                              && lost.reason.code == errc::unavailable
                              && network_->is_up(network_->replica_node(lost.replica));
-  auto live = static_cast<uint32_t>(std::ranges::count(is_there, true));
-  stall_report report{.step = last_step_ + 1,
-                      .live = live,
-                      .needed = what_.sync.replicas_to_aggregate,
-                      .reason = job.failure->message};
-  // Tokens wait in the queue under one policy alone, and while nobody is there to take them.
-  auto is_untouched = job.step == 0 && live == 0 && job.lost.empty();
-  if (what_.sync.policy != sync_policy::tensorflow)
-    report.tokens = 0;
-  else if (is_untouched)
-    report.tokens = what_.sync.first_tokens();
-  else if (job.failure->code == errc::stalled && live > 0)
-    report.tokens = 0;
-  return report;
+  return static_cast<uint32_t>(std::ranges::count(is_there, true));
 }
 
 // At a roll call those who are down are waited for.

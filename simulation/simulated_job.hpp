@@ -63,6 +63,7 @@ private:
   [[nodiscard]] bool are_owners_up() const;
   void wait_until(job_time time);
   [[nodiscard]] stall_report stall() const;
+  [[nodiscard]] uint32_t count_live() const;
 
   const scenario& what_;
   scenario_report& report_;
