@@ -177,7 +177,9 @@ msg<wire::PushReply> accumulator_state::reply_to_accepted() {
   if (config.asynchronous)
     return make_push_reply(verdict::accepted, step,
                            config.asynchronous->next_step(step, accepted.size()));
-  if (accepted_reply.is_empty()) accepted_reply = make_push_reply(verdict::accepted, step);
+  if (accepted_reply.is_empty())
+    accepted_reply
+      = make_push_reply(verdict::accepted, step, config.one_gradient_per_replica ? step + 1 : 0);
   return accepted_reply;
 }
 

@@ -26,7 +26,8 @@ struct accumulator_config {
   troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
   std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
   reduction how = reduction::mean;
-  bool one_gradient_per_replica = false; ///< A second one to the same step is dropped.
+  /// A second one to the same step is dropped; of a first one the reply says to wait for the next.
+  bool one_gradient_per_replica = false;
   /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
   std::optional<asynchronous_rule> asynchronous;
   bool requires_finite = false; ///< A gradient with a number that is not finite is refused.

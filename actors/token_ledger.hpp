@@ -19,24 +19,36 @@ namespace troupe {
 /// one for a replica that is behind, stamped with the newest step. Where training is asynchronous,
 /// nobody is behind: a replica says which step it needs at least (`asynchronous_rule`).
 ///
+/// Under `tensorflow` it may say so, too: if only one gradient of it counts in a step, and that one
+/// is given, it waits for the step to end, and takes the oldest token then. So nobody takes two
+/// tokens of the current step, and those of an update are enough for all.
+///
 /// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
 /// in which they came.
 template <class Waiter>
 class token_ledger {
 public:
+  /// A waiter that has its token now.
+  struct served {
+    Waiter waiter;
+    uint64_t step = 0;
+  };
+
   /// @param tokens Those that a job left in the queue that goes on now, from the head on.
   explicit token_ledger(sync_policy policy, uint64_t first_step = 0,
                         std::span<const uint64_t> tokens = {})
     : policy_(policy), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
 
   /// A replica that worked on `local_step` asks for a token.
-  /// @param not_before Where training is asynchronous: the step that it needs at least.
+  /// @param not_before Where training is asynchronous: the step that it needs at least. Under
+  /// `tensorflow`: the step that must have begun.
   /// @returns The token's step, or nothing: then the waiter is kept until `put`.
   [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step,
                                              uint64_t not_before = 0) {
     if (is_asynchronous(policy_)) return take_asynchronous(std::move(waiter), not_before);
     if (policy_ != sync_policy::tensorflow && newest_ > local_step) return newest_;
-    if (policy_ == sync_policy::tensorflow && !tokens_.empty()) {
+    auto has_begun = newest_ >= not_before;
+    if (policy_ == sync_policy::tensorflow && has_begun && !tokens_.empty()) {
       auto token = tokens_.front();
       tokens_.pop_front();
       return token;
@@ -46,14 +58,13 @@ public:
   }
 
   /// The chief has made `count` tokens for `step`.
-  /// @returns The waiters that now have their token, first come first served; each one's is `step`.
-  [[nodiscard]] std::vector<Waiter> put(uint64_t step, uint32_t count) {
+  /// @returns The waiters that now have their token, first come first served.
+  [[nodiscard]] std::vector<served> put(uint64_t step, uint32_t count) {
     newest_ = step;
     if (is_asynchronous(policy_)) return release_due();
-    if (policy_ != sync_policy::tensorflow) return release(waiting_.size());
-    auto served = release(std::min<size_t>(count, waiting_.size()));
-    tokens_.insert(tokens_.end(), count - served.size(), step);
-    return served;
+    if (policy_ != sync_policy::tensorflow) count = static_cast<uint32_t>(waiting_.size());
+    tokens_.insert(tokens_.end(), count, step);
+    return release(std::min(tokens_.size(), waiting_.size()));
   }
 
   /// The waiter of which `is_it` is true; null if there is none.
@@ -76,9 +87,9 @@ public:
   }
 
   /// No more tokens will come. @returns The waiters that leave empty-handed.
-  [[nodiscard]] std::vector<Waiter> close() {
+  [[nodiscard]] std::deque<Waiter> close() {
     needs_.clear();
-    return release(waiting_.size());
+    return std::exchange(waiting_, {});
   }
 
   /// The steps of the tokens that nobody has taken, from the head on; none but under `tensorflow`.
@@ -96,13 +107,13 @@ private:
   }
 
   // Of those who wait, the ones whose step has come.
-  std::vector<Waiter> release_due() {
-    std::vector<Waiter> released;
+  std::vector<served> release_due() {
+    std::vector<served> released;
     auto waiting = std::exchange(waiting_, {});
     auto needs = std::exchange(needs_, {});
     for (size_t i = 0; i < waiting.size(); ++i) {
       if (needs[i] <= newest_) {
-        released.push_back(std::move(waiting[i]));
+        released.push_back({std::move(waiting[i]), newest_});
         continue;
       }
       waiting_.push_back(std::move(waiting[i]));
@@ -111,12 +122,14 @@ private:
     return released;
   }
 
-  std::vector<Waiter> release(size_t count) {
-    std::vector<Waiter> released;
+  // The first waiters get the oldest tokens.
+  std::vector<served> release(size_t count) {
+    std::vector<served> released;
     released.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      released.push_back(std::move(waiting_.front()));
+      released.push_back({std::move(waiting_.front()), tokens_.front()});
       waiting_.pop_front();
+      tokens_.pop_front();
     }
     return released;
   }

@@ -85,8 +85,8 @@ void leave(token_queue_state& state, const msg<wire::Farewell>& farewell) {
 
 void put(token_queue_state& state, const msg<wire::PutTokens>& tokens) {
   auto put = tokens.reader();
-  for (auto& waiter : state.ledger.put(put.getStep(), put.getCount()))
-    grant(state, waiter, put.getStep());
+  for (auto& [waiter, step] : state.ledger.put(put.getStep(), put.getCount()))
+    grant(state, waiter, step);
 }
 
 void close(token_queue_state& state) {

@@ -208,8 +208,9 @@ struct PushReply {
   # The step that the accumulator collected for when it judged.
 
   nextStep @2 :Step;
-  # Where training is asynchronous: the first step that the replica may go on with.  0, the default = that
-  # is the token queue's to say.
+  # Where training is asynchronous: the first step that the replica may go on with.  Where only one of its
+  # gradients counts in a step, and this one does: the next step.  0, the default = that is the token
+  # queue's to say.
 }
 
 struct TakeToken {
@@ -222,8 +223,9 @@ struct TakeToken {
   # The step that its last gradient was for.
 
   notBefore @2 :Step;
-  # The largest `nextStep` that it was answered: a token for an earlier step does not do.  Asked for only
-  # where training is asynchronous.
+  # The largest `nextStep` that it was answered.  Where training is asynchronous a token for an earlier
+  # step does not do; under the policy `tensorflow` the replica waits until that step has begun, and then
+  # takes the oldest token there is.  Nobody asks for it elsewhere.
 
   request @3 :UInt64;
   # Which of the replica's questions this is: they count up.  One that is asked again, because its answer may
@@ -507,7 +509,8 @@ struct ReadQueueStatus {
 }
 
 struct QueueStatus {
-  # What the queue holds at this moment.  Tokens and waiting replicas are never there at the same time.
+  # What the queue holds at this moment.  If there are tokens, whoever waits has said not to before a step
+  # that has not begun.
 
   tokens @0 :UInt32;
   # Tokens that nobody has asked for yet.

@@ -173,7 +173,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
       continue;
     }
     auto judged = value_or_throw(std::move(reply));
-    if (is_asynchronous(options_.policy)) next_steps.push_back(judged.reader().getNextStep());
+    if (auto next = judged.reader().getNextStep(); next > 0) next_steps.push_back(next);
     ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
   }
   auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));

@@ -109,7 +109,7 @@ public:
                                                     troupe::variable variable) const;
 
   /// Waits for the next token without giving a gradient: what becomes of a cancelled step.
-  /// @param not_before Where training is asynchronous: the step that is needed at least.
+  /// @param not_before As in TakeToken; 0 = whatever comes.
   /// Errors: throws `failure` with cancelled when the job is over.
   [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
 

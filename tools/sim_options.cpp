@@ -61,8 +61,8 @@ constexpr sim_option table[] = {
    "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
    &sim_options::policy},
   {"distinct", "on|off",
-   "whether a replica's second gradient to the same step is dropped; only under tensorflow could "
-   "it give one. It takes a token all the same, so a job may stall for want of tokens",
+   "whether a replica whose gradient counts waits for the step to end before it takes a token; "
+   "only under tensorflow could it give the step a second one",
    &sim_options::distinct},
   {"slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
    &sim_options::slack, 0, steps_max, "0"},

@@ -291,10 +291,9 @@ std::string an_end_to_every_wait(const evidence& course) {
     return one.kind == fault_kind::corrupt || (is_gone(one) && one.lasts == job_time{0});
   };
   auto all_return = std::ranges::none_of(course.what.faults.faults, is_for_good);
-  // Under tensorflow, tokens are lost with who holds them, and used up by second gradients.
+  // Under tensorflow, tokens are lost with who holds them.
   auto may_lack_tokens
-    = course.what.sync.policy == sync_policy::tensorflow
-      && (course.what.sync.one_gradient_per_replica || !course.report.job.lost.empty());
+    = course.what.sync.policy == sync_policy::tensorflow && !course.report.job.lost.empty();
   if (failure->code == errc::stalled && all_return && !may_lack_tokens)
     return "everybody came back, and the job is said to stall: " + failure->message;
   auto may_fail = std::ranges::any_of(course.what.faults.faults, is_gone)

@@ -79,6 +79,45 @@ TEST_SUITE("strategies/step_pattern") {
     CHECK(seen.mean_seconds(2) == doctest::Approx(1.2));
   }
 
+  TEST_CASE(
+    "one gradient of each replica: the token of a dead one makes tensorflow wait each step") {
+    sync_options sync{49, 50};
+    sync.one_gradient_per_replica = true;
+    auto seen = constant(sync, 1, 12);
+    CHECK_FALSE(seen.report.failure);
+    CHECK(seen.seconds() == pattern{1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
+  }
+
+  TEST_CASE(
+    "one gradient of each replica: no step lacks a token, and as many are dropped as ever") {
+    for (uint32_t needed : {16U, 14U, 9U}) {
+      sync_options sync{needed, 16};
+      sync.one_gradient_per_replica = true;
+      auto seen = exponential(sync, 400);
+      CHECK_FALSE(seen.report.failure);
+      REQUIRE(seen.steps.size() == 400);
+      for (const auto& step : seen.steps) {
+        auto replicas = replicas_of(step.accepted);
+        std::ranges::sort(replicas);
+        CHECK(std::ranges::adjacent_find(replicas) == replicas.end());
+      }
+      auto law = 400.0 * (16 - needed);
+      CHECK(std::abs(static_cast<double>(seen.stale_count()) - law) <= 2.0 * 16);
+    }
+  }
+
+  TEST_CASE("one gradient of each replica: more dead ones than backups stall tensorflow, too") {
+    sync_options sync{96, 100};
+    sync.one_gradient_per_replica = true;
+    auto seen = constant(sync, 5, 3);
+    REQUIRE(seen.report.failure);
+    CHECK(*seen.report.failure
+          == error{errc::stalled,
+                   "step 1 cannot end: it needs 96 gradients, 95 of 100 replicas are "
+                   "live, and all of them have given the one that counts"});
+    CHECK(seen.report.open == open_step{1, 95, 96, 96});
+  }
+
   TEST_CASE("a dead backup costs the other policies nothing") {
     for (auto policy : without_waste)
       for (uint32_t needed : {49U, 46U})
@@ -97,6 +136,7 @@ TEST_SUITE("strategies/step_pattern") {
             == error{errc::stalled,
                      "step 1 cannot end: it needs 96 gradients, 95 of 100 replicas are live, all "
                      "of them wait for a token, and no token is left"});
+      CHECK(seen.report.open == open_step{1, 95, 96, 0});
       CHECK(seen.report.lost.empty());
     }
   }

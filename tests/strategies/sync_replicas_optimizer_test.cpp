@@ -216,7 +216,7 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     CHECK(all.begin()->first == "weights/m");
   }
 
-  TEST_CASE("a fast replica's second gradient counts or not, as one_gradient_per_replica says") {
+  TEST_CASE("a fast replica gives a second gradient or not, as one_gradient_per_replica says") {
     for (bool only_one : {false, true}) {
       small_job job{{.replicas_to_aggregate = 2, .one_gradient_per_replica = only_one}};
       training_options options{.steps = 1};
@@ -227,7 +227,7 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
       REQUIRE(seen.steps.size() == 1);
       CHECK(replicas_of(seen.steps[0].accepted)
             == (only_one ? replica_list{0, 1} : replica_list{0, 0}));
-      CHECK(replicas_of(seen.steps[0].stale) == (only_one ? replica_list{0} : replica_list{}));
+      CHECK(seen.steps[0].stale.empty());
     }
     sync_options impossible{
       .replicas_to_aggregate = 3, .total_num_replicas = 2, .one_gradient_per_replica = true};

@@ -87,6 +87,20 @@ class Sim(unittest.TestCase):
         self.assertIn("95 of 100 replicas are live", stalled["reason"])
         self.assertIn("stalled: step 1 cannot end", self.sim(*plain).stdout)
 
+    def test_a_chief_that_ends_a_job_says_what_the_step_needed_and_what_was_there(self):
+        stalled = self.report("--replicas", "3", "--dead", "3", code=5)["stalled"]
+        self.assertEqual([stalled[key] for key in ["step", "live", "needed", "tokens"]], [1, 0, 3, 3])
+        self.assertIn("0 of 3 replicas are live", stalled["reason"])
+
+    def test_tensorflow_with_distinct_replicas_goes_on_as_long_as_enough_of_them_live(self):
+        plain = ["--replicas", "16", "--aggregate", "14", "--distinct", "on", "--compute", "pareto(1, 1.2, 50)", "--steps", "300"]
+        for dead in 0, 1, 2:
+            report = self.report(*plain, "--dead", str(dead))
+            self.assertIsNone(report["stalled"])
+            self.assertEqual(report["accepted"], 300 * 14)
+        stalled = self.report(*plain, "--dead", "3", code=5)["stalled"]
+        self.assertEqual([stalled[key] for key in ["step", "live", "needed", "tokens"]], [1, 13, 14, 14])
+
     def test_rows_of_a_sweep_are_compared_in_pairs(self):
         report = self.report("--replicas", "20", "--compute", "exponential(1)", "--steps", "400", "--sweep", "aggregate=16:20")
         self.assertEqual([row["value"] for row in report["rows"]], ["16", "17", "18", "19", "20"])
