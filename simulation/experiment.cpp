@@ -39,7 +39,8 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .compute = experiment.compute.times(seed),
                   .seed = seed,
                   .local_sgd = experiment.local_sgd,
-                  .on_step = experiment.on_step};
+                  .on_step = experiment.on_step,
+                  .on_delivery = experiment.on_delivery};
   if (experiment.network) result.network = experiment.network(seed);
   result.faults = experiment.faults;
   result.ask_again_after = experiment.ask_again_after;
@@ -104,7 +105,8 @@ step_time_figures figures_of(std::vector<double> times, std::span<const double> 
 
 std::vector<scenario_report> simulate_all(const experiment& experiment) {
   std::vector<scenario_report> reports(experiment.runs);
-  auto threads = experiment.on_step ? 1 : experiment.threads;
+  auto is_watched = experiment.on_step || experiment.on_delivery;
+  auto threads = is_watched ? 1 : experiment.threads;
   for_each_on_threads(reports.size(), threads, [&](size_t i) {
     reports[i] = simulate(scenario_of(experiment, experiment.seed + i));
   });

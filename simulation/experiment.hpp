@@ -36,6 +36,8 @@ struct experiment {
   unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
   /// Told of every step of every run; with it, one run is made after the other.
   std::function<void(const step_record&)> on_step = {};
+  /// Likewise of every message that reaches another node.
+  std::function<void(const delivery&)> on_delivery = {};
 };
 
 /// Times of steps, in seconds, of all runs and without their warm-up.

@@ -48,6 +48,7 @@ void simulate_one(sim_row& row, bool with_profile, bool with_spans) {
   run_profile profile{row.what, with_spans};
   auto what = row.what;
   what.on_step = [&](const step_record& step) { profile.add(step); };
+  if (with_spans) what.on_delivery = [&](const delivery& came) { profile.add(came); };
   row.report = run(what);
   row.profile = profile.figures();
 }

@@ -205,7 +205,7 @@ void simulated_network::send(const node_address& from, parcel what) {
   places_[from.node].known_to.insert(what.to.at.node);
   places_[what.to.at.node].known_to.insert(from.node);
   const auto* kind = kind_of(what);
-  set_out({from, std::move(what), kind});
+  set_out({from, std::move(what), kind, now()});
 }
 
 void simulated_network::set_out(journey goes) {
@@ -257,10 +257,18 @@ void simulated_network::travel(journey goes, job_time extra) {
   at(time, [this, goes = std::move(goes)]() mutable { arrive(std::move(goes)); });
 }
 
+// The replica's, if there is one at an end.
+node_index simulated_network::end_of(const journey& goes) const {
+  return is_replica(goes.from.node) ? goes.from.node : goes.what.to.at.node;
+}
+
+uint32_t simulated_network::replica_at(node_index end) const {
+  return is_replica(end) ? end - replica_node(0) : replicas_;
+}
+
 passage simulated_network::passage_of(const journey& goes) {
-  auto end = is_replica(goes.from.node) ? goes.from.node : goes.what.to.at.node;
-  auto replica = is_replica(end) ? end - replica_node(0) : replicas_;
-  return {replica, goes.kind, places_[end].messages++};
+  auto end = end_of(goes);
+  return {replica_at(end), goes.kind, places_[end].messages++};
 }
 
 double simulated_network::factor_of(const journey& goes) const {
@@ -352,7 +360,8 @@ void simulated_network::hand_over(journey comes) {
   if (cards_ && comes.kind == cancel_kind)
     at(now() + job_time{1}, [this, node] { look_at_recalled(node); });
   if (on_delivery)
-    on_delivery({now(), comes.from.node, comes.what.to.at.node, comes.kind, &comes.what.content});
+    on_delivery({now(), comes.sent, comes.from.node, node, replica_at(end_of(comes)), comes.kind,
+                 &comes.what.content});
   here->deliver(std::move(comes.what));
 }
 

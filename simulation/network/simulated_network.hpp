@@ -30,8 +30,10 @@ namespace troupe {
 /// A message that has come to a node, for those who look on.
 struct delivery {
   job_time time{0};
+  job_time sent{0}; ///< When it set out.
   node_index from = 0;
   node_index to = 0;
+  uint32_t replica = 0; ///< The one at one of its ends; else the number of replicas.
   const char* kind = "";
   const caf::message* content = nullptr;
 };
@@ -211,6 +213,7 @@ private:
     node_address from;
     parcel what;
     const char* kind = "";
+    job_time sent{0};
     bool is_out = false;    ///< It has left its node.
     bool is_served = false; ///< The receiving node has been busy with it.
   };
@@ -280,6 +283,8 @@ private:
   void tell_given_up();
   [[nodiscard]] bool is_blocked(node_index from, node_index to) const;
   [[nodiscard]] bool is_alive(const node_address& address) const;
+  [[nodiscard]] node_index end_of(const journey& goes) const;
+  [[nodiscard]] uint32_t replica_at(node_index end) const;
   [[nodiscard]] passage passage_of(const journey& goes);
   [[nodiscard]] double factor_of(const journey& goes) const;
   [[nodiscard]] const bad_luck* luck_of(const journey& goes) const;

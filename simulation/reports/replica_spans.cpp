@@ -17,7 +17,7 @@ namespace {
 using kind = replica_state_kind;
 
 bool is_computing(kind what) {
-  return what != kind::waiting && what != kind::absent;
+  return what <= kind::cancelled;
 }
 
 bool by_replica_and_time(const replica_span& left, const replica_span& right) {
@@ -28,8 +28,14 @@ bool by_replica_and_time(const replica_span& left, const replica_span& right) {
 } // namespace
 
 void replica_spans::add(const step_record& step) {
-  if (step.step < window_.first || step.step >= window_.first + window_.count + patience) return;
-  if (step.step < window_.first + window_.count) {
+  last_step_ = step.step;
+  look_at(step);
+  trips_.forget_before(is_behind() ? job_time::max() : step.began);
+}
+
+void replica_spans::look_at(const step_record& step) {
+  if (step.step < window_.first || step.step >= window_end() + patience) return;
+  if (step.step < window_end()) {
     if (bounds_.empty()) bounds_.push_back(step.began);
     bounds_.push_back(step.ended);
   }
@@ -43,10 +49,22 @@ void replica_spans::add(const step_record& step) {
     keep({one.replica, kind::cancelled, step.began, one.arrived, one.local_step + 1});
 }
 
+void replica_spans::add(const delivery& came) {
+  if (!is_behind()) trips_.add(came);
+}
+
 void replica_spans::add(const contribution& gradient, kind what) {
-  auto began = gradient.arrived - gradient.compute;
-  keep({gradient.replica, kind::waiting, began - gradient.waited, began, gradient.local_step + 1});
-  keep({gradient.replica, what, began, gradient.arrived, gradient.local_step + 1});
+  auto trip = trips_.take(gradient.replica, gradient.arrived);
+  auto computed = trip ? trip->sent : gradient.arrived;
+  auto began = computed - gradient.compute;
+  auto token = trip ? std::min(trip->asked, began) : began;
+  auto put = [&, step = gradient.local_step + 1](kind at, job_time start, job_time end) {
+    keep({gradient.replica, at, start, end, step});
+  };
+  put(kind::waiting, token - gradient.waited, token);
+  put(kind::reading, token, began);
+  put(what, began, computed);
+  put(kind::sending, computed, gradient.arrived);
 }
 
 void replica_spans::keep(replica_span span) {
@@ -68,7 +86,12 @@ std::vector<replica_span> replica_spans::spans() const {
       auto start = std::max(next->start, at);
       auto end = std::min(next->end, bounds_.back());
       if (end <= start) continue; // beyond the window, or told twice
-      if (start > at) result.push_back({replica, gap(at, start), at, start, next->step});
+      if (start > at) {
+        auto waits_for_answer = next->what == kind::waiting && !result.empty()
+                                && result.back().what == kind::sending && result.back().end == at;
+        auto what = waits_for_answer ? kind::waiting : gap(at, start);
+        result.push_back({replica, what, at, start, next->step});
+      }
       result.push_back({replica, next->what, start, end, next->step});
       at = end;
     }

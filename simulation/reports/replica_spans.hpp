@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
+#include "simulation/reports/gradient_trips.hpp"
 
 #include <cstdint>
 #include <string_view>
@@ -15,6 +16,8 @@ enum class replica_state_kind : uint8_t {
   accepted,  ///< Computing a gradient that counted.
   stale,     ///< Computing one that came too late.
   cancelled, ///< Computing until it was told to stop.
+  reading,   ///< Waiting for the variables, where messages take time.
+  sending,   ///< Its gradient is on its way, or waits to be served.
   waiting,   ///< Waiting for a token.
   absent,    ///< Down, or at something that no gradient tells of.
 };
@@ -22,7 +25,8 @@ enum class replica_state_kind : uint8_t {
 /// The kind's name, as legends and files spell it.
 [[nodiscard]] constexpr std::string_view to_string(replica_state_kind kind) {
   constexpr std::string_view names[]
-    = {"computing", "dropped work", "cancelled work", "waiting for a token", "not there"};
+    = {"computing", "dropped work",        "cancelled work", "reading",
+       "sending",   "waiting for a token", "not there"};
   return names[static_cast<size_t>(kind)];
 }
 
@@ -44,11 +48,16 @@ struct step_window {
 /// Collects a window of the steps of one run. Memory: what the window holds, not the run.
 class replica_spans {
 public:
-  replica_spans(uint32_t replicas, step_window window) : replicas_(replicas), window_(window) {}
+  replica_spans(uint32_t replicas, step_window window)
+    : replicas_(replicas), window_(window), trips_(replicas) {}
 
   /// Takes in one step of the run, in order. A gradient begun in the window counts if it comes
   /// within `patience` steps after it.
   void add(const step_record& step);
+
+  /// Takes in a message between nodes, before the step that its gradient is told in. Without them
+  /// a gradient seems to have been computed until it came.
+  void add(const delivery& came);
 
   static constexpr uint64_t patience = 100; ///< Steps.
 
@@ -70,12 +79,19 @@ public:
   [[nodiscard]] std::vector<replica_span> spans() const;
 
 private:
+  [[nodiscard]] uint64_t window_end() const { return window_.first + window_.count; }
+
+  [[nodiscard]] bool is_behind() const { return last_step_ + 1 >= window_end() + patience; }
+
+  void look_at(const step_record& step);
   void add(const contribution& gradient, replica_state_kind what);
   void keep(replica_span span);
   [[nodiscard]] replica_state_kind gap(job_time start, job_time end) const;
 
   uint32_t replicas_;
   step_window window_;
+  uint64_t last_step_ = 0;
+  gradient_trips trips_; ///< That steps may still tell of.
   std::vector<job_time> bounds_;
   std::vector<replica_span> spans_;
 };

@@ -62,6 +62,10 @@ void run_profile::add(const step_record& step) {
   work_.add(step);
 }
 
+void run_profile::add(const delivery& came) {
+  if (spans_ && is_first_run_) spans_->add(came);
+}
+
 profile_figures run_profile::figures() {
   profile_figures figures{.arrivals = arrivals_.figures(),
                           .work = work_.totals(),

@@ -44,6 +44,9 @@ public:
   /// Takes in one step.
   void add(const step_record& step);
 
+  /// Takes in a message between nodes, where spans are kept and messages take time.
+  void add(const delivery& came);
+
   /// All figures. @pre All steps are in.
   [[nodiscard]] profile_figures figures();
 

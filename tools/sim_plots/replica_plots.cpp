@@ -144,7 +144,8 @@ std::string replica_names(const std::vector<uint32_t>& replicas) {
   return "set ytics (" + names + ") scale 0 font \",9\"\n";
 }
 
-constexpr std::string_view kind_colours[] = {"#0b5394", "#e0810b", "#f3c669", "#e3edf6", "#9a9a9a"};
+constexpr std::string_view kind_colours[]
+  = {"#0b5394", "#e0810b", "#f3c669", "#9fc5a8", "#4f8f63", "#e3edf6", "#9a9a9a"};
 
 // Only what there is gets a name in the legend.
 std::string timeline_boxes(const std::vector<replica_span>& spans, const chosen_replicas& chosen,

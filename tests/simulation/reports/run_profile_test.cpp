@@ -6,6 +6,7 @@
 #include "tests/doctest.hpp"
 
 #include <cmath>
+#include <map>
 
 using namespace troupe;
 using namespace std::chrono_literals;
@@ -13,7 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 profile_figures profile_of(const char* compute, sync_options sync, uint64_t steps,
-                           uint32_t dead = 0, uint64_t runs = 1) {
+                           uint32_t dead = 0, uint64_t runs = 1, job_time latency = 0s) {
   auto times = distribution::parse(compute);
   REQUIRE(times);
   experiment what{.sync = std::move(sync),
@@ -22,8 +23,13 @@ profile_figures profile_of(const char* compute, sync_options sync, uint64_t step
                   .warm_up = 0,
                   .dead = dead,
                   .runs = runs};
+  if (latency > 0s)
+    what.network = [latency](uint64_t) {
+      return network_options{.latency = [latency](const passage&) { return latency; }};
+    };
   run_profile profile{what, true};
   what.on_step = [&](const step_record& step) { profile.add(step); };
+  what.on_delivery = [&](const delivery& came) { profile.add(came); };
   static_cast<void>(run(what));
   return profile.figures();
 }
@@ -119,6 +125,36 @@ TEST_SUITE("simulation/reports/run_profile") {
       CHECK(count == 5);
       CHECK(at == bounds.back());
     }
+  }
+
+  TEST_CASE("where messages take time a replica reads, computes, sends, and waits for its token") {
+    auto figures = profile_of("1", {2, 2, sync_policy::latest_token}, 20, 0, 1, 100ms);
+    REQUIRE(figures.spans);
+    std::map<replica_state_kind, job_time> lasts;
+    for (const auto& span : figures.spans->spans())
+      if (span.step == 10) lasts[span.what] += span.end - span.start;
+    CHECK(lasts.size() == 4);
+    CHECK(lasts[replica_state_kind::reading] == 2 * 200ms);
+    CHECK(lasts[replica_state_kind::accepted] == 2 * 1s);
+    CHECK(lasts[replica_state_kind::sending] == 2 * 100ms);
+    CHECK(lasts[replica_state_kind::waiting] == 2 * 300ms); // an answer, a question, a token
+  }
+
+  TEST_CASE("a gradient's way begins when it is sent, and ends when it comes") {
+    gradient_trips trips{2};
+    trips.add({.time = 2s, .sent = 1s, .replica = 1, .kind = "ReadVariable"});
+    trips.add({.time = 3s, .sent = 2s, .replica = 1, .kind = "VariableSnapshot"});
+    trips.add({.time = 6s, .sent = 5s, .replica = 1, .kind = "PushGradient"});
+    trips.add({.time = 7s, .sent = 5s, .replica = 1, .kind = "PushGradient"}); // its other part
+    trips.add({.time = 7s, .sent = 5s, .replica = 2, .kind = "PushGradient"}); // no replica's
+    CHECK_FALSE(trips.take(0, 7s));
+    auto trip = trips.take(1, 7s);
+    REQUIRE(trip);
+    CHECK(trip->asked == 1s);
+    CHECK(trip->sent == 5s);
+    CHECK_FALSE(trips.take(1, 7s));
+    trips.forget_before(7s);
+    CHECK_FALSE(trips.take(1, 6s));
   }
 
   TEST_CASE("a slow replica is slow in every step that it takes") {
