@@ -22,7 +22,6 @@ using self_pointer = observed_pointer<chief_actor, chief_state>;
 using phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
-constexpr auto exit_category = caf::atom("exit");
 
 void finish(self_pointer self, std::optional<error> failure, std::optional<uint32_t> tokens = {});
 
@@ -290,7 +289,7 @@ void on_down(self_pointer self, const caf::down_msg& down) {
   auto found = self->state.index_of.find(down.source.id());
   if (found == self->state.index_of.end()) return;
   auto told = from_caf(down.reason);
-  auto is_lost_node = told.code == errc::unavailable && down.reason.category() != exit_category;
+  auto is_lost_node = told.code == errc::unavailable && down.reason.category() != caf::atom("exit");
   on_leave(self, found->second,
            {errc::unavailable, is_lost_node ? told.message : "is gone without a farewell"});
 }
@@ -518,9 +517,9 @@ std::optional<uint32_t> patience_of(const sync_options& sync) {
 
 void begin(self_pointer self) {
   auto& state = self->state;
-  if (state.config.resumes) return settle(self);
   for (auto index : state.config.absent)
     tell_clocks(self, index);
+  if (state.config.resumes) return settle(self);
   if (auto count = state.config.sync.first_tokens(); count > 0)
     self->send(state.config.tokens, make_put_tokens(state.step, count));
   begin_step(self);

@@ -210,6 +210,28 @@ TEST_SUITE("simulation/faults") {
     CHECK(report.virtual_time == 3500ms + 5s);
   }
 
+  TEST_CASE("a job that begins again waits for nobody who never came, under any policy") {
+    for (auto policy : {sync_policy::ssp, sync_policy::k_async, sync_policy::latest_token}) {
+      auto what = job(1, 3, policy, 40);
+      what.dead_replicas = {2};
+      what.snapshot_every = 1;
+      what.faults = plan({.at = 4500ms, .lasts = 2s, .who = {"ps 0"}});
+      auto report = simulate(what);
+      CHECK_FALSE(report.job.failure);
+      CHECK(report.restarts == 1);
+    }
+  }
+
+  TEST_CASE("a job that begins again waits for replicas that are away, and come back") {
+    auto what = job(1, 2, sync_policy::latest_token);
+    what.faults.faults = {{.at = 3500ms, .lasts = 1s, .who = {"ps 0"}},
+                          {.at = 3600ms, .lasts = 4s, .who = {"replica 0", "replica 1"}}};
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.restarts == 1);
+    CHECK(report.job.step == 12);
+  }
+
   TEST_CASE("a replica that freezes goes on where it was") {
     auto what = job(2, 2, sync_policy::latest_token, 6);
     what.network = endless_patience();
