@@ -222,16 +222,6 @@ TEST_SUITE("simulation/faults") {
     }
   }
 
-  TEST_CASE("a job that begins again waits for replicas that are away, and come back") {
-    auto what = job(1, 2, sync_policy::latest_token);
-    what.faults.faults = {{.at = 3500ms, .lasts = 1s, .who = {"ps 0"}},
-                          {.at = 3600ms, .lasts = 4s, .who = {"replica 0", "replica 1"}}};
-    auto report = simulate(what);
-    CHECK_FALSE(report.job.failure);
-    CHECK(report.restarts == 1);
-    CHECK(report.job.step == 12);
-  }
-
   TEST_CASE("a replica that freezes goes on where it was") {
     auto what = job(2, 2, sync_policy::latest_token, 6);
     what.network = endless_patience();
