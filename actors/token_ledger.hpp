@@ -46,13 +46,9 @@ public:
   [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step,
                                              uint64_t not_before = 0) {
     if (is_asynchronous(policy_)) return take_asynchronous(std::move(waiter), not_before);
-    if (policy_ != sync_policy::tensorflow && newest_ > local_step) return newest_;
-    auto has_begun = newest_ >= not_before;
-    if (policy_ == sync_policy::tensorflow && has_begun && !tokens_.empty()) {
-      auto token = tokens_.front();
-      tokens_.pop_front();
-      return token;
-    }
+    auto is_there
+      = counts_tokens() ? newest_ >= not_before && !tokens_.empty() : newest_ > local_step;
+    if (is_there) return next_token();
     waiting_.push_back(std::move(waiter));
     return std::nullopt;
   }
@@ -62,7 +58,7 @@ public:
   [[nodiscard]] std::vector<served> put(uint64_t step, uint32_t count) {
     newest_ = step;
     if (is_asynchronous(policy_)) return release_due();
-    if (policy_ != sync_policy::tensorflow) count = static_cast<uint32_t>(waiting_.size());
+    if (!counts_tokens()) return release(waiting_.size());
     tokens_.insert(tokens_.end(), count, step);
     return release(std::min(tokens_.size(), waiting_.size()));
   }
@@ -99,6 +95,17 @@ public:
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
 
 private:
+  // Elsewhere there is always another one.
+  [[nodiscard]] bool counts_tokens() const { return policy_ == sync_policy::tensorflow; }
+
+  // The oldest one, if they are counted. @pre Then there is one.
+  uint64_t next_token() {
+    if (!counts_tokens()) return newest_;
+    auto token = tokens_.front();
+    tokens_.pop_front();
+    return token;
+  }
+
   std::optional<uint64_t> take_asynchronous(Waiter waiter, uint64_t not_before) {
     if (newest_ >= not_before) return newest_;
     waiting_.push_back(std::move(waiter));
@@ -122,14 +129,12 @@ private:
     return released;
   }
 
-  // The first waiters get the oldest tokens.
   std::vector<served> release(size_t count) {
     std::vector<served> released;
     released.reserve(count);
     for (size_t i = 0; i < count; ++i) {
-      released.push_back({std::move(waiting_.front()), tokens_.front()});
+      released.push_back({std::move(waiting_.front()), next_token()});
       waiting_.pop_front();
-      tokens_.pop_front();
     }
     return released;
   }
