@@ -40,44 +40,55 @@ std::vector<std::vector<size_t>> layout_of(const std::vector<variable>& variable
   return buckets;
 }
 
-// The array that a variable's gradient is some rows of.
+void check_extents(const variable& of, const shape& gradient) {
+  if (gradient != of.extents())
+    refuse(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}", of.name(),
+           to_string(gradient), to_string(of.extents()));
+}
+
+tensor widened(const variable& of, const tensor& values) {
+  if (values.type() == of.type()) return values.contiguous();
+  if (!widens_to(values.type(), of.type()))
+    refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
+           of.name(), to_string(values.type()), to_string(of.type()));
+  tensor wide{of.type(), values.extents()};
+  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
+  return wide;
+}
+
+// The array that these are rows of.
 tensor spread(const variable& of, const indexed_slices& given) {
-  auto [indices, values, extents] = std::get<indexed_slices>(completed(given, of.extents()));
-  auto rows = extents.rank() == 0 ? 0 : extents[0];
-  auto width = rows == 0 ? 0 : extents.element_count() / rows;
-  if (indices.type() != dtype::i64 || values.element_count() != indices.element_count() * width)
+  auto rows = std::get<indexed_slices>(completed(given, of.extents()));
+  check_extents(of, rows.dense_extents);
+  auto row_count = of.extents().rank() == 0 ? 0 : of.extents()[0];
+  auto width = row_count == 0 ? 0 : of.extents().element_count() / row_count;
+  auto numbers = rows.indices.element_count();
+  if (rows.indices.type() != dtype::i64 || rows.values.element_count() != numbers * width)
     refuse(errc::invalid_argument,
            "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
-           of.name(), indices.element_count(), values.element_count(), width);
-  indices = indices.contiguous();
+           of.name(), numbers, rows.values.element_count(), width);
+  auto indices = rows.indices.contiguous();
   auto which = indices.values<int64_t>();
-  if (auto outside = cpu::find_outside({}, which, rows); outside < which.size())
+  if (auto outside = cpu::find_outside({}, which, row_count); outside < which.size())
     refuse(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
-           of.name(), which[outside], rows);
-  values = values.contiguous();
-  auto whole = zeros(extents, values.type());
-  visit_floating(values.type(), [&]<class T>(T) {
-    auto from = values.values<T>();
-    auto to = whole.mutable_values<T>();
-    for (size_t i = 0; i < from.size(); ++i) {
-      auto& at = to[static_cast<size_t>(which[i / width] * width) + i % width];
-      at = narrow<T>(widen<double>(at) + widen<double>(from[i]));
-    }
-  });
+           of.name(), which[outside], row_count);
+  if (of.type() != dtype::f32 && of.type() != dtype::f64)
+    refuse(errc::type_mismatch, "variable '{}' is {}; rows are gradients of f32 and f64 alone",
+           of.name(), to_string(of.type()));
+  auto values = widened(of, rows.values);
+  auto whole = zeros(of.extents(), of.type());
+  auto add = [&]<class T>(T) {
+    cpu::embedding_gradient<T>({}, values.values<T>(), which, whole.mutable_values<T>());
+  };
+  of.type() == dtype::f64 ? add(double{}) : add(float{});
   return whole;
 }
 
-tensor widened(const variable& of, const tensor& gradient) {
-  if (gradient.extents() != of.extents())
-    refuse(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}", of.name(),
-           to_string(gradient.extents()), to_string(of.extents()));
-  if (gradient.type() == of.type()) return gradient.contiguous();
-  if (!widens_to(gradient.type(), of.type()))
-    refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
-           of.name(), to_string(gradient.type()), to_string(of.type()));
-  tensor wide{of.type(), of.extents()};
-  cpu::cast({}, elements{gradient.contiguous()}, mutable_elements{wide});
-  return wide;
+tensor whole(const variable& of, const gradient& given) {
+  if (const auto* rows = std::get_if<indexed_slices>(&given)) return spread(of, *rows);
+  const auto& dense = std::get<tensor>(given);
+  check_extents(of, dense.extents());
+  return widened(of, dense);
 }
 
 } // namespace
@@ -275,9 +286,7 @@ gradient_buckets::marker gradient_buckets::begin(replica_context& context) const
 void gradient_buckets::marker::ready(const variable& of, const gradient& gradient) const {
   const auto& state = place_->state;
   auto index = state->index_of(of);
-  const auto* rows = std::get_if<indexed_slices>(&gradient);
-  auto whole = widened(of, rows != nullptr ? spread(of, *rows) : std::get<tensor>(gradient));
-  if (!state->put(index, place_->replica, std::move(whole))) return;
+  if (!state->put(index, place_->replica, whole(of, gradient))) return;
   std::lock_guard leaving{state->leaving};
   while (auto bucket = state->next()) {
     auto calls = state->calls_of(*bucket);

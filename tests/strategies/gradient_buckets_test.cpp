@@ -174,7 +174,9 @@ TEST_SUITE("strategies/gradient_buckets") {
     auto world = world::virtual_time();
     mirrored_strategy strategy{world};
     auto table = strategy.make_variable("t", zeros({3, 2}));
+    auto counts = strategy.make_variable("c", zeros({3}, dtype::i64));
     gradient_buckets buckets{strategy, {table}};
+    gradient_buckets others{strategy, {counts}};
     tensor rows{dtype::i64, {2}};
     std::ranges::fill(rows.mutable_values<int64_t>(), 2);
     auto sums = strategy.run([=](replica_context& context) -> task<numbers> {
@@ -190,6 +192,11 @@ TEST_SUITE("strategies/gradient_buckets") {
       beyond.mutable_values<int64_t>()[1] = 3;
       CHECK(refusal(beyond, zeros({2, 2}))
             == error{errc::invalid_argument, "a gradient of variable 't' has row 3; there are 3"});
+      CHECK(refusal_of([&] {
+              others.begin(context).ready(counts, indexed_slices{rows, zeros({2}, dtype::i64), {}});
+            })
+            == error{errc::type_mismatch,
+                     "variable 'c' is i64; rows are gradients of f32 and f64 alone"});
       marker.ready(table, indexed_slices{rows, array({2, 2}, {1, 2, 10, 20}), {}});
       auto reducing = buckets.reduced(context);
       auto reduced = co_await reducing;
