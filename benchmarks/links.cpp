@@ -2,9 +2,9 @@
 // What it costs to talk to another process: a raw blocking socket (the machine's limit), actors of
 // two nodes, and actors over CAF's own middleman, in turns in one run; medians of the turns.
 //
-// Without arguments both processes are of this machine. Between two machines, or two network
-// namespaces: `links serve HOST PORT` at HOST, which uses three ports from there, then
-// `links ask HOST PORT`.
+// Without arguments both processes are of this machine, and two more are measured that speak by TCP
+// although they need not. Between two machines, or two network namespaces: `links serve HOST PORT`
+// at HOST, which uses four ports from there, then `links ask HOST PORT`.
 #include "actors/caf_compat.hpp"
 #include "actors/net/socket_network.hpp"
 #include "actors/tensor_payload.hpp"
@@ -199,11 +199,13 @@ caf::behavior troupe_server(caf::event_based_actor* /*self*/) {
           }};
 }
 
-socket_network_options network_of(node_index self, const std::string& host, uint16_t port) {
+socket_network_options network_of(node_index self, const std::string& host, uint16_t port,
+                                  bool local_sockets = true) {
   return {.job = "bench",
           .nodes = {{"server", fmt::format("{}:{}", host, port)}, {"client", ""}},
           .self = self,
-          .insecure_network = true};
+          .insecure_network = true,
+          .local_sockets = local_sockets};
 }
 
 void serve_troupe(const std::string& host, uint16_t port) {
@@ -217,8 +219,9 @@ void serve_troupe(const std::string& host, uint16_t port) {
 
 /// Asks from outside the actors, as `scoped_actor` does.
 struct troupe_peer final : peer {
-  troupe_peer(const std::string& host, uint16_t port)
-    : network{socket_network::open(world.system(), network_of(1, host, port)).value()},
+  troupe_peer(const std::string& host, uint16_t port, bool local_sockets = true)
+    : network{socket_network::open(world.system(), network_of(1, host, port, local_sockets))
+                .value()},
       self{world.system()} {
     auto at = network->arrival(0).get().value();
     std::promise<caf::strong_actor_ptr> found;
@@ -419,17 +422,21 @@ void print(const char* name, const figures& of, const figures& limit) {
   std::printf("\n");
 }
 
-void ask(const std::string& host, uint16_t port) {
+void ask(const std::string& host, uint16_t port, bool is_here) {
   raw_peer raw{host, port};
   troupe_peer ours{host, static_cast<uint16_t>(port + 1)};
   caf_peer caf{host, static_cast<uint16_t>(port + 2)};
+  std::optional<troupe_peer> by_tcp;
+  if (is_here) by_tcp.emplace(host, static_cast<uint16_t>(port + 3), false);
   figures of_raw;
   figures of_ours;
   figures of_caf;
+  figures of_tcp;
   for (int turn = 0; turn < turns; ++turn) {
     measure(raw, of_raw, false);
     measure(ours, of_ours, true);
     measure(caf, of_caf, true);
+    if (by_tcp) measure(*by_tcp, of_tcp, true);
   }
   std::printf(
     "                         round trip       of actors   64 B messages  1 MB messages  "
@@ -438,13 +445,14 @@ void ask(const std::string& host, uint16_t port) {
     "    GB/s x raw   median      max\n");
   print("raw blocking socket", of_raw, of_raw);
   print("actors of two nodes", of_ours, of_raw);
+  if (by_tcp) print("likewise, by TCP", of_tcp, of_raw);
   print("CAF's middleman", of_caf, of_raw);
   std::printf("memory of the asking side, at most: %.0f MB\n", resident_megabytes_max());
 }
 
 using server = void (*)(const std::string&, uint16_t);
 
-constexpr server servers[] = {serve_raw, serve_troupe, serve_caf};
+constexpr server servers[] = {serve_raw, serve_troupe, serve_caf, serve_troupe};
 
 std::vector<pid_t> start_servers(const std::string& host, uint16_t port) {
   std::vector<pid_t> children;
@@ -470,7 +478,7 @@ int main(int count, char** words) {
   std::vector<pid_t> children;
   if (role != "ask") children = start_servers(host, port);
   if (role == "serve") return ::pause();
-  ask(host, port);
+  ask(host, port, role == "both");
   for (auto child : children)
     ::kill(child, SIGKILL);
   while (::wait(nullptr) > 0)

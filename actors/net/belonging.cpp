@@ -45,6 +45,10 @@ bool talks_to(const socket_network_options& options, node_index peer) {
   return peer != options.self && (!options.talk || options.talk(options.self, peer));
 }
 
+bool goes_past_network(const socket_network_options& options) {
+  return options.local_sockets && !options.tls;
+}
+
 expected<void> judge_belonging(const socket_network_options& options, const greeting& who,
                                std::optional<node_index> dialed) {
   if (who.job != options.job)

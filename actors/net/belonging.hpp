@@ -20,6 +20,9 @@ namespace troupe {
 /// Whether this node ever has something to say to another. @pre It is in the list.
 [[nodiscard]] bool talks_to(const socket_network_options& options, node_index peer);
 
+/// Whether this node and others of its machine and user may speak over local sockets.
+[[nodiscard]] bool goes_past_network(const socket_network_options& options);
+
 /// Whether somebody is of this job, and may dial us, or is whom we have dialed.
 /// @param who What it says of itself.
 /// @param dialed Whom we have dialed; nothing if it has dialed us.

@@ -5,7 +5,7 @@
 #include "messages/errc.hpp"
 
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -30,7 +30,10 @@ class tls_identity;
 /// or key and certificate do not belong together.
 [[nodiscard]] expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files);
 
-/// Both kinds of connections look the same to a link. Handlers are called from the socket's
+/// A connection of any kind: TCP, or a local socket.
+using stream_socket = boost::asio::generic::stream_protocol::socket;
+
+/// All kinds of connections look the same to a link. Handlers are called from the socket's
 /// executor, never from inside a member; after `close` with an error.
 ///
 /// Thread: one at a time, but for `write_now`, which may run beside reading, and not beside
@@ -67,12 +70,12 @@ public:
   /// does not trust the other's certificate, so that trying again is of no use.
   [[nodiscard]] virtual error explain(const boost::system::error_code& failure) const = 0;
 
-  /// "10.0.0.3:4711", of the other side.
+  /// "10.0.0.3:4711", or "process 4711 of this machine", of the other side.
   [[nodiscard]] virtual std::string peer() const = 0;
 };
 
 /// @param identity Null: without TLS.
-[[nodiscard]] std::unique_ptr<byte_stream> make_byte_stream(boost::asio::ip::tcp::socket socket,
+[[nodiscard]] std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
                                                             std::shared_ptr<tls_identity> identity);
 
 } // namespace troupe

@@ -2,7 +2,9 @@
 // Listening, and what there is to say if that cannot be.
 #include "actors/net/doorway.hpp"
 
+#include "actors/net/belonging.hpp"
 #include "actors/net/host_port.hpp"
+#include "actors/net/local_socket.hpp"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -11,6 +13,7 @@ namespace troupe {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using asio::local::stream_protocol;
 using boost::system::error_code;
 
 namespace {
@@ -32,11 +35,20 @@ expected<tcp::endpoint> endpoint_of(tcp::resolver resolver, const socket_network
   return found.begin()->endpoint();
 }
 
+// Whoever may dial a port may be anybody.
+bool may_come_in(const tcp::socket& /*comes*/) {
+  return true;
+}
+
+bool may_come_in(stream_protocol::socket& comes) {
+  return is_same_user(comes.native_handle());
+}
+
 } // namespace
 
 expected<void> doorway::open(const socket_network_options& options) {
   const auto& own = options.nodes[options.self];
-  auto endpoint = endpoint_of(tcp::resolver{acceptor_.get_executor()}, options);
+  auto endpoint = endpoint_of(tcp::resolver{front_.acceptor.get_executor()}, options);
   if (!endpoint) return tl::unexpected<error>(endpoint.error());
   if (!endpoint->address().is_loopback() && !options.tls && !options.insecure_network)
     return fail(errc::invalid_argument,
@@ -44,11 +56,12 @@ expected<void> doorway::open(const socket_network_options& options) {
                             "give --tls-ca, --tls-certificate and --tls-key, or allow it with "
                             "--insecure-network",
                             own.name, own.address));
+  auto& acceptor = front_.acceptor;
   error_code failed;
-  acceptor_.open(endpoint->protocol(), failed);
-  if (!failed) acceptor_.set_option(tcp::acceptor::reuse_address(true), failed);
-  if (!failed) acceptor_.bind(*endpoint, failed);
-  if (!failed) acceptor_.listen(tcp::acceptor::max_listen_connections, failed);
+  acceptor.open(endpoint->protocol(), failed);
+  if (!failed) acceptor.set_option(tcp::acceptor::reuse_address(true), failed);
+  if (!failed) acceptor.bind(*endpoint, failed);
+  if (!failed) acceptor.listen(tcp::acceptor::max_listen_connections, failed);
   if (failed == asio::error::address_in_use)
     return fail(errc::unavailable,
                 fmt::format("{} cannot listen at {}: another process does, of this job or of "
@@ -58,29 +71,44 @@ expected<void> doorway::open(const socket_network_options& options) {
     return fail(errc::unavailable, fmt::format("{} cannot listen at {}: {}; give it an address "
                                                "of this machine",
                                                own.name, own.address, failed.message()));
-  auto bound = acceptor_.local_endpoint();
+  auto bound = acceptor.local_endpoint();
   address_ = to_string(host_port{bound.address().to_string(), bound.port()});
-  accept();
+  accept(front_);
+  if (goes_past_network(options)) open_side(bound);
   return {};
+}
+
+// Where it cannot be opened, everybody comes by TCP.
+void doorway::open_side(const tcp::endpoint& beside) {
+  auto& acceptor = side_.acceptor;
+  error_code failed;
+  acceptor.open({}, failed);
+  if (!failed) acceptor.bind(local_endpoint(beside), failed);
+  if (!failed) acceptor.listen(stream_protocol::acceptor::max_listen_connections, failed);
+  if (failed) return static_cast<void>(acceptor.close(failed));
+  accept(side_);
 }
 
 void doorway::close() {
   error_code ignored;
-  acceptor_.close(ignored);
-  retry_.cancel();
+  front_.acceptor.close(ignored);
+  front_.retry.cancel();
+  side_.acceptor.close(ignored);
+  side_.retry.cancel();
 }
 
-void doorway::accept() {
-  acceptor_.async_accept([this](const error_code& failed, tcp::socket socket) {
-    if (!acceptor_.is_open()) return;
+template <class Protocol>
+void doorway::accept(entrance<Protocol>& at) {
+  at.acceptor.async_accept([this, &at](const error_code& failed, typename Protocol::socket comes) {
+    if (!at.acceptor.is_open()) return;
     if (!failed) {
-      on_arrival_(std::move(socket));
-      return accept();
+      if (may_come_in(comes)) on_arrival_(std::move(comes));
+      return accept(at);
     }
     on_warning_(fmt::format("nobody can be let in: {}; trying again", failed.message()));
-    retry_.expires_after(retry_after);
-    retry_.async_wait([this](const error_code& given_up) {
-      if (!given_up) accept();
+    at.retry.expires_after(retry_after);
+    at.retry.async_wait([this, &at](const error_code& given_up) {
+      if (!given_up) accept(at);
     });
   });
 }

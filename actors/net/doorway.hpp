@@ -2,10 +2,12 @@
 // Where others come in: a node's address, and who may listen there.
 #pragma once
 
+#include "actors/net/byte_stream.hpp"
 #include "actors/net/socket_network.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include <functional>
@@ -13,16 +15,17 @@
 
 namespace troupe {
 
-/// Takes a node's address and hands over everybody who comes.
+/// Takes a node's address and hands over everybody who comes: by TCP, and, if the options say so,
+/// by a local socket, of which nobody needs to know, from processes of this machine and user.
 ///
 /// Thread: the io_context's, but for `open`, which is called before it runs.
 class doorway {
 public:
   /// @param on_arrival Has the connection of whoever comes. @param on_warning Told if nobody can
   /// come in for a while.
-  doorway(boost::asio::io_context& io, std::function<void(boost::asio::ip::tcp::socket)> on_arrival,
+  doorway(boost::asio::io_context& io, std::function<void(stream_socket)> on_arrival,
           std::function<void(const std::string&)> on_warning)
-    : acceptor_(io), retry_(io), on_arrival_(std::move(on_arrival)),
+    : front_(io), side_(io), on_arrival_(std::move(on_arrival)),
       on_warning_(std::move(on_warning)) {}
 
   /// Listens where the options say that this node is.
@@ -35,11 +38,22 @@ public:
   [[nodiscard]] const std::string& address() const { return address_; }
 
 private:
-  void accept();
+  template <class Protocol>
+  struct entrance {
+    explicit entrance(boost::asio::io_context& io) : acceptor(io), retry(io) {}
 
-  boost::asio::ip::tcp::acceptor acceptor_;
-  boost::asio::steady_timer retry_;
-  std::function<void(boost::asio::ip::tcp::socket)> on_arrival_;
+    typename Protocol::acceptor acceptor;
+    boost::asio::steady_timer retry;
+  };
+
+  void open_side(const boost::asio::ip::tcp::endpoint& beside);
+
+  template <class Protocol>
+  void accept(entrance<Protocol>& at);
+
+  entrance<boost::asio::ip::tcp> front_;
+  entrance<boost::asio::local::stream_protocol> side_;
+  std::function<void(stream_socket)> on_arrival_;
   std::function<void(const std::string&)> on_warning_;
   std::string address_;
 };

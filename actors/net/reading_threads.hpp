@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -39,8 +40,13 @@ public:
   /// @pre The caller is no handler, nor an actor that was woken by one.
   void join();
 
-  /// What has the actors that a handler wakes. Thread: handlers.
-  [[nodiscard]] caf::execution_unit* host() { return &woken_; }
+  /// What has the actor that a handler wakes with a message of so many bytes; null: the scheduler.
+  /// Reading stands still while the baton changes hands, and what a long message takes hides a
+  /// change of threads. Thread: handlers.
+  [[nodiscard]] caf::execution_unit* host(uint64_t message_bytes) {
+    constexpr uint64_t short_bytes_max = 256 * 1024;
+    return message_bytes <= short_bytes_max ? &woken_ : nullptr;
+  }
 
 private:
   /// Takes one actor; leaves others to the scheduler.

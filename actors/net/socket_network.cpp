@@ -7,6 +7,7 @@
 #include "actors/net/herald.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/link.hpp"
+#include "actors/net/local_socket.hpp"
 #include "actors/net/name_lookup.hpp"
 #include "actors/net/reading_threads.hpp"
 #include "actors/observing/message_kind.hpp"
@@ -19,11 +20,9 @@
 #include <deque>
 #include <fmt/format.h>
 #include <mutex>
-#include <netinet/tcp.h>
 #include <optional>
 #include <ratio>
 #include <set>
-#include <sys/socket.h>
 #include <thread>
 
 namespace troupe {
@@ -39,10 +38,6 @@ namespace {
 // Connections whose other side has not said who it is, or is being told why it must go: the oldest
 // of more is closed at once.
 constexpr size_t strangers_max = 64;
-
-// So much may wait in the system's hands to be sent, and a token behind it. Less would take a turn
-// of the writing thread for each quarter of a part, and half the bandwidth of a fast network.
-constexpr int unsent_bytes_max = 1 << 20;
 
 // So many different lines about who was refused are written.
 constexpr size_t told_max = 100;
@@ -73,7 +68,7 @@ public:
                        options_.nodes[options_.self].name)),
       io_(std::make_shared<asio::io_context>(1)), work_(io_->get_executor()),
       door_(
-        *io_, [this](tcp::socket socket) { let_in(std::move(socket)); },
+        *io_, [this](stream_socket socket) { let_in(std::move(socket)); },
         [this](const std::string& line) { warn(line); }),
       threads_(system, *io_) {
     for (auto& member : members_)
@@ -202,7 +197,7 @@ private:
     return false;
   }
 
-  void let_in(tcp::socket socket) {
+  void let_in(stream_socket socket) {
     if (strangers_.size() >= strangers_max) {
       auto oldest = strangers_.front();
       oldest->drop({errc::limit_exceeded, "too many are at the door"});
@@ -252,6 +247,8 @@ private:
   }
 
   void connect(node_index peer, const endpoint_list& endpoints) {
+    if (goes_past_network(options_))
+      if (auto reached = connect_locally(*io_, endpoints)) return greet(peer, std::move(*reached));
     auto socket = std::make_shared<tcp::socket>(*io_);
     auto timer = std::make_shared<asio::steady_timer>(*io_, connect_patience);
     timers_.insert(timer.get());
@@ -271,11 +268,15 @@ private:
           trouble(peer, is_late ? "it does not answer" : failed.message());
           return dial_again(peer);
         }
-        trouble(peer, "it does not say who it is; is it a task of this job?");
-        auto dialed = make_link(std::move(reached), peer);
-        dialed_.insert(dialed);
-        dialed->start();
+        greet(peer, std::move(reached));
       });
+  }
+
+  void greet(node_index peer, stream_socket reached) {
+    trouble(peer, "it does not say who it is; is it a task of this job?");
+    auto dialed = make_link(std::move(reached), peer);
+    dialed_.insert(dialed);
+    dialed->start();
   }
 
   void trouble(node_index peer, std::string why) {
@@ -301,11 +302,7 @@ private:
 
   // ---- links ----
 
-  std::shared_ptr<troupe::link> make_link(tcp::socket socket, std::optional<node_index> dialed) {
-    error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes_max,
-                 sizeof unsent_bytes_max);
+  std::shared_ptr<troupe::link> make_link(stream_socket socket, std::optional<node_index> dialed) {
     link_options options{.self = {.job = options_.job,
                                   .nodes = static_cast<uint32_t>(options_.nodes.size()),
                                   .node = options_.self,
@@ -497,7 +494,7 @@ private:
     auto what = decode_parcel(here_->address(), header, std::move(frame.body));
     if (!what) return tl::unexpected<error>(what.error());
     if (auto step = step_of(what->content); step != no_step) sender.last_step = step;
-    here_->deliver(std::move(*what), threads_.host());
+    here_->deliver(std::move(*what), threads_.host(header.body_bytes));
     return {};
   }
 
