@@ -81,7 +81,7 @@ change_in_job check_change_in_job(const variable& target, std::string_view call,
   if (is_own) return change_in_job::own_copy;
   if (place.replicas_here == 1) return change_in_job::all_copies;
   if (mode == variable_aggregation::only_first_replica)
-    return place.is_first_here ? change_in_job::all_copies : change_in_job::none;
+    return place.at_work->is_first(place.replica) ? change_in_job::all_copies : change_in_job::none;
   auto adds_up = how != change::assign && how != change::minimum && how != change::maximum;
   if (mode == variable_aggregation::sum && adds_up) return change_in_job::all_copies;
   throw failure{

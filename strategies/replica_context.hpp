@@ -10,6 +10,7 @@
 #include "strategies/context.hpp"
 #include "strategies/cross_replica_context.hpp"
 #include "strategies/replica_function.hpp"
+#include "strategies/replicas_at_work.hpp"
 #include "strategies/variable_access.hpp"
 
 #include <concepts>
@@ -57,8 +58,8 @@ public:
     // What a replica of a job may do to variables without asking others.
 
     uint32_t replicas_here = 1; ///< That stand in its process, itself among them.
-    bool is_first_here = true;  ///< Of those.
-    bool asks_again = false;    ///< Requests that are not answered in time are made anew.
+    std::shared_ptr<const replicas_at_work> at_work; ///< Of those. Null in a run.
+    bool asks_again = false; ///< Requests that are not answered in time are made anew.
   };
 
   replica_context(activity& activity, place place)

@@ -16,8 +16,33 @@ namespace troupe {
 
 namespace {
 
+/// Of a replica that is lost, the process is told; one that has come to its end is not missed.
+class attendance {
+public:
+  attendance(std::shared_ptr<replicas_at_work> at_work, uint32_t replica)
+    : at_work_(std::move(at_work)), replica_(replica) {
+    at_work_->enter(replica_);
+  }
+
+  attendance(const attendance&) = delete;
+  attendance& operator=(const attendance&) = delete;
+
+  ~attendance() {
+    if (!is_over_) at_work_->leave(replica_);
+  }
+
+  void end() { is_over_ = true; }
+
+private:
+  std::shared_ptr<replicas_at_work> at_work_;
+  uint32_t replica_;
+  bool is_over_ = false;
+};
+
 task<void> live(activity& activity, replica_context::place place, beginning from,
-                std::shared_ptr<const replica_script> script) {
+                std::shared_ptr<const replica_script> script,
+                std::shared_ptr<replicas_at_work> at_work) {
+  attendance attends{std::move(at_work), place.replica};
   activity.set_local_step(from.first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
@@ -37,6 +62,7 @@ task<void> live(activity& activity, replica_context::place place, beginning from
   co_await living;
   if (!session.should_stop())
     throw failure{{errc::user_code, "its function returned before the job was over"}};
+  attends.end();
 }
 
 } // namespace
@@ -46,6 +72,7 @@ std::vector<replica_site> enter_replicas(const strategy& strategy,
   auto* placement = strategy.layout().placement;
   std::vector<replica_site> sites(strategy.num_replicas_in_sync());
   std::map<uint32_t, uint32_t> counts; // by process
+  std::map<uint32_t, std::shared_ptr<replicas_at_work>> at_work;
   for (uint32_t index = 0; index < sites.size(); ++index) {
     auto& site = sites[index];
     if (placement != nullptr) {
@@ -53,7 +80,12 @@ std::vector<replica_site> enter_replicas(const strategy& strategy,
       site.is_here = value_or_throw(placement->enter(name));
       site.process = placement->where(name);
     }
-    if (!is_dead(options, index)) site.is_first_here = counts[site.process]++ == 0;
+    auto& here = at_work[site.process];
+    if (!here) here = std::make_shared<replicas_at_work>();
+    site.at_work = here;
+    if (is_dead(options, index)) continue;
+    ++counts[site.process];
+    here->enter(index); // before any of them begins
   }
   for (auto& site : sites)
     site.replicas_here = counts[site.process];
@@ -79,12 +111,14 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
                                .cast = cast,
                                .owner = &strategy,
                                .replicas_here = sites[index].replicas_here,
-                               .is_first_here = sites[index].is_first_here,
+                               .at_work = sites[index].at_work,
                                .asks_again = options.ask_again_after > job_time{0}};
   if (placement != nullptr)
     place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
-  config.body = [place = std::move(place), from = std::move(from), script = script](
-                  activity& activity) { return live(activity, place, from, script); };
+  config.body = [place = std::move(place), from = std::move(from), script = script,
+                 at_work = sites[index].at_work](activity& activity) {
+    return live(activity, place, from, script, at_work);
+  };
   auto lives = strategy.world().system().spawn(replica, std::move(config));
   strategy.world().introduce(lives.id(), name);
   if (placement != nullptr) placement->put(name, lives);

@@ -23,10 +23,10 @@ struct beginning {
 
 /// Where a replica of a job stands, and with whom.
 struct replica_site {
-  bool is_here = true;        ///< Whether it is spawned in this process.
-  uint32_t process = 0;       ///< By position.
-  uint32_t replicas_here = 0; ///< That come, in that process.
-  bool is_first_here = false; ///< Of those.
+  bool is_here = true;                       ///< Whether it is spawned in this process.
+  uint32_t process = 0;                      ///< By position.
+  uint32_t replicas_here = 0;                ///< That come, in that process.
+  std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
 };
 
 /// Has all replicas of a job enter its placement. @returns Where each stands, by index.

@@ -7,6 +7,8 @@
 #include "tests/strategies/small_cluster.hpp"
 #include "tests/strategies/small_job.hpp"
 
+#include <stdexcept>
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -168,6 +170,18 @@ TEST_SUITE("strategies/change_in_job") {
         co_await adding;
       },
       {.dead_replicas = {0}});
+    CHECK(numbers_of(pairs.strategy.read(target)) == numbers{5}); // of replicas 1 and 2
+  }
+
+  TEST_CASE("if the first replica of a process is lost, the next one makes its changes") {
+    four_replicas pairs{2};
+    pairs.optimizer = sync_replicas_optimizer{rules::sgd{.learning_rate = 1}, {3, 4}};
+    auto target = pairs.make(mode::only_first_replica);
+    pairs.train_once([target](replica_context& context) -> task<void> {
+      if (context.replica_id_in_sync_group() == 0) throw std::runtime_error{"no memory"};
+      auto adding = context.assign_add(target, 1.0 + context.replica_id_in_sync_group());
+      co_await adding;
+    });
     CHECK(numbers_of(pairs.strategy.read(target)) == numbers{5}); // of replicas 1 and 2
   }
 
