@@ -248,11 +248,14 @@ reduce_op to_reduce_op(std::string_view name) {
 }
 
 communication_implementation to_communication_implementation(std::string_view name) {
-  constexpr std::array<std::string_view, 3> names{"auto", "ring", "nccl"};
+  constexpr std::array<std::string_view, 5> names{"auto", "ring", "nccl", "halving_doubling",
+                                                  "tree"};
   auto found = std::ranges::find(names, lower(name));
   if (found == names.end())
     refuse(errc::invalid_argument,
-           "there is no communication implementation '{}'; there are AUTO, RING and NCCL", name);
+           "there is no communication implementation '{}'; there are AUTO, RING, NCCL, "
+           "HALVING_DOUBLING and TREE",
+           name);
   return static_cast<communication_implementation>(found - names.begin());
 }
 

@@ -25,8 +25,14 @@ enum class reduce_op : uint8_t { sum, mean };
 /// Errors: throws `failure` with invalid_argument.
 [[nodiscard]] reduce_op to_reduce_op(std::string_view name);
 
-/// What moves the bytes.
-enum class communication_implementation : uint8_t { automatic, ring, nccl };
+/// What moves the bytes, and how; docs/collectives.md has what each costs.
+enum class communication_implementation : uint8_t {
+  automatic,
+  ring,
+  nccl,
+  halving_doubling,
+  tree,
+};
 
 /// Hints for a reduction. What one call says wins over what the strategy was made with.
 struct communication_options {
@@ -43,7 +49,8 @@ struct communication_options {
   [[nodiscard]] communication_options merge(const communication_options& other) const;
 };
 
-/// The implementation of that name, in any case: "auto", "ring", "nccl".
+/// The implementation of that name, in any case: "auto", "ring", "nccl", "halving_doubling",
+/// "tree".
 /// Errors: throws `failure` with invalid_argument.
 [[nodiscard]] communication_implementation to_communication_implementation(std::string_view name);
 

@@ -66,8 +66,18 @@ collective_algorithm algorithm_of(communication_implementation implementation, b
     refuse(errc::unimplemented,
            "the communication implementation NCCL needs GPUs, and there is none here; choose AUTO "
            "or RING");
-  return implementation == communication_implementation::ring ? collective_algorithm::ring
-                                                              : collective_algorithm::automatic;
+  switch (implementation) {
+  case communication_implementation::ring:
+    return collective_algorithm::ring;
+  case communication_implementation::halving_doubling:
+    return collective_algorithm::halving_doubling;
+  case communication_implementation::tree:
+    return collective_algorithm::tree;
+  case communication_implementation::automatic:
+  case communication_implementation::nccl:
+    break;
+  }
+  return collective_algorithm::automatic;
 }
 
 bool goes_to_devices(communication_implementation implementation, const process_group& group) {

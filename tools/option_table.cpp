@@ -25,7 +25,8 @@ constexpr std::array<std::string_view, 3> strategy_names{
 constexpr std::array<std::string_view, 9> parameter_server_only{
   "aggregate", "policy",  "backups",         "curvature",       "initial-tokens",
   "slack",     "on-loss", "rejoin-patience", "replicate-owners"};
-constexpr std::array<std::string_view, 3> communication_names{"auto", "ring", "nccl"};
+constexpr std::array<std::string_view, 5> communication_names{"auto", "ring", "nccl",
+                                                              "halving_doubling", "tree"};
 constexpr std::array<std::string_view, 2> backup_names{"fixed", "dynamic"};
 constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"};
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
@@ -142,8 +143,8 @@ const std::array options{
   train_option{
     "communication", "", "Replicas", "NAME",
     "how processes add up gradients, for strategy multi_worker_mirrored: auto (messages, "
-    "in the order of replicas), ring (messages, in the ring's order), nccl (GPUs; needs "
-    "--device)",
+    "in the order of replicas), ring, halving_doubling or tree (messages, in an order of their "
+    "own), nccl (GPUs; needs --device)",
     choice<&train_options::communication>(communication_names)},
 
   train_option{"steps", "", "Training", "COUNT", "updates to make; excludes --epochs",

@@ -19,9 +19,9 @@ constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 // While everybody sends and receives no more than that, one round is worth more than fewer bytes.
 constexpr uint64_t direct_bytes_max = uint64_t{128} << 10;
 
-// Between two processes nothing sends less than the direct way; but beyond that, where both add up
-// all of the array, they were measured to take half as much processor time again.
-constexpr uint64_t direct_pair_bytes_max = uint64_t{4} << 20;
+// Between two processes nothing sends less than the direct way, which is over in one round; but
+// beyond that it is not much sooner over, and both add up all of the array.
+constexpr uint64_t direct_pair_bytes_max = uint64_t{32} << 20;
 
 // Where cuts are made, so that messages refer to elements instead of copying them.
 constexpr uint64_t aligned_bytes = 64;

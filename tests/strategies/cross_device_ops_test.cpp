@@ -223,9 +223,10 @@ TEST_SUITE("strategies/cross_device_ops") {
     CHECK(refusal_of([] { communication_options{.timeout_seconds = -0.5}.validate(); })
           == error{errc::invalid_argument, "timeout_seconds must be non-negative, not -0.5"});
     CHECK(to_communication_implementation("Ring") == communication_implementation::ring);
+    CHECK(to_communication_implementation("tree") == communication_implementation::tree);
     CHECK(to_communication_implementation("AUTO") == communication_implementation::automatic);
     CHECK(refusal_of([] { static_cast<void>(to_communication_implementation("mpi")); })
           == error{errc::invalid_argument, "there is no communication implementation 'mpi'; there "
-                                           "are AUTO, RING and NCCL"});
+                                           "are AUTO, RING, NCCL, HALVING_DOUBLING and TREE"});
   }
 }

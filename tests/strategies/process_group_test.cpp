@@ -124,6 +124,10 @@ TEST_SUITE("strategies/process_group") {
     CHECK(calls[0].algorithm == collective_algorithm::ring);
     prepare(calls, group, {.timeout_seconds = 0});
     CHECK(calls[0].timeout == std::chrono::seconds{60});
+    prepare(calls, group, {.implementation = communication_implementation::halving_doubling});
+    CHECK(calls[0].algorithm == collective_algorithm::halving_doubling);
+    prepare(calls, group, {.implementation = communication_implementation::tree});
+    CHECK(calls[0].algorithm == collective_algorithm::tree);
   }
 
   TEST_CASE("options that cannot be are refused") {
