@@ -74,18 +74,33 @@ class Coordinated(jobs.Job):
         for process in (job["chief:0"], job["ps:0"], back):
             self.is_over(process, 0)
 
-    def test_a_killed_parameter_server_ends_the_job_and_is_named(self):
-        _, job = self.begin(100000)
-        job["chief:0"].says("^step 50$")
-        job["ps:0"].send(signal.SIGKILL)
-        self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+    def test_a_worker_that_is_asked_to_stop_and_knows_nothing_of_it_is_made_up_for(self):
+        for how in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(how=how.name):
+                _, job = self.begin(500)
+                job["chief:0"].says("^step 50$")
+                job["worker:1"].send(how)
+                job["chief:0"].says(r"worker 1 is gone \(worker:1 ")
+                self.is_over(job["worker:1"], -how)
+                for name in ("chief:0", "ps:0", "worker:0"):
+                    self.is_over(job[name], 0)
 
-    def test_a_killed_chief_is_named_by_all(self):
-        _, job = self.begin(100000)
-        job["chief:0"].says("^step 50$")
-        job["chief:0"].send(signal.SIGKILL)
-        for name in ("ps:0", "worker:0", "worker:1"):
-            self.is_over(job[name], 4, "chief:0")
+    def test_a_parameter_server_that_is_killed_or_asked_to_stop_ends_the_job_and_is_named(self):
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            with self.subTest(how=how.name):
+                _, job = self.begin(100000)
+                job["chief:0"].says("^step 50$")
+                job["ps:0"].send(how)
+                self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+
+    def test_a_chief_that_is_killed_or_asked_to_stop_is_named_by_all(self):
+        for how in (signal.SIGKILL, signal.SIGINT):
+            with self.subTest(how=how.name):
+                _, job = self.begin(100000)
+                job["chief:0"].says("^step 50$")
+                job["chief:0"].send(how)
+                for name in ("ps:0", "worker:0", "worker:1"):
+                    self.is_over(job[name], 4, "chief:0")
 
 
 if __name__ == "__main__":

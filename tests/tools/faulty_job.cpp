@@ -2,7 +2,8 @@
 // A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws]. With the
 // last word the function of this process's replicas throws in its twentieth step. Whatever process
 // gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too early; after
-// SIGTERM all end in good order.
+// SIGTERM all end in good order. And an evaluator beside another job, whose function throws:
+// faulty_job evaluator FOLDER.
 //
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are
 // replicas, and with all; meeting by a multi_worker_mirrored_strategy; coordinator by closures.
@@ -13,6 +14,7 @@
 #include "strategies/multi_worker_mirrored_strategy.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/server.hpp"
+#include "strategies/sidecar_evaluator.hpp"
 #include "strategies/training.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/signal_watch.hpp"
@@ -128,6 +130,15 @@ int coordinate(world& world, const resolved_cluster& cluster, const faulty_optio
   return 0;
 }
 
+int evaluate(const std::string& folder) {
+  auto world = world::threads();
+  sidecar_evaluator evaluator{
+    world, {.checkpoint_dir = folder, .evaluate = [](const found_checkpoint&) -> double {
+              throw std::runtime_error{"the examples are gone"};
+            }}};
+  return exit_code_for(evaluator.start().failure);
+}
+
 int take_part(const faulty_options& options) {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
@@ -142,6 +153,7 @@ int main(int count, char** arguments) {
   signal_watch signals;
   signals.on_user_signal([] { _exit(0); });
   try {
+    if (count == 3 && arguments[1] == std::string{"evaluator"}) return evaluate(arguments[2]);
     return take_part({count > 1 ? arguments[1] : "all", count > 2 ? std::stoul(arguments[2]) : 100,
                       count > 3 && arguments[3] == std::string{"throws"}, signals.token()});
   } catch (const failure& failed) {

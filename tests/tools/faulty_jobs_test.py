@@ -10,7 +10,7 @@ import sys
 import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(2))
-from job_processes import PLAIN, Job, Process, addresses  # noqa: E402  it takes the path to troupe
+from job_processes import ALL_FOUR, PLAIN, Job, Process, addresses  # noqa: E402  it takes the path to troupe
 
 SERVED = {"chief": 1, "ps": 1, "worker": 2}
 MET = {"worker": 3}
@@ -77,6 +77,13 @@ class ErrorInTheFunction(Faulty):
         self.ended(job.pop("chief:0"), 1, "^ended: 'step' failed at worker 1: .*the examples are gone")
         for process in job.values():
             self.ended(process, 0)
+
+    def test_an_evaluator_that_throws_ends_alone(self):
+        job = self.start(addresses(worker=1), "worker:0", *ALL_FOUR, "--checkpoint-every", "20", "--steps", str(FOR_EVER))
+        evaluator = Process(self, "evaluator", [PROGRAM, "evaluator", "run/checkpoints"], PLAIN)
+        self.ended(evaluator, 1, "^ended: evaluating the checkpoint of step [0-9]+: the examples are gone")
+        job.send(signal.SIGTERM)
+        job.ends(128 + signal.SIGTERM)
 
 
 class CleanExit(Faulty):
