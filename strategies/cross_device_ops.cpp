@@ -6,6 +6,7 @@
 #include "kernels/change.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
+#include "strategies/named_devices.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -181,7 +182,7 @@ std::vector<packed_values> in_packs(std::span<const device_values* const> values
 
 bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
   auto from = value.devices;
-  auto wanted = to.devices();
+  auto wanted = canonical_devices(to.devices());
   std::ranges::sort(from);
   std::ranges::sort(wanted);
   return from == wanted;
@@ -278,7 +279,7 @@ communication_options communication_options::merge(const communication_options& 
 
 destinations::destinations(std::vector<std::string> devices) {
   if (devices.empty()) refuse(errc::invalid_argument, "destinations can not be empty");
-  for (auto& device : devices)
+  for (auto& device : canonical_devices(std::move(devices)))
     if (std::ranges::find(devices_, device) == devices_.end())
       devices_.push_back(std::move(device));
 }
