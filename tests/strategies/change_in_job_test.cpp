@@ -175,13 +175,20 @@ TEST_SUITE("strategies/change_in_job") {
 
   TEST_CASE("if the first replica of a process is lost, the next one makes its changes") {
     four_replicas pairs{2};
-    pairs.optimizer = sync_replicas_optimizer{rules::sgd{.learning_rate = 1}, {3, 4}};
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, {3, 4}};
     auto target = pairs.make(mode::only_first_replica);
-    pairs.train_once([target](replica_context& context) -> task<void> {
-      if (context.replica_id_in_sync_group() == 0) throw std::runtime_error{"no memory"};
-      auto adding = context.assign_add(target, 1.0 + context.replica_id_in_sync_group());
-      co_await adding;
-    });
+    auto step = [=, weights = pairs.weights](replica_context& context) -> task<void> {
+      auto replica = context.replica_id_in_sync_group();
+      if (replica == 0) throw std::runtime_error{"no memory"};
+      if (context.iteration() == 1) {
+        auto adding = context.assign_add(target, 1.0 + replica);
+        co_await adding;
+      }
+      auto giving = give(context, optimizer, weights, zeros({1}, dtype::f64));
+      co_await giving;
+    };
+    CHECK_FALSE(play(pairs.strategy, optimizer, step, {.steps = 3, .variables = {pairs.weights}})
+                  .report.failure);
     CHECK(numbers_of(pairs.strategy.read(target)) == numbers{5}); // of replicas 1 and 2
   }
 
