@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two threads take turns at one io_context.
+// One thread reads, and one watches that it does.
 #include "actors/net/reading_threads.hpp"
 
 #include "actors/caf_compat.hpp"
@@ -10,9 +10,18 @@
 #include <caf/scheduler/abstract_coordinator.hpp>
 #include <caf/scoped_execution_unit.hpp>
 
+#include <chrono>
 #include <limits>
 
 namespace troupe {
+
+namespace {
+
+// Between two looks of the watcher: so seldom that it costs nothing, and so often that nobody
+// notices the time in which nobody reads.
+constexpr std::chrono::milliseconds look_period{1};
+
+} // namespace
 
 void reading_threads::woken_actor::exec_later(caf::resumable* actor) {
   if (actor_ == nullptr)
@@ -25,8 +34,12 @@ reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_cont
   : system_(system), io_(io), woken_(&system) {}
 
 void reading_threads::start() {
-  for (auto& thread : threads_)
-    thread = std::thread{[this] { turn(); }};
+  for (auto is_reader : {true, false})
+    threads_[is_reader ? 0 : 1] = std::thread{[this, reads = is_reader]() mutable {
+      leave_unlogged();
+      for (; !is_over_; reads = !reads)
+        reads ? read() : watch();
+    }};
 }
 
 void reading_threads::join() {
@@ -36,26 +49,42 @@ void reading_threads::join() {
   }
 }
 
-void reading_threads::turn() {
-  leave_unlogged();
-  auto wait_for_baton = [this](std::unique_lock<std::mutex>& baton) {
-    ++waiting_;
-    baton.lock();
-    --waiting_;
-  };
-  std::unique_lock baton{baton_, std::defer_lock};
-  wait_for_baton(baton);
+// Until the watcher has taken over, or there is nothing left to do.
+void reading_threads::read() {
   while (io_.run_one() > 0) {
     auto* actor = woken_.take();
     if (actor == nullptr) continue;
-    if (waiting_ == 0) { // the other is busy with an actor
-      system_.scheduler().enqueue(actor);
-      continue;
-    }
-    baton.unlock();
+    auto with_actor = ++turn_;
+    rouse_watcher();
     resume(actor);
-    wait_for_baton(baton);
+    if (!turn_.compare_exchange_strong(with_actor, with_actor + 1)) return;
   }
+  is_over_ = true;
+  rouse_watcher();
+}
+
+// Until the reader is with one actor for two looks, or there is nothing left to do.
+void reading_threads::watch() {
+  auto seen = turn_.load();
+  while (!is_over_) {
+    std::this_thread::sleep_for(look_period);
+    auto turn = turn_.load();
+    auto is_with_actor = turn % 2 == 1;
+    if (turn == seen && is_with_actor && turn_.compare_exchange_strong(turn, turn + 1)) return;
+    if (turn == seen && !is_with_actor) sleep_until_roused(seen);
+    seen = turn;
+  }
+}
+
+void reading_threads::rouse_watcher() {
+  if (is_asleep_.exchange(false)) roused_.release();
+}
+
+void reading_threads::sleep_until_roused(uint64_t seen) {
+  is_asleep_ = true;
+  auto must_not_sleep = turn_ != seen || is_over_;
+  if (must_not_sleep && is_asleep_.exchange(false)) return; // nobody has roused it
+  roused_.acquire();
 }
 
 // As CAF's workers do. Whom the actor wakes is the scheduler's: the unit passes on, and lives as

@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <semaphore>
 #include <thread>
 #include <utility>
 
@@ -19,11 +19,11 @@ class actor_system;
 namespace troupe {
 
 /// Whoever has read a message could resume its actor at once, which saves the change to another
-/// thread, half of what a short request takes. But no actor may keep a node from hearing its peers.
-/// So there are two threads with one baton: who holds it turns the io_context, so that handlers run
-/// one at a time, as with one thread. If a handler wakes an actor and the other thread waits for
-/// the baton, the holder hands it over and resumes the actor; else the scheduler does. So at any
-/// time one of them reads, or is about to.
+/// thread, most of what a short request takes. But no actor may keep a node from hearing its peers.
+/// So there are two threads: one reads, turning the io_context, and resumes the actors that are
+/// woken by short messages; the other watches. If an actor takes longer than two looks of the
+/// watcher, they change places: the watcher reads on, and whoever is with the actor watches when it
+/// has returned. The watcher sleeps while nothing comes.
 class reading_threads {
 public:
   /// @param system Outlives it. @param io Likewise.
@@ -41,8 +41,7 @@ public:
   void join();
 
   /// What has the actor that a handler wakes with a message of so many bytes; null: the scheduler.
-  /// Reading stands still while the baton changes hands, and what a long message takes hides a
-  /// change of threads. Thread: handlers.
+  /// What a long message takes hides a change of threads. Thread: handlers.
   [[nodiscard]] caf::execution_unit* host(uint64_t message_bytes) {
     constexpr uint64_t short_bytes_max = 256 * 1024;
     return message_bytes <= short_bytes_max ? &woken_ : nullptr;
@@ -63,14 +62,20 @@ private:
     caf::resumable* actor_ = nullptr;
   };
 
-  void turn();
+  void read();
+  void watch();
   void resume(caf::resumable* actor);
+  void rouse_watcher();
+  void sleep_until_roused(uint64_t seen);
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
-  std::mutex baton_;
-  std::atomic<int> waiting_ = 0; ///< For the baton.
-  woken_actor woken_;            ///< Of who holds the baton.
+  woken_actor woken_; ///< Of who reads.
+  /// Goes up when the reader turns to an actor, and again when somebody reads on: odd in between.
+  std::atomic<uint64_t> turn_ = 0;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> is_asleep_ = false; ///< The watcher, until it is roused.
+  std::binary_semaphore roused_{0};
   std::array<std::thread, 2> threads_;
 };
 
