@@ -274,8 +274,7 @@ void on_join(self_pointer self, uint32_t index) {
   self->monitor(replica);
   if (auto before = state.live.find(index); before != state.live.end())
     state.index_of.erase(before->second.id());
-  else if (state.awaited.erase(index) > 0
-           || (state.given_up.erase(index) == 0 && state.expected > 0))
+  else if (state.awaited.erase(index) > 0 || state.given_up.erase(index) == 0)
     --state.expected;
   state.has_come[index] = true;
   state.live.insert_or_assign(index, replica);
@@ -356,11 +355,13 @@ bool remove(chief_state& state, uint32_t index) {
   if (auto left = state.live.find(index); left != state.live.end()) {
     state.index_of.erase(left->second.id());
     state.live.erase(left);
-    return true;
+  } else if (index < state.has_come.size() && !state.has_come[index]) {
+    state.has_come[index] = true;
+    --state.expected;
+  } else {
+    return false;
   }
-  if (index >= state.has_come.size() || state.has_come[index]) return false;
-  state.has_come[index] = true;
-  --state.expected;
+  state.given_up.insert(index);
   return true;
 }
 
@@ -381,13 +382,11 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
-  auto may_return = reason.code == errc::unavailable;
-  if (may_return && state.config.rejoin_patience > job_time{0}) {
+  if (reason.code == errc::unavailable && state.config.rejoin_patience > job_time{0}) {
+    state.given_up.erase(index);
     state.awaited[index] = state.config.world->now();
     ++state.expected;
     keep_deadlines(self);
-  } else if (may_return) {
-    state.given_up.insert(index);
   }
   state.report.lost.push_back({index, std::move(reason)});
   const auto& lost = state.report.lost.back();
@@ -576,6 +575,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
   state.has_come.assign(sync.total_num_replicas, false);
   for (auto index : state.config.absent)
     if (index < sync.total_num_replicas) state.has_come[index] = true;
+  state.given_up.insert(state.config.absent.begin(), state.config.absent.end());
   state.expected = static_cast<uint32_t>(std::ranges::count(state.has_come, false));
   state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
   if (sync.dynamic) state.choice.emplace(*sync.dynamic, state.config.learning_rate);

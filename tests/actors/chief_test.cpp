@@ -471,7 +471,7 @@ TEST_SUITE("actors/chief") {
 
   TEST_CASE("a step that cannot end is noticed, with what there is and what it needs") {
     auto config = needing(3, 3);
-    config.absent = {0};
+    config.absent = {1};
     job job{config};
     job.join({0, 2});
     for (uint32_t who : {0U, 2U}) {
@@ -491,7 +491,7 @@ TEST_SUITE("actors/chief") {
 
   TEST_CASE("a step is not taken for stalled while somebody computes") {
     auto config = needing(3, 3);
-    config.absent = {0};
+    config.absent = {1};
     job job{config};
     job.join({0, 2});
     job.push(0, 0);
@@ -507,6 +507,40 @@ TEST_SUITE("actors/chief") {
     job.push(0, 0);
     CHECK_FALSE(job.take(0, 0).has_come());
     job.pass(60s);
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("who comes though nobody expects it is not taken for one that is on the way") {
+    auto config = needing(3, 3);
+    config.absent = {2};
+    job job{config};
+    job.join({0, 2});
+    for (uint32_t who : {0U, 2U}) {
+      job.push(who, 0);
+      CHECK_FALSE(job.take(who, 0).has_come());
+    }
+    job.pass(60s);
+    CHECK(job.cancelled(0).empty());
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("who failed and comes again is not taken for one that is awaited") {
+    auto config = needing(2, 3);
+    config.rejoin_patience = 30s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::user_code, "the data is gone"});
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.join({2});
+    job.push(2, 0);
+    CHECK_FALSE(job.take(2, 0).has_come());
+    job.leave(0, {errc::user_code, "the data is gone"});
+    job.pass(20s);
+    CHECK(job.cancelled(2).empty());
     job.join({1});
     job.push(1, 0);
     CHECK(job.steps.size() == 1);
