@@ -342,9 +342,10 @@ void finish_for_want_of_replicas(self_pointer self, const lost_replica& lost) {
 }
 
 // A number that was chosen before a replica was lost may be more than are left.
-void need_no_more_than(self_pointer self, uint32_t count) {
+void need_no_more_than_are_left(self_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::collecting || state.needed <= count) return;
+  auto count = static_cast<uint32_t>(state.left_count());
+  if (!state.choice || state.now_in != phase::collecting || state.needed <= count) return;
   state.needed = count;
   for (const auto& accumulator : state.config.accumulators)
     self->send(accumulator, make_cancel_takes(count, state.step));
@@ -397,7 +398,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
     state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
                                         describe(lost), state.left_count(),
                                         state.config.sync.total_num_replicas));
-  if (state.choice) need_no_more_than(self, static_cast<uint32_t>(state.left_count()));
+  need_no_more_than_are_left(self);
 }
 
 // Their mirrors hold the variables, so nothing is lost but the next time.
@@ -427,13 +428,10 @@ void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
 void give_up_awaited(self_pointer self) {
   auto& state = self->state;
   auto patience = state.config.rejoin_patience;
-  for (auto it = state.awaited.begin(); it != state.awaited.end();) {
-    auto [index, since] = *it;
-    if (state.config.world->now() - since <= patience) {
-      ++it;
-      continue;
-    }
-    it = state.awaited.erase(it);
+  const auto awaited = state.awaited;
+  for (auto [index, since] : awaited) {
+    if (state.config.world->now() - since <= patience) continue;
+    state.awaited.erase(index);
     --state.expected;
     state.given_up.insert(index);
     if (!state.enough_live())
@@ -442,6 +440,7 @@ void give_up_awaited(self_pointer self) {
                {errc::unavailable, fmt::format("was awaited for {:.1f} s after its node "
                                                "was gone",
                                                seconds(patience))}});
+    need_no_more_than_are_left(self);
   }
 }
 

@@ -546,6 +546,24 @@ TEST_SUITE("actors/chief") {
     CHECK(job.steps.size() == 1);
   }
 
+  TEST_CASE("where the number of backups is dynamic, nobody is needed who is awaited no longer") {
+    auto config = needing(3, 3);
+    config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
+    config.rejoin_patience = 5s;
+    job job{config};
+    job.join({0, 1, 2});
+    for (uint32_t who : {0U, 1U}) {
+      job.push(who, 0);
+      CHECK_FALSE(job.take(who, 0).has_come());
+    }
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.pass(4s);
+    CHECK(job.steps.empty());
+    job.pass(2s);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].needed == 2);
+  }
+
   TEST_CASE("a step that takes too long ends the job, and names who is missing") {
     auto config = needing(3, 4);
     config.deadline = 60s;
