@@ -8,10 +8,20 @@
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
 namespace troupe {
+
+namespace {
+
+bool was_started(const std::vector<process_life>& lives, uint64_t attempt, node_index node) {
+  return std::ranges::any_of(
+    lives, [&](const auto& one) { return one.attempt == attempt && one.node == node; });
+}
+
+} // namespace
 
 simulated_processes::simulated_processes(simulated_network& network, world& world,
                                          uint32_t replicas, std::map<node_index, job_time> late,
@@ -29,7 +39,8 @@ void simulated_processes::start_all() {
       start(node);
     else
       network_.at(network_.now() + late->second, [this, node = node, attempt = attempt_] {
-        if (attempt == attempt_) start(node); // else all have been started anew
+        // Else all have been started anew, or this one has, after a crash.
+        if (attempt == attempt_ && !was_started(lives_, attempt, node)) start(node);
       });
   }
 }

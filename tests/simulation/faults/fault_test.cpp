@@ -101,6 +101,20 @@ TEST_SUITE("simulation/faults") {
                     "node ", node);
   }
 
+  TEST_CASE("a process that is lost before it was to start is started once, when it is back") {
+    auto what = job(1, 2, sync_policy::k_async, 24);
+    what.network = network_options{.meets_at_roll_call = true};
+    what.late_starts[3] = 10s; // replica 1: by then it has been at work for 7 s
+    what.faults = plan({.at = 2s, .lasts = 1s, .who = {"replica 1"}});
+    std::vector<uint64_t> gradients(2, 0);
+    what.on_step = [&](const step_record& step) { ++gradients[step.accepted.front().replica]; };
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.virtual_time >= 3s + 12s); // nor is it twice as fast as the other
+    CHECK(gradients == std::vector<uint64_t>{12, 12});
+    CHECK(std::ranges::count(report.processes, node_index{3}, &process_life::node) == 1);
+  }
+
   TEST_CASE("a chief that is lost before all are there begins anew, whatever else goes on") {
     auto what = job(2, 3, sync_policy::latest_token);
     what.network = network_options{.meets_at_roll_call = true};
