@@ -253,7 +253,9 @@ private:
   }
 
   void watch_returns() {
-    placement_->on_return([this](uint32_t index) { spawn_replica(index); });
+    placement_->on_return([this](uint32_t index) {
+      if (!is_dead(options_, index)) spawn_replica(index);
+    });
     if (strategy_.layout().owner_copies > 1)
       placement_->on_owners_return([this](uint32_t process) {
         bring_back(strategy_, optimizer_, links_of(strategy_, options_), process);

@@ -115,6 +115,22 @@ TEST_SUITE("simulation/faults") {
     CHECK(std::ranges::count(report.processes, node_index{3}, &process_life::node) == 1);
   }
 
+  TEST_CASE("a replica that never starts does not come with its process, nor after a crash") {
+    for (auto meets_at_roll_call : {false, true}) {
+      auto what = job(2, 3, sync_policy::latest_token);
+      what.network = network_options{.meets_at_roll_call = meets_at_roll_call};
+      what.dead_replicas = {2};
+      what.faults = plan({.at = 2500ms, .lasts = 1s, .who = {"replica 2"}});
+      uint64_t gradients = 0;
+      what.on_step = [&](const step_record& step) {
+        for (const auto* list : {&step.accepted, &step.stale})
+          gradients += std::ranges::count(*list, 2U, &contribution::replica);
+      };
+      CHECK_FALSE(simulate(what).job.failure);
+      CHECK(gradients == 0);
+    }
+  }
+
   TEST_CASE("a chief that is lost before all are there begins anew, whatever else goes on") {
     auto what = job(2, 3, sync_policy::latest_token);
     what.network = network_options{.meets_at_roll_call = true};
