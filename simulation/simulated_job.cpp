@@ -139,7 +139,8 @@ training_options simulated_job::options() {
   if (auto absence = what_.faults.longest_absence(network_->patience()); absence > job_time{0})
     options.rejoin_patience = absence + std::chrono::seconds{1};
   for (uint32_t replica = 0; replica < what_.sync.total_num_replicas; ++replica)
-    if (is_dead(network_->replica_node(replica))) options.dead_replicas.push_back(replica);
+    if (network_->is_gone_for_good(network_->replica_node(replica)))
+      options.dead_replicas.push_back(replica); // others that are down are waited for
   if (!what_.faults.restarts_job()) return options;
   options.hooks.push_back(snapshots_);
   options.resume = snapshots_->last();
@@ -243,11 +244,6 @@ uint32_t simulated_job::count_live() const {
                              && lost.reason.code == errc::unavailable
                              && network_->is_up(network_->replica_node(lost.replica));
   return static_cast<uint32_t>(std::ranges::count(is_there, true));
-}
-
-// At a roll call those who are down are waited for.
-bool simulated_job::is_dead(node_index node) const {
-  return processes_ ? network_->is_gone_for_good(node) : !network_->is_up(node);
 }
 
 // A process that was lost before the job had begun ends it for all; then all are started again.

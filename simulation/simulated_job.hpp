@@ -58,7 +58,6 @@ private:
   [[nodiscard]] step_function compute_nothing(const sync_replicas_optimizer& optimizer);
   void spoil(uint32_t replica, std::vector<gradient>& gradients);
   [[nodiscard]] job_time pace(uint32_t replica);
-  [[nodiscard]] bool is_dead(node_index node) const;
   [[nodiscard]] std::optional<job_time> next_try();
   [[nodiscard]] bool are_owners_up() const;
   void wait_until(job_time time);

@@ -142,7 +142,7 @@ std::map<uint32_t, std::string> simulated_network::others() const {
 }
 
 expected<bool> simulated_network::enter(const std::string& name, double /*load*/) {
-  return !options_.meets_at_roll_call || !name.starts_with("replica ");
+  return !name.starts_with("replica ") || (!options_.meets_at_roll_call && is_up(node_of(name)));
 }
 
 // The chief's process may still be putting the job on stage.

@@ -184,7 +184,7 @@ public:
   /// or will be.
   [[nodiscard]] std::map<uint32_t, std::string> others() const override;
 
-  /// Replicas enter where there is no roll call; else their processes put them on stage.
+  /// Replicas whose nodes are up enter where there is no roll call; others are put on stage later.
   [[nodiscard]] expected<bool> enter(const std::string& name, double load) override;
 
   [[nodiscard]] uint32_t where(const std::string& name) const override { return node_of(name); }

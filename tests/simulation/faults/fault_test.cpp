@@ -252,6 +252,22 @@ TEST_SUITE("simulation/faults") {
     }
   }
 
+  TEST_CASE("a job that begins again waits for replicas that are away, each of them once") {
+    auto what = job(1, 2, sync_policy::latest_token);
+    what.faults.faults = {{.at = 3500ms, .lasts = 1s, .who = {"ps 0"}},
+                          {.at = 3600ms, .lasts = 4s, .who = {"replica 0", "replica 1"}}};
+    job_time began{0};
+    what.on_step = [&](const step_record& step) {
+      if (step.step == 1) began = step.ended - 1s; // the second time is what counts
+    };
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(report.restarts == 1);
+    CHECK(report.job.step == 12);
+    CHECK(began == 7600ms); // nobody computes on a node that is down
+    CHECK(report.virtual_time == 7600ms + 12s);
+  }
+
   TEST_CASE("a replica that freezes goes on where it was") {
     auto what = job(2, 2, sync_policy::latest_token, 6);
     what.network = endless_patience();
