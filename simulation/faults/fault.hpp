@@ -28,11 +28,11 @@ namespace troupe {
 /// | swizzle          | a random half of `who` is cut off one by one, and let back in another order
 /// |
 ///
-/// A replica's process that the chief has given up for its silence ends when it hears of that, and
-/// is started again: it comes back when it is neither frozen nor cut off any more, and what a crash
-/// takes is over. If a process of another kind is given up the job ends, and begins again then;
-/// but for parameter servers whose variables have mirrors. If two of these lose only each other,
-/// one of them ends.
+/// A replica's process that has lost the chief, or an owner without a mirror, because one of both
+/// was silent, ends and is started again: it comes back when it is neither frozen nor cut off any
+/// more, and what a crash takes is over. If a process of another kind is given up the job ends, and
+/// begins again then; but for parameter servers whose variables have mirrors. If two of these lose
+/// only each other, one of them ends.
 enum class fault_kind : uint8_t {
   crash,
   crash_with_token,

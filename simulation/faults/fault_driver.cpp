@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace troupe {
 
@@ -183,15 +184,19 @@ void fault_driver::silence(node_index node, job_time until) {
   known = std::max(known, until);
 }
 
-// Whoever has lost the chief, or is lost by it, has no part in the job any more.
+// Whoever has lost the chief, or is lost by it, has no part in the job any more; nor has a replica
+// and an owner that nobody stands in for.
 void fault_driver::on_give_up(node_index by, node_index whom) {
   auto chief = network_.chief_node();
-  if (by != chief && whom != chief) return;
-  auto node = by == chief ? whom : by;
+  auto [other, node] = std::pair{std::min(by, whom), std::max(by, whom)};
+  auto is_replica = network_.is_replica(node);
+  auto loses_owner = is_replica && !network_.is_replica(other) && !network_.takes_owners_back();
+  if (other != chief && !loses_owner) return;
   auto until = std::max(network_.now(), silent_until_[node]);
+  if (other != chief) until = std::max(until, silent_until_[other]);
   tell("given up", network_.name_of(node));
   auto replica = node - network_.replica_node(0);
-  if (node < network_.replica_node(0)) {
+  if (!is_replica) {
     until = std::max(until, silent_until_[chief]);
     if (until < for_good) job_restarts_ = until;
     return;

@@ -227,6 +227,28 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK_FALSE(simulate(late).job.failure);
   }
 
+  TEST_CASE("a replica that has lost a parameter server, but not the chief, is started again") {
+    for (const char* silent : {"replica 1", "ps 0"}) {
+      auto what = job(4, 4);
+      what.faults.faults = {
+        {.kind = fault_kind::skew, .who = {"replica 1", "ps 0"}, .rate = 2},
+        {.kind = fault_kind::partition,
+         .at = 3500ms,
+         .lasts = 2s,
+         .who = {silent},
+         .one_way = true},
+      };
+      scenario_report report;
+      auto events = play(what, report);
+      CHECK_FALSE(report.job.failure);
+      CHECK(report.restarts == 0);
+      CHECK(events.at("given up replica 1") == 4875ms);
+      CHECK(events.at("restart replica 1") == 5500ms);
+      REQUIRE(report.job.lost.size() == 1);
+      CHECK(report.job.lost[0].replica == 1);
+    }
+  }
+
   TEST_CASE("a fast clock asks again sooner, and gives up sooner") {
     auto what = job(3, 4);
     what.faults.faults = {
