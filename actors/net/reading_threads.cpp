@@ -77,14 +77,18 @@ void reading_threads::watch() {
 }
 
 void reading_threads::rouse_watcher() {
-  if (is_asleep_.exchange(false)) roused_.release();
+  if (!is_asleep_) return;
+  std::lock_guard guard{mutex_};
+  is_asleep_ = false;
+  roused_.notify_one();
 }
 
+// Either it sees here that something has come, or whom that comes to sees that it is asleep.
 void reading_threads::sleep_until_roused(uint64_t seen) {
+  std::unique_lock lock{mutex_};
   is_asleep_ = true;
-  auto must_not_sleep = turn_ != seen || is_over_;
-  if (must_not_sleep && is_asleep_.exchange(false)) return; // nobody has roused it
-  roused_.acquire();
+  if (turn_ != seen || is_over_) is_asleep_ = false;
+  roused_.wait(lock, [this] { return !is_asleep_; });
 }
 
 // As CAF's workers do. Whom the actor wakes is the scheduler's: the unit passes on, and lives as

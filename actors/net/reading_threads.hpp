@@ -7,8 +7,9 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <semaphore>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -75,7 +76,8 @@ private:
   std::atomic<uint64_t> turn_ = 0;
   std::atomic<bool> is_over_ = false;
   std::atomic<bool> is_asleep_ = false; ///< The watcher, until it is roused.
-  std::binary_semaphore roused_{0};
+  std::mutex mutex_;                    ///< Of its sleep.
+  std::condition_variable roused_;
   std::array<std::thread, 2> threads_;
 };
 
