@@ -14,8 +14,7 @@ namespace {
 template <class T>
 std::shared_ptr<std::byte> copied(const context& on, std::span<const T> values) {
   auto result = on.workspace(values.size_bytes());
-  if (result != nullptr)
-    on.note(on.stream().copy(values.data(), result.get(), values.size_bytes()));
+  if (result != nullptr) on.copy_from_host(values.data(), result.get(), values.size_bytes());
   return result;
 }
 

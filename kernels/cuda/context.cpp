@@ -7,6 +7,8 @@
 #include "kernels/cuda/memory.hpp"
 
 #include <chrono>
+#include <cstring>
+#include <deque>
 #include <limits>
 #include <list>
 #include <mutex>
@@ -31,6 +33,12 @@ constexpr size_t blas_workspace_bytes = size_t{32} << 20;
 /// How long the last handle of a context waits for its stream, and how often it looks.
 constexpr auto rest_deadline = std::chrono::seconds{10};
 constexpr auto glance = std::chrono::microseconds{20};
+
+/// Pinned memory that the device is to copy from, and when it has done so.
+struct staged_copy {
+  event read;
+  std::shared_ptr<std::byte> block;
+};
 
 } // namespace
 
@@ -63,11 +71,31 @@ struct context::state {
 
   /// Nothing of it may be touched any more, not even to be given back.
   void leave_behind() {
-    using rest = std::tuple<cuda::stream, buffer_pool, buffer_pool, std::shared_ptr<std::byte>>;
+    using rest = std::tuple<cuda::stream, buffer_pool, buffer_pool, std::deque<staged_copy>,
+                            std::shared_ptr<std::byte>>;
     static auto& left = *new std::list<rest>;
     static std::mutex mutex;
     std::lock_guard lock{mutex};
-    left.emplace_back(std::move(stream), memory, host_memory, blas_workspace);
+    left.emplace_back(std::move(stream), memory, host_memory, std::move(staged), blas_workspace);
+  }
+
+  /// Pinned memory with an event of its own; nothing, if one of them cannot be had. Each copy frees
+  /// what the oldest one took, so that a step like the last takes no more.
+  [[nodiscard]] std::optional<staged_copy> stage(size_t bytes) {
+    std::optional<event> mark;
+    if (!staged.empty() && staged.front().read.has_passed().value_or(false)) {
+      mark = std::move(staged.front().read);
+      staged.pop_front();
+    } else if (auto made = event::create(stream.device_index())) {
+      mark = std::move(*made);
+    } else {
+      return std::nullopt;
+    }
+    try {
+      return staged_copy{std::move(*mark), host_memory.allocate(bytes)};
+    } catch (const std::bad_alloc&) {
+      return std::nullopt;
+    }
   }
 
   expected<void> make_blas() {
@@ -84,6 +112,7 @@ struct context::state {
   buffer_pool memory;
   buffer_pool host_memory;
   std::optional<buffer_pool> other_memory; ///< In place of `memory`, while a graph is written.
+  std::deque<staged_copy> staged;          ///< In the order of the stream.
   expected<void> first_failure;
   cublasHandle_t blas = nullptr;
   std::shared_ptr<std::byte> blas_workspace;
@@ -180,6 +209,22 @@ std::shared_ptr<std::byte> context::host_workspace(size_t bytes) const {
   }
 }
 
+// A graph is launched when nobody keeps what was staged: what it copies it copies from where it is.
+void context::copy_from_host(const void* from, void* to, size_t bytes) const {
+  if (!status() || bytes == 0) return;
+  const auto& stream = state_->stream;
+  auto goes_directly = state_->other_memory || is_pinned(from);
+  auto staged = goes_directly ? std::nullopt : state_->stage(bytes);
+  if (!staged) {
+    note(stream.copy(from, to, bytes));
+    return;
+  }
+  std::memcpy(staged->block.get(), from, bytes);
+  note(stream.copy(staged->block.get(), to, bytes));
+  note(stream.record(staged->read));
+  state_->staged.push_back(std::move(*staged));
+}
+
 std::optional<buffer_pool> context::take_memory_from(std::optional<buffer_pool> pool) const {
   return std::exchange(state_->other_memory, std::move(pool));
 }
@@ -220,7 +265,7 @@ cublasContext* context::blas() const {
 expected<tensor> to_device(const context& on, const tensor& from) {
   auto source = from.contiguous();
   auto result = on.make(from.type(), from.extents());
-  if (on.status()) on.note(on.stream().copy(source.data(), result.mutable_data(), source.bytes()));
+  on.copy_from_host(source.data(), result.mutable_data(), source.bytes());
   if (auto so_far = on.status(); !so_far) return tl::unexpected(std::move(so_far).error());
   return result;
 }

@@ -56,6 +56,12 @@ public:
   /// Likewise pinned memory of the host.
   [[nodiscard]] std::shared_ptr<std::byte> host_workspace(size_t bytes) const;
 
+  /// Queues a copy of the host's memory to the device, and has read it before this returns; but
+  /// pinned memory must stay as it is until the context has synchronised. What is not pinned goes
+  /// by way of pinned memory, while there is some: CUDA may keep the host waiting for the stream
+  /// otherwise, and nothing overlaps such a copy.
+  void copy_from_host(const void* from, void* to, size_t bytes) const;
+
   /// Takes memory of the device from another pool from now on; from its own again, if there is
   /// none. For graphs: what one is written with, nobody else may have. @returns The pool until now.
   std::optional<buffer_pool> take_memory_from(std::optional<buffer_pool> pool) const;

@@ -206,6 +206,37 @@ TEST_SUITE("kernels/emulated_cuda") {
     }
   }
 
+  TEST_CASE(
+    "values go to the device by way of pinned memory, and a step like the last takes no more") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    auto pageable = emulated::pageable_copies();
+    size_t taken = 0;
+    for (float step : {1.F, 2.F, 3.F, 4.F}) {
+      auto value = make_tensor({2}, {step, 2 * step});
+      auto first = cuda::to_device(*on, value);
+      value.mutable_values<float>()[0] = 0; // it has been read
+      auto second = cuda::to_device(*on, make_tensor({3}, {step, 0, 1}));
+      REQUIRE(first);
+      REQUIRE(second);
+      CHECK(cuda::sum(*on, elements{*first}) == 3 * step);
+      CHECK(cuda::sum(*on, elements{*second}) == step + 1);
+      if (step == 3) taken = emulated::pinned_bytes();
+    }
+    CHECK(emulated::pinned_bytes() == taken);
+    CHECK(emulated::pageable_copies() == pageable);
+  }
+
+  TEST_CASE("without pinned memory values go to the device all the same") {
+    auto on = cuda::context::create(0);
+    REQUIRE(on);
+    emulated::set_pinned_bytes(0);
+    auto there = cuda::to_device(*on, make_tensor({2}, {5, 6}));
+    emulated::set_pinned_bytes(size_t{1} << 30);
+    REQUIRE(there);
+    CHECK(cuda::sum(*on, elements{*there}) == 11);
+  }
+
   TEST_CASE("every call is made on the device that it concerns") {
     auto before = emulated::misplaced_calls();
     {
