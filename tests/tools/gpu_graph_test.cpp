@@ -3,28 +3,20 @@
 // kernel after the other. Method: an emulated GPU, which counts graphs; each step once on a stream
 // that has seen such steps, and once on a fresh one.
 #include "actors/gpu/cuda_device.hpp"
-#include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
-#include "tools/language_model.hpp"
+#include "tests/tools/small_language.hpp"
 
 #include <cstring>
-#include <future>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 using namespace troupe;
+using namespace troupe::test;
 
 namespace {
 
-constexpr std::string_view text
-  = "the quick brown fox jumps over the lazy dog, and the dog does not mind. ";
-
-const language_model_config model{.context = 3,
-                                  .embedding_size = 5,
-                                  .hidden_sizes = {17, 9},
-                                  .embedding_dropout = 0.2,
-                                  .hidden_dropout = 0.3};
+const auto model = small_model({17, 9});
 
 std::shared_ptr<compute_device> fresh_gpu() {
   auto opened = open_cuda_device(0, 1);
@@ -32,24 +24,11 @@ std::shared_ptr<compute_device> fresh_gpu() {
   return *opened;
 }
 
-void finish(compute_device& device) {
-  std::promise<void> done;
-  REQUIRE(device.notify(0, [&] { done.set_value(); }));
-  done.get_future().wait();
-}
-
-std::vector<tensor> variables_of(const language_model_config& config, uint64_t seed) {
-  std::vector<tensor> values;
-  for (const auto& variable : initial_variables(config, seed))
-    values.push_back(variable.value);
-  return values;
-}
-
 /// Everything of one step: other variables, another batch and other keys for each.
 expected<step_on_stream> step_on(compute_device& device, const language_model_config& config,
                                  uint64_t step, size_t examples = 16,
                                  const std::stop_token& stop = {}) {
-  auto batch = draw_batch(config, text, examples, {step, "batch"});
+  auto batch = draw_batch(config, small_text, examples, {step, "batch"});
   auto result = differentiate_on(device.stream(0), config, variables_of(config, step), batch,
                                  {step, "dropout"}, stop);
   finish(device);
@@ -138,7 +117,7 @@ TEST_SUITE("tools/gpu_graph") {
     auto device = fresh_gpu();
     for (uint64_t step = 0; step < 2; ++step)
       REQUIRE(step_on(*device, model, step));
-    auto batch = draw_batch(model, text, 16, {7, "batch"});
+    auto batch = draw_batch(model, small_text, 16, {7, "batch"});
     batch.contexts.mutable_values<int64_t>()[5] = 256;
     auto refused
       = differentiate_on(device->stream(0), model, variables_of(model, 7), batch, {7, "dropout"});

@@ -2,23 +2,16 @@
 // Goal: a job whose GPU breaks in the middle of training ends in time, and says what happened.
 // Method: an emulated GPU that is broken after some steps, under replicas of the language model.
 #include "actors/gpu/cuda_device.hpp"
-#include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
+#include "tests/tools/small_language.hpp"
 #include "tools/language_step.hpp"
 
 #include <string>
 #include <vector>
 
 using namespace troupe;
+using namespace troupe::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-constexpr std::string_view text = "the quick brown fox jumps over the lazy dog. ";
-
-const language_model_config model{.context = 3, .embedding_size = 4, .hidden_sizes = {8}};
-
-} // namespace
 
 TEST_SUITE("tools/gpu_loss") {
   TEST_CASE("a job whose only GPU breaks ends, and names it in CUDA's words") {
@@ -28,6 +21,7 @@ TEST_SUITE("tools/gpu_loss") {
     {
       auto world = world::threads({.seed = 7, .threads = 2});
       parameter_server_strategy strategy{world, {.replicas = 2, .compute_devices = {*gpu}}};
+      const auto model = small_model();
       for (const auto& [name, value] : initial_variables(model, 7))
         strategy.make_variable(name, value);
       sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.1},
@@ -37,8 +31,8 @@ TEST_SUITE("tools/gpu_loss") {
       options.on_step = [](const step_record& step) {
         if (step.step == 5) emulated::break_device(cudaErrorIllegalAddress);
       };
-      report = train(strategy, optimizer, language_step({model, 8, text}, optimizer, variables),
-                     options);
+      report = train(strategy, optimizer,
+                     language_step({model, 8, small_text}, optimizer, variables), options);
     }
     emulated::break_device(cudaSuccess);
     REQUIRE(report.failure);

@@ -3,28 +3,21 @@
 // same seed on both, from the option's device to the gradients of each step; the GPU may be
 // emulated.
 #include "actors/gpu/cuda_device.hpp"
-#include "tests/doctest.hpp"
+#include "tests/tools/small_language.hpp"
 #include "tools/language_step.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <optional>
 #include <string>
 #include <vector>
 
 using namespace troupe;
+using namespace troupe::test;
 
 namespace {
 
-constexpr std::string_view text
-  = "the quick brown fox jumps over the lazy dog, and the dog does not mind. ";
-
-const language_model_config model{.context = 3,
-                                  .embedding_size = 5,
-                                  .hidden_sizes = {17},
-                                  .embedding_dropout = 0.2,
-                                  .hidden_dropout = 0.3};
+const auto model = small_model();
 
 /// What a job came to.
 struct course {
@@ -50,8 +43,8 @@ course learn(const std::vector<std::shared_ptr<compute_device>>& devices, uint32
       sum += one.loss;
     seen.losses.push_back(sum / static_cast<double>(step.accepted.size()));
   };
-  auto report
-    = train(strategy, optimizer, language_step({model, 16, text}, optimizer, variables), options);
+  auto report = train(strategy, optimizer,
+                      language_step({model, 16, small_text}, optimizer, variables), options);
   seen.failure = report.failure;
   for (const auto& variable : variables)
     seen.variables.push_back(strategy.read(variable));
@@ -76,19 +69,15 @@ std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
 
 TEST_SUITE("tools/gpu_training") {
   TEST_CASE("one step on a GPU has the CPU's loss and gradients, but for roundings") {
-    std::vector<tensor> variables;
-    for (const auto& variable : initial_variables(model, 3))
-      variables.push_back(variable.value);
-    auto batch = draw_batch(model, text, 33, {3, "batch"});
+    auto variables = variables_of(model, 3);
+    auto batch = draw_batch(model, small_text, 33, {3, "batch"});
     random_key key{3, "dropout"};
     auto here = differentiate_on(host_stream(), model, variables, batch, key);
     auto gpu = first_gpu(1);
     auto there = differentiate_on(gpu->stream(0), model, variables, batch, key);
     REQUIRE(here);
     REQUIRE_MESSAGE(there, (there ? std::string{} : there.error().message));
-    std::promise<void> done;
-    REQUIRE(gpu->notify(0, [&] { done.set_value(); }));
-    done.get_future().wait();
+    finish(*gpu);
     // Sums of a few hundred products in another order: some units in the last place of a float.
     CHECK(there->loss_in_nats() == doctest::Approx(here->loss_in_nats()).epsilon(1e-6));
     REQUIRE(there->gradients.size() == here->gradients.size());

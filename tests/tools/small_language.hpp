@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A text and a language model that are small enough to be trained on a GPU that is emulated.
+#pragma once
+
+#include "actors/gpu/compute_device.hpp"
+#include "tests/doctest.hpp"
+#include "tools/language_model.hpp"
+
+#include <cstdint>
+#include <future>
+#include <string_view>
+#include <vector>
+
+namespace troupe::test {
+
+inline constexpr std::string_view small_text
+  = "the quick brown fox jumps over the lazy dog, and the dog does not mind. ";
+
+/// Has everything that the model of `troupe train` has, dropout included.
+[[nodiscard]] inline language_model_config small_model(std::vector<int64_t> hidden_sizes = {17}) {
+  return {.context = 3,
+          .embedding_size = 5,
+          .hidden_sizes = std::move(hidden_sizes),
+          .embedding_dropout = 0.2,
+          .hidden_dropout = 0.3};
+}
+
+/// What the variables of a model are before the first step.
+[[nodiscard]] inline std::vector<tensor> variables_of(const language_model_config& model,
+                                                      uint64_t seed) {
+  std::vector<tensor> values;
+  for (const auto& variable : initial_variables(model, seed))
+    values.push_back(variable.value);
+  return values;
+}
+
+/// Waits until the first stream of a device has done all that it was asked for.
+inline void finish(compute_device& device) {
+  std::promise<void> done;
+  REQUIRE(device.notify(0, [&] { done.set_value(); }));
+  done.get_future().wait();
+}
+
+} // namespace troupe::test
