@@ -4,6 +4,7 @@
 
 #include "strategies/hierarchical_copy_all_reduce.hpp"
 #include "strategies/nccl_all_reduce.hpp"
+#include "strategies/reduction_on_device.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -37,7 +38,7 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
   std::string known{name};
   std::ranges::transform(known, known.begin(), [](unsigned char c) { return std::tolower(c); });
   auto named = canonical_devices(devices);
-  if (known == "reduction_to_one_device") return std::make_shared<reduction_to_one_device>();
+  if (known == "reduction_to_one_device") return reduce_on_one_of(named, gpus);
   if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
   if (known == "hierarchical_copy_all_reduce") return make_hierarchical(named, gpus);
   if (known == "nccl_all_reduce" || known == "nccl") return make_nccl(named, gpus);
@@ -47,13 +48,26 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
          name);
 }
 
-// Memory that is shared needs no copies, and no packs to make them fewer.
 std::shared_ptr<const cross_device_ops>
-choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus) {
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus,
+                        std::span<const std::shared_ptr<compute_device>> computing) {
   if (devices.size() > 1 && are_gpus(devices))
     if (auto library = gpus.open_collectives())
       return std::make_shared<nccl_all_reduce>(open_gpus(devices, gpus), *library);
-  return std::make_shared<reduction_to_one_device>();
+  return reduce_on_one_of(devices, gpus, computing);
+}
+
+// A handle of its own: what replicas ask a stream for must not be between reductions. Memory that
+// is shared needs no copies, and no packs to make them fewer.
+std::shared_ptr<const cross_device_ops>
+reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
+                 std::span<const std::shared_ptr<compute_device>> computing) {
+  std::vector<std::string> names;
+  if (are_gpus(devices)) names.push_back(devices.front());
+  for (const auto& one : computing)
+    if (one->where().kind == device_kind::cuda) names.push_back(name_of(one->where()));
+  if (names.empty()) return std::make_shared<reduction_to_one_device>();
+  return std::make_shared<reduction_on_device>(open_gpus({names.data(), 1}, gpus).front());
 }
 
 } // namespace troupe

@@ -19,8 +19,9 @@ namespace troupe {
 ///       world, {.devices = {"gpu:0", "gpu:1"},
 ///               .cross_device_operations = make_cross_device_ops("nccl", {"gpu:0", "gpu:1"})}};
 ///
-/// @param devices Those of the strategy. The last two reduce between them if they are GPUs, with
-/// streams and memory of their own there; `nccl_all_reduce` takes nothing else.
+/// @param devices Those of the strategy. If they are GPUs, all but "all_reduce" reduce there, with
+/// streams and memory of their own: the first one by `reduction_on_device`, all of them by the last
+/// two. `nccl_all_reduce` takes nothing else.
 /// Errors: throws `failure`: not_found, listing the names there are; invalid_argument for
 /// `nccl_all_reduce` without GPUs; as `canonical_devices`, `open_gpus`, and the operations.
 [[nodiscard]] std::shared_ptr<const cross_device_ops>
@@ -28,9 +29,17 @@ make_cross_device_ops(std::string_view name, const std::vector<std::string>& dev
                       const gpu_source& gpus = {});
 
 /// The operations that suit some devices: `nccl_all_reduce` for several GPUs if NCCL is there, else
-/// `reduction_to_one_device`. @param devices Canonical names, without repetitions.
-/// Errors: throws `failure` as `nccl_all_reduce`.
+/// as `reduce_on_one_of`. @param devices Canonical names, without repetitions. @param computing
+/// What replicas compute on if `devices` are processors: several logical replicas on one GPU, say.
+/// Errors: throws `failure` as `nccl_all_reduce` and `open_gpus`.
 [[nodiscard]] std::shared_ptr<const cross_device_ops>
-choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {});
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {},
+                        std::span<const std::shared_ptr<compute_device>> computing = {});
+
+/// `reduction_on_device`, by the first GPU among some devices, or among those that replicas compute
+/// on; `reduction_to_one_device` without one. Errors: throws `failure` as `open_gpus`.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
+                 std::span<const std::shared_ptr<compute_device>> computing = {});
 
 } // namespace troupe

@@ -7,6 +7,7 @@
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
 #include "strategies/named_devices.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -27,6 +28,13 @@ std::string lower(std::string_view text) {
 
 bool is_sparse(const gradient& value) {
   return std::holds_alternative<indexed_slices>(value);
+}
+
+bool has_part_on_device(const device_values& value) {
+  return std::ranges::any_of(value.components, [](const gradient& one) {
+    const auto* dense = std::get_if<tensor>(&one);
+    return dense != nullptr && is_on_device(*dense);
+  });
 }
 
 // ---- dense ----
@@ -159,9 +167,14 @@ struct packed_values {
   }
 };
 
+// Laying values behind each other is the host's work, too: what lies on a device shares no pack.
 // @param num_packs 0: each value for itself. @param bytes_per_pack Not 0: counts in its place.
 std::vector<packed_values> in_packs(std::span<const device_values* const> values, int num_packs,
                                     int64_t bytes_per_pack) {
+  if (std::ranges::any_of(values, [](const auto* one) { return has_part_on_device(*one); })) {
+    num_packs = 0;
+    bytes_per_pack = 0;
+  }
   if (bytes_per_pack == 0 && num_packs > 0)
     return {{values, values.size() == 1 ? 1 : static_cast<size_t>(num_packs)}};
   std::vector<size_t> counts(values.size(), 1);
@@ -215,6 +228,7 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica) {
 }
 
 tensor divided_sum(std::span<const tensor> components, double divisor) {
+  check_on_host(components);
   if (!std::ranges::all_of(components, &tensor::is_contiguous)) {
     std::vector<tensor> row_major;
     for (const auto& component : components)
@@ -341,6 +355,9 @@ cross_device_ops::batch_reduce(reduce_op op,
     if (is_dense && fits && same_type && is_wanted_where_it_is(value, to)) {
       together.push_back(&value);
       places.push_back(i);
+    } else if (is_dense && has_part_on_device(value)) {
+      const device_values* alone[] = {&value};
+      results[i] = batch_all_reduce(op, alone, options).front();
     } else {
       results[i] = reduce_components(op, value.components);
     }
@@ -354,6 +371,7 @@ cross_device_ops::batch_reduce(reduce_op op,
 
 tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
   if (components.empty()) refuse(errc::invalid_argument, "there is no value to gather");
+  check_on_host(components);
   const auto& first = components.front();
   auto rank = static_cast<int64_t>(first.rank());
   if (rank == 0)

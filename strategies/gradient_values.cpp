@@ -2,6 +2,8 @@
 // What users may leave out of a sparse gradient.
 #include "strategies/gradient_values.hpp"
 
+#include "strategies/on_host.hpp"
+
 #include <algorithm>
 
 namespace troupe {
@@ -18,6 +20,7 @@ indexed_slices with_wide_indices(indexed_slices slices) {
 gradient completed(gradient of, const shape& extents) {
   auto* given = std::get_if<indexed_slices>(&of);
   if (given == nullptr) return of;
+  check_on_host(of);
   auto slices = with_wide_indices(std::move(*given));
   if (slices.dense_extents.rank() == 0) slices.dense_extents = extents;
   return slices;

@@ -37,6 +37,7 @@ namespace troupe {
 /// A gradient, or the operand of a scatter, as owners and accumulators take it: rows have i64
 /// numbers, and where they do not say of what array they are, they are of the variable's.
 /// @param extents Of the variable. Cost: a pass over the row numbers, if they are i32.
+/// Errors: throws `failure` with invalid_argument for rows that lie on a device.
 [[nodiscard]] gradient completed(gradient of, const shape& extents);
 
 /// `function(x)` for every element x, worked out in double and rounded to `type`.

@@ -24,7 +24,8 @@ strategy_layout layout_of(mirrored_options options) {
   layout.cross_device_operations = std::move(options.cross_device_operations);
   compute_on_named(layout, options.gpus);
   if (!layout.cross_device_operations)
-    layout.cross_device_operations = choose_cross_device_ops(layout.worker_devices, options.gpus);
+    layout.cross_device_operations
+      = choose_cross_device_ops(layout.worker_devices, options.gpus, layout.compute_devices);
   return layout;
 }
 
@@ -36,10 +37,9 @@ strategy_layout layout_of(central_storage_options options) {
                          .worker_devices = devices,
                          .parameter_devices = parameters,
                          .experimental_between_graph = true,
-                         .cross_device_operations
-                         = std::make_shared<reduction_to_one_device>(parameters.front()),
                          .deadline = options.deadline};
   compute_on_named(layout, options.gpus);
+  layout.cross_device_operations = reduce_on_one_of(devices, options.gpus);
   return layout;
 }
 
@@ -48,6 +48,7 @@ strategy_layout layout_of_one(std::string name, std::string device, const gpu_so
   strategy_layout layout{
     .name = std::move(name), .worker_devices = devices, .parameter_devices = devices};
   compute_on_named(layout, gpus);
+  layout.cross_device_operations = reduce_on_one_of(devices, gpus);
   return layout;
 }
 

@@ -106,6 +106,15 @@ void find_collectives(options_type& options, const std::vector<std::string>& dev
   options.collective_device = open_gpus({&devices.front(), 1}, options.gpus).front();
 }
 
+// What a process that is alone reduces by: in the order of replicas, if that is promised.
+std::shared_ptr<const cross_device_ops> operations_of_one(const strategy_layout& layout,
+                                                          const options_type& options) {
+  const auto& devices = layout.worker_devices;
+  return wants_devices(options)
+           ? choose_cross_device_ops(devices, options.gpus, layout.compute_devices)
+           : reduce_on_one_of(devices, options.gpus, layout.compute_devices);
+}
+
 strategy_layout layout_of(world& world, options_type options) {
   options.communication.validate();
   auto layout = mirrored_layout(std::move(options.devices));
@@ -119,8 +128,7 @@ strategy_layout layout_of(world& world, options_type options) {
   find_collectives(options, layout.worker_devices);
   static_cast<void>(algorithm_of(options.communication.implementation, has_devices(options)));
   layout.group = group_of(world, options);
-  if (!layout.group && wants_devices(options))
-    layout.cross_device_operations = choose_cross_device_ops(layout.worker_devices, options.gpus);
+  if (!layout.group) layout.cross_device_operations = operations_of_one(layout, options);
   auto leads = layout.group == nullptr || layout.group->rank == 0;
   layout.should_checkpoint = leads;
   layout.should_save_summary = leads;

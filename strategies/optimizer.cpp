@@ -12,11 +12,13 @@
 #include "strategies/closure_context.hpp"
 #include "strategies/gradient_buckets.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -30,6 +32,7 @@ namespace {
 struct addressed_push {
   variable target;
   msg<wire::PushGradient> push;
+  std::optional<tensor> there{}; ///< On a device, and in no message yet.
 };
 
 /// What a replica brings to the merge_call.
@@ -38,8 +41,17 @@ using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (const auto& [gradient, variable] : gradients)
-    pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
+    if (const auto* dense = std::get_if<tensor>(&gradient); dense && is_on_device(*dense))
+      pushes->push_back({variable, {}, *dense});
+    else
+      pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
   return pushes;
+}
+
+bool are_on_devices(const std::vector<brought_pushes>& all) {
+  auto is_there = [](const addressed_push& one) { return one.there.has_value(); };
+  return std::ranges::any_of(
+    all, [&](const auto& brought) { return std::ranges::any_of(*brought, is_there); });
 }
 
 void check_same_variables(const std::vector<brought_pushes>& all) {
@@ -55,6 +67,7 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
 // A gradient where it lies in its message, in the dtype of its variable: what is added between
 // processes is to have the bits of what an owner adds.
 gradient gradient_of(const addressed_push& addressed) {
+  if (addressed.there) return *addressed.there;
   auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
   auto as_it_is = to_gradient(given);
   auto type = addressed.target.type();
@@ -160,9 +173,9 @@ struct optimizer::shared_state {
     std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
     {
       std::lock_guard guard{mutex};
-      for (const auto& [target, push] : targets)
-        if (ready.insert({target.owner().address(), teller}).second)
-          requests.emplace_back(target.owner(), make_use_optimizer(to_settings(plan)));
+      for (const auto& to : targets)
+        if (ready.insert({to.target.owner().address(), teller}).second)
+          requests.emplace_back(to.target.owner(), make_use_optimizer(to_settings(plan)));
     }
     auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
     auto answers = co_await asking;
@@ -186,14 +199,41 @@ struct optimizer::shared_state {
     co_return pushes;
   }
 
+  // What replicas have left on devices comes to the host as one: the sum, in their order.
+  static task<brought_pushes> add_on_devices(cross_replica_context& cross,
+                                             std::vector<brought_pushes> all) {
+    const auto* strategy = &cross.strategy();
+    auto work = [all, strategy] {
+      const destinations to{strategy->layout().worker_devices};
+      std::vector<std::pair<device_values, destinations>> values;
+      for (size_t i = 0; i < all.front()->size(); ++i) {
+        auto& value = values.emplace_back(device_values{{}, to.devices()}, to).first;
+        for (const auto& brought : all)
+          value.components.push_back(gradient_of((*brought)[i]));
+      }
+      return strategy->cross_device_operations().batch_reduce(reduce_op::sum, values);
+    };
+    auto adding = cross.compute(std::numeric_limits<size_t>::max(), work); // it waits for devices
+    auto sums = co_await adding;
+    auto pushes = std::make_shared<std::vector<addressed_push>>();
+    for (size_t i = 0; i < sums.size(); ++i)
+      pushes->push_back({(*all.front())[i].target, make_push_gradient({}, to_payload(sums[i]))});
+    co_return pushes;
+  }
+
   // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
   // @param contributors Replicas whose mean it is; nothing: all.
   task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
                             bool are_reduced, std::optional<uint32_t> contributors = {}) {
     check_same_variables(all);
-    if (are_reduced) {
-      all.resize(1);
-    } else if (cross.group() != nullptr) {
+    if (are_reduced) all.resize(1);
+    auto is_complete = are_reduced || cross.group() == nullptr;
+    if (is_complete && are_on_devices(all)) {
+      auto adding = add_on_devices(cross, std::move(all));
+      auto sums = co_await adding;
+      all = {};
+      all.push_back(std::move(sums));
+    } else if (!is_complete) {
       auto combining = combine(cross, std::move(all));
       auto sums = co_await combining;
       all = {};
@@ -312,6 +352,8 @@ optimizer::apply_gradients(closure_context& context,
     refuse(errc::unimplemented,
            "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
            "each other; clip by clip_by_global_norm before");
+  for (const auto& [gradient, variable] : gradients)
+    check_on_host(gradient);
   auto worker = context.worker_index();
   auto complete = state->add(worker, std::move(gradients));
   if (!complete) co_return false;

@@ -4,6 +4,7 @@
 
 #include "kernels/cast.hpp"
 #include "messages/assert.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -80,6 +81,7 @@ tensor process_exchange::note_or_take(collective_kind kind, std::span<const tens
     TROUPE_ASSERT(taken_ < results_.size(), taken_, results_.size());
     return results_[taken_++];
   }
+  check_on_host(contributions);
   collective_call call{.kind = kind, .name = name(of)};
   for (const auto& contribution : contributions)
     call.contributions.push_back(contribution.contiguous());

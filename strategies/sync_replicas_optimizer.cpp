@@ -6,6 +6,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/training_cast.hpp"
 
 #include <algorithm>
@@ -21,10 +22,12 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
                               const std::vector<gradient_and_variable>& gradients) {
   std::vector<push> pushes;
   pushes.reserve(gradients.size());
-  for (const auto& [gradient, variable] : gradients)
+  for (const auto& [gradient, variable] : gradients) {
+    check_on_host(gradient);
     pushes.emplace_back(
       value_or_throw(cast.accumulator_of(variable)),
       make_push_gradient(from, to_payload(completed(gradient, variable.extents()))));
+  }
   if (pushes.empty())
     throw failure{{errc::invalid_argument,
                    "Must supply at least one variable: apply_gradients got no gradient"}};

@@ -7,6 +7,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/strategy.hpp"
 
 #include <algorithm>
@@ -127,7 +128,10 @@ gradient to_change(const variable& target, const variable_operand& operand) {
     check_number(target, *number);
   if (const auto* number = std::get_if<double>(&operand))
     return filled(target.type(), target.extents(), *number);
-  if (const auto* dense = std::get_if<tensor>(&operand)) return *dense;
+  if (const auto* dense = std::get_if<tensor>(&operand)) {
+    check_on_host(*dense);
+    return *dense;
+  }
   return completed(std::get<indexed_slices>(operand), target.extents());
 }
 

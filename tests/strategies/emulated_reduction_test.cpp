@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a GPU that has no memory for one reduction makes the next. Method: an emulated GPU that is
-// starved, and collectives that count who asks.
+// Goal: a GPU adds what several replicas leave there, and one that has no memory for a reduction
+// makes the next. Method: an emulated GPU, whose memory the host cannot read; it is starved, and
+// collectives count who asks.
 #include "actors/gpu/cuda_device.hpp"
 #include "kernels/elementwise.hpp"
 #include "strategies/hierarchical_copy_all_reduce.hpp"
+#include "strategies/mirrored_strategy.hpp"
 #include "strategies/nccl_all_reduce.hpp"
+#include "strategies/optimizer.hpp"
+#include "strategies/strategy_extended.hpp"
+#include "tests/actors/collective/collective_group.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 #include "tests/strategies/refusal.hpp"
@@ -68,9 +73,152 @@ float third_of_sum(const cross_device_ops& ops) {
   return std::get<tensor>(sum).values<float>()[2];
 }
 
+/// Three replicas that share one GPU: what each computes stays there.
+struct sharing_replicas {
+  static constexpr uint32_t count = 3;
+
+  sharing_replicas()
+    : strategy(world, {.devices = cpu_devices(count),
+                       .compute_devices = {value_or_throw(open_cuda_device(0, count))},
+                       .gpus = {.open = open_some}}) {}
+
+  static expected<std::vector<std::shared_ptr<compute_device>>>
+  open_some(std::span<const device> named, uint32_t) {
+    std::vector<std::shared_ptr<compute_device>> opened;
+    for (const auto& one : named)
+      opened.push_back(gpu(one.index));
+    return opened;
+  }
+
+  /// On the GPU, a part for each replica.
+  distributed_value<tensor> left_there(dtype type, int64_t size, bool is_turned = false) {
+    return strategy.run([=](replica_context& context) -> task<tensor> {
+      auto own = sample(type, {2, size}, context.replica_id_in_sync_group());
+      auto work
+        = [own](std::stop_token, compute_stream& on) { return value_or_throw(on.to_device(own)); };
+      auto computing = context.compute(std::move(work));
+      auto there = co_await computing;
+      co_return is_turned ? there.transpose() : there;
+    });
+  }
+
+  static std::vector<tensor> samples(dtype type, int64_t size) {
+    std::vector<tensor> values;
+    for (uint32_t i = 0; i < count; ++i)
+      values.push_back(sample(type, {2, size}, i));
+    return values;
+  }
+
+  tensor reduced(reduce_op op, const distributed_value<tensor>& value) {
+    return strategy.extended().reduce_to(op, value, "cpu:0").primary();
+  }
+
+  troupe::world world = world::threads({.seed = 3, .threads = 2});
+  mirrored_strategy strategy;
+};
+
 } // namespace
 
 TEST_SUITE("strategies/emulated_reduction") {
+  TEST_CASE("what several replicas leave on one GPU it adds itself, to the bits of the host") {
+    sharing_replicas replicas;
+    for (auto type : {dtype::f32, dtype::f64})
+      for (auto op : {reduce_op::sum, reduce_op::mean}) {
+        auto there = replicas.left_there(type, 501);
+        REQUIRE(there.primary().device().kind == device_kind::cuda);
+        auto kernels = emulated::kernels_run(), pageable = emulated::pageable_copies();
+        auto sum = replicas.reduced(op, there);
+        CHECK(emulated::kernels_run() == kernels + 1);
+        CHECK(emulated::pageable_copies() == pageable);
+        CHECK(is_same(sum, reduce_arrays(op, sharing_replicas::samples(type, 501))));
+      }
+  }
+
+  TEST_CASE("values of the host are added there, and no GPU is asked") {
+    sharing_replicas replicas;
+    auto values = sharing_replicas::samples(dtype::f32, 501);
+    auto pinned = emulated::pinned_bytes();
+    auto sum = replicas.reduced(reduce_op::sum, distributed_value<tensor>::per_replica(values));
+    CHECK(emulated::pinned_bytes() == pinned);
+    CHECK(is_same(sum, reduce_arrays(reduce_op::sum, values)));
+  }
+
+  TEST_CASE("a batch may be of both, of several dtypes, and wanted anywhere") {
+    sharing_replicas replicas;
+    std::vector<std::pair<distributed_value<gradient>, destinations>> batch;
+    std::vector<tensor> sums;
+    auto all = destinations{cpu_devices(sharing_replicas::count)};
+    for (auto type : {dtype::f32, dtype::i64, dtype::bf16, dtype::f64, dtype::f32})
+      for (const auto& to : {all, destinations{"cpu:1"}}) {
+        auto size = static_cast<int64_t>(batch.size() * 7);
+        batch.emplace_back(as_gradients(replicas.left_there(type, size)), to);
+        auto values = sharing_replicas::samples(type, size);
+        batch.emplace_back(as_gradients(distributed_value<tensor>::per_replica(values)), to);
+        sums.insert(sums.end(), 2, reduce_arrays(reduce_op::sum, values));
+      }
+    for (int64_t bytes : {0, 100}) {
+      auto reduced = replicas.strategy.extended().batch_reduce_to(reduce_op::sum, batch,
+                                                                  {.bytes_per_pack = bytes});
+      REQUIRE(reduced.size() == sums.size());
+      for (size_t i = 0; i < sums.size(); ++i)
+        CHECK(is_same(std::get<tensor>(reduced[i].primary()), sums[i]));
+    }
+  }
+
+  TEST_CASE("gradients that replicas leave on their GPU come to the owner as one, with its bits") {
+    sharing_replicas replicas;
+    auto trained = [&](uint32_t on_host, reduce_op aggregation) {
+      auto weights = replicas.strategy.make_variable(
+        fmt::format("w{}{}", on_host, to_string(aggregation)), zeros({2, 501}));
+      optimizer optimizer{rules::adam{}, {.aggregation = aggregation}};
+      replicas.strategy.run([&](replica_context& context) -> task<void> {
+        auto id = context.replica_id_in_sync_group();
+        auto own = sample(dtype::f32, {2, 501}, id);
+        auto work = [=](std::stop_token, compute_stream& on) {
+          return id < on_host ? own : value_or_throw(on.to_device(own));
+        };
+        auto computing = context.compute(std::move(work));
+        auto gradient = co_await computing;
+        auto applying = optimizer.apply_gradients(context, gradient, weights);
+        co_await applying;
+      });
+      return replicas.strategy.read(weights);
+    };
+    for (auto aggregation : {reduce_op::sum, reduce_op::mean}) {
+      auto by_owner = trained(sharing_replicas::count, aggregation);
+      auto kernels = emulated::kernels_run();
+      CHECK(is_same(trained(0, aggregation), by_owner));
+      CHECK(emulated::kernels_run() == kernels + 1);
+      CHECK(is_same(trained(1, aggregation), by_owner)); // one of them is brought there
+    }
+  }
+
+  TEST_CASE("what the host is to combine, and lies on a GPU, is refused in one line") {
+    sharing_replicas replicas;
+    auto there = replicas.left_there(dtype::f32, 5);
+    auto refused
+      = refusal_of([&] { static_cast<void>(replicas.strategy.reduce(reduce_op::sum, there)); });
+    CHECK(refused.code == errc::invalid_argument);
+    CHECK(refused.message.find("the value of replica 0 lies on cuda:0, and is to be combined on "
+                               "the host")
+          == 0);
+    auto gathered = refusal_of([&] {
+      auto parts = there.local_results();
+      static_cast<void>(cross_device_ops::gather(parts, 0));
+    });
+    CHECK(gathered == refused);
+    auto weights = replicas.strategy.make_variable("w", zeros({2, 5}));
+    auto assigned = refusal_of([&] { replicas.strategy.assign(weights, there.primary()); });
+    CHECK(assigned.code == errc::invalid_argument);
+    CHECK(assigned.message.find("a value of shape [2, 5] lies on cuda:0; have the stream") == 0);
+    auto turned = refusal_of([&] {
+      static_cast<void>(replicas.reduced(reduce_op::sum, replicas.left_there(dtype::f32, 5, true)));
+    });
+    CHECK(turned.code == errc::invalid_argument);
+    CHECK(turned.message.find("replica 0, of shape [5, 2], lies on cuda:0 with gaps")
+          != std::string::npos);
+  }
+
   TEST_CASE("after a reduction without memory of the device comes one with it") {
     for (bool by_nccl : {true, false}) {
       auto library = std::make_shared<lone_collectives>();

@@ -3,6 +3,8 @@
 // same seed on both, from the option's device to the gradients of each step; the GPU may be
 // emulated.
 #include "actors/gpu/cuda_device.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/strategy_extended.hpp"
 #include "tests/tools/small_language.hpp"
 #include "tools/language_step.hpp"
 
@@ -65,6 +67,15 @@ std::shared_ptr<compute_device> first_gpu(uint32_t streams) {
   return *opened;
 }
 
+gpu_source gpus_here() {
+  return {.open = [](std::span<const device> named, uint32_t streams) {
+    std::vector<std::shared_ptr<compute_device>> opened;
+    for (size_t i = 0; i < named.size(); ++i)
+      opened.push_back(first_gpu(streams));
+    return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+  }};
+}
+
 } // namespace
 
 TEST_SUITE("tools/gpu_training") {
@@ -102,5 +113,32 @@ TEST_SUITE("tools/gpu_training") {
       CHECK(std::abs(gpu.losses[i] - cpu.losses[i]) < 1e-4);
     for (size_t i = 0; i < cpu.variables.size(); ++i)
       CHECK(largest_difference(gpu.variables[i], cpu.variables[i]) < 1e-4);
+  }
+
+  TEST_CASE("what three replicas leave on one GPU it adds itself, and has the CPU's bits") {
+    constexpr uint32_t replicas = 3;
+    auto world = world::threads({.seed = 7, .threads = 2});
+    mirrored_strategy strategy{world,
+                               {.devices = cpu_devices(replicas),
+                                .compute_devices = {first_gpu(replicas)},
+                                .gpus = gpus_here()}};
+    auto own = [](uint32_t replica) { return variables_of(model, replica).front(); };
+    auto there = strategy.run([&](replica_context& context) -> task<tensor> {
+      auto value = own(context.replica_id_in_sync_group());
+      auto work = [value](std::stop_token, compute_stream& on) {
+        return value_or_throw(on.to_device(value));
+      };
+      auto computing = context.compute(std::move(work));
+      auto left = co_await computing;
+      co_return left;
+    });
+    CHECK(there.primary().device().kind == device_kind::cuda);
+    std::vector<tensor> values;
+    for (uint32_t i = 0; i < replicas; ++i)
+      values.push_back(own(i));
+    for (auto op : {reduce_op::sum, reduce_op::mean}) {
+      auto reduced = strategy.extended().reduce_to(op, there, "cpu:0").primary();
+      CHECK(largest_difference(reduced, reduce_arrays(op, values)) == 0);
+    }
   }
 }

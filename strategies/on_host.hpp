@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host may look at, and what lies on devices.
+#pragma once
+
+#include "kernels/tensor.hpp"
+#include "strategies/refuse.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace troupe {
+
+/// Whether only a device may look at the elements.
+[[nodiscard]] inline bool is_on_device(const tensor& value) {
+  return value.device().kind != device_kind::cpu;
+}
+
+/// Refuses a value that is to be sent, or to be looked at, and lies on a device.
+/// Errors: throws `failure` with invalid_argument.
+inline void check_on_host(const tensor& value) {
+  if (is_on_device(value))
+    refuse(errc::invalid_argument,
+           "a value of shape {} lies on {}; have the stream copy it to the host first (to_host)",
+           to_string(value.extents()), to_string(value.device()));
+}
+
+/// Likewise for gradients, and what is scattered.
+inline void check_on_host(const gradient& value) {
+  if (const auto* rows = std::get_if<indexed_slices>(&value)) {
+    check_on_host(rows->indices);
+    check_on_host(rows->values);
+  } else {
+    check_on_host(std::get<tensor>(value));
+  }
+}
+
+/// Refuses what the host is to combine and cannot look at.
+/// @param components By replica. Errors: throws `failure` with invalid_argument.
+inline void check_on_host(std::span<const tensor> components) {
+  auto found = std::ranges::find_if(components, is_on_device);
+  if (found == components.end()) return;
+  refuse(errc::invalid_argument,
+         "the value of replica {} lies on {}, and is to be combined on the host; have the stream "
+         "copy it there (to_host), or reduce it by reduce_to in a mirrored strategy that computes "
+         "on GPUs",
+         found - components.begin(), to_string(found->device()));
+}
+
+} // namespace troupe
