@@ -54,10 +54,9 @@ error with_process(const device_communicator_state& state, error reason) {
 // ---- on the device ----
 
 shape result_extents(const collective_call& call, uint32_t size) {
-  const auto& extents = call.contributions.front().extents();
-  if (call.kind != collective_kind::reduce_scatter) return extents;
-  auto dims = extents.dims();
-  dims[0] /= size;
+  auto dims = call.contributions.front().extents().dims();
+  if (call.kind == collective_kind::reduce_scatter) dims[0] /= size;
+  if (call.kind == collective_kind::all_gather) dims[0] *= size;
   return shape{dims};
 }
 
@@ -341,6 +340,8 @@ bool is_for_devices(const collective_call& call, uint32_t size) {
     return true;
   case collective_kind::reduce_scatter:
     return first.rank() > 0 && first.extents()[0] % size == 0;
+  case collective_kind::all_gather:
+    return first.rank() > 0 && call.contributions.size() == 1;
   default:
     return false;
   }

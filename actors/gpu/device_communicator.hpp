@@ -35,8 +35,9 @@ struct device_communicator_config {
 };
 
 /// Whether devices can make a call: all_reduces and broadcasts, and a reduce_scatter whose rows can
-/// be shared evenly; of one contribution of each process, or of several that are f32 or f64. The
-/// same for all processes.
+/// be shared evenly; of one contribution of each process, or of several that are f32 or f64. An
+/// all_gather of one contribution of each process, too: but all have to bring as many rows, or are
+/// told at the agreement that they mean other things. The same for all processes.
 [[nodiscard]] bool is_for_devices(const collective_call& call, uint32_t size);
 
 /// What all processes have to mean alike before a device is asked: devices do not look, and would

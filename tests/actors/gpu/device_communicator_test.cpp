@@ -251,13 +251,37 @@ TEST_SUITE("actors/gpu/device_communicator") {
     auto gathered = group.call_all([&](uint32_t rank) {
       return collective_call{.kind = collective_kind::all_gather,
                              .name = "rows",
-                             .contributions = {sample(dtype::f32, {1 + rank, 2}, rank)}};
+                             .contributions = {sample(dtype::f32, {1 + rank, 2}, rank),
+                                               sample(dtype::f32, {1, 2}, rank)}};
     });
     for (const auto& one : gathered)
-      CHECK(one.value().value.extents() == shape{3, 2});
+      CHECK(one.value().value.extents() == shape{5, 2});
     auto sums = group.call_all([](uint32_t) { return small_sum("after"); });
     for (const auto& one : sums)
       CHECK(one.value().value.values<float>()[0] == 2);
+    CHECK(group.devices[0]->uploads() == 1);
+  }
+
+  TEST_CASE("devices gather rows if that is asked for, of as many from each process") {
+    device_group group{2};
+    auto gather = [&](uint32_t odd_rows) {
+      return group.call_all([=](uint32_t rank) {
+        return collective_call{.kind = collective_kind::all_gather,
+                               .name = "rows",
+                               .contributions
+                               = {sample(dtype::i32, {2 + rank * odd_rows, 3}, rank)}};
+      });
+    };
+    for (const auto& one : gather(0)) {
+      const auto& rows = one.value().value;
+      CHECK(rows.extents() == shape{4, 3});
+      for (int64_t rank : {0, 1})
+        CHECK(is_same(rows.slice(2 * rank, 2 * rank + 2),
+                      sample(dtype::i32, {2, 3}, static_cast<uint32_t>(rank))));
+    }
+    CHECK(group.devices[0]->uploads() == 1);
+    for (const auto& one : gather(1))
+      CHECK(one.error().code == errc::invalid_argument);
     CHECK(group.devices[0]->uploads() == 1);
   }
 
@@ -274,7 +298,9 @@ TEST_SUITE("actors/gpu/device_communicator") {
     CHECK(is_theirs(reduce_scatter, {even}));
     CHECK_FALSE(is_theirs(reduce_scatter, {odd}));
     CHECK_FALSE(is_theirs(reduce_scatter, {zeros({})}));
-    CHECK_FALSE(is_theirs(all_gather, {even}));
+    CHECK(is_theirs(all_gather, {odd}));
+    CHECK_FALSE(is_theirs(all_gather, {odd, odd}));
+    CHECK_FALSE(is_theirs(all_gather, {zeros({})}));
     CHECK_FALSE(is_theirs(barrier, {}));
     CHECK_FALSE(is_theirs(all_reduce, {even, odd})); // to be refused, as by messages
     CHECK_FALSE(is_theirs(all_reduce, {zeros({0})}));
