@@ -37,8 +37,8 @@ public:
 namespace {
 
 // So much may wait in the system's hands to be sent, and a token behind it. Less would take a turn
-// of the writing thread for each quarter of a part, and half the bandwidth of a fast network. A
-// local socket holds less by itself.
+// of the writing thread for each quarter of a part, and half the bandwidth of a fast network. Of a
+// local socket Linux makes it less: 416 KiB, which is twice what it has unasked.
 constexpr int unsent_bytes_max = 1 << 20;
 
 void tune_tcp(stream_socket& socket) {
@@ -209,6 +209,7 @@ std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
   auto endpoint = socket.remote_endpoint(failed);
   if (!failed && endpoint.protocol().family() == AF_UNIX) {
     peer = local_peer(socket.native_handle());
+    socket.set_option(stream_socket::send_buffer_size(unsent_bytes_max), failed);
   } else if (!failed) {
     peer = to_string(endpoint);
     tune_tcp(socket);
