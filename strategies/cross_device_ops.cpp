@@ -195,7 +195,7 @@ std::vector<packed_values> in_packs(std::span<const device_values* const> values
 
 bool is_wanted_where_it_is(const device_values& value, const destinations& to) {
   auto from = value.devices;
-  auto wanted = canonical_devices(to.devices());
+  auto wanted = to.devices();
   std::ranges::sort(from);
   std::ranges::sort(wanted);
   return from == wanted;

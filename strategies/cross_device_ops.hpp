@@ -59,17 +59,18 @@ class destinations {
 public:
   destinations(const char* device) : destinations(std::string{device}) {}
 
-  destinations(std::string device) : devices_{std::move(device)} {}
+  destinations(std::string device) : destinations(std::vector<std::string>{std::move(device)}) {}
 
   destinations(const variable& beside) : devices_(beside.devices()) {}
 
-  /// Errors: throws `failure` with invalid_argument ("destinations can not be empty").
+  /// Errors: throws `failure` with invalid_argument ("destinations can not be empty"), and as
+  /// `canonical_devices`.
   explicit destinations(std::vector<std::string> devices);
 
   [[nodiscard]] const std::vector<std::string>& devices() const { return devices_; }
 
 private:
-  std::vector<std::string> devices_; ///< Without repetitions.
+  std::vector<std::string> devices_; ///< Canonical names, without repetitions.
 };
 
 /// A value with a component on each of some devices, in the order of replicas.

@@ -57,8 +57,8 @@ public:
 
     // What a replica of a job may do to variables without asking others.
 
-    uint32_t replicas_here = 1; ///< That stand in its process, itself among them.
-    std::shared_ptr<const replicas_at_work> at_work; ///< Of those. Null in a run.
+    uint32_t replicas_here = 1;                ///< That stand in its process, itself among them.
+    std::shared_ptr<replicas_at_work> at_work; ///< Of those. Null in a run.
     bool asks_again = false; ///< Requests that are not answered in time are made anew.
   };
 

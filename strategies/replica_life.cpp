@@ -40,9 +40,8 @@ private:
 };
 
 task<void> live(activity& activity, replica_context::place place, beginning from,
-                std::shared_ptr<const replica_script> script,
-                std::shared_ptr<replicas_at_work> at_work) {
-  attendance attends{std::move(at_work), place.replica};
+                std::shared_ptr<const replica_script> script) {
+  attendance attends{place.at_work, place.replica};
   activity.set_local_step(from.first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
@@ -115,10 +114,8 @@ replica_actor replica_company::spawn(uint32_t index, beginning from) const {
                                .asks_again = options.ask_again_after > job_time{0}};
   if (placement != nullptr)
     place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
-  config.body = [place = std::move(place), from = std::move(from), script = script,
-                 at_work = sites[index].at_work](activity& activity) {
-    return live(activity, place, from, script, at_work);
-  };
+  config.body = [place = std::move(place), from = std::move(from), script = script](
+                  activity& activity) { return live(activity, place, from, script); };
   auto lives = strategy.world().system().spawn(replica, std::move(config));
   strategy.world().introduce(lives.id(), name);
   if (placement != nullptr) placement->put(name, lives);

@@ -106,6 +106,14 @@ struct job : deterministic_world {
     return token;
   }
 
+  // Each gives its first gradient, and has to wait for a token.
+  void give_and_wait(std::initializer_list<uint32_t> replicas) {
+    for (auto who : replicas) {
+      push(who, 0);
+      CHECK_FALSE(take(who, 0).has_come());
+    }
+  }
+
   void leave(uint32_t who, const error& reason = {}) {
     replicas[who]->tell(lead, make_farewell(who, reason.code, reason.message));
     settle();
@@ -474,10 +482,7 @@ TEST_SUITE("actors/chief") {
     config.absent = {1};
     job job{config};
     job.join({0, 2});
-    for (uint32_t who : {0U, 2U}) {
-      job.push(who, 0);
-      CHECK_FALSE(job.take(who, 0).has_come());
-    }
+    job.give_and_wait({0, 2});
     job.pass(2s);
     job.leave(0);
     job.leave(2);
@@ -517,10 +522,7 @@ TEST_SUITE("actors/chief") {
     config.absent = {2};
     job job{config};
     job.join({0, 2});
-    for (uint32_t who : {0U, 2U}) {
-      job.push(who, 0);
-      CHECK_FALSE(job.take(who, 0).has_come());
-    }
+    job.give_and_wait({0, 2});
     job.pass(60s);
     CHECK(job.cancelled(0).empty());
     job.join({1});
@@ -552,10 +554,7 @@ TEST_SUITE("actors/chief") {
     config.rejoin_patience = 5s;
     job job{config};
     job.join({0, 1, 2});
-    for (uint32_t who : {0U, 1U}) {
-      job.push(who, 0);
-      CHECK_FALSE(job.take(who, 0).has_come());
-    }
+    job.give_and_wait({0, 1});
     job.leave(2, {errc::unavailable, "its node is gone"});
     job.pass(4s);
     CHECK(job.steps.empty());

@@ -169,7 +169,8 @@ TEST_SUITE("strategies/extended") {
           == std::vector<std::string>{"cpu:1", "cpu:0"});
     CHECK(destinations{std::vector<std::string>{"/device:CPU:1", "CPU:0", "cpu:1"}}.devices()
           == std::vector<std::string>{"cpu:1", "cpu:0"});
-    CHECK(refusal_of([] { destinations{std::vector<std::string>{"tpu:0"}}; })
+    CHECK(destinations{"CPU:2"}.devices() == std::vector<std::string>{"cpu:2"});
+    CHECK(refusal_of([] { destinations{"tpu:0"}; })
           == error{errc::invalid_argument, "there is no device 'tpu:0'; processors are cpu:0, "
                                            "cpu:1 and so on, GPUs gpu:0, gpu:1"});
     CHECK(refusal_of([] { destinations{std::vector<std::string>{}}; })

@@ -2,6 +2,7 @@
 // Goal: nodes of one machine and user meet past its network, others never. Method: stations as for
 // sockets, and processes that have become another user.
 #include "actors/net/belonging.hpp"
+#include "actors/net/host_port.hpp"
 #include "actors/net/local_socket.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
@@ -22,9 +23,8 @@ namespace {
 constexpr uid_t nobody = 65534;
 
 asio::ip::tcp::endpoint endpoint_of(const std::string& address) {
-  auto colon = address.rfind(':');
-  return {asio::ip::make_address(address.substr(0, colon)),
-          static_cast<uint16_t>(std::stoi(address.substr(colon + 1)))};
+  auto [host, port] = parse_host_port(address).value();
+  return {asio::ip::make_address(host), port};
 }
 
 int local_socket() {
