@@ -103,6 +103,7 @@ void set_step(accumulator_state& state, uint64_t step) {
   state.accepted.clear();
   state.accepted_arrivals.clear();
   state.stale_arrivals.clear();
+  state.missing = 0;
 }
 
 template <class List>
@@ -175,8 +176,7 @@ expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGrad
 
 msg<wire::PushReply> accumulator_state::reply_to_accepted() {
   if (config.asynchronous)
-    return make_push_reply(verdict::accepted, step,
-                           config.asynchronous->next_step(step, accepted.size()));
+    return make_push_reply(verdict::accepted, step, config.asynchronous->next_step(step, given()));
   if (accepted_reply.is_empty())
     accepted_reply
       = make_push_reply(verdict::accepted, step, config.one_gradient_per_replica ? step + 1 : 0);
@@ -188,13 +188,18 @@ msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& upd
   for (auto given : update.reader().getGradients())
     gradients.push_back(to_gradient(read_gradient(given, update.owner())));
   auto declared = config.form ? config.form->declared.value_or(shape{}) : config.variable.extents;
+  if (gradients.empty()) // all are missing
+    return make_aggregate(step, 0, to_payload(zeros(declared, config.variable.type)));
   return make_aggregate(step, static_cast<uint32_t>(gradients.size()),
                         to_payload(aggregate(gradients, config.how, declared)));
 }
 
 accumulator_state::closing accumulator_state::take_first(uint32_t required) {
   auto count = static_cast<ptrdiff_t>(accepted.size());
-  if (config.asynchronous && required > 0) count = std::min<ptrdiff_t>(count, required);
+  if (config.asynchronous && required > 0) {
+    count = std::min<ptrdiff_t>(count, required);
+    missing -= required - static_cast<uint64_t>(count);
+  }
   closing first{
     {std::make_move_iterator(accepted.begin()), std::make_move_iterator(accepted.begin() + count)},
     {accepted_arrivals.begin(), accepted_arrivals.begin() + count}};
@@ -206,8 +211,7 @@ accumulator_state::closing accumulator_state::take_first(uint32_t required) {
 }
 
 accumulator_state::taken accumulator_state::close_step(bool aggregates, const pending_take& take) {
-  TROUPE_ASSERT(!accepted.empty());
-  TROUPE_ASSERT(accepted.size() >= take.required, take.required);
+  TROUPE_ASSERT(given() >= take.required, take.required);
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
   auto [gradients, arrivals] = take_first(take.required);
   auto report = make_taken_gradient(step, arrivals, stale_arrivals);
@@ -218,6 +222,10 @@ accumulator_state::taken accumulator_state::close_step(bool aggregates, const pe
   accepted_reply = {};
   ++step;
   return result;
+}
+
+void accumulator_state::count_missing(uint32_t gradients, uint64_t of_step) {
+  if (config.asynchronous && of_step == step) missing += gradients;
 }
 
 void accumulator_state::lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step,
@@ -238,7 +246,7 @@ accumulator_state::forget_awaits(const caf::strong_actor_ptr& asker) {
 }
 
 msg<wire::AccumulatorStatus> accumulator_state::status() const {
-  return make_accumulator_status(step, static_cast<uint32_t>(accepted.size()),
+  return make_accumulator_status(step, static_cast<uint32_t>(given()),
                                  static_cast<uint32_t>(takes.size()));
 }
 
@@ -260,6 +268,10 @@ accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_conf
       return await_aggregate(self, request.reader().getStep());
     },
     [self](const msg<wire::CancelTakes>& said) { cancel(self, said.reader()); },
+    [self](const msg<wire::CountMissing>& said) {
+      self->state.count_missing(said.reader().getGradients(), said.reader().getStep());
+      serve(self);
+    },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },
     [self](const msg<wire::SetStep>& set) { set_step(self->state, set.reader().getStep()); },
   };

@@ -45,7 +45,8 @@ struct accumulator_config {
 /// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
 /// the order in which they came, and one that must wait holds up those behind it; everything that
 /// came before a take is part of it, so that it may have more gradients than it asked for. Where
-/// training is asynchronous, what is more waits for the next take.
+/// training is asynchronous, what is more waits for the next take, and gradients that will never
+/// come may count as given: a step may then have fewer than it asked for, or none.
 /// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
 struct accumulator_state {
   static inline const char* name = "accumulator";
@@ -73,6 +74,7 @@ struct accumulator_state {
   std::vector<msg<wire::PushGradient>> accepted;
   std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
   std::vector<arrival> stale_arrivals;    ///< Since the last take.
+  uint64_t missing = 0; ///< Gradients that count as given beside `accepted`: they will never come.
 
   /// The last gradient of a replica, and what was said of it.
   struct judged_gradient {
@@ -89,9 +91,12 @@ struct accumulator_state {
   [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
                                                     job_time now);
 
+  /// Gradients that are there for the next take, or count as given.
+  [[nodiscard]] uint64_t given() const { return accepted.size() + missing; }
+
   /// True if the take at the head has what it needs.
   [[nodiscard]] bool can_serve() const {
-    return !takes.empty() && accepted.size() >= takes.front().required;
+    return !takes.empty() && given() >= takes.front().required;
   }
 
   /// What a take hands out.
@@ -103,8 +108,11 @@ struct accumulator_state {
 
   /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
   /// @param take What asked for it.
-  /// @pre At least one gradient was accepted, and as many as are required.
+  /// @pre As many gradients are given as are required.
   [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);
+
+  /// So many gradients for `of_step` and later ones will never come.
+  void count_missing(uint32_t gradients, uint64_t of_step);
 
   /// The takes of `asker` for `step` are content with so many gradients.
   void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);

@@ -46,6 +46,14 @@ struct asynchronous_rule {
     return step + (position + (waits ? gradients - 1 : 0)) / gradients;
   }
 
+  /// How many updates it takes, at most, until a gradient that came is part of one; nothing if the
+  /// options are synchronous. As many as the replicas' may lie before it because others never got
+  /// their parts of them.
+  [[nodiscard]] static std::optional<uint32_t> patience(const sync_options& options) {
+    if (!is_asynchronous(options.policy)) return std::nullopt;
+    return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
+  }
+
   /// The first step that a replica may go on with, of those that the accumulators of its variables
   /// have said. Two of them may see gradients in another order. Under k_async the earliest counts:
   /// did all have to agree, each replica could wait for a variable that lacks the others'

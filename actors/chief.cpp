@@ -2,6 +2,7 @@
 // The chief: the life of a step, and of a job.
 #include "actors/chief.hpp"
 
+#include "actors/asynchronous_rule.hpp"
 #include "actors/recording/seconds.hpp"
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
@@ -53,11 +54,6 @@ void go_on(self_pointer self);
 void take_snapshot(self_pointer self);
 void settle(self_pointer self);
 
-// Whether owners are to say what the gradients are like.
-bool measures(const sync_options& sync) {
-  return sync.dynamic && sync.dynamic->gain == gain_model::measured;
-}
-
 void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader said) {
   state.norms[index] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
 }
@@ -72,7 +68,7 @@ void begin_step(self_pointer self) {
   state.suspects_stall = state.warned = false;
   keep_deadlines(self);
   auto holds = state.config.sync.clip_global_norm > 0;
-  auto take = make_take_gradient(state.needed, holds, measures(state.config.sync));
+  auto take = make_take_gradient(state.needed, holds, state.config.sync.measures());
   for (size_t i = 0; i < state.config.accumulators.size(); ++i)
     self
       ->request(state.config.accumulators[i], caf::infinite, take) // the watch keeps the deadline
@@ -101,18 +97,10 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
 void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
   auto done = applied.reader();
-  if (measures(state.config.sync) && !state.norms.contains(index)) keep_norms(state, index, done);
+  if (state.config.sync.measures() && !state.norms.contains(index)) keep_norms(state, index, done);
   state.applied.push_back({state.config.variables[index], job_time{done.getAppliedNanoseconds()},
                            job_time{done.getTookNanoseconds()}});
   state.taken_back ? end_if_taken_back(self) : end_step_if_complete(self);
-}
-
-// The first of these gradients whose replica there is not.
-std::optional<uint32_t> stranger_in(capnp::List<wire::Arrival>::Reader arrivals,
-                                    uint32_t replicas) {
-  for (auto arrival : arrivals)
-    if (auto replica = arrival.getOrigin().getReplica(); replica >= replicas) return replica;
-  return std::nullopt;
 }
 
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
@@ -121,14 +109,11 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   auto said = report.reader();
   auto is_due = state.now_in == phase::collecting && !state.ledger.complete();
   if (!is_due && !said.getAmends()) return; // it comes twice, or nobody has asked
-  auto replicas = state.config.sync.total_num_replicas;
-  auto stranger = stranger_in(said.getAccepted(), replicas);
-  if (!stranger) stranger = stranger_in(said.getStale(), replicas);
-  if (stranger)
+  if (auto stranger = state.stranger_in(said))
     return finish(
-      self,
-      error{errc::malformed, fmt::format("step {} was given a gradient of replica {}; there are {}",
-                                         state.step + 1, *stranger, replicas)});
+      self, error{errc::malformed,
+                  fmt::format("step {} was given a gradient of replica {}; there are {}",
+                              state.step + 1, *stranger, state.config.sync.total_num_replicas)});
   state.ledger.add(report);
   if (!state.ledger.complete() || state.now_in != phase::collecting) return;
   state.now_in = phase::applying;
@@ -446,20 +431,39 @@ void give_up_awaited(self_pointer self) {
 
 // ---- the watch: every wait has an end, and says who is missing ----
 
+// No accumulator is to be behind the others for ever, for parts of gradients that never come.
+void do_without(self_pointer self, const std::vector<accumulator_progress>& progress,
+                const std::vector<uint32_t>& lacking) {
+  const auto& config = self->state.config;
+  for (size_t i = 0; i < lacking.size(); ++i) {
+    if (lacking[i] == 0) continue;
+    self->send(config.accumulators[i], make_count_missing(lacking[i], progress[i].step));
+    if (config.on_warning)
+      config.on_warning(
+        fmt::format("'{}' does without {} gradients that lost replicas gave only in part",
+                    config.variables[i], lacking[i]));
+  }
+}
+
 // A report may still be on its way from another node. What an accumulator answers comes after what
 // it has reported: so when all have answered and the step is still open, no report will come.
 void confirm_stall(self_pointer self, uint32_t tokens) {
   auto& state = self->state;
   auto missing = std::make_shared<size_t>(state.config.accumulators.size());
-  for (const auto& accumulator : state.config.accumulators)
+  auto progress = std::make_shared<std::vector<accumulator_progress>>(*missing);
+  for (size_t i = 0; i < progress->size(); ++i)
     self
-      ->request(accumulator, caf::infinite, // the watch keeps the deadline
+      ->request(state.config.accumulators[i], caf::infinite, // the watch keeps the deadline
                 make_read_accumulator())
       .then(
-        [self, missing, tokens, step = state.step](const msg<wire::AccumulatorStatus>&) {
+        [self, missing, progress, i, tokens,
+         step = state.step](const msg<wire::AccumulatorStatus>& said) {
           const auto& now = self->state;
           auto is_open = now.now_in == phase::collecting && now.step == step;
+          (*progress)[i] = {said.reader().getStep(), said.reader().getAccumulated()};
           if (--*missing > 0 || !is_open) return;
+          auto lacking = now.lost_parts(*progress);
+          if (!lacking.empty()) return do_without(self, *progress, lacking);
           now.stop_asked ? take_step_back(self) : finish(self, now.stall(tokens), tokens);
         },
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
@@ -505,13 +509,6 @@ void look_after_owners(self_pointer self) {
 }
 
 // ---- the beginning ----
-
-// Where training is asynchronous: how many updates it takes, at most, until a gradient that came is
-// part of one.
-std::optional<uint32_t> patience_of(const sync_options& sync) {
-  if (!is_asynchronous(sync.policy)) return std::nullopt;
-  return 1 + sync.total_num_replicas / sync.replicas_to_aggregate;
-}
 
 void begin(self_pointer self) {
   auto& state = self->state;
@@ -576,7 +573,7 @@ chief_actor::behavior_type chief(self_pointer self, chief_config config) {
     if (index < sync.total_num_replicas) state.has_come[index] = true;
   state.given_up.insert(state.config.absent.begin(), state.config.absent.end());
   state.expected = static_cast<uint32_t>(std::ranges::count(state.has_come, false));
-  state.ledger = step_ledger{state.config.accumulators.size(), patience_of(sync)};
+  state.ledger = step_ledger{state.config.accumulators.size(), asynchronous_rule::patience(sync)};
   if (sync.dynamic) state.choice.emplace(*sync.dynamic, state.config.learning_rate);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   begin(self);

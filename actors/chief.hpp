@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -57,6 +58,12 @@ struct chief_config {
   /// curved the loss is, where the number of backups is dynamic.
   double learning_rate = 0;
   troupe::world* world = nullptr; ///< Outlives the actor.
+};
+
+/// How far an accumulator has come.
+struct accumulator_progress {
+  uint64_t step = 0;      ///< That it collects for.
+  uint64_t gradients = 0; ///< That it has for this step and later ones.
 };
 
 /// What the chief knows.
@@ -115,6 +122,9 @@ struct chief_state {
   /// Closes the books of the current step. @pre The ledger is complete.
   [[nodiscard]] step_record close_books(job_time now);
 
+  /// The first replica of this report that there is not.
+  [[nodiscard]] std::optional<uint32_t> stranger_in(wire::TakenGradient::Reader report) const;
+
   /// The sum of what owners have measured, in the order of variables.
   [[nodiscard]] gradient_norms all_norms() const;
 
@@ -148,6 +158,13 @@ struct chief_state {
   /// @returns Whether that is so; true with the second look only, since the takes of a new step may
   /// still be on their way.
   [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting);
+
+  /// Everybody waits, and the step cannot end. Where training is asynchronous that may be because
+  /// replicas were lost between the parts of their gradients: since nothing is on its way, every
+  /// accumulator is to have had as many gradients as any other.
+  /// @returns How many each of them lacks; nothing if that is not why.
+  [[nodiscard]] std::vector<uint32_t>
+  lost_parts(std::span<const accumulator_progress> progress) const;
 
   /// The step that is not over. @param tokens That are in the queue, if it was asked.
   [[nodiscard]] open_step not_over(std::optional<uint32_t> tokens = {}) const;

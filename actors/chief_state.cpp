@@ -46,6 +46,15 @@ bool chief_state::enough_live() const {
   return left_count() >= config.sync.replicas_to_aggregate;
 }
 
+std::optional<uint32_t> chief_state::stranger_in(wire::TakenGradient::Reader report) const {
+  for (auto arrivals : {report.getAccepted(), report.getStale()})
+    for (auto arrival : arrivals)
+      if (auto replica = arrival.getOrigin().getReplica();
+          replica >= config.sync.total_num_replicas)
+        return replica;
+  return std::nullopt;
+}
+
 gradient_norms chief_state::all_norms() const {
   gradient_norms sum;
   for (const auto& [variable, of_variable] : norms) {
@@ -104,6 +113,20 @@ bool chief_state::finds_stall(const std::set<uint32_t>& waiting) {
   auto waits = [&waiting](const auto& one) { return waiting.contains(one.first); };
   auto everybody_waits = expected == 0 && std::ranges::all_of(live, waits);
   return std::exchange(suspects_stall, everybody_waits) && everybody_waits;
+}
+
+std::vector<uint32_t>
+chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
+  if (!is_asynchronous(config.sync.policy) || report.lost.empty()) return {};
+  std::vector<uint64_t> had;
+  for (const auto& one : progress)
+    had.push_back((one.step - std::min(one.step, step)) * needed + one.gradients);
+  auto most = had.empty() ? 0 : std::ranges::max(had);
+  if (most < needed) return {};
+  std::vector<uint32_t> lacking;
+  for (auto one : had)
+    lacking.push_back(static_cast<uint32_t>(most - one));
+  return lacking;
 }
 
 open_step chief_state::not_over(std::optional<uint32_t> tokens) const {

@@ -97,6 +97,8 @@ using accumulator_actor = caf::typed_actor<
   caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
   // The sender waits for none of these any more.
   caf::reacts_to<msg<wire::CancelTakes>>,
+  // Gradients that will never come count as given.
+  caf::reacts_to<msg<wire::CountMissing>>,
   // What it holds.
   caf::replies_to<msg<wire::ReadAccumulator>>::with<msg<wire::AccumulatorStatus>>,
   // The step to judge gradients by from now on.

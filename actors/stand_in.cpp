@@ -444,6 +444,7 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
       return pass_on<wire::Aggregate>(self, the_accumulator, request);
     },
     [self](const msg<wire::CancelTakes>& said) { say(self, said); },
+    [self](const msg<wire::CountMissing>& said) { say(self, said); },
     [self](const msg<wire::ReadAccumulator>& wanted) {
       return pass_on<wire::AccumulatorStatus>(self, the_accumulator, wanted);
     },

@@ -110,6 +110,9 @@ struct sync_options {
   /// want of a policy under which a replica gives several gradients to a step.
   [[nodiscard]] expected<void> validate() const;
 
+  /// Whether owners are to say what the gradients are like.
+  [[nodiscard]] bool measures() const { return dynamic && dynamic->gain == gain_model::measured; }
+
   /// Tokens that an update puts into the queue under `tensorflow`.
   [[nodiscard]] uint32_t tokens_per_step() const {
     return std::max(replicas_to_aggregate, total_num_replicas);

@@ -195,7 +195,7 @@ bool updates_rows(const update_plan& plan, const gradient_mean& mean) {
 }
 
 double squared_norm(const variable_state& state, const gradient_mean& mean) {
-  if (state.value.element_count() == 0) return 0;
+  if (state.value.element_count() == 0 || mean.gradients.empty()) return 0;
   return state.value.type() == dtype::f32 ? squared_norm_of<float>(state.value, mean)
                                           : squared_norm_of<double>(state.value, mean);
 }

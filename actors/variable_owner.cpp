@@ -32,9 +32,6 @@ expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& updat
       return tl::unexpected<error>(fits.error());
     gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));
   }
-  if (gradients.empty())
-    return fail(errc::invalid_argument,
-                fmt::format("an update of '{}' without gradients", variable.name));
   return gradients;
 }
 
@@ -406,6 +403,7 @@ void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
 }
 
 double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
+  if (gradients.empty()) return 0;
   double sum = 0;
   for (const auto& one : gradients)
     sum += squared_norm(copies.first(), {{&one, 1}});
@@ -430,7 +428,9 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
   return make_update_applied(done);
 }
 
+// A step without gradients, because all of them were lost, changes nothing.
 void variable_owner_state::apply(const gradient_mean& mean) {
+  if (mean.gradients.empty()) return;
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
   copies.update(*plan, mean);
   changed_by_rows = updates_rows(*plan, mean);

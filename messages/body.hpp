@@ -225,5 +225,8 @@ inline constexpr body_place<wire::RepeatChanges> body_of<wire::RepeatChanges>{
 template <>
 inline constexpr body_place<wire::OwnersMirrored> body_of<wire::OwnersMirrored>{
   wire::Envelope::OWNERS_MIRRORED, &envelope_builder::initOwnersMirrored};
+template <>
+inline constexpr body_place<wire::CountMissing> body_of<wire::CountMissing>{
+  wire::Envelope::COUNT_MISSING, &envelope_builder::initCountMissing};
 
 } // namespace troupe

@@ -107,5 +107,6 @@ struct Envelope {
     offerMirror @61 :Replication.OfferMirror;
     repeatChanges @62 :Replication.RepeatChanges;
     ownersMirrored @63 :Replication.OwnersMirrored;
+    countMissing @64 :Training.CountMissing;
   }
 }

@@ -25,6 +25,6 @@ using every_body = body_list<
   wire::WorkerReady, wire::RunClosure, wire::ClosureDone, wire::CancelClosure,
   wire::AwaitServiceEnd, wire::ServiceEnded, wire::MirrorState, wire::FollowOwner, wire::TakeOver,
   wire::TookOver, wire::OwnerFollowed, wire::OwnersLost, wire::PullVariable, wire::VariableChanges,
-  wire::OfferMirror, wire::RepeatChanges, wire::OwnersMirrored>;
+  wire::OfferMirror, wire::RepeatChanges, wire::OwnersMirrored, wire::CountMissing>;
 
 } // namespace troupe

@@ -89,6 +89,14 @@ struct applied_update {
   double mean_squared_norm = std::numeric_limits<double>::quiet_NaN();
 };
 
+/// Which of all gradients one is; the fields are those of `wire::GradientId`.
+struct gradient_id {
+  uint32_t replica = 0;
+  uint64_t iteration = 0;
+
+  friend bool operator==(const gradient_id&, const gradient_id&) = default;
+};
+
 /// The last step that an owner was given an update for; the fields are those of `wire::ClosedStep`.
 struct closed_step {
   uint64_t step = 0;
@@ -96,6 +104,7 @@ struct closed_step {
   std::vector<arrival> stale;
   applied_update applied;                 ///< Measured only, if the update was held.
   std::optional<applied_update> released; ///< If it was held and is not any more.
+  std::vector<gradient_id> latest;        ///< Of each replica, where training is asynchronous.
 };
 
 /// An array by name; the fields are those of `wire::NamedTensor`.

@@ -42,6 +42,10 @@ struct ClosedStep {
 
   released @2 :Training.UpdateApplied;
   # What ReleaseUpdate was answered; null = the update was not held, or is held still.
+
+  latest @3 :List(Training.GradientId);
+  # Where training is asynchronous, and an accumulator may hold gradients over several steps: the last one of each replica
+  # that the variable has, by replica.  A replica's earlier ones are in it, too.
 }
 
 struct MirrorState {

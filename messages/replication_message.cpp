@@ -9,12 +9,22 @@ namespace troupe {
 
 namespace {
 
+void write_latest(wire::ClosedStep::Builder target, const std::vector<gradient_id>& latest) {
+  if (latest.empty()) return; // training is synchronous
+  auto list = target.initLatest(static_cast<unsigned>(latest.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    list[i].setReplica(latest[i].replica);
+    list[i].setIteration(latest[i].iteration);
+  }
+}
+
 // Reports are small: they are copied.
 void write_closed_step(wire::ClosedStep::Builder target, const closed_step& closed) {
   auto taken = make_taken_gradient(closed.step, closed.accepted, closed.stale);
   target.setTaken(taken.reader());
   auto applied = make_update_applied(closed.applied);
   target.setApplied(applied.reader());
+  write_latest(target, closed.latest);
   if (!closed.released) return;
   auto released = make_update_applied(*closed.released);
   target.setReleased(released.reader());
@@ -107,6 +117,8 @@ std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from) {
                      .stale = read_arrivals(from.getTaken().getStale()),
                      .applied = read_update_applied(from.getApplied())};
   if (from.hasReleased()) closed.released = read_update_applied(from.getReleased());
+  for (auto one : from.getLatest())
+    closed.latest.push_back({one.getReplica(), one.getIteration()});
   return closed;
 }
 

@@ -29,6 +29,7 @@
 #   anybody      -> accumulator  CancelTakes       not answered
 #   anybody      -> accumulator  ReadAccumulator   answered by AccumulatorStatus, at once
 #   chief        -> accumulator  SetStep           not answered
+#   chief        -> accumulator  CountMissing      not answered
 #   chief        -> replica      CancelStep        not answered
 #   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
 #   chief        -> token queue  CloseTokens       not answered; ends the job for every replica
@@ -102,6 +103,16 @@ struct Origin {
 
   loss @6 :Float64 = nan;
   # Mean loss over the replica's batch; NaN, the default, = not reported.
+}
+
+struct GradientId {
+  # Which of all gradients one is.
+
+  replica @0 :UInt32;
+  # As in `Origin`.
+
+  iteration @1 :UInt64;
+  # As in `Origin`.
 }
 
 struct ReadVariable {
@@ -449,6 +460,18 @@ struct CancelTakes {
   # The step that the takes are for; if it is over, nothing happens.
 }
 
+struct CountMissing {
+  # Tells an accumulator of asynchronous training that gradients will never come, since their replicas were lost after
+  # they had given other variables their parts.  They count as given and change nothing, so that no variable
+  # stays behind the others for ever.
+
+  gradients @0 :UInt32;
+  # How many.
+
+  step @1 :Step;
+  # The step that the accumulator collects for; if it is over, nothing happens.
+}
+
 struct ReadAccumulator {
   # Asks what an accumulator holds.
 }
@@ -460,7 +483,7 @@ struct AccumulatorStatus {
   # The step that it collects for.
 
   accumulated @1 :UInt32;
-  # Gradients accepted since the last take.
+  # Gradients accepted since the last take, and those that count as given.
 
   takes @2 :UInt32;
   # Takes that wait.

@@ -277,6 +277,13 @@ msg<wire::CancelTakes> make_cancel_takes(uint32_t at_most, uint64_t step) {
   return std::move(message).finish();
 }
 
+msg<wire::CountMissing> make_count_missing(uint32_t gradients, uint64_t step) {
+  message_builder<wire::CountMissing> message;
+  message.body.setGradients(gradients);
+  message.body.setStep(step);
+  return std::move(message).finish();
+}
+
 msg<wire::ReadAccumulator> make_read_accumulator() {
   return message_builder<wire::ReadAccumulator>().finish();
 }

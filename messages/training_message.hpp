@@ -120,6 +120,9 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 /// @param at_most Not 0: it is content with so many gradients for `step`.
 [[nodiscard]] msg<wire::CancelTakes> make_cancel_takes(uint32_t at_most = 0, uint64_t step = 0);
 
+/// The chief knows of gradients for `step` and later ones that will never come.
+[[nodiscard]] msg<wire::CountMissing> make_count_missing(uint32_t gradients, uint64_t step);
+
 /// Somebody wants to know what an accumulator holds.
 [[nodiscard]] msg<wire::ReadAccumulator> make_read_accumulator();
 

@@ -75,6 +75,7 @@ void add_accumulator_messages(std::vector<message_example>& examples) {
   add(examples, make_await_aggregate(7));
   add(examples, make_aggregate(7, 2, make_slices()));
   add(examples, make_cancel_takes(3, 7));
+  add(examples, make_count_missing(2, 7));
   add(examples, make_read_accumulator());
   add(examples, make_accumulator_status(7, 2, 1));
 }
@@ -148,7 +149,8 @@ void add_replication_messages(std::vector<message_example>& examples) {
   closed_step closed{.step = 7,
                      .accepted = {{example_origin(1), nanoseconds(5'000'000), 7}},
                      .applied = {6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25},
-                     .released = applied_update{7, 7, nanoseconds(9'500'000), nanoseconds(2'000)}};
+                     .released = applied_update{7, 7, nanoseconds(9'500'000), nanoseconds(2'000)},
+                     .latest = {{1, 7}, {3, 5}}};
   variable_payload state{.version = 6, .value = make_payload<float>(0, {3}, {1, 2, 3})};
   add(examples, make_mirror_state(state, closed));
   add(examples, make_follow_owner(3, true));

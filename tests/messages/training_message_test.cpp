@@ -160,6 +160,9 @@ TEST_SUITE("messages/training_message") {
     auto fewer = send_and_receive(make_cancel_takes(3, 7));
     CHECK(fewer.reader().getAtMost() == 3);
     CHECK(fewer.reader().getStep() == 7);
+    auto missing = send_and_receive(make_count_missing(2, 7));
+    CHECK(missing.reader().getGradients() == 2);
+    CHECK(missing.reader().getStep() == 7);
     CHECK(send_and_receive(make_take_gradient(3)).reader().getRequired() == 3);
     auto applied = send_and_receive(make_update_applied({6, 5, nanoseconds(9), nanoseconds(4)}));
     CHECK(applied.reader().getVersion() == 6);
