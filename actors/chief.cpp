@@ -24,7 +24,7 @@ using phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
-void finish(self_pointer self, std::optional<error> failure, std::optional<uint32_t> tokens = {});
+void finish(self_pointer self, std::optional<error> failure);
 
 bool is_training(const chief_state& state) {
   return state.now_in < phase::ending;
@@ -293,17 +293,37 @@ void conclude(self_pointer self) {
   self->quit();
 }
 
-// `tokens`: in the queue, if it was asked.
-void finish(self_pointer self, std::optional<error> failure, std::optional<uint32_t> tokens) {
+void conclude_if_deserted(self_pointer self) {
+  if (self->state.is_deserted() && !self->state.asks_queue) conclude(self);
+}
+
+// Of a step that is not over it is told how many tokens are left.
+void report_open_step(self_pointer self) {
+  auto& state = self->state;
+  state.report.open = state.not_over();
+  state.asks_queue = true;
+  auto is_told = [self](std::optional<uint32_t> tokens) {
+    self->state.report.open->tokens = tokens;
+    self->state.asks_queue = false;
+    conclude_if_deserted(self);
+  };
+  self
+    ->request(state.config.tokens, caf::infinite, // the watch keeps the deadline
+              make_read_queue_status())
+    .then([is_told](const msg<wire::QueueStatus>& said) { is_told(said.reader().getTokens()); },
+          [is_told](const caf::error&) { is_told({}); });
+}
+
+void finish(self_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
-  if (failure) state.report.open = state.not_over(tokens);
   enter(self, phase::ending);
+  if (failure) report_open_step(self);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
   tell_replicas(self, make_cancel_step(no_step_is_wanted));
-  if (state.is_deserted()) conclude(self);
+  conclude_if_deserted(self);
 }
 
 std::string describe(const lost_replica& lost) {
@@ -365,7 +385,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (!remove(state, index)) return;
   tell_clocks(self, index);
-  if (state.now_in == phase::ending) return state.is_deserted() ? conclude(self) : void();
+  if (state.now_in == phase::ending) return conclude_if_deserted(self);
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
   if (reason.code == errc::unavailable && state.config.rejoin_patience > job_time{0}) {
@@ -464,7 +484,7 @@ void confirm_stall(self_pointer self, uint32_t tokens) {
           if (--*missing > 0 || !is_open) return;
           auto lacking = now.lost_parts(*progress);
           if (!lacking.empty()) return do_without(self, *progress, lacking);
-          now.stop_asked ? take_step_back(self) : finish(self, now.stall(tokens), tokens);
+          now.stop_asked ? take_step_back(self) : finish(self, now.stall(tokens));
         },
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
@@ -479,33 +499,12 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
   if (late <= state.config.deadline / 6) return;
   auto who = state.missing({waiting.begin(), waiting.end()});
   if (late > state.config.deadline)
-    return finish(self,
-                  error{errc::deadline_exceeded,
-                        fmt::format("step {} is not over after {:.1f} s; still missing: {}",
-                                    state.step + 1, seconds(late), who)},
-                  tokens);
+    return finish(self, error{errc::deadline_exceeded,
+                              fmt::format("step {} is not over after {:.1f} s; still missing: {}",
+                                          state.step + 1, seconds(late), who)});
   if (!std::exchange(state.warned, true) && state.config.on_warning)
     state.config.on_warning(fmt::format("step {} takes {:.1f} s so far; still waiting for {}",
                                         state.step + 1, seconds(late), who));
-}
-
-// Who holds a variable may be heard of as ever, and say nothing.
-void look_after_owners(self_pointer self) {
-  auto& state = self->state;
-  const auto& config = state.config;
-  auto now = config.world->now();
-  if (state.taken_back && state.now_in == phase::collecting
-      && now - *state.stop_asked > config.stop_patience + config.deadline)
-    return finish(
-      self, error{errc::deadline_exceeded,
-                  fmt::format("step {} is to be taken back, but only {} of {} accumulators "
-                              "have answered",
-                              state.step + 1, *state.taken_back, config.accumulators.size())});
-  if (state.now_in == phase::applying && now - state.step_began > config.deadline)
-    finish(self, error{errc::deadline_exceeded,
-                       fmt::format("step {} is not over after {:.1f} s; not updated yet: {}",
-                                   state.step + 1, seconds(now - state.step_began),
-                                   fmt::join(state.not_applied(), ", "))});
 }
 
 // ---- the beginning ----
@@ -541,7 +540,7 @@ void watch(self_pointer self) {
       && now - *state.stop_asked > state.config.stop_patience)
     take_step_back(self);
   if (is_training(state)) give_up_awaited(self);
-  look_after_owners(self);
+  if (auto silent = state.silent_owners(now)) finish(self, std::move(silent));
   if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
     finish(self, error{errc::deadline_exceeded,
                        fmt::format("{} of those asked for a checkpoint of step {} did not answer",

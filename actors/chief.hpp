@@ -111,6 +111,7 @@ struct chief_state {
   std::optional<error> stop_reason;     ///< If that is a failure.
   std::set<job_time> planned_looks;     ///< When the watch will look who is missing.
   std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
+  bool asks_queue = false; ///< How many tokens are left; before it is told, nothing is over.
   job_report report;
 
   /// The first step that the job will not make.
@@ -144,6 +145,10 @@ struct chief_state {
   /// The variables whose owners have not said yet that they have applied the current update.
   [[nodiscard]] std::vector<std::string> not_applied() const;
 
+  /// Who holds a variable may be heard of as ever, and say nothing: what to say if that is too
+  /// late.
+  [[nodiscard]] std::optional<error> silent_owners(job_time now) const;
+
   /// The first look after the next deadline: of all that may be late, or is no longer to be waited
   /// for. Looks happen at whole multiples of the period, whenever the job began. The end of time
   /// if there is no deadline.
@@ -166,8 +171,8 @@ struct chief_state {
   [[nodiscard]] std::vector<uint32_t>
   lost_parts(std::span<const accumulator_progress> progress) const;
 
-  /// The step that is not over. @param tokens That are in the queue, if it was asked.
-  [[nodiscard]] open_step not_over(std::optional<uint32_t> tokens = {}) const;
+  /// The step that is not over, but for the tokens that are left.
+  [[nodiscard]] open_step not_over() const;
 
   /// What to say of a stall. @param tokens That are in the queue.
   [[nodiscard]] error stall(uint32_t tokens) const;

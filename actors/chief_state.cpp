@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the chief makes of what it knows: no message is sent here.
 #include "actors/chief.hpp"
+#include "actors/recording/seconds.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -83,6 +84,20 @@ std::vector<std::string> chief_state::not_applied() const {
   return names;
 }
 
+std::optional<error> chief_state::silent_owners(job_time now) const {
+  if (taken_back && now_in == phase::collecting
+      && now - *stop_asked > config.stop_patience + config.deadline)
+    return error{errc::deadline_exceeded,
+                 fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
+                             "answered",
+                             step + 1, *taken_back, config.accumulators.size())};
+  if (now_in == phase::applying && now - step_began > config.deadline)
+    return error{errc::deadline_exceeded,
+                 fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
+                             seconds(now - step_began), fmt::join(not_applied(), ", "))};
+  return std::nullopt;
+}
+
 job_time chief_state::first_deadline(job_time now) const {
   auto first = job_time::max();
   auto keep = [&](job_time due) {
@@ -129,8 +144,8 @@ chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
   return lacking;
 }
 
-open_step chief_state::not_over(std::optional<uint32_t> tokens) const {
-  return {step + 1, static_cast<uint32_t>(live.size()), needed, tokens};
+open_step chief_state::not_over() const {
+  return {step + 1, static_cast<uint32_t>(live.size()), needed};
 }
 
 error chief_state::stall(uint32_t tokens) const {

@@ -72,6 +72,18 @@ struct collection : deterministic_world {
     return result;
   }
 
+  /// The chief knows that so many gradients will never come.
+  void miss(uint32_t gradients, uint64_t step) {
+    chief.tell(target, make_count_missing(gradients, step));
+    settle();
+  }
+
+  uint32_t held() {
+    auto status = chief.ask<msg<wire::AccumulatorStatus>>(target, make_read_accumulator());
+    settle();
+    return status.value().reader().getAccumulated();
+  }
+
   void set_step(uint64_t step) {
     chief.tell(target, make_set_step(step));
     settle();
@@ -416,6 +428,33 @@ TEST_SUITE("actors/accumulator") {
     CHECK(next_of(step.push(0, 1)) == 3);
     CHECK(last.has_come());
     CHECK(replicas_of(step.report().getAccepted()) == replica_list{4, 0});
+  }
+
+  TEST_CASE("gradients that will never come count as given, behind those that came") {
+    collection step{4, asynchronous_rule{sync_policy::ssp, 2}};
+    step.push(0, 4);
+    auto take = step.take(2);
+    step.miss(4, 3);
+    CHECK_FALSE(take.has_come()); // of another step
+    step.miss(4, 4);
+    CHECK(take.has_come());
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{0});
+    CHECK(step.seen->back().reader().getGradients().size() == 1);
+    CHECK(step.held() == 3);
+    step.take(2);
+    CHECK(step.report().getAccepted().size() == 0);
+    CHECK(step.seen->back().reader().getGradients().size() == 0);
+    CHECK(next_of(step.push(1, 5)) == 7); // with the one that is still missing it makes the update
+    step.take(2);
+    CHECK(replicas_of(step.report().getAccepted()) == replica_list{1});
+    CHECK(step.held() == 0);
+  }
+
+  TEST_CASE("where training is synchronous every gradient has to come") {
+    collection step;
+    auto take = step.take(1);
+    step.miss(1, 0);
+    CHECK_FALSE(take.has_come());
   }
 
   TEST_CASE("a take may be content with fewer gradients, as long as its step is not over") {

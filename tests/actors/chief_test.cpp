@@ -40,7 +40,7 @@ struct job : deterministic_world {
     for (auto& replica : replicas)
       replica.emplace(world);
     for (const auto& name : variables)
-      add_variable(name, config.first_step, kind);
+      add_variable(name, config, kind);
     config.accumulators = accumulators;
     config.variables = variables;
     config.tokens = tokens
@@ -65,7 +65,7 @@ struct job : deterministic_world {
     pass(1h); // replicas that never came are waited for no longer
   }
 
-  void add_variable(const std::string& name, uint64_t first_step, owners_that kind) {
+  void add_variable(const std::string& name, const chief_config& config, owners_that kind) {
     variable_form form{name, dtype::f32, {1}};
     auto owner = caf::actor_cast<variable_owner_actor>(
       kind == owners_that::say_nothing
@@ -75,7 +75,12 @@ struct job : deterministic_world {
     owners.push_back(owner);
     if (kind == owners_that::apply)
       stranger.tell(owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
-    accumulators.push_back(spawn(accumulator, accumulator_config{form, owner, first_step, &world}));
+    accumulators.push_back(
+      spawn(accumulator, accumulator_config{.variable = form,
+                                            .owner = owner,
+                                            .first_step = config.first_step,
+                                            .world = &world,
+                                            .asynchronous = asynchronous_rule::of(config.sync)}));
   }
 
   void join(const replica_list& who) {
@@ -492,6 +497,40 @@ TEST_SUITE("actors/chief") {
           == error{errc::stalled,
                    "step 1 cannot end: it needs 3 gradients, 2 of 3 replicas are live, all of them "
                    "wait for a token, and no token is left"});
+  }
+
+  TEST_CASE("no step stalls for gradients that lost replicas gave only in part") {
+    job job{needing(1, 3, sync_policy::k_batch_async, 10), {"w", "v"}};
+    job.join({0, 1, 2});
+    for (uint32_t lost : {0, 1}) {
+      job.push_to(job.accumulators[0], lost, 0);
+      ++job.pushes;
+      job.leave(lost, {errc::unavailable, "its node is gone"});
+    }
+    job.push(2, 0);
+    CHECK(job.steps.size() == 1);
+    auto token = job.replicas[2]->ask<msg<wire::Token>>(job.tokens, make_take_token(2, 3));
+    job.settle();
+    CHECK_FALSE(token.has_come());
+    job.pass(2s);
+    CHECK(token.has_come());
+    CHECK(job.steps.size() == 3);
+    CHECK(job.steps.back().updates.size() == 2);
+    CHECK(job.warnings.back()
+          == "'v' does without 2 gradients that lost replicas gave only in part");
+    CHECK_FALSE(job.report);
+  }
+
+  TEST_CASE("where nobody was lost, a variable that lacks gradients stalls the job") {
+    job job{needing(1, 1, sync_policy::k_batch_async), {"w", "v"}};
+    job.join({0});
+    job.push_to(job.accumulators[0], 0, 0);
+    CHECK_FALSE(job.take(0, 1).has_come());
+    job.pass(2s);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::stalled);
   }
 
   TEST_CASE("a step is not taken for stalled while somebody computes") {

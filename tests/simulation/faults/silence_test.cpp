@@ -176,6 +176,32 @@ TEST_SUITE("simulation/faults/silence") {
     }
   }
 
+  TEST_CASE("replicas that are lost between the parts of their gradients stall no job") {
+    for (auto policy : {sync_policy::ssp, sync_policy::k_batch_async}) {
+      auto what = job(1, 2, 40);
+      what.sync.policy = policy;
+      what.sync.slack = 3;
+      what.network = network_options{.owners = 2};
+      what.network->patience = 0s;
+      what.network->latency = [](const passage&) { return 10ms; };
+      for (uint32_t replica = 0; replica < 2; ++replica) {
+        auto name = fmt::format("replica {}", replica);
+        auto later = replica * 5s;
+        what.faults.faults.push_back({.kind = fault_kind::partition,
+                                      .at = 3500ms + later,
+                                      .lasts = 1500ms,
+                                      .who = {name},
+                                      .other = {"ps 1"},
+                                      .one_way = true});
+        what.faults.faults.push_back({.at = 4700ms + later, .lasts = 500ms, .who = {name}});
+      }
+      auto report = simulate(what);
+      CHECK_FALSE(report.stalled);
+      CHECK_FALSE(report.job.failure);
+      CHECK(report.job.step == 40);
+    }
+  }
+
   TEST_CASE("when chief and parameter server lose each other the job begins again") {
     auto what = job(4, 4);
     what.snapshot_every = 5;
