@@ -509,7 +509,7 @@ TEST_SUITE("actors/chief") {
     }
     job.push(2, 0);
     CHECK(job.steps.size() == 1);
-    auto token = job.replicas[2]->ask<msg<wire::Token>>(job.tokens, make_take_token(2, 3));
+    auto token = job.replicas[2]->ask<msg<wire::Token>>(job.tokens, make_take_token(2, 0, 3));
     job.settle();
     CHECK_FALSE(token.has_come());
     job.pass(2s);
@@ -525,7 +525,7 @@ TEST_SUITE("actors/chief") {
     job job{needing(1, 1, sync_policy::k_batch_async), {"w", "v"}};
     job.join({0});
     job.push_to(job.accumulators[0], 0, 0);
-    CHECK_FALSE(job.take(0, 1).has_come());
+    job.replicas[0]->ask<msg<wire::Token>>(job.tokens, make_take_token(0, 0, 1));
     job.pass(2s);
     job.leave(0);
     REQUIRE(job.report);

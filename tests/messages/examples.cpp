@@ -75,7 +75,6 @@ void add_accumulator_messages(std::vector<message_example>& examples) {
   add(examples, make_await_aggregate(7));
   add(examples, make_aggregate(7, 2, make_slices()));
   add(examples, make_cancel_takes(3, 7));
-  add(examples, make_count_missing(2, 7));
   add(examples, make_read_accumulator());
   add(examples, make_accumulator_status(7, 2, 1));
 }
@@ -179,6 +178,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_offer_mirror(3, true, true));
   add(examples, make_repeat_changes());
   add(examples, make_owners_mirrored("held twice again: 'w'"));
+  add(examples, make_count_missing(2, 7));
   return examples;
 }
 
