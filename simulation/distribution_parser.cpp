@@ -107,7 +107,7 @@ private:
     if (peek() == '-') throw fault{begin, "times and factors cannot be negative"};
     if (!begins_name(peek()))
       throw fault{begin, at_end() ? "here the expression ends too early: a distribution is missing"
-                                  : fmt::format("'{}' begins no distribution", peek())};
+                                  : fmt::format("'{}' begins no distribution", letter())};
     auto name = parse_name();
     if (const auto* family = find_distribution_family(name)) return parse_family(*family);
     if (const auto* preset = find_distribution_preset(name))
@@ -350,6 +350,16 @@ private:
   char peek() {
     skip_blanks();
     return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  /// As `peek`, with the rest of a letter of several bytes (UTF-8).
+  std::string_view letter() {
+    auto begin = skip_blanks();
+    auto goes_on = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
+    auto end = std::min(begin + 1, text_.size());
+    while (end < text_.size() && goes_on(text_[end]))
+      ++end;
+    return text_.substr(begin, end - begin);
   }
 
   bool at_end() { return skip_blanks() == text_.size(); }

@@ -49,11 +49,19 @@ estimate estimate_of(std::span<const double> values) {
 std::vector<double> batch_means(std::span<const double> series, size_t count) {
   TROUPE_ASSERT(count > 0);
   if (series.size() <= count) return {series.begin(), series.end()};
-  auto length = series.size() / count;
-  series = series.subspan(series.size() - length * count);
+  auto length = static_cast<double>(series.size()) / static_cast<double>(count);
   std::vector<double> means;
-  for (size_t i = 0; i < count; ++i)
-    means.push_back(mean_of(series.subspan(i * length, length)));
+  for (size_t i = 0; i < count; ++i) {
+    auto begin = static_cast<double>(i) * length;
+    auto end = static_cast<double>(i + 1) * length;
+    double sum = 0;
+    for (auto k = static_cast<size_t>(begin); k < series.size() && static_cast<double>(k) < end;
+         ++k) {
+      auto first = std::max(begin, static_cast<double>(k));
+      sum += (std::min(end, static_cast<double>(k + 1)) - first) * series[k];
+    }
+    means.push_back(sum / length);
+  }
   return means;
 }
 

@@ -46,8 +46,9 @@ private:
 /// Batches that a series is cut into.
 constexpr size_t batch_count = 20;
 
-/// The means of `count` stretches of a series, of equal length: what is left over at the beginning
-/// counts for none. Fewer values than `count` are each a batch of their own.
+/// The means of `count` stretches of a series, of equal length: a value that lies in two counts in
+/// each for its part, so that the mean of the means is that of the series. Fewer values than
+/// `count` are each a batch of their own.
 /// @pre count > 0.
 [[nodiscard]] std::vector<double> batch_means(std::span<const double> series,
                                               size_t count = batch_count);

@@ -111,14 +111,14 @@ expected<void> take_iterations(const std::string& text, const std::string& name,
   return {};
 }
 
-expected<void> take_faults(const toml::node& value, const std::string& place,
-                           sim_command& command) {
+expected<void> take_faults(const toml::node& value, const std::string& path, sim_command& command) {
   const auto* list = value.as_array();
   if (list == nullptr || !list->is_homogeneous<toml::table>())
-    return refuse(fmt::format("{}: faults are tables, each under [[fault]]", place));
+    return refuse(fmt::format("{}:{}: faults are tables, each under [[fault]]", path,
+                              value.source().begin.line));
   for (const auto& one : *list) {
-    auto planned = read_fault(*one.as_table());
-    if (!planned) return refuse(fmt::format("{}: {}", place, planned.error().message));
+    auto planned = read_fault(*one.as_table(), path);
+    if (!planned) return tl::unexpected<error>(planned.error());
     command.options.fault_list.push_back(std::move(*planned));
   }
   return {};
@@ -128,7 +128,7 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
                           sim_command& command) {
   auto place = fmt::format("{}:{}", path, value.source().begin.line);
   auto name = fmt::format("{}: {}", place, key);
-  if (key == "fault") return take_faults(value, place, command);
+  if (key == "fault") return take_faults(value, path, command);
   auto text = text_of(value);
   const auto* option = find_sim_option(key);
   if (option == nullptr && key != "sweep" && key != "json" && key != "plots" && key != "iterations")
@@ -172,6 +172,9 @@ void add_options(CLI::App& app, raw_arguments& raw) {
 }
 
 expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
+  if (app.get_option("--sweep")->count() > 1)
+    return refuse("--sweep is given twice, but one option is swept at a time; give all values of "
+                  "one, and run again for the other");
   sim_command command;
   if (!raw.scenario.empty()) {
     auto text = file_content(raw.scenario, file_bytes_max);

@@ -172,16 +172,10 @@ bool read_nodes(std::string_view text, std::vector<std::string>& into) {
 bool read_nodes(const toml::node& value, std::vector<std::string>& into) {
   if (const auto* text = value.as_string()) return read_nodes(text->get(), into);
   const auto* list = value.as_array();
-  if (list == nullptr) return false;
+  if (list == nullptr || list->empty()) return false;
   for (const auto& one : *list)
     if (!one.is_string() || !read_nodes(one.as_string()->get(), into)) return false;
   return true;
-}
-
-bool read_kind(const toml::node& value, fault& into) {
-  auto kind = parse_fault_kind(value.value_or(std::string{}));
-  if (kind) into.kind = *kind;
-  return kind.has_value();
 }
 
 bool read_how(const toml::node& value, fault& into) {
@@ -203,14 +197,41 @@ bool read_seconds(const toml::node& value, job_time& into) {
   return seconds && *seconds >= 0;
 }
 
-constexpr std::array<std::string_view, 14> fault_keys{
-  "at",    "kind", "who",     "for",  "other",   "one-way", "factor",
-  "ahead", "rate", "message", "lost", "doubled", "late",    "how"};
+/// What may be said of a fault.
+struct fault_key {
+  std::string_view name;
+  std::optional<fault_kind> kind; ///< The only one that it has a meaning for.
+  std::string_view values;
+};
+
+constexpr std::array<fault_key, 14> fault_keys{{
+  {"at", {}, "seconds, such as 30"},
+  {"kind", {}, "a name, such as \"crash\""},
+  {"who", {}, "nodes, such as \"ps 0\" or [\"replica 1\", \"replica 3-5\"]"},
+  {"for", {}, "seconds, such as 60"},
+  {"other", fault_kind::partition, "nodes, such as \"ps 0\""},
+  {"one-way", fault_kind::partition, "true or false"},
+  {"factor", fault_kind::slow, "a number, such as 10"},
+  {"ahead", fault_kind::skew, "seconds, such as 30"},
+  {"rate", fault_kind::skew, "a number, such as 1.5"},
+  {"message", fault_kind::messages, "a kind of message, such as \"Token\""},
+  {"lost", fault_kind::messages, "a probability, such as 0.01"},
+  {"doubled", fault_kind::messages, "a probability, such as 0.01"},
+  {"late", fault_kind::messages, "a probability, such as 0.01"},
+  {"how", fault_kind::corrupt, "\"nan\" or \"shape\""},
+}};
+
+std::string_view nearest_key(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& key : fault_keys)
+    names.push_back(key.name);
+  return nearest_name(name, names);
+}
 
 bool read_key(std::string_view key, const toml::node& value, fault& into) {
   if (key == "at") return read_seconds(value, into.at);
   if (key == "for") return read_seconds(value, into.lasts);
-  if (key == "kind") return read_kind(value, into);
+  if (key == "kind") return true; // read first
   if (key == "who") return read_nodes(value, into.who);
   if (key == "other") return read_nodes(value, into.other);
   if (key == "one-way") return read_as<bool>(value, into.one_way);
@@ -311,23 +332,42 @@ expected<faults_and_patience> faults_of(const sim_options& options) {
   auto owners = static_cast<uint32_t>(options.owners.value_or(1));
   if (auto valid = plan->validate(replicas, owners); !valid)
     return tl::unexpected<error>(valid.error());
+  auto takes_no_time = options.network.empty() && options.bandwidth.empty();
+  auto is_slow = [](const fault& one) { return one.kind == fault_kind::slow; };
+  if (takes_no_time && std::ranges::any_of(plan->faults, is_slow))
+    return refuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
+                  "long they take, as in --network 1ms");
   auto patience = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
   return faults_and_patience{std::move(*plan), time_of(patience)};
 }
 
-expected<fault> read_fault(const toml::table& table) {
+expected<fault> read_fault(const toml::table& table, std::string_view path) {
   fault result;
-  for (const auto& [key, value] : table) {
-    if (std::ranges::count(fault_keys, key.str()) == 0)
-      return refuse(fmt::format("unknown key '{}' of a fault; the nearest known one is '{}'",
-                                key.str(), nearest_name(key.str(), fault_keys)));
-    if (key == "kind")
-      if (auto kind = parse_fault_kind(value.value_or(std::string{})); !kind)
-        return refuse(kind.error().message);
-    if (!read_key(key.str(), value, result))
-      return refuse(fmt::format("'{}' of a fault has no such value", key.str()));
+  auto refuse_at = [path](const toml::node& where, std::string_view line) {
+    return refuse(fmt::format("{}:{}: {}", path, where.source().begin.line, line));
+  };
+  const auto* kind = table.get("kind");
+  if (kind == nullptr) return refuse_at(table, "a fault has no 'kind', such as \"crash\"");
+  if (auto known = parse_fault_kind(kind->value_or(std::string{})); !known)
+    return refuse_at(*kind, known.error().message);
+  else
+    result.kind = *known;
+  for (const auto& [name, value] : table) {
+    const auto* key = std::ranges::find(fault_keys, name.str(), &fault_key::name);
+    if (key == fault_keys.end())
+      return refuse_at(value, fmt::format("unknown key '{}' of a fault; the nearest known one is "
+                                          "'{}'",
+                                          name.str(), nearest_key(name.str())));
+    if (key->kind && *key->kind != result.kind)
+      return refuse_at(value,
+                       fmt::format("'{}' has no meaning for a fault of the kind '{}', but for '{}'",
+                                   key->name, to_string(result.kind), to_string(*key->kind)));
+    if (!read_key(name.str(), value, result))
+      return refuse_at(value, fmt::format("'{}' of a fault takes {}", key->name, key->values));
   }
-  if (!table.contains("kind")) return refuse("a fault has no 'kind', such as \"crash\"");
+  if (result.kind == fault_kind::corrupt && table.contains("for"))
+    return refuse_at(*table.get("for"), "'for' has no meaning for a fault of the kind 'corrupt': "
+                                        "it is about one gradient");
   return result;
 }
 

@@ -36,7 +36,8 @@ struct faults_and_patience {
 
 /// Reads a `[[fault]]` of a scenario file: `at`, `kind`, `who`, and what that kind has besides:
 /// `for`, `other`, `one-way`, `factor`, `ahead`, `rate`, `message`, `lost`, `doubled`, `late`,
-/// `how`. Nodes are "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument.
-[[nodiscard]] expected<fault> read_fault(const toml::table& table);
+/// `how`. Nodes are "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument, with
+/// `path` and the line; a key that has no meaning for that kind is one.
+[[nodiscard]] expected<fault> read_fault(const toml::table& table, std::string_view path);
 
 } // namespace troupe

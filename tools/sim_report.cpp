@@ -25,13 +25,46 @@ using json = nlohmann::ordered_json;
 
 // ---- for programs ----
 
+// What was said of a fault, by the keys of a scenario file.
+json planned_json(const fault& one) {
+  json result{{"kind", to_string(one.kind)},
+              {"at", seconds(one.at)},
+              {"for", seconds(one.lasts)},
+              {"who", one.who}};
+  switch (one.kind) {
+  case fault_kind::partition:
+    result["other"] = one.other;
+    result["one_way"] = one.one_way;
+    break;
+  case fault_kind::slow:
+    result["factor"] = one.factor;
+    break;
+  case fault_kind::skew:
+    result["ahead"] = seconds(one.ahead);
+    result["rate"] = one.rate;
+    break;
+  case fault_kind::messages:
+    result["message"] = one.message;
+    result["lost"] = one.luck.lost;
+    result["doubled"] = one.luck.duplicated;
+    result["late"] = one.luck.reordered;
+    break;
+  case fault_kind::corrupt:
+    result["how"] = one.how == corruption::wrong_shape ? "shape" : "nan";
+    break;
+  case fault_kind::crash:
+  case fault_kind::crash_with_token:
+  case fault_kind::freeze:
+  case fault_kind::swizzle:
+    break;
+  }
+  return result;
+}
+
 json planned_json(const std::vector<fault>& faults) {
   json result = json::array();
   for (const auto& one : faults)
-    result.push_back({{"kind", to_string(one.kind)},
-                      {"at", seconds(one.at)},
-                      {"for", seconds(one.lasts)},
-                      {"who", one.who}});
+    result.push_back(planned_json(one));
   return result;
 }
 

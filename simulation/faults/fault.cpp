@@ -78,6 +78,14 @@ std::string problem_of(const fault& one, uint32_t replicas, uint32_t owners) {
                        one.message, fmt::join(messages_at_risk(), ", "));
   if (one.kind == fault_kind::swizzle && one.lasts == job_time{0})
     return "a swizzle needs the time that it lasts";
+  if (one.kind == fault_kind::skew && one.ahead == job_time{0} && one.rate == 1)
+    return "a clock that is wrong is ahead, or runs at another rate; say how much";
+  if (one.kind == fault_kind::messages
+      && one.luck.lost + one.luck.duplicated + one.luck.reordered == 0)
+    return "say how often messages are lost, doubled or late";
+  for (const auto& node : one.other)
+    if (std::ranges::count(one.who, node) > 0 || (one.who.empty() && is_replica(node)))
+      return fmt::format("'{}' is on both sides of it", node);
   if (!is_probability(one.luck.lost) || !is_probability(one.luck.duplicated)
       || !is_probability(one.luck.reordered))
     return "probabilities go from 0 to 1";

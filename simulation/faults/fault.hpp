@@ -22,10 +22,10 @@ namespace troupe {
 /// freeze           | the node does nothing, and neither hears nor says anything               | |
 /// partition        | messages wait that cross from `who` to `other`, and back unless `one_way` |
 /// | slow             | whatever the node hears and says takes `factor` times as long            |
-/// | messages         | messages of the kind `message` are lost, doubled or late                 |
-/// | corrupt          | the replica's next gradient is not what it should be, as `how` says      |
-/// | skew             | the node's clock goes `ahead`, and runs `rate` times as fast             |
-/// | swizzle          | a random half of `who` is cut off one by one, and let back in another order
+/// | messages         | messages of the kind `message` to and from `who` are lost, doubled or late
+/// | | corrupt          | the replica's next gradient is not what it should be, as `how` says | |
+/// skew             | the node's clock goes `ahead`, and runs `rate` times as fast             | |
+/// swizzle          | a random half of `who` is cut off one by one, and let back in another order
 /// |
 ///
 /// A replica's process that has lost the chief, or an owner without a mirror, because one of both
@@ -55,14 +55,15 @@ enum class corruption : uint8_t { none, not_a_number, wrong_shape };
 /// One thing that goes wrong.
 struct fault {
   fault_kind kind = fault_kind::crash;
-  job_time at{0};                 ///< On the world's clock.
-  job_time lasts{0};              ///< 0 = for good; of a swizzle: until all are back.
-  std::vector<std::string> who;   ///< Nodes: "replica 3", "ps 0", "chief"; empty = all replicas.
+  job_time at{0};    ///< On the world's clock.
+  job_time lasts{0}; ///< 0 = for good; of a swizzle: until all are back.
+  /// Nodes: "replica 3", "ps 0", "chief"; empty = all replicas; of `messages`, whoever sends them.
+  std::vector<std::string> who;
   std::vector<std::string> other; ///< Of a partition: the other side; empty = everybody else.
   bool one_way = false;
-  double factor = 10;  ///< Of `slow`; above 0.
+  double factor = 10;  ///< Of `slow`; above 0. Several at a time multiply.
   job_time ahead{0};   ///< Of a skew: for good, because such clocks do not go back.
-  double rate = 1;     ///< Likewise, until it is over; above 0.
+  double rate = 1;     ///< Likewise, until it is over; above 0. Several at a time multiply.
   std::string message; ///< Of `messages`: "PushGradient", "Token"; empty = all kinds.
   bad_luck luck = {};  ///< Likewise.
   corruption how = corruption::not_a_number;
@@ -75,7 +76,7 @@ struct fault_rates {
   job_time warm_up{0};     ///< Of the run, in which nobody crashes.
   double permanent = 0;    ///< The share of crashes after which nobody comes back; 0 to 1.
   uint32_t down_max
-    = 0; ///< A replica does not crash while so many are down, for good or not; 0 = it may.
+    = 0; ///< No replica crashes while so many are down, for good or not; 0 = it may.
   job_time freeze_mean{0};  ///< Between freezes of a replica, likewise.
   job_time thaw_mean{0};    ///< How long one lasts.
   job_time wave_mean{0};    ///< Between waves in which several replicas crash at once.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -14,6 +15,14 @@ namespace troupe {
 namespace {
 
 constexpr job_time for_good = job_time::max();
+
+double product(const std::vector<double>& factors) {
+  return std::accumulate(factors.begin(), factors.end(), 1.0, std::multiplies<>{});
+}
+
+void remove_one(std::vector<double>& factors, double factor) {
+  factors.erase(std::ranges::find(factors, factor));
+}
 
 } // namespace
 
@@ -59,7 +68,7 @@ void fault_driver::begin(const fault& one) {
   case fault_kind::slow:
     return slow_down(one);
   case fault_kind::messages:
-    return set_luck(one);
+    return put_at_risk(one);
   case fault_kind::corrupt:
     for (auto node : who)
       corrupt_[node - network_.replica_node(0)] = one.how;
@@ -164,12 +173,16 @@ void fault_driver::cut_off(const fault& one) {
 void fault_driver::skew(const fault& one) {
   tell("skew");
   auto who = nodes_of(one.who);
-  for (auto node : who)
-    network_.set_clock(node, one.ahead, one.rate);
+  for (auto node : who) {
+    rates_[node].push_back(one.rate);
+    network_.set_clock(node, one.ahead, product(rates_[node]));
+  }
   if (one.lasts == job_time{0}) return;
-  network_.at(network_.now() + one.lasts, [this, who] {
-    for (auto node : who)
-      network_.set_clock(node, job_time{0}, 1);
+  network_.at(network_.now() + one.lasts, [this, who, rate = one.rate] {
+    for (auto node : who) {
+      remove_one(rates_[node], rate);
+      network_.set_clock(node, job_time{0}, product(rates_[node]));
+    }
   });
 }
 
@@ -209,22 +222,29 @@ void fault_driver::on_give_up(node_index by, node_index whom) {
 void fault_driver::slow_down(const fault& one) {
   auto who = nodes_of(one.who);
   tell("slow");
-  for (auto node : who)
-    network_.slow_down(node, one.factor);
+  for (auto node : who) {
+    factors_[node].push_back(one.factor);
+    network_.slow_down(node, product(factors_[node]));
+  }
   if (one.lasts == job_time{0}) return;
-  network_.at(network_.now() + one.lasts, [this, who] {
+  network_.at(network_.now() + one.lasts, [this, who, factor = one.factor] {
     tell("fast");
-    for (auto node : who)
-      network_.slow_down(node, 1);
+    for (auto node : who) {
+      remove_one(factors_[node], factor);
+      network_.slow_down(node, product(factors_[node]));
+    }
   });
 }
 
-void fault_driver::set_luck(const fault& one) {
+void fault_driver::put_at_risk(const fault& one) {
   tell("messages");
-  network_.set_luck(one.message, one.luck);
+  std::set<node_index> nodes;
+  if (!one.who.empty())
+    for (auto node : nodes_of(one.who))
+      nodes.insert(node);
+  auto number = network_.begin_risk({one.message, std::move(nodes), one.luck});
   if (one.lasts > job_time{0})
-    network_.at(network_.now() + one.lasts,
-                [this, kind = one.message] { network_.set_luck(kind, {}); });
+    network_.at(network_.now() + one.lasts, [this, number] { network_.end_risk(number); });
 }
 
 // Whoever is cut off later may be back earlier: orders that no single fault would bring about.
@@ -277,7 +297,7 @@ void fault_driver::draw_crash(uint32_t replica) {
               + exponential("crash", replica, plan_.rates.crash_mean);
   network_.at(time, [this, replica] {
     auto absence = draw_return(replica);
-    auto is_allowed = plan_.rates.down_max == 0 || down_count() < plan_.rates.down_max;
+    auto is_allowed = may_crash();
     if (is_allowed) crash(network_.replica_node(replica), absence, "crash");
     if (!is_allowed || absence > job_time{0})
       network_.at(network_.now() + absence, [this, replica] { draw_crash(replica); });
@@ -293,7 +313,8 @@ void fault_driver::draw_wave() {
     for (uint32_t i = 0; i < plan_.rates.wave_size; ++i) {
       auto rest = static_cast<double>(replicas_ - i);
       std::swap(replicas[i], replicas[i + static_cast<uint32_t>(rest * draws.uniform())]);
-      crash(network_.replica_node(replicas[i]), draw_return(replicas[i]), "crash");
+      auto absence = draw_return(replicas[i]);
+      if (may_crash()) crash(network_.replica_node(replicas[i]), absence, "crash");
     }
     draw_wave();
   });
@@ -345,11 +366,12 @@ std::vector<node_index> fault_driver::nodes_of(const std::vector<std::string>& w
   return nodes;
 }
 
-uint32_t fault_driver::down_count() const {
+bool fault_driver::may_crash() const {
+  if (plan_.rates.down_max == 0) return true;
   uint32_t down = 0;
   for (uint32_t replica = 0; replica < replicas_; ++replica)
     down += network_.is_up(network_.replica_node(replica)) ? 0 : 1;
-  return down;
+  return down < plan_.rates.down_max;
 }
 
 void fault_driver::tell(const char* what, const std::string& whom) {

@@ -64,7 +64,7 @@ private:
   void freeze_between(const std::string& name, node_index node, window when);
   void cut_off(const fault& one);
   void slow_down(const fault& one);
-  void set_luck(const fault& one);
+  void put_at_risk(const fault& one);
   void skew(const fault& one);
   void silence(node_index node, job_time until);
   void on_give_up(node_index by, node_index whom);
@@ -79,7 +79,7 @@ private:
   [[nodiscard]] random_stream stream(const char* purpose, uint32_t index);
 
   [[nodiscard]] std::vector<node_index> nodes_of(const std::vector<std::string>& who) const;
-  [[nodiscard]] uint32_t down_count() const;
+  [[nodiscard]] bool may_crash() const;
   void tell(const char* what, const std::string& whom = {});
 
   simulated_network& network_;
@@ -91,6 +91,8 @@ private:
   std::vector<job_time> freezes_drawn_;                        ///< Until when; by replica.
   std::map<node_index, job_time> armed_; ///< Crash with their next token, and how long for.
   std::map<uint32_t, corruption> corrupt_;
+  std::map<node_index, std::vector<double>> factors_; ///< Of what slows a node down at a time.
+  std::map<node_index, std::vector<double>> rates_;   ///< Of what hurries its clock.
   std::optional<job_time> job_restarts_;
   bool never_restarts_ = false; ///< A process is gone for good that no job goes on without.
   std::map<node_index, job_time> silent_until_; ///< Frozen or cut off; of some in the past.

@@ -230,8 +230,13 @@ void simulated_network::tell_given_up() {
   });
 }
 
-void simulated_network::set_luck(const std::string& kind, bad_luck luck) {
-  luck_[kind] = luck;
+uint64_t simulated_network::begin_risk(risk what) {
+  risks_.emplace(risk_count_, std::move(what));
+  return risk_count_++;
+}
+
+void simulated_network::end_risk(uint64_t number) {
+  risks_.erase(number);
 }
 
 std::map<std::string, uint64_t> simulated_network::counts() const {

@@ -217,10 +217,16 @@ void simulated_network::set_out(journey goes) {
 }
 
 const bad_luck* simulated_network::luck_of(const journey& goes) const {
-  if (luck_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
-  auto found = luck_.find(std::string_view{goes.kind});
-  if (found == luck_.end()) found = luck_.find(std::string_view{});
-  return found == luck_.end() ? nullptr : &found->second;
+  if (risks_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
+  const risk* runs = nullptr;
+  for (const auto& [number, one] : risks_) {
+    auto is_its = one.nodes.empty() || one.nodes.contains(goes.from.node)
+                  || one.nodes.contains(goes.what.to.at.node);
+    auto is_of_kind = one.kind == goes.kind;
+    if (!is_its || !(is_of_kind || one.kind.empty())) continue;
+    if (runs == nullptr || is_of_kind || runs->kind.empty()) runs = &one;
+  }
+  return runs == nullptr ? nullptr : &runs->luck;
 }
 
 void simulated_network::set_out_with_luck(journey goes, const bad_luck& luck) {

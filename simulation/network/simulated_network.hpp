@@ -46,6 +46,13 @@ struct bad_luck {
   job_time late{std::chrono::milliseconds{1}}; ///< What one that is overtaken takes longer.
 };
 
+/// Messages that are treated so.
+struct risk {
+  std::string kind;           ///< Empty = every kind.
+  std::set<node_index> nodes; ///< That send or get them; empty = whoever does.
+  bad_luck luck;
+};
+
 /// The kinds of messages that may be treated so: what replicas ask for, and ask again.
 [[nodiscard]] std::span<const std::string_view> messages_at_risk();
 
@@ -146,8 +153,10 @@ public:
   /// Whether anybody did.
   [[nodiscard]] bool takes_owners_back() const { return owners_come_back_ != nullptr; }
 
-  /// From now on; an empty kind means every kind without luck of its own.
-  void set_luck(const std::string& kind, bad_luck luck);
+  /// From now on. Of several that a message runs, one of its own kind counts, and of these the
+  /// last. @returns The risk's number, for `end_risk`.
+  uint64_t begin_risk(risk what);
+  void end_risk(uint64_t number);
 
   // ---- time ----
 
@@ -318,7 +327,8 @@ private:
   silence_watch silence_;
   std::vector<parting> partings_;
   bool has_wrong_clocks_ = false;
-  std::map<std::string, bad_luck, std::less<>> luck_;
+  std::map<uint64_t, risk> risks_;
+  uint64_t risk_count_ = 0;
   std::map<std::pair<outcome, const char*>, uint64_t> counts_;
   std::set<std::pair<uint32_t, uint64_t>> lost_gradients_; ///< By replica and iteration.
   clock_alarm alarm_; ///< Last: nothing rings while the rest is taken apart.

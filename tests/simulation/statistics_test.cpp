@@ -42,8 +42,9 @@ TEST_SUITE("simulation/statistics") {
     CHECK(four.quantile(1) == 4);
   }
 
-  TEST_CASE("batches are of equal length, and leave out the beginning") {
-    CHECK(batch_means(values{9, 1, 2, 3, 4}, 2) == values{1.5, 3.5});
+  TEST_CASE("batches are of equal length, and leave nothing out") {
+    CHECK(batch_means(values{1, 2, 3, 4}, 2) == values{1.5, 3.5});
+    CHECK(batch_means(values{5, 1, 2, 3, 4}, 2) == values{2.8, 3.2});
     CHECK(batch_means(values{1, 2}, 2) == values{1, 2});
     CHECK(batch_means(values{1, 2}, 5) == values{1, 2});
     CHECK(batch_means(values{}).empty());

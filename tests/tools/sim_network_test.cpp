@@ -5,6 +5,8 @@
 #include "tools/sim_command_line.hpp"
 #include "tools/sim_network.hpp"
 
+#include <fmt/format.h>
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -190,10 +192,25 @@ rate = 1.01
     CHECK(faults_of(*read));
   }
 
+  TEST_CASE("what a kind of fault does not know is refused, by its line") {
+    auto refused = [](const std::string& kind, const std::string& entry) {
+      return file_refusal(fmt::format("[[fault]]\nkind = \"{}\"\n{}", kind, entry));
+    };
+    CHECK(refused("crash", "factor = 3")
+          == "s.toml:3: 'factor' has no meaning for a fault of the kind 'crash', but for 'slow'");
+    CHECK(refused("corrupt", "for = 3")
+          == "s.toml:3: 'for' has no meaning for a fault of the kind 'corrupt': it is about one "
+             "gradient");
+    CHECK(refused("freeze", "for = -1") == "s.toml:3: 'for' of a fault takes seconds, such as 60");
+    CHECK(refused("crash", "who = []").starts_with("s.toml:3: 'who' of a fault takes nodes"));
+    CHECK(refused("partition", "one-way = \"yes\"")
+          == "s.toml:3: 'one-way' of a fault takes true or false");
+  }
+
   TEST_CASE("planned faults that make no sense are refused") {
     CHECK(file_refusal("[[fault]]\nat = 1").find("has no 'kind'") != std::string::npos);
     CHECK(file_refusal("[[fault]]\nkind = \"flood\"")
-          == "s.toml:1: no fault 'flood'; there are crash, crash_with_token, freeze, partition, "
+          == "s.toml:2: no fault 'flood'; there are crash, crash_with_token, freeze, partition, "
              "slow, messages, corrupt, skew, swizzle");
     CHECK(file_refusal("[[fault]]\nkind = \"crash\"\nwhom = 3").find("nearest known one is 'who'")
           != std::string::npos);
@@ -212,6 +229,11 @@ rate = 1.01
     auto still = scenario_file("[[fault]]\nkind = \"skew\"\nrate = 1e-300");
     REQUIRE(still);
     CHECK(faults_of(*still).error().message == "fault 1 (skew): its rate goes from 0.001 to 1000");
+    auto nowhere = scenario_file("[[fault]]\nkind = \"slow\"\nwho = \"replica 1\"");
+    REQUIRE(nowhere);
+    CHECK(faults_of(*nowhere).error().message
+          == "a fault of the kind 'slow' changes nothing where messages take no time; say how long "
+             "they take, as in --network 1ms");
     CHECK(file_refusal("scenario = \"other\"").find("'scenario';") != std::string::npos);
     CHECK(file_refusal("scenario = \"other\"").find("is 'scenario'") == std::string::npos);
   }

@@ -321,6 +321,52 @@ TEST_SUITE("simulation/faults") {
     CHECK(times.back() == doctest::Approx(1.06));
   }
 
+  TEST_CASE("a fault that ends ends no other one that lasts") {
+    auto seconds_with = [](std::vector<fault> faults) {
+      auto what = job(2, 2, sync_policy::latest_token, 20);
+      what.network = endless_patience();
+      what.network->latency = [](const passage&) { return 100ms; };
+      what.ask_again_after = 1s;
+      what.faults.faults = std::move(faults);
+      return simulate(what).virtual_time;
+    };
+    fault slow{.kind = fault_kind::slow, .at = 1s, .who = {"replica 1"}};
+    fault shorter = slow;
+    shorter.lasts = 1s;
+    shorter.factor = 1;
+    CHECK(seconds_with({slow, shorter}) == seconds_with({slow}));
+    fault unlucky{.kind = fault_kind::messages, .message = "Token", .luck = {.lost = 0.5}};
+    auto others = unlucky;
+    others.at = 1s;
+    others.lasts = 1s;
+    others.luck = {.reordered = 1e-300};
+    auto undisturbed = seconds_with({});
+    CHECK(seconds_with({unlucky}) > undisturbed + 10s);
+    for (const auto* message : {"Token", "PushReply", ""}) {
+      others.message = message;
+      CHECK(seconds_with({unlucky, others}) > undisturbed + 10s);
+    }
+  }
+
+  TEST_CASE("messages are at risk where they are said to be") {
+    auto lost_with = [](const std::string& whose) {
+      auto what = job(2, 4, sync_policy::latest_token, 40);
+      what.network = endless_patience();
+      what.ask_again_after = 1s;
+      what.faults = plan(
+        {.kind = fault_kind::messages, .who = {whose}, .message = "Token", .luck = {.lost = 1}});
+      std::set<uint32_t> given;
+      what.on_step = [&](const step_record& step) {
+        for (const auto& one : step.accepted)
+          if (step.step > 1) given.insert(one.replica);
+      };
+      auto lost = probe(simulate(what), "lost Token");
+      return std::pair{lost > 0, given};
+    };
+    CHECK(lost_with("replica 1") == std::pair{true, std::set<uint32_t>{0, 2, 3}});
+    CHECK(lost_with("ps 0") == std::pair{false, std::set<uint32_t>{0, 1, 2, 3}});
+  }
+
   TEST_CASE("lost, doubled and late messages change no count, if replicas ask again") {
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel}) {
       auto what = job(4, 4, policy, 60);
@@ -464,6 +510,15 @@ TEST_SUITE("simulation/faults") {
     CHECK(most == 3);
   }
 
+  TEST_CASE("a wave takes no more replicas than may be down at one time") {
+    auto what = job(2, 10, sync_policy::latest_token, 40);
+    what.faults.rates = {.wave_mean = 5s, .wave_size = 4};
+    what.faults.rates.down_max = 3;
+    auto report = simulate(what);
+    CHECK_FALSE(report.job.failure);
+    CHECK(probe(report, "fault crash") == 3);
+  }
+
   TEST_CASE("nobody crashes while a run warms up, and a share of those who do is gone for good") {
     auto what = job(1, 50, sync_policy::tensorflow, 1);
     what.compute = [](uint32_t, uint64_t) { return 20'000s; };
@@ -525,6 +580,14 @@ TEST_SUITE("simulation/faults") {
           == "fault 1 (slow): its factor must be above 0");
     CHECK(refused(plan({.kind = fault_kind::messages, .luck = {.lost = 1.5}}))
           == "fault 1 (messages): probabilities go from 0 to 1");
+    CHECK(refused(plan({.kind = fault_kind::messages}))
+          == "fault 1 (messages): say how often messages are lost, doubled or late");
+    CHECK(refused(plan({.kind = fault_kind::skew}))
+          == "fault 1 (skew): a clock that is wrong is ahead, or runs at another rate; say how "
+             "much");
+    CHECK(refused(plan(
+            {.kind = fault_kind::partition, .who = {"replica 0"}, .other = {"ps 0", "replica 0"}}))
+          == "fault 1 (partition): 'replica 0' is on both sides of it");
     CHECK(refused({.rates = {.wave_size = 5}}) == "a wave of 5 is of more than the 4 replicas");
     CHECK(refused({.rates = {.permanent = 1.5}})
           == "the share of permanent crashes is 1.5; give one from 0 to 1");
