@@ -7,6 +7,7 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ namespace troupe {
 namespace {
 
 msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
+  check_on_host(value);
   return make_push_gradient({.local_step = local_step}, to_payload(value));
 }
 

@@ -9,6 +9,7 @@
 namespace troupe {
 
 indexed_slices with_wide_indices(indexed_slices slices) {
+  check_on_host(slices.indices);
   if (slices.indices.type() != dtype::i32) return slices;
   tensor wide{dtype::i64, slices.indices.extents()};
   auto narrow = slices.indices.contiguous();

@@ -19,6 +19,10 @@ expected<void> take_apart(CLI::App& app, int argument_count, const char* const* 
   } catch (const CLI::ParseError& problem) {
     return fail(errc::invalid_argument, problem.what());
   }
+  for (const auto* option : app.get_options()) // a variable of the shell may not be set
+    if (option->count() > 0 && option->get_items_expected_max() > 0
+        && option->results().back().empty())
+      return fail(errc::invalid_argument, option->get_name() + " needs a value");
   return {};
 }
 

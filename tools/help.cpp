@@ -188,7 +188,7 @@ std::string cluster_help() {
   return text
          + "\n"
            "Exit codes:\n"
-           "  0      a job could be started so\n"
+           "  0      nothing is wrong with it; whether hosts answer, a job finds out\n"
            "  2      something is wrong; it is said what, and how to mend it\n";
 }
 

@@ -72,6 +72,7 @@ std::string headline(const advice_report& report) {
     return fmt::format("advice     no more backups than the {} that are dead\n", least.backups);
   if (report.question.buys)
     return fmt::format("advice     buy none: take {} replicas, and wait for all\n", least.replicas);
+  if (least.replicas == 1) return "advice     none: one replica waits for nobody\n";
   return fmt::format("advice     none: wait for all {} replicas\n", least.replicas);
 }
 
@@ -89,6 +90,8 @@ std::string savings(const advice_report& report) {
     if (!other) return "because    no more could be tried\n";
     const auto& one = report.found.tried[*other];
     const auto& [mean, error, low, high, count] = one.difference;
+    if (std::isnan(low))
+      return "because    the steps are too few to tell what others would change; raise --steps\n";
     auto sure = low > 0 || high < 0;
     return fmt::format("because    the best of the others, {}, changes {} by {:+.1f} % [{:+.1f} to "
                        "{:+.1f} %]{}\n",
@@ -290,8 +293,12 @@ advice_report advise(const sim_command& command, const advice_question& question
 }
 
 std::string advice_text(const sim_command& command, const advice_report& report) {
+  auto mean = report.question.base.compute.mean();
   return headline(report) + savings(report) + costs(report) + alternatives(report)
-         + assumptions(command, report);
+         + assumptions(command, report)
+         + (mean && std::isinf(*mean) ? "note       the computing times have no mean: another seed "
+                                        "may advise otherwise; look at medians\n"
+                                      : "");
 }
 
 std::string advice_json(const sim_command& command, const advice_report& report) {

@@ -224,7 +224,12 @@ expected<run_folder> read_run_folder(const std::string& path) {
   auto folder = std::filesystem::path{path};
   train_options options;
   option_origins origins;
-  auto config = read_config_file((folder / "config.toml").string(), options, origins);
+  auto config_path = (folder / "config.toml").string();
+  if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
+    return fail(
+      errc::not_found,
+      fmt::format("not the folder of a run of troupe train: there is no {}", config_path));
+  auto config = read_config_file(config_path, options, origins);
   if (!config)
     return fail(config.error().code,
                 fmt::format("not the folder of a run of troupe train: {}", config.error().message));
@@ -255,6 +260,12 @@ replay_report replay(const run_folder& folder, const replay_command& command) {
                        .changed_sync = changed_sync(folder, command),
                        .recorded = folder.run.step_seconds()};
   report.unchanged = steps_of(folder.run, {.sync = folder.sync, .seed = folder.seed});
+  if (report.unchanged.seconds.empty()) {
+    auto why = report.unchanged.stalled ? report.unchanged.stalled->reason : "it has no steps";
+    throw failure{{errc::stalled, fmt::format("{}: the ledger does not say enough to replay a "
+                                              "single step: {}",
+                                              command.run_dir, why)}};
+  }
   report.error = error_of(report.recorded, report.unchanged.seconds);
   if (!command.has_change()) return report;
   report.changed = steps_of(

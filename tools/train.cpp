@@ -326,8 +326,8 @@ expected<resolved_cluster> find_cluster(train_command& command) {
   fit(command.options, command.origins, sharers);
   if (command.options.replicas % sharers != 0)
     return fail(errc::invalid_argument,
-                fmt::format("--replicas {} cannot be shared evenly by {} workers, which {} names; "
-                            "give a multiple of {}",
+                fmt::format("--replicas {} cannot be shared evenly by {} workers (a chief is one), "
+                            "which {} names; give a multiple of {}",
                             command.options.replicas, sharers, cluster.source, sharers));
   return check(command.options, command.origins).map([&] { return cluster; });
 }

@@ -36,9 +36,12 @@ public:
   void check_addresses() {
     if (spec().empty()) return;
     check_chief();
-    for (const auto& job : spec().jobs())
-      for (auto index : spec().task_indices(job))
-        check_address(job, index);
+    for (const auto& job : spec().jobs()) {
+      auto tasks = spec().tasks(job);
+      for (auto& [index, address] : tasks)
+        check_address(job, index, address);
+      spec().set_job(job, std::move(tasks));
+    }
     check_loopback();
   }
 
@@ -220,9 +223,7 @@ private:
     cluster.spec = with_chief;
   }
 
-  void check_address(const std::string& job, uint64_t index) {
-    auto tasks = spec().tasks(job);
-    auto& text = tasks.at(index);
+  void check_address(const std::string& job, uint64_t index, std::string& text) {
     auto is_chief = index == 0 && job == (spec().task_count("chief") > 0 ? "chief" : "worker");
     if (text.empty() && is_chief && checked_.mended.addresses_may_be_empty)
       problem("{} 0 is the chief, but nobody knows where it is: make process 0 the chief", job);
@@ -248,7 +249,6 @@ private:
     text = to_string(*address);
     taken_.emplace(text, fmt::format("{} {}", job, index));
     hosts_.emplace(address->host, fmt::format("{} {}", job, index));
-    spec().set_job(job, tasks);
   }
 
   // Launchers give tasks out in the order of the types' names, so workers come last.

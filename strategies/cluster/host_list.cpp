@@ -46,8 +46,8 @@ expected<names> expand_numbers(std::string_view text) {
     auto last = first.size() == part.size() ? first : part.substr(first.size() + 1);
     auto low = parse_count(first, number_max);
     auto high = parse_count(last, number_max);
-    if (!low || !high || *low > *high)
-      return malformed(part, "brackets hold numbers and ranges, as in [1-3,7]");
+    if (!low || !high) return malformed(part, "brackets hold numbers and ranges, as in [1-3,7]");
+    if (*low > *high) return malformed(part, "this range ends before it begins");
     if (numbers.size() + (*high - *low) >= hosts_max)
       return malformed(part, "so many hosts there are not");
     for (auto number = *low; number <= *high; ++number)

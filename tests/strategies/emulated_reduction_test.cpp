@@ -4,6 +4,7 @@
 // collectives count who asks.
 #include "actors/gpu/cuda_device.hpp"
 #include "kernels/elementwise.hpp"
+#include "strategies/conditional_accumulator.hpp"
 #include "strategies/hierarchical_copy_all_reduce.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/nccl_all_reduce.hpp"
@@ -211,6 +212,9 @@ TEST_SUITE("strategies/emulated_reduction") {
     auto assigned = refusal_of([&] { replicas.strategy.assign(weights, there.primary()); });
     CHECK(assigned.code == errc::invalid_argument);
     CHECK(assigned.message.find("a value of shape [2, 5] lies on cuda:0; have the stream") == 0);
+    conditional_accumulator collects{replicas.strategy.world(), {.type = dtype::f32}};
+    auto given = refusal_of([&] { static_cast<void>(collects.apply_grad(there.primary(), 0)); });
+    CHECK(given == assigned);
     auto turned = refusal_of([&] {
       static_cast<void>(replicas.reduced(reduce_op::sum, replicas.left_there(dtype::f32, 5, true)));
     });

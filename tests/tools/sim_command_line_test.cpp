@@ -239,6 +239,10 @@ TEST_SUITE("tools/sim_command_line") {
           == 0);
     CHECK(refusal({"--aggregate", "101", "--policy", "cancel"}).find("replicas_to_aggregate") == 0);
     CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
+    CHECK(refusal({"--sweep", "aggregate=1,2", "--sweep", "policy=cancel,async"})
+          == "--sweep is given twice, but one option is swept at a time; give all values of one, "
+             "and run again for the other");
+    CHECK(refusal({"--scenario", ""}) == "--scenario needs a value");
     CHECK(refusal({"--sweep", "aggregate"})
           == "--sweep: 'aggregate' is no NAME=VALUES, such as aggregate=90:100");
     CHECK(refusal({"--sweep", "aggregate=100:90"})

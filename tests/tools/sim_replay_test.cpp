@@ -114,6 +114,24 @@ TEST_SUITE("tools/sim_replay") {
     CHECK(refused.error().message.find("chose its number of backups anew") != std::string::npos);
   }
 
+  TEST_CASE("a ledger of fewer replicas than a step needs cannot be replayed, and says so") {
+    test::scratch_folder folder;
+    std::ofstream{folder / "config.toml"}
+      << "replicas = 3\naggregate = 3\npolicy = \"latest_token\"\n";
+    std::ofstream{folder / "ledger.csv"} << ledger_file::header
+                                         << "1,0,accepted,0,0,1,1,0,,,0,2,32\n";
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE(run);
+    try {
+      static_cast<void>(replay(*run, parsed({folder.path().c_str()})));
+      FAIL("it was replayed");
+    } catch (const failure& refused) {
+      CHECK(refused.reason().code == errc::stalled);
+      CHECK(refused.reason().message.find("the ledger does not say enough to replay a single step")
+            != std::string::npos);
+    }
+  }
+
   TEST_CASE("a folder that is no run is named") {
     test::scratch_folder folder;
     auto refused = read_run_folder(folder.path().string());

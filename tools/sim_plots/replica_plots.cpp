@@ -185,12 +185,18 @@ std::string slow_down_table(const slow_down_map& map) {
   return text;
 }
 
+// Of what there is none, the key says nothing.
+std::string title_if(bool is_there, std::string_view name) {
+  return is_there ? fmt::format("title \"{}\"", name) : "notitle";
+}
+
 } // namespace
 
 sim_plot contributions_plot(const sim_command& command, const sim_rows& rows) {
   if (rows.size() != 1) return {.name = "contributions", .why_not = std::string{one_row_only}};
   const auto& replicas = rows[0].profile->replicas;
-  if (rows[0].profile->work.accepted == 0)
+  const auto& work = rows[0].profile->work;
+  if (work.accepted == 0)
     return {.name = "contributions", .why_not = "no gradient counted after the warm-up"};
   auto many = replicas.size() > single_replicas_max;
   auto every = many ? replicas.size() / single_replicas_max : 1;
@@ -209,13 +215,14 @@ set yrange [0:*]
 set boxwidth {2}
 {4}set key at screen 0.52, screen 0.05 center horizontal Left reverse samplen 1 width 1 maxrows 1
 every_so_many = {3}
-plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with boxes lc rgb "#f3c669" title "cancelled", \
-     "" skip 1 every every_so_many using 1:($3 + $4) with boxes lc rgb "#e0810b" title "stale", \
+plot "contributions.csv" skip 1 every every_so_many using 1:($3 + $4 + $5) with boxes lc rgb "#f3c669" {5}, \
+     "" skip 1 every every_so_many using 1:($3 + $4) with boxes lc rgb "#e0810b" {6}, \
      "" skip 1 every every_so_many using 1:3 with boxes lc rgb "#0b5394" title "accepted"
 )gnuplot",
                         many ? "replicas, in this order" : "replica", replicas.size() - 1,
                         many ? 1.02 * static_cast<double>(every) : 0.75, every,
-                        whole_tics("x", replicas.size()));
+                        whole_tics("x", replicas.size()), title_if(work.cancelled > 0, "cancelled"),
+                        title_if(work.stale > 0, "stale"));
   return {"contributions", contributions_table(replicas), script};
 }
 
