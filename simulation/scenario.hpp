@@ -76,7 +76,8 @@ struct scenario_report {
   uint64_t log_hash = 0;               ///< Of everything that the ledger says, as `ledger_hash`.
   uint64_t lost = 0;                   ///< Gradients that never arrived.
   uint64_t restarts = 0;               ///< Of the job, from its last snapshot.
-  /// How often what has happened between nodes: "delivered Token", "fault crash", and so on.
+  /// How often what has happened between nodes: "delivered Token", "fault crash", and so on; and to
+  /// wrong gradients: "refused gradient".
   std::map<std::string, uint64_t> probes;
   std::vector<process_life> processes; ///< If there is a roll call: every life of every process.
   std::vector<loss_point> losses;      ///< If something is learnt: from before the first step on.

@@ -62,8 +62,11 @@ simulated_job::simulated_job(const scenario& what, scenario_report& report)
 }
 
 void simulated_job::run() {
+  ptrdiff_t refused = 0; // gradients, each with its replica
   while (true) {
     report_.job = attempt();
+    refused += std::ranges::count(report_.job.lost, errc::invalid_argument,
+                                  [](const auto& lost) { return lost.reason.code; });
     if (processes_) processes_->end();
     auto restart = faults_ ? faults_->restart_time() : std::nullopt;
     if (!report_.job.has_begun && !restart) restart = next_try();
@@ -82,6 +85,7 @@ void simulated_job::run() {
   if (network_) report_.probes = network_->counts();
   if (network_) report_.lost = network_->lost_gradients();
   if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
+  if (refused > 0) report_.probes["refused gradient"] = static_cast<uint64_t>(refused);
   if (watch_) report_.losses = watch_->curve();
   if (report_.job.failure) report_.stalled = stall();
   report_.events = world_.event_count();

@@ -434,6 +434,7 @@ TEST_SUITE("simulation/faults") {
     REQUIRE(report.job.lost.size() == 1);
     CHECK(report.job.lost[0].replica == 2);
     CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
+    CHECK(probe(report, "refused gradient") == 1);
   }
 
   TEST_CASE("a gradient that is no number is refused where that is asked for") {
@@ -448,6 +449,7 @@ TEST_SUITE("simulation/faults") {
     REQUIRE(report.job.lost.size() == 1);
     CHECK(report.job.lost[0].replica == 2);
     CHECK(report.job.lost[0].reason.code == errc::invalid_argument);
+    CHECK(probe(report, "refused gradient") == 1);
   }
 
   TEST_CASE("a swizzle delays a job, and loses nothing of it") {
