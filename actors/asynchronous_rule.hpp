@@ -54,6 +54,14 @@ struct asynchronous_rule {
     return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
   }
 
+  /// The last step that a gradient may be part of whose replica was told `next_step`: exactly that
+  /// one, if it waits for it.
+  [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
+    if (policy == sync_policy::k_batch_async && gradients > 1) return next_step;
+    TROUPE_ASSERT(next_step > 0);
+    return next_step - 1;
+  }
+
   /// The first step that a replica may go on with, of those that the accumulators of its variables
   /// have said. Two of them may see gradients in another order. Under k_async the earliest counts:
   /// did all have to agree, each replica could wait for a variable that lacks the others'

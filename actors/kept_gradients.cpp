@@ -11,12 +11,27 @@ namespace troupe {
 
 namespace {
 
+origin origin_of(const msg<wire::PushGradient>& gradient) {
+  return read_origin(gradient.reader().getOrigin());
+}
+
 bool is_same(const origin& one, const origin& other) {
   return one.replica == other.replica && one.iteration == other.iteration;
 }
 
 bool has(const std::vector<arrival>& arrivals, const origin& from) {
   return std::ranges::any_of(arrivals, [&](const auto& one) { return is_same(one.from, from); });
+}
+
+bool has(std::span<const gradient_id> latest, const origin& from) {
+  return std::ranges::any_of(latest, [&](const gradient_id& one) {
+    return one.replica == from.replica && one.iteration >= from.iteration;
+  });
+}
+
+std::vector<arrival> joined(std::vector<arrival> arrivals, const std::vector<arrival>& more) {
+  arrivals.insert(arrivals.end(), more.begin(), more.end());
+  return arrivals;
 }
 
 std::vector<arrival> without(std::vector<arrival> arrivals, const std::vector<arrival>& known) {
@@ -27,15 +42,31 @@ std::vector<arrival> without(std::vector<arrival> arrivals, const std::vector<ar
 } // namespace
 
 void kept_gradients::add(const msg<wire::PushGradient>& accepted, uint64_t step) {
-  auto from = read_origin(accepted.reader().getOrigin());
-  auto is_known = [&](const entry& one) {
-    return is_same(read_origin(one.gradient.reader().getOrigin()), from);
-  };
-  if (std::ranges::none_of(entries_, is_known)) entries_.push_back({accepted, step});
+  auto from = origin_of(accepted);
+  auto known = std::ranges::find_if(
+    entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
+  if (known == entries_.end())
+    entries_.push_back({accepted, step});
+  else
+    known->step = step;
+}
+
+void kept_gradients::forget(const origin& from) {
+  std::erase_if(entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
 }
 
 void kept_gradients::forget_before(uint64_t step) {
   std::erase_if(entries_, [step](const entry& one) { return one.step < step; });
+}
+
+void kept_gradients::forget_through(std::span<const gradient_id> latest) {
+  std::erase_if(entries_, [&](const entry& one) { return has(latest, origin_of(one.gradient)); });
+}
+
+std::vector<msg<wire::PushGradient>> kept_gradients::give_again() {
+  for (auto& one : entries_)
+    one.step = nobody_knows;
+  return all();
 }
 
 std::vector<msg<wire::PushGradient>> kept_gradients::all() const {
@@ -51,6 +82,11 @@ std::optional<verdict> verdict_of(const closed_step& closed, const origin& from)
   return std::nullopt;
 }
 
+std::optional<uint64_t> step_with(const closed_step& closed, const origin& from) {
+  if (!has(closed.latest, from)) return std::nullopt;
+  return has(closed.accepted, from) ? closed.step + 1 : closed.step;
+}
+
 msg<wire::TakenGradient> amendment(const msg<wire::TakenGradient>& report,
                                    const msg<wire::TakenGradient>& former) {
   auto now = report.reader();
@@ -59,6 +95,15 @@ msg<wire::TakenGradient> amendment(const msg<wire::TakenGradient>& report,
   auto stale = without(read_arrivals(now.getStale()), read_arrivals(before.getStale()));
   if (accepted.empty() && stale.empty()) return {};
   return make_taken_gradient(now.getStep(), accepted, stale, true);
+}
+
+msg<wire::TakenGradient> amended(const msg<wire::TakenGradient>& report,
+                                 const msg<wire::TakenGradient>& amendment) {
+  auto before = report.reader();
+  auto more = amendment.reader();
+  auto accepted = joined(read_arrivals(before.getAccepted()), read_arrivals(more.getAccepted()));
+  auto stale = joined(read_arrivals(before.getStale()), read_arrivals(more.getStale()));
+  return make_taken_gradient(before.getStep(), accepted, stale);
 }
 
 } // namespace troupe

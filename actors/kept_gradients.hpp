@@ -7,29 +7,45 @@
 #include "messages/payload.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace troupe {
 
-/// An accumulator that is lost takes along what it had accepted for the step that it collected for.
-/// So whoever gave it that keeps it, by reference, until the step must be over. Plain decisions.
+/// An accumulator that is lost takes along what it had accepted for the step that it collected for,
+/// and where training is asynchronous for later ones. So whoever gave it that keeps it, by
+/// reference, until its step must be over. Plain decisions.
 class kept_gradients {
 public:
-  /// An accumulator has accepted a gradient, and collected for `step` when it did.
+  /// An accumulator has accepted a gradient, which is part of `step` or of an earlier one. Of one
+  /// that was given again the last word counts.
   void add(const msg<wire::PushGradient>& accepted, uint64_t step);
+
+  /// A gradient will never be part of the variable.
+  void forget(const origin& from);
 
   /// A replica has a token for `step`, or somebody says so who knows: what was accepted for earlier
   /// ones is part of the variable, in as many places as there are.
   void forget_before(uint64_t step);
 
-  /// In the order in which they were accepted.
+  /// The variable has these, and what their replicas gave before them.
+  void forget_through(std::span<const gradient_id> latest);
+
+  /// All are given again, in the order in which they were accepted. Others may come before them
+  /// now: so none is forgotten with a step before it is accepted again.
+  [[nodiscard]] std::vector<msg<wire::PushGradient>> give_again();
+
+  /// In that order.
   [[nodiscard]] std::vector<msg<wire::PushGradient>> all() const;
 
 private:
+  static constexpr auto nobody_knows = std::numeric_limits<uint64_t>::max();
+
   struct entry {
     msg<wire::PushGradient> gradient;
-    uint64_t step = 0;
+    uint64_t step = 0; ///< The last one that it may be part of.
   };
 
   std::vector<entry> entries_;
@@ -39,9 +55,17 @@ private:
 /// known of it; nothing, if it was not part of that.
 [[nodiscard]] std::optional<verdict> verdict_of(const closed_step& closed, const origin& from);
 
+/// Where training is asynchronous: the first step that has the gradient, or a later one if that is
+/// over, too; nothing, if the variable does not have it.
+[[nodiscard]] std::optional<uint64_t> step_with(const closed_step& closed, const origin& from);
+
 /// The gradients of `report` that `former`, a report of the same step, does not have.
 /// @returns Empty, if there are none.
 [[nodiscard]] msg<wire::TakenGradient> amendment(const msg<wire::TakenGradient>& report,
                                                  const msg<wire::TakenGradient>& former);
+
+/// A report with what amends it.
+[[nodiscard]] msg<wire::TakenGradient> amended(const msg<wire::TakenGradient>& report,
+                                               const msg<wire::TakenGradient>& amendment);
 
 } // namespace troupe

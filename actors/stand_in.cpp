@@ -27,11 +27,19 @@ constexpr auto look_period = std::chrono::milliseconds{20};
 template <class Message, class Reply>
 void note(stand_in_state&, const msg<Message>&, const msg<Reply>&) {}
 
+// The last step that a gradient may be part of which was accepted.
+uint64_t last_step(const stand_in_config& config, wire::PushReply::Reader said) {
+  return config.asynchronous ? config.asynchronous->last_step(said.getNextStep())
+                             : said.getAccumulatorStep();
+}
+
 void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
           const msg<wire::PushReply>& reply) {
   auto said = reply.reader();
   if (said.getVerdict() == wire::Verdict::ACCEPTED)
-    state.kept.add(pushed, said.getAccumulatorStep());
+    state.kept.add(pushed, last_step(state.config, said));
+  else
+    state.kept.forget(read_origin(pushed.reader().getOrigin()));
 }
 
 void note(stand_in_state& state, const msg<wire::TakeGradient>&,
@@ -46,10 +54,16 @@ expected<msg<Reply>> known_answer(stand_in_state&, const msg<Message>&, const cl
 }
 
 template <>
-expected<msg<wire::PushReply>> known_answer(stand_in_state&, const msg<wire::PushGradient>& pushed,
+expected<msg<wire::PushReply>> known_answer(stand_in_state& state,
+                                            const msg<wire::PushGradient>& pushed,
                                             const closed_or_none& closed) {
   if (!closed) return msg<wire::PushReply>{};
-  auto said = verdict_of(*closed, read_origin(pushed.reader().getOrigin()));
+  auto from = read_origin(pushed.reader().getOrigin());
+  if (state.config.asynchronous) {
+    auto next = step_with(*closed, from);
+    return next ? make_push_reply(verdict::accepted, closed->step, *next) : msg<wire::PushReply>{};
+  }
+  auto said = verdict_of(*closed, from);
   return said ? make_push_reply(*said, closed->step) : msg<wire::PushReply>{};
 }
 
@@ -92,10 +106,12 @@ msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
 
 // ---- passing on ----
 
+// In the order in which they are to be asked: what was accepted comes before what was not.
 std::vector<uint64_t> flights_of(const stand_in_state& state) {
   std::vector<uint64_t> ids;
-  for (const auto& [id, one] : state.flights)
-    ids.push_back(id);
+  for (auto is_repetition : {true, false})
+    for (const auto& [id, one] : state.flights)
+      if (one.is_repetition == is_repetition) ids.push_back(id);
   return ids;
 }
 
@@ -171,13 +187,17 @@ void set_out(self_pointer self, Handle stand_in_state::*holder, const msg<Messag
   ask();
 }
 
+template <class Reply>
+void tell(caf::typed_response_promise<msg<Reply>> asker, expected<msg<Reply>> answer) {
+  answer ? asker.deliver(std::move(*answer)) : asker.deliver(to_caf(answer.error()));
+}
+
 template <class Reply, class Handle, class Message>
 caf::result<msg<Reply>> pass_on(self_pointer self, Handle stand_in_state::*holder,
                                 const msg<Message>& message) {
   auto promise = self->make_response_promise<msg<Reply>>();
-  set_out<Reply>(self, holder, message, [promise](expected<msg<Reply>> answer) mutable {
-    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
-  });
+  set_out<Reply>(self, holder, message,
+                 [promise](expected<msg<Reply>> answer) { tell(promise, std::move(answer)); });
   return promise;
 }
 
@@ -201,25 +221,74 @@ caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGr
   return pass_on<wire::PushReply>(self, the_accumulator, gradient);
 }
 
-caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
-                                           const msg<wire::TakeGradient>& request) {
-  self->state.closer = self->current_sender();
-  return pass_on<wire::UpdateApplied>(self, the_accumulator, request);
-}
-
 void report(stand_in_state& state, self_pointer self, const msg<wire::TakenGradient>& taken) {
   auto is_new
     = state.reported.is_empty() || state.reported.reader().getStep() < taken.reader().getStep();
   auto told = is_new ? taken : amendment(taken, state.reported);
-  if (is_new) state.reported = taken;
-  if (!told.is_empty()) self->send(caf::actor_cast<chief_actor>(state.closer), told);
+  if (told.is_empty()) return;
+  state.reported = is_new ? taken : amended(state.reported, told);
+  self->send(caf::actor_cast<chief_actor>(state.closer), told);
+}
+
+// What was on its way from an accumulator that is lost may have been an answer, or a report.
+void report_closed(stand_in_state& state, self_pointer self, const closed_or_none& closed) {
+  if (!state.closer || !closed) return;
+  auto is_over = !state.reported.is_empty() && state.reported.reader().getStep() > closed->step;
+  if (!is_over)
+    report(state, self, make_taken_gradient(closed->step, closed->accepted, closed->stale));
 }
 
 // One that was lost may still have something to say.
 void on_taken(self_pointer self, const msg<wire::TakenGradient>& taken) {
   auto& state = self->state;
-  if (self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.accumulator))
+  if (self->current_sender() != caf::actor_cast<caf::strong_actor_ptr>(state.accumulator)) return;
+  auto is_certain = !state.config.asynchronous || taken.reader().getStep() < state.next_taken;
+  if (!is_certain)
+    state.untold = taken;
+  else
     report(state, self, taken);
+}
+
+void look_again(stand_in_state& state) {
+  for (const auto& look : std::exchange(state.early_looks, {}))
+    look();
+}
+
+// The step is closed, wherever the variable is held.
+void tell_untold(stand_in_state& state, self_pointer self) {
+  if (auto told = std::exchange(state.untold, {}); !told.is_empty()) report(state, self, told);
+  look_again(state);
+}
+
+caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
+                                           const msg<wire::TakeGradient>& request) {
+  self->state.closer = self->current_sender();
+  auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
+  set_out<wire::UpdateApplied>(self, the_accumulator, request,
+                               [self, promise](expected<msg<wire::UpdateApplied>> answer) {
+                                 if (answer) tell_untold(self->state, self);
+                                 tell(promise, std::move(answer));
+                               });
+  return promise;
+}
+
+// What an accumulator says of itself comes after what it has reported, here too.
+void look(self_pointer self, const msg<wire::ReadAccumulator>& wanted,
+          caf::typed_response_promise<msg<wire::AccumulatorStatus>> promise) {
+  set_out<wire::AccumulatorStatus>(
+    self, the_accumulator, wanted,
+    [self, wanted, promise](expected<msg<wire::AccumulatorStatus>> answer) {
+      if (!answer || self->state.untold.is_empty()) return tell(promise, std::move(answer));
+      self->state.early_looks.emplace_back(
+        [self, wanted, promise] { look(self, wanted, promise); });
+    });
+}
+
+caf::result<msg<wire::AccumulatorStatus>> look(self_pointer self,
+                                               const msg<wire::ReadAccumulator>& wanted) {
+  auto promise = self->make_response_promise<msg<wire::AccumulatorStatus>>();
+  look(self, wanted, promise);
+  return promise;
 }
 
 // ---- who holds the variable ----
@@ -233,6 +302,7 @@ void fail_all(stand_in_state& state, const error& reason) {
 void lose(stand_in_state& state, const error& reason) {
   state.nobody = reason;
   fail_all(state, reason);
+  look_again(state);
 }
 
 // Whoever is found says so from any thread.
@@ -335,11 +405,19 @@ void forget_repetitions(stand_in_state& state) {
     one.fail({errc::cancelled, "it is given to another"});
 }
 
+// What the mirror has.
+void forget_counted(stand_in_state& state, const closed_or_none& closed) {
+  if (!state.config.asynchronous)
+    state.kept.forget_before(state.collected(closed));
+  else if (closed)
+    state.kept.forget_through(closed->latest);
+}
+
 // Gradients that may be lost are given again; whoever is told of the move waits until they are
 // there.
 caf::result<msg<wire::OwnerFollowed>> give_again(self_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
-  auto gradients = self->state.kept.all();
+  auto gradients = self->state.kept.give_again();
   for (auto& gradient : gradients)
     gradient = renewed(gradient);
   auto missing = std::make_shared<size_t>(gradients.size());
@@ -374,12 +452,13 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::
   state.is_sought = false;
   seek_holder(self);
   forget_repetitions(state);
-  state.kept.forget_before(collected);
-  if (state.closer && closed && closed->step == state.next_taken)
-    report(state, self, make_taken_gradient(closed->step, closed->accepted, closed->stale));
+  forget_counted(state, closed);
+  report_closed(state, self, closed);
+  state.untold = {}; // it was not certain
   auto before = flights_of(state);
   auto followed = give_again(self); // what was accepted comes before what was not
   ask_again(state, before, closed);
+  look_again(state);
   return followed;
 }
 
@@ -445,9 +524,7 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
     },
     [self](const msg<wire::CancelTakes>& said) { say(self, said); },
     [self](const msg<wire::CountMissing>& said) { say(self, said); },
-    [self](const msg<wire::ReadAccumulator>& wanted) {
-      return pass_on<wire::AccumulatorStatus>(self, the_accumulator, wanted);
-    },
+    [self](const msg<wire::ReadAccumulator>& wanted) { return look(self, wanted); },
     [self](const msg<wire::SetStep>& set) { say(self, set); },
     [self](const msg<wire::TakenGradient>& taken) { on_taken(self, taken); },
     [self](const msg<wire::TookOver>& told) { return follow(self, told); },

@@ -2,6 +2,7 @@
 // The stand-in: speaks to whoever holds a variable, and outlasts the loss of its owner.
 #pragma once
 
+#include "actors/asynchronous_rule.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/kept_gradients.hpp"
 #include "actors/net/placement.hpp"
@@ -28,8 +29,9 @@ struct stand_in_config {
   std::array<actor_search, 2> owners;
   std::array<actor_search, 2> accumulators; ///< Empty, for whoever gives no gradients.
   directory_actor directory;
-  bool closes_steps = false; ///< The chief's: it takes gradients.
-  uint64_t first_step = 0;   ///< The job's.
+  bool closes_steps = false;                     ///< The chief's: it takes gradients.
+  uint64_t first_step = 0;                       ///< The job's.
+  std::optional<asynchronous_rule> asynchronous; ///< As its accumulators have it.
   /// How long to wait for who holds the variable to be there.
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of who holds the variable.
@@ -49,6 +51,12 @@ struct stand_in_config {
 ///
 /// Which of them holds the variable, the directory says: nobody is spoken to before, and whoever
 /// does not hold it need not be there.
+///
+/// Where training is asynchronous, an accumulator may hold gradients for several steps, and a
+/// mirror that takes over is given them in another order. It knows the last gradient of each
+/// replica that the variable has: what came later is given again. And what a step consists of is
+/// certain only when the mirror has it, too; so the chief is told of that not before it is told
+/// that the step is closed.
 ///
 /// A variable that is changed by hand is not changed again: nobody knows whether it was.
 struct stand_in_state {
@@ -80,10 +88,12 @@ struct stand_in_state {
   uint32_t patient = 0; ///< How often it waits for a word, each time for `patience`.
   std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
   kept_gradients kept;
-  std::optional<error> nobody;       ///< Why nobody holds the variable any more.
-  caf::strong_actor_ptr closer;      ///< Who takes gradients.
-  uint64_t next_taken = 0;           ///< The step that the next take is for.
-  msg<wire::TakenGradient> reported; ///< The last report that the closer was given.
+  std::optional<error> nobody;                    ///< Why nobody holds the variable any more.
+  caf::strong_actor_ptr closer;                   ///< Who takes gradients.
+  uint64_t next_taken = 0;                        ///< The step that the next take is for.
+  msg<wire::TakenGradient> reported;              ///< The last report that the closer was given.
+  msg<wire::TakenGradient> untold;                ///< One that is not certain yet; mostly empty.
+  std::vector<std::function<void()>> early_looks; ///< What is asked again when it is told.
 
   /// Which of those in the config holds the variable.
   [[nodiscard]] size_t holder() const { return term % 2; }

@@ -276,6 +276,19 @@ caf::result<msg<wire::TookOver>> take_over(self_pointer self, uint64_t term) {
   return make_took_over(term, state.closed);
 }
 
+// The last gradient of each replica, by replica.
+std::vector<gradient_id> latest_with(std::vector<gradient_id> latest,
+                                     const std::vector<arrival>& accepted) {
+  for (const auto& [from, came, step] : accepted) {
+    auto place = std::ranges::lower_bound(latest, from.replica, {}, &gradient_id::replica);
+    if (place == latest.end() || place->replica != from.replica)
+      latest.insert(place, {from.replica, from.iteration});
+    else
+      place->iteration = std::max(place->iteration, from.iteration);
+  }
+  return latest;
+}
+
 int64_t rows_in(const shape& extents) {
   return extents.rank() == 0 ? 0 : extents.dims().front();
 }
@@ -396,10 +409,12 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
 void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
                                        const applied_update& done) {
   if (!update.hasTaken()) return;
+  auto latest = closed ? std::move(closed->latest) : std::vector<gradient_id>{};
   closed = {.step = update.getStep(),
             .accepted = read_arrivals(update.getTaken().getAccepted()),
             .stale = read_arrivals(update.getTaken().getStale()),
             .applied = done};
+  closed->latest = latest_with(std::move(latest), closed->accepted);
 }
 
 double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {

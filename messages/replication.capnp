@@ -44,8 +44,8 @@ struct ClosedStep {
   # What ReleaseUpdate was answered; null = the update was not held, or is held still.
 
   latest @3 :List(Training.GradientId);
-  # Where training is asynchronous, and an accumulator may hold gradients over several steps: the last one of each replica
-  # that the variable has, by replica.  A replica's earlier ones are in it, too.
+  # The last gradient of each replica that the variable has, by replica.  Where training is asynchronous, and an accumulator
+  # may hold gradients over several steps, it has the replica's earlier ones, too.
 }
 
 struct MirrorState {

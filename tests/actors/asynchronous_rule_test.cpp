@@ -36,6 +36,21 @@ TEST_SUITE("actors/asynchronous_rule") {
       CHECK(next_steps({policy, 1}, 3) == std::vector<uint64_t>{11, 12, 13});
   }
 
+  TEST_CASE("from what a replica was told follows which step its gradient is part of at last") {
+    std::vector<asynchronous_rule> rules{{sync_policy::ssp, 1}};
+    for (auto policy : {sync_policy::k_async, sync_policy::k_batch_async})
+      for (uint32_t gradients : {1, 3})
+        rules.push_back({policy, gradients});
+    for (const auto& rule : rules)
+      for (uint64_t position = 1; position <= 7; ++position) {
+        auto last = rule.last_step(rule.next_step(10, position));
+        auto part_of = 10 + (position - 1) / rule.gradients;
+        CHECK(last >= part_of);
+        auto is_exact = rule.policy != sync_policy::k_batch_async || rule.gradients == 1;
+        CHECK(last <= part_of + (is_exact ? 0 : 1));
+      }
+  }
+
   TEST_CASE("of several variables the first lets a k_async replica go on, else the last") {
     const std::vector<uint64_t> steps{12, 11, 13};
     CHECK(asynchronous_rule::join(sync_policy::k_async, steps) == 11);

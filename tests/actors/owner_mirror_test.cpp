@@ -138,7 +138,8 @@ struct replicated : deterministic_world {
     std::vector<msg<wire::PushGradient>> pushes;
     std::vector<arrival> arrivals;
     for (const auto& value : gradients) {
-      origin from{.replica = static_cast<uint32_t>(pushes.size()), .local_step = step};
+      origin from{
+        .replica = static_cast<uint32_t>(pushes.size()), .local_step = step, .iteration = step};
       pushes.push_back(make_push_gradient(from, to_payload(value)));
       arrivals.push_back({from, {}, step});
     }
@@ -252,6 +253,16 @@ TEST_SUITE("actors/owner_mirror") {
     closed = take_over();
     REQUIRE(closed->released);
     CHECK(closed->released->version == 1);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "a mirror knows the last gradient of each replica that counts") {
+    use({.rule = rules::sgd{}});
+    apply(0, {noise(1), noise(2), noise(3)}); // tells what has come of them
+    apply(1, {two_rows(), two_rows()});       // tells the gradients
+    apply(2, {noise(4)}, true);
+    auto closed = take_over();
+    REQUIRE(closed);
+    CHECK(closed->latest == std::vector<gradient_id>{{0, 2}, {1, 1}, {2, 0}});
   }
 
   TEST_CASE_FIXTURE(replicated, "once it has taken over it refuses its former owner alone") {
