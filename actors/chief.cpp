@@ -410,6 +410,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
 void on_owners_lost(self_pointer self, const msg<wire::OwnersLost>& lost) {
   auto& state = self->state;
   if (!is_training(state)) return;
+  state.has_lost_owners = true;
   std::string reason = lost.reader().getReason();
   if (state.config.on_trouble) state.config.on_trouble(reason);
   if (state.config.on_warning) state.config.on_warning(reason + "; the job goes on");

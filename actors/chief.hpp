@@ -110,6 +110,7 @@ struct chief_state {
   std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
   std::optional<error> stop_reason;     ///< If that is a failure.
   std::set<job_time> planned_looks;     ///< When the watch will look who is missing.
+  bool has_lost_owners = false;         ///< The job goes on with their mirrors.
   std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
   bool asks_queue = false; ///< How many tokens are left; before it is told, nothing is over.
   job_report report;
@@ -166,7 +167,8 @@ struct chief_state {
 
   /// Everybody waits, and the step cannot end. Where training is asynchronous that may be because
   /// replicas were lost between the parts of their gradients: since nothing is on its way, every
-  /// accumulator is to have had as many gradients as any other.
+  /// accumulator is to have had as many gradients as any other; and if owners were lost, too, as
+  /// many as the step needs: nobody can give again what both had.
   /// @returns How many each of them lacks; nothing if that is not why.
   [[nodiscard]] std::vector<uint32_t>
   lost_parts(std::span<const accumulator_progress> progress) const;

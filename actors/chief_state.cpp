@@ -137,6 +137,7 @@ chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
   for (const auto& one : progress)
     had.push_back((one.step - std::min(one.step, step)) * needed + one.gradients);
   auto most = had.empty() ? 0 : std::ranges::max(had);
+  if (has_lost_owners) most = std::max<uint64_t>(most, needed);
   if (most < needed) return {};
   std::vector<uint32_t> lacking;
   for (auto one : had)

@@ -8,6 +8,7 @@
 #include "actors/tensor_payload.hpp"
 #include "actors/token_queue.hpp"
 #include "actors/variable_owner.hpp"
+#include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
@@ -518,6 +519,21 @@ TEST_SUITE("actors/chief") {
     CHECK(job.steps.back().updates.size() == 2);
     CHECK(job.warnings.back()
           == "'v' does without 2 gradients that lost replicas gave only in part");
+    CHECK_FALSE(job.report);
+  }
+
+  TEST_CASE("no step stalls for gradients that were lost with their replicas and an owner") {
+    job job{needing(2, 2, sync_policy::k_batch_async, 10)};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.stranger.tell(job.lead, make_owners_lost("node 'ps 1' is gone"));
+    auto token = job.replicas[0]->ask<msg<wire::Token>>(job.tokens, make_take_token(0, 0, 1));
+    job.settle();
+    CHECK_FALSE(token.has_come());
+    job.pass(2s);
+    CHECK(token.has_come());
+    CHECK(job.steps.size() == 1);
     CHECK_FALSE(job.report);
   }
 
