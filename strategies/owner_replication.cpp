@@ -87,7 +87,8 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
                                   .name = variable.name(),
                                   .accumulators = std::move(gradients),
                                   .closes_steps = closes_steps,
-                                  .first_step = seen.first_step});
+                                  .first_step = seen.first_step,
+                                  .asynchronous = seen.asynchronous});
     together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
     seen.accumulators[i] = speaks;
     seen.owners.push_back(speaks);

@@ -116,6 +116,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   auto cast = std::make_shared<training_cast>();
   cast_builder builder{strategy, *cast};
   cast->first_step = *global_step;
+  cast->asynchronous = asynchronous_rule::of(options_);
   cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
   if (builder.leads())
     for (const auto& variable : variables)

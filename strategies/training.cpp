@@ -27,16 +27,9 @@ namespace troupe {
 
 namespace {
 
-// What is asked again by others than stand-ins, or counts in a step that was promised, is not kept
-// by anybody.
-void check_replication(const strategy& strategy, const sync_options& sync,
-                       const training_options& options) {
+// What is asked again by others than stand-ins is not kept by anybody.
+void check_replication(const strategy& strategy, const training_options& options) {
   if (strategy.layout().owner_copies == 1) return;
-  if (is_asynchronous(sync.policy))
-    throw failure{{errc::unimplemented,
-                   fmt::format("owners are not replicated under the policy {}; choose tensorflow, "
-                               "latest_token or cancel, or leave replicate_owners at 1",
-                               to_string(sync.policy))}};
   if (options.ask_again_after > job_time{0})
     throw failure{{errc::unimplemented, "owners are not replicated over links that lose messages; "
                                         "leave ask_again_after at 0, or replicate_owners at 1"}};
@@ -54,7 +47,7 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                    "sync_replicas_optimizer, or use a parameter_server strategy",
                    strategy.layout().name)}};
   if (options.steps == 0) refuse("steps is 0; training needs at least 1");
-  check_replication(strategy, optimizer.options(), options);
+  check_replication(strategy, options);
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
     refuse(fmt::format("the strategy has {} replicas, the optimizer expects {}; make them agree",

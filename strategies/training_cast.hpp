@@ -2,6 +2,7 @@
 // Whom a replica talks to during one job.
 #pragma once
 
+#include "actors/asynchronous_rule.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/net/placement.hpp"
 #include "strategies/variable.hpp"
@@ -11,6 +12,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,8 @@ namespace troupe {
 /// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
 /// of its own, so two of them in one program never meet.
 struct training_cast {
-  uint64_t first_step = 0; ///< Updates that the variables include already.
+  uint64_t first_step = 0;                       ///< Updates that the variables include already.
+  std::optional<asynchronous_rule> asynchronous; ///< Where training is.
   token_queue_actor tokens;
   std::vector<variable> variables;             ///< What the job trains.
   std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.

@@ -38,14 +38,6 @@ expected<void> check_slack(const train_options& options, const option_origins& o
                           spelling(origins, "slack"), to_string(options.policy)));
 }
 
-expected<void> check_replication(const train_options& options, const option_origins& origins) {
-  if (options.replicate_owners == 1 || !is_asynchronous(options.policy)) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} does not go with policy {}: leave it out, or take --policy "
-                          "tensorflow, latest_token or cancel",
-                          spelling(origins, "replicate-owners"), to_string(options.policy)));
-}
-
 expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
   const auto name = spelling(origins, "aggregate");
   if (options.policy == sync_policy::ssp && options.aggregate != 1)
@@ -207,9 +199,9 @@ void fit(train_options& options, const option_origins& origins, uint64_t workers
 }
 
 expected<void> check(const train_options& options, const option_origins& origins) {
-  for (auto* rule : {check_initial_tokens, check_backups, check_slack, check_replication,
-                     check_aggregate, check_slow, check_device, check_communication,
-                     check_optimizer, check_warm_up, check_hidden})
+  for (auto* rule :
+       {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow, check_device,
+        check_communication, check_optimizer, check_warm_up, check_hidden})
     if (auto done = rule(options, origins); !done) return done;
   return {};
 }

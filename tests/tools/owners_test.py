@@ -9,7 +9,7 @@ import signal
 import time
 import unittest
 
-from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, TROUPE, Job, Process, addresses, process_of
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, PLAIN, SMALL, TROUPE, Job, Process, addresses, process_of
 
 REPLICATED = ["--replicate-owners", "2"]
 STEPS = ["--steps", "1500"]
@@ -60,6 +60,20 @@ class Owners(Job):
         self.assertTrue(line)
         job["worker:0"].send(signal.SIGINT)
         job["worker:0"].ends(130)
+
+    def test_where_training_is_asynchronous_the_job_goes_on_too(self):
+        for policy in (["ssp", "--slack", "2"], ["k_async", "--aggregate", "3"]):
+            with self.subTest(policy=policy[0]):
+                steps = ["--steps", "6000" if policy[0] == "ssp" else "2000"]
+                job = self.start_all(addresses(ps=2, worker=2), *SMALL, "--policy", *policy, *steps, *REPLICATED,
+                                     "--run-dir", policy[0])
+                job["worker:0"].says("^step ")
+                job["ps:1"].send(signal.SIGKILL)
+                job["worker:0"].says("ps:1.* held once from now on: .*; the job goes on")
+                for name, process in job.items():
+                    if name != "ps:1":
+                        process.ends(0)
+                self.assertEqual(self.trained(policy[0])[0], f"checkpoint-{steps[1]}")
 
     def test_a_worker_that_is_killed_after_a_ps_takes_part_again_when_it_is_started_again(self):
         for lost in ("ps:0", "ps:1"):

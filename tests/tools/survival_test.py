@@ -151,8 +151,8 @@ class Counted(Job):
         config = {"cluster": self.cluster, "task": {"type": kind, "index": int(index)}}
         return Process(self, task, [PROGRAM, *self.options], {**PLAIN, "TF_CONFIG": json.dumps(config)})
 
-    def lose_one_after_the_other(self, tasks, policy, owner_copies):
-        self.cluster, self.options = addresses(ps=2, worker=4), [policy, "3", owner_copies]
+    def lose_one_after_the_other(self, tasks, policy, owner_copies, aggregate="3"):
+        self.cluster, self.options = addresses(ps=2, worker=4), [policy, aggregate, owner_copies]
         job = {f"{kind}:{index}": self.begin(f"{kind}:{index}")
                for kind, hosts in self.cluster.items() for index in range(len(hosts))}
         chief = job["worker:0"]
@@ -183,6 +183,11 @@ class Counted(Job):
 
     def test_and_so_it_does_where_parameter_servers_are_killed_that_have_mirrors(self):
         self.lose_one_after_the_other(["ps:0", "worker:1", "ps:1", "worker:2"], "latest_token", "2")
+
+    def test_likewise_where_training_is_asynchronous(self):
+        for policy, aggregate in (("k_async", "3"), ("ssp", "1")):
+            with self.subTest(policy=policy):
+                self.lose_one_after_the_other(["ps:0", "ps:1", "ps:0"], policy, "2", aggregate)
 
 
 if __name__ == "__main__":

@@ -90,9 +90,7 @@ TEST_SUITE("tools/train_checks") {
     CHECK(message_of(options).find("--slack has no meaning under policy k_async") == 0);
     options.slack.reset();
     options.replicate_owners = 2;
-    CHECK(message_of(options).find("--replicate-owners does not go with policy k_async") == 0);
-    options.replicate_owners = 1;
-    options.slack.reset();
+    CHECK(check(options, {}));
     options.aggregate = 5;
     CHECK(message_of(options).find("--aggregate 5 can never be reached by 4 replicas") == 0);
     options.policy = sync_policy::k_batch_async;
