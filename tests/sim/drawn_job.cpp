@@ -174,6 +174,17 @@ void draw_roll_call(dice& draw, scenario& job) {
     job.late_starts[1 + draw.below(nodes - 1)] = draw.between(0s, 8s);
 }
 
+// Half of the jobs that can hold every variable twice do, and may lose one who does.
+void draw_replication(dice& draw, scenario& job) {
+  if (job.network->owners < 2 || job.ask_again_after > 0s || draw.one_in(2)) return;
+  job.replicate_owners = 2;
+  if (draw.one_in(4)) return;
+  fault loss{.kind = fault_kind::crash, .at = draw.between(0s, std::chrono::seconds{job.steps})};
+  loss.lasts = draw.one_in(2) ? draw.between(500ms, 6s) : 0s;
+  loss.who = {draw.one_in(2) ? "ps 0" : "ps 1"};
+  job.faults.faults.push_back(loss);
+}
+
 scenario draw_scenario(uint64_t seed) {
   dice draw{seed};
   scenario job;
@@ -196,6 +207,7 @@ scenario draw_scenario(uint64_t seed) {
   job.network->patience = draw.one_in(2) ? 2500ms : 0ms;
   if (draw.one_in(4)) job.faults.faults.push_back(draw_skew(draw, job));
   draw_roll_call(draw, job);
+  draw_replication(draw, job);
   return job;
 }
 
@@ -273,7 +285,7 @@ std::string evidence::describe() const {
                                  std::chrono::duration<double>(one.at).count(),
                                  std::chrono::duration<double>(one.lasts).count()));
   if (!what.faults.rates.is_empty()) faults.emplace_back("churn");
-  return fmt::format("{}{} of {}, {}{}, {} steps, {} variables{}{}{}{}{}{}; {}",
+  return fmt::format("{}{} of {}, {}{}, {} steps, {} variables{}{}{}{}{}{}{}; {}",
                      what.sync.dynamic ? "dynamic, at most " : "", what.sync.replicas_to_aggregate,
                      what.sync.total_num_replicas, to_string(what.sync.policy),
                      what.sync.one_gradient_per_replica ? " distinct" : "", what.steps,
@@ -281,6 +293,7 @@ std::string evidence::describe() const {
                      what.local_sgd.local_steps > 1 ? ", local steps" : "",
                      what.network->bytes_per_second > 0 ? ", cards" : "",
                      what.network->service ? ", service" : "",
+                     what.replicate_owners > 1 ? ", held twice" : "",
                      what.network->meets_at_roll_call ? ", a roll call" : "",
                      what.network->patience > 0s ? ", patience" : "",
                      faults.empty() ? "no faults" : fmt::to_string(fmt::join(faults, "; ")));

@@ -49,7 +49,9 @@ constexpr const char* rare_paths[] = {"fault crash",
                                       "late start",
                                       "entered again",
                                       "refused",
-                                      "left together"};
+                                      "left together",
+                                      "held twice",
+                                      "delivered TookOver"};
 
 void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   for (const auto& [what, count] : course.report.probes)
@@ -63,6 +65,7 @@ void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   reached["service"] += what.network->service ? 1 : 0;
   reached["dead"] += what.dead_replicas.size();
   reached["churn"] += what.faults.rates.is_empty() ? 0 : 1;
+  reached["held twice"] += what.replicate_owners > 1 ? 1 : 0;
   if (what.sync.replicas_to_aggregate == what.sync.total_num_replicas
       && course.report.job.lost.size() > 1)
     ++reached["all needed, two away"];
