@@ -3,6 +3,7 @@
 // are parts of the processor, as many as a test says, with collectives or without.
 #include "strategies/cross_device_choice.hpp"
 #include "strategies/hierarchical_copy_all_reduce.hpp"
+#include "strategies/local_devices.hpp"
 #include "strategies/one_device_strategy.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/strategies/every_strategy.hpp"
@@ -99,6 +100,21 @@ TEST_SUITE("strategies/named_devices") {
     });
     CHECK(refused.message.find("gpu:1000, gpu:1001: ") == 0);
     CHECK(refused.message.find('\n') == std::string::npos);
+  }
+
+  TEST_CASE("the devices of this machine are all of its GPUs, else the processor") {
+    auto seen = [](const char* gpus) {
+      return local_devices(fixed_environment({{"CUDA_VISIBLE_DEVICES", gpus}}));
+    };
+    CHECK(seen("") == names{"cpu:0"});
+    CHECK(seen("0") == names{"gpu:0"});
+    CHECK(seen("4,7") == names{"gpu:0", "gpu:1"}); // CUDA counts those that can be seen
+    auto world = world::virtual_time();
+    played_gpus gpus{2};
+    mirrored_strategy strategy{world, {.devices = seen("4,7"), .gpus = gpus.source()}};
+    CHECK(places_of(strategy) == std::vector{0, 1});
+    mirrored_strategy alone{world, {.devices = seen("")}};
+    CHECK(alone.num_replicas_in_sync() == 1);
   }
 
   TEST_CASE("processors beside GPUs, and GPUs beside other devices to compute on, are refused") {
