@@ -9,6 +9,8 @@
 #include "messages/training_message.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
 #include "strategies/cross_device_ops.hpp"
+#include "strategies/deferred_restore.hpp"
+#include "strategies/strategy_extended.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -52,19 +54,6 @@ variable_payload join(const state_parts& parts) {
   return whole;
 }
 
-tensor_payload rows_of(const tensor_payload& whole, int64_t begin, int64_t end) {
-  return to_payload(to_tensor(whole).slice(begin, end));
-}
-
-variable_payload rows_of(const variable_payload& whole, int64_t begin, int64_t end) {
-  auto part = whole;
-  part.value = rows_of(whole.value, begin, end);
-  for (auto& slot : part.slots)
-    slot.value = rows_of(slot.value, begin, end);
-  part.average.reset();
-  return part;
-}
-
 variable_payload state_of(world& world, const variable& source) {
   auto state
     = value_or_throw(ask<msg<wire::VariableState>>(world, source.owner(), make_read_state()));
@@ -74,6 +63,17 @@ variable_payload state_of(world& world, const variable& source) {
 void restore_to(world& world, const variable& target, const variable_payload& state) {
   static_cast<void>(value_or_throw(
     ask<msg<wire::OptimizerInUse>>(world, target.owner(), make_restore_state(state))));
+}
+
+// What was saved of variables that there are not yet.
+std::vector<variable_snapshot> without_owner(const strategy& strategy, const job_snapshot& from,
+                                             std::span<const sharded_variable> sharded) {
+  std::vector<variable_snapshot> left;
+  std::ranges::copy_if(from.variables, std::back_inserter(left), [&](const auto& saved) {
+    return std::ranges::count(strategy.variables(), saved.name, &variable::name) == 0
+           && std::ranges::count(sharded, saved.name, &sharded_variable::name) == 0;
+  });
+  return left;
 }
 
 bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
@@ -187,7 +187,8 @@ void restore_snapshot(strategy& strategy, const job_snapshot& from,
   for (const auto& table : sharded)
     for (size_t i = 0; i < table.shards().size(); ++i)
       restore_to(strategy.world(), table.shards()[i],
-                 rows_of(saved.of(table), table.offsets()[i], table.offsets()[i + 1]));
+                 rows_of_state(saved.of(table), table.offsets()[i], table.offsets()[i + 1]));
+  strategy.extended().deferred().keep(from.step, without_owner(strategy, from, sharded));
 }
 
 std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,

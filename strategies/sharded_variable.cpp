@@ -5,6 +5,7 @@
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/gradient_values.hpp"
 #include "strategies/refuse.hpp"
+#include "strategies/strategy_extended.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -105,10 +106,14 @@ sharded_variable sharded_variable::make(strategy& strategy, const std::string& n
   auto count = shards_wanted(name, initial, how);
   if (count == 1) return sharded_variable{{strategy.make_variable(name, initial, options)}};
   auto offsets = shard_offsets(initial.extents().dims().front(), count);
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < count; ++i)
+    names.push_back(fmt::format("{}{}{}", name, part_ending, i));
+  strategy.extended().deferred().cut({name, initial.type(), initial.extents()}, names, offsets);
   std::vector<variable> shards;
-  for (size_t i = 0; i + 1 < offsets.size(); ++i)
-    shards.push_back(strategy.make_variable(fmt::format("{}{}{}", name, part_ending, i),
-                                            initial.slice(offsets[i], offsets[i + 1]), options));
+  for (size_t i = 0; i < names.size(); ++i)
+    shards.push_back(
+      strategy.make_variable(names[i], initial.slice(offsets[i], offsets[i + 1]), options));
   return sharded_variable{std::move(shards)};
 }
 

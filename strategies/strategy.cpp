@@ -77,6 +77,21 @@ copy_rule rule_of(const variable_options& options) {
   }
 }
 
+// An owner that stands here alone has what was restored before anybody can ask it for anything.
+// Any other one is waited for: it may be asked by way of other processes, too.
+void give_saved(world& world, const variable& made, bool is_here_alone,
+                const variable_payload& saved) {
+  auto message = make_restore_state(saved);
+  if (is_here_alone) return caf::anon_send(made.owner(), message);
+  const auto& stack = context_stack::current();
+  if (!stack.may_block() || stack.top().kind == context_kind::computing)
+    refuse(errc::wrong_context,
+           "variable '{}' begins with what a checkpoint holds of it, which its owner in another "
+           "process has to be told; make it outside of functions that the strategy runs",
+           made.name());
+  static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(world, made.owner(), message)));
+}
+
 // Where the calls of users that wait for actors run: a coroutine in an actor of its own.
 task<void> live_once(activity& activity, strategy& of, cross_replica_body body,
                      std::shared_ptr<std::promise<std::shared_ptr<void>>> result,
@@ -251,6 +266,7 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                 const variable_options& options) {
   auto data = std::make_shared<variable::data>();
   data->form = {std::move(name), initial.type(), initial.extents()};
+  auto saved = extended_->deferred().of(data->form);
   auto is_on_read = options.synchronization == variable_synchronization::on_read;
   if (is_on_read && layout_.mirrors_variables) // where all share it, there is nothing to make one
     data->synchronization = variable_synchronization::on_read;
@@ -277,7 +293,11 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   else if (layout_.owner_copies == 1)
     data->owner = spawn_cache(*data, owner_name);
   if (layout_.owner_copies > 1) replicate(*data, std::move(config));
-  return variables_.emplace_back(variable{data});
+  const auto& made = variables_.emplace_back(variable{data});
+  if (!saved) return made;
+  extended_->deferred().forget(made.name());
+  if (made.owner()) give_saved(world_, made, layout_.owner_copies == 1 && made.is_here(), *saved);
+  return made;
 }
 
 replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::string& name,

@@ -2,6 +2,7 @@
 // What authors of optimizers, metrics and layers ask of a strategy.
 #pragma once
 
+#include "strategies/deferred_restore.hpp"
 #include "strategies/strategy.hpp"
 
 #include <optional>
@@ -106,8 +107,12 @@ public:
     return strategy_.layout().experimental_require_static_shapes;
   }
 
+  /// What was restored of variables that there are not yet.
+  [[nodiscard]] deferred_restore& deferred() { return deferred_; }
+
 private:
   strategy& strategy_;
+  deferred_restore deferred_;
 };
 
 } // namespace troupe

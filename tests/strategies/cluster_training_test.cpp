@@ -3,6 +3,7 @@
 // Method: threads for processes, joined without sockets; nodes are lost at a step of the test's
 // choice, in the middle of a training.
 #include "actors/recording/seconds.hpp"
+#include "actors/tensor_payload.hpp"
 #include "strategies/checkpoint.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
 #include "strategies/strategy_extended.hpp"
@@ -194,6 +195,29 @@ TEST_SUITE("strategies/cluster_training") {
     auto several = small_cluster{{.layout = {.ps = 2, .workers = 2}, .trainings = 2}}.run();
     check_alike(several, 24);
     CHECK(several.at(2).values == once.at(0).values);
+  }
+
+  TEST_CASE("what was restored before a variable is made reaches its owner, mirrored or not") {
+    for (uint32_t owners : {1U, 2U}) {
+      CAPTURE(owners);
+      cluster_job job{
+        .layout = {.ps = 2, .workers = 2, .replicas_per_worker = 2, .owners_meet = owners == 2},
+        .steps = 2,
+        .replicate_owners = owners};
+      job.begin = [&job](node_index node, strategy& strategy) {
+        variable_payload saved{.value = to_payload(array({2}, {3, 4}))};
+        if (node == job.layout.chief_node())
+          strategy.extended().deferred().keep(1, {{"late", saved}});
+        strategy.make_variable("late", zeros({2}));
+      };
+      job.step = [](replica_context& context) -> task<void> {
+        auto reading = context.read(context.strategy().variables().back());
+        auto seen = co_await reading;
+        CHECK(numbers_of(seen) == numbers{3, 4});
+      };
+      auto outcomes = small_cluster{job}.run();
+      CHECK(outcomes.at(job.layout.chief_node()).values.at("late") == numbers{3, 4});
+    }
   }
 
   TEST_CASE("a job of several processes goes on from a snapshot to the same bits") {

@@ -2,8 +2,10 @@
 // Goal: a coordinator's workers are processes, which may be lost and come back. Method: threads for
 // processes, joined without sockets or with; nodes are lost while functions wait at a gate.
 #include "actors/net/cluster_placement.hpp"
+#include "strategies/checkpoint.hpp"
 #include "strategies/cluster_coordinator.hpp"
 #include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/played_network.hpp"
 #include "tests/strategies/refusal.hpp"
@@ -388,6 +390,41 @@ TEST_SUITE("strategies/coordinator_cluster") {
       chief.coordinator.join();
     }
     worker.join();
+  }
+
+  TEST_CASE("what was restored before a table is made goes to the processes that hold it") {
+    scratch_folder folder;
+    numbers saved{1, 2, 3, 4, 5};
+    {
+      auto world = world::virtual_time();
+      parameter_server_strategy alone{world};
+      static_cast<void>(alone.make_variable("table", array({5}, saved)));
+      save_checkpoint(alone, folder.path(), 7);
+    }
+    const cluster_layout layout{.ps = 2, .workers = 2};
+    played_network cluster{layout, false};
+    auto live = [&](node_index node) {
+      auto world = world::threads({.threads = 1});
+      auto membership = cluster.join(world.system(), node);
+      cluster_placement placement{layout, *membership, 20s};
+      parameter_server_strategy strategy{world, {.placement = &placement}};
+      auto leads = placement.leads(); // and only who leads restores
+      if (leads) CHECK(restore_checkpoint(strategy, folder.path()) == 7);
+      auto table
+        = sharded_variable::make(strategy, "table", zeros({5}), fixed_shards_partitioner(2));
+      cluster_coordinator coordinator{strategy};
+      auto read = coordinator.make_function(
+        "read", [table](closure_context& context) { return table.read(context); });
+      if (!leads) return coordinator.serve();
+      CHECK_FALSE(table.shards()[0].is_here());
+      CHECK(numbers_of(coordinator.fetch(coordinator.schedule(read))) == saved);
+    };
+    std::vector<std::thread> others;
+    for (node_index node = 0; node < layout.node_count(); ++node)
+      if (node != layout.chief_node()) others.emplace_back(live, node);
+    live(layout.chief_node());
+    for (auto& other : others)
+      other.join();
   }
 
   TEST_CASE("a function that another process does not know fails by its name") {

@@ -6,6 +6,7 @@
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/sharded_variable.hpp"
+#include "strategies/strategy_extended.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/small_arrays.hpp"
@@ -34,13 +35,16 @@ tensor rows_to_find(const numbers& rows) {
 
 /// A table in shards, and whoever runs functions that use it.
 struct stage {
-  explicit stage(int64_t shards = 3)
-    : table(
-      sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(shards))),
+  /// @param restored A folder with a checkpoint; empty: none.
+  explicit stage(int64_t shards = 3, const std::filesystem::path& restored = {})
+    : step(restored.empty() ? std::nullopt : restore_checkpoint(strategy, restored)),
+      table(
+        sharded_variable::make(strategy, "table", counting(), fixed_shards_partitioner(shards))),
       coordinator(strategy) {}
 
   world made = world::virtual_time();
   parameter_server_strategy strategy{made};
+  std::optional<uint64_t> step; ///< That was restored before the table was made.
   sharded_variable table;
   cluster_coordinator coordinator;
   int functions = 0;
@@ -69,6 +73,14 @@ struct stage {
     return refusal_of([&] { static_cast<void>(found(rows)); });
   }
 };
+
+// A worker applies a gradient of ones.
+void descend(stage& one, const optimizer& with) {
+  one.run([table = one.table, with](closure_context& context) -> task<void> {
+    auto applying = with.apply_gradients(context, table.split(array({10, 2}, numbers(20, 1))));
+    co_await applying;
+  });
+}
 
 } // namespace
 
@@ -240,27 +252,77 @@ TEST_SUITE("strategies/sharded_variable") {
   }
 
   TEST_CASE("a table is saved as one array, and goes on in another number of shards") {
-    auto step = [](stage& one, const optimizer& with) {
-      one.run([table = one.table, with](closure_context& context) -> task<void> {
-        auto applying = with.apply_gradients(context, table.split(array({10, 2}, numbers(20, 1))));
-        co_await applying;
-      });
-    };
     for (auto [before, after] : {std::pair{4, 1}, {1, 4}, {4, 2}, {3, 3}}) {
       CAPTURE(before);
       CAPTURE(after);
       scratch_folder folder;
       optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
       stage saved{before};
-      step(saved, momentum);
+      descend(saved, momentum);
       save_checkpoint(saved.strategy, folder.path(), 1, std::span{&saved.table, 1});
       stage resumed{after};
       CHECK(restore_checkpoint(resumed.strategy, folder.path(), std::span{&resumed.table, 1}) == 1);
+      CHECK(resumed.strategy.extended().deferred().names().empty());
       CHECK(resumed.all() == numbers_of(counting(-1)));
       optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}};
-      step(resumed, same);
+      descend(resumed, same);
       CHECK(resumed.all() == numbers_of(counting(-2.5))); // the velocity was saved, too
     }
+  }
+
+  TEST_CASE(
+    "a table that is made after the restore begins with its rows, in any number of shards") {
+    for (auto [before, after] : {std::pair{4, 1}, {1, 4}, {4, 2}, {3, 3}}) {
+      CAPTURE(before);
+      CAPTURE(after);
+      scratch_folder folder;
+      optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      stage saved{before};
+      descend(saved, momentum);
+      save_checkpoint(saved.strategy, folder.path(), 1, std::span{&saved.table, 1});
+      stage resumed{after, folder.path()};
+      CHECK(resumed.step == 1);
+      CHECK(resumed.strategy.extended().deferred().names().empty());
+      CHECK(resumed.all() == numbers_of(counting(-1)));
+      optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}};
+      descend(resumed, same);
+      CHECK(resumed.all() == numbers_of(counting(-2.5))); // the velocity was saved, too
+    }
+  }
+
+  TEST_CASE("shards that were saved one by one are restored so, before or after they are made") {
+    scratch_folder folder;
+    stage saved;
+    saved.run([table = saved.table](closure_context& context) {
+      return table.assign(context, counting(100));
+    });
+    save_checkpoint(saved.strategy, folder.path(), 1);
+    stage before{3, folder.path()};
+    CHECK(before.all() == numbers_of(counting(100)));
+    stage after;
+    CHECK(restore_checkpoint(after.strategy, folder.path()) == 1);
+    CHECK(after.all() == numbers_of(counting(100)));
+  }
+
+  TEST_CASE("a table that is made in another shape than was restored before is refused") {
+    scratch_folder folder;
+    stage saved;
+    save_checkpoint(saved.strategy, folder.path(), 1, std::span{&saved.table, 1});
+    parameter_server_strategy other{saved.made};
+    CHECK(restore_checkpoint(other, folder.path()) == 1);
+    auto refused = [&](int64_t shards) {
+      return refusal_of([&] {
+        static_cast<void>(
+          sharded_variable::make(other, "table", zeros({9, 2}), fixed_shards_partitioner(shards)));
+      });
+    };
+    for (auto shards : {1, 2})
+      CHECK(refused(shards)
+            == error{errc::invalid_argument,
+                     "variable 'table' is made with shape [9, 2], but the checkpoint of step 1, "
+                     "which was restored before, has it with [10, 2]; make it as it was saved, or "
+                     "under another name"});
+    CHECK(other.variables().empty());
   }
 
   TEST_CASE("a table of another shape is not restored") {
