@@ -2,6 +2,7 @@
 // What is refused of leaves.
 #include "strategies/closure_leaves.hpp"
 
+#include "messages/assert.hpp"
 #include "messages/limits.hpp"
 #include "strategies/refuse.hpp"
 
@@ -15,6 +16,11 @@ size_t closure_leaves::length() {
 
 void closure_leaves::end() const {
   if (next_ < leaves_.size()) refuse("no more");
+}
+
+worker_room& closure_leaves::room() const {
+  TROUPE_ASSERT(room_ != nullptr, next_);
+  return *room_;
 }
 
 void closure_leaves::refuse(const char* kind) const {

@@ -26,11 +26,15 @@ namespace troupe {
 // arrays, maps, optionals and structs of what can, if these show their parts (nest.hpp). Both sides
 // know the type, so only leaves are sent, and the lengths of what has one.
 
+class worker_room;
+
 /// Leaves in order, as they come out of a message.
 class closure_leaves {
 public:
-  /// @param leaves Outlive it.
-  explicit closure_leaves(std::span<const closure_value> leaves) : leaves_(leaves) {}
+  /// @param leaves Outlive it. @param room What the worker has of its own, which arguments may
+  /// mean; outlives it, too. Null where results are read.
+  explicit closure_leaves(std::span<const closure_value> leaves, worker_room* room = nullptr)
+    : leaves_(leaves), room_(room) {}
 
   /// The next leaf. Errors: throws `failure` with type_mismatch if there is none, or of another
   /// kind: the two processes were not built of the same functions.
@@ -48,10 +52,14 @@ public:
   /// Errors: likewise, if there are more leaves.
   void end() const;
 
+  /// @pre These are arguments.
+  [[nodiscard]] worker_room& room() const;
+
 private:
   [[noreturn]] void refuse(const char* kind) const;
 
   std::span<const closure_value> leaves_;
+  worker_room* room_;
   size_t next_ = 0;
 };
 

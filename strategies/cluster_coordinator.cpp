@@ -34,10 +34,10 @@ per_worker_dataset cluster_coordinator::create_per_worker_dataset(const dataset&
   return create_per_worker_dataset([source](const input_context&) { return source; });
 }
 
-void cluster_coordinator::check_one_for_each(size_t values) const {
-  if (values != num_workers())
+void worker_part::check_one_for_each(size_t values) const {
+  if (values != of->workers())
     refuse(errc::invalid_argument, "there are {} values for {} workers; give one for each", values,
-           num_workers());
+           of->workers());
 }
 
 per_worker_iterator per_worker_dataset::iterator() const {

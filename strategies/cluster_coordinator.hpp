@@ -7,6 +7,7 @@
 #include "strategies/per_worker.hpp"
 #include "strategies/remote_value.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/worker_nest.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -71,9 +72,10 @@ public:
   /// Makes a function that can be scheduled.
   /// @param name Not that of another one.
   /// @param function `R f(closure_context&, ...)` or a coroutine `task<R> f(...)`. Its parameters
-  /// and results are what can travel (closure_leaves.hpp); a parameter `T&` is what each worker has
-  /// of its own. Each call is made by a copy of the function.
-  /// Errors: throws `failure` with invalid_argument for a name that is taken, empty or too long.
+  /// and results are what can travel (closure_leaves.hpp); a parameter `T&`, or in a nest a
+  /// `std::reference_wrapper<T>`, is what each worker has of its own. Each call is made by a copy
+  /// of the function. Errors: throws `failure` with invalid_argument for a name that is taken,
+  /// empty or too long.
   template <class Function>
   auto make_function(const std::string& name, Function function) {
     using signature = detail::closure_signature<Function>;
@@ -110,6 +112,7 @@ public:
   // ---- where it leads ----
 
   /// Has a function called by some worker. Waits only while the queue is full.
+  /// @param arguments Values, or nests in which some are there for each worker (worker_nest.hpp).
   /// Errors: throws `failure`: the first error of the calls before; this one is cancelled, then;
   /// invalid_argument for values of a number of workers that there is not, or of another
   /// coordinator; limit_exceeded for texts that are too long; wrong_context.
@@ -152,18 +155,17 @@ public:
 private:
   template <class Parameter, class Argument>
   [[nodiscard]] closure_argument argument(const Argument& given) const {
-    using value_type = std::decay_t<Parameter>;
-    if constexpr (detail::takes_resource<Parameter>) {
-      service_->check_own(given.of(), "an input");
-      return std::vector<closure_value>{given.which()};
-    } else if constexpr (detail::is_per_worker<Argument>) {
-      check_one_for_each(given.values.size());
-      std::vector<std::vector<closure_value>> leaves;
-      for (const auto& value : given.values)
-        leaves.push_back(leaves_of<value_type>(value));
-      return leaves;
+    using value_type = written_t<Parameter>;
+    auto leaves_for = [&](uint32_t worker) {
+      return leaves_of<value_type>(part_of(given, {service_.get(), worker}));
+    };
+    if constexpr (!worker_nest<Argument>::differs) {
+      return leaves_for(0);
     } else {
-      return leaves_of<value_type>(given);
+      std::vector<std::vector<closure_value>> leaves;
+      for (uint32_t worker = 0; worker < num_workers(); ++worker)
+        leaves.push_back(leaves_for(worker));
+      return leaves;
     }
   }
 
@@ -174,8 +176,6 @@ private:
     check_leaves(leaves);
     return leaves;
   }
-
-  void check_one_for_each(size_t values) const;
 
   std::shared_ptr<closure_service> service_;
 };

@@ -8,7 +8,7 @@
 #include "strategies/remote_value.hpp"
 #include "strategies/replica_function.hpp"
 
-#include <concepts>
+#include <functional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -34,9 +34,19 @@ private:
   std::string name_;
 };
 
+/// What each worker has of its own, where it stands in a nest. Only arguments hold such; a result
+/// does not travel with it.
+template <class T>
+struct closure_codec<std::reference_wrapper<T>> {
+  static std::reference_wrapper<T> read(closure_leaves& from) {
+    const auto& which = from.next<worker_resource>("what each worker has of its own");
+    return from.room().get<std::remove_const_t<T>>(which);
+  }
+};
+
 namespace detail {
 
-/// Of a parameter `T&`: what each worker has of its own. All others travel.
+/// Of a parameter `T&`: what each worker has of its own. All others travel (worker_nest.hpp).
 template <class Parameter>
 inline constexpr bool takes_resource
   = std::is_lvalue_reference_v<Parameter> && !std::is_const_v<std::remove_reference_t<Parameter>>;
@@ -59,7 +69,7 @@ template <class... Parameters>
 std::tuple<called_with<Parameters>...> take_arguments(const msg<wire::RunClosure>& call,
                                                       worker_room& room) {
   auto leaves = read_arguments(call);
-  closure_leaves from{leaves};
+  closure_leaves from{leaves, &room};
   std::tuple<called_with<Parameters>...> arguments{take_argument<Parameters>(from, room)...};
   from.end();
   return arguments;
@@ -108,28 +118,6 @@ template <class Returned, class Class, class... Parameters>
 struct closure_signature<Returned (Class::*)(closure_context&, Parameters...) const>
   : closure_signature_of<Returned, Parameters...> {};
 
-template <class T>
-inline constexpr bool is_per_worker = false;
-template <class T>
-inline constexpr bool is_per_worker<per_worker_values<T>> = true;
-
-template <class Parameter, class Argument>
-constexpr bool fits() {
-  if constexpr (takes_resource<Parameter>)
-    return std::derived_from<Argument, per_worker_resource<std::remove_reference_t<Parameter>>>;
-  else if constexpr (is_per_worker<Argument>)
-    return std::convertible_to<const typename decltype(Argument::values)::value_type&,
-                               std::decay_t<Parameter>>;
-  else
-    return std::convertible_to<const Argument&, std::decay_t<Parameter>>;
-}
-
 } // namespace detail
-
-/// What may be given to a scheduled function for a parameter: a value that converts to it, one for
-/// each worker, or what each worker has of its own. A remote value may not: whoever schedules
-/// fetches it first.
-template <class Argument, class Parameter>
-concept schedulable_as = !has_remote_values<Argument> && detail::fits<Parameter, Argument>();
 
 } // namespace troupe

@@ -13,15 +13,16 @@ namespace troupe {
 
 class closure_service;
 
-/// A value for each worker, by index: as an argument, it becomes that of the worker that calls the
-/// function.
+/// A value for each worker, by index: as an argument, or anywhere in one, it becomes that of the
+/// worker that calls the function.
 template <class T>
 struct per_worker_values {
   std::vector<T> values;
 };
 
 /// Something that each worker makes for itself and keeps: as an argument, it becomes the worker's
-/// own, and the function takes a `T&`. A worker that is started again makes it anew.
+/// own, and the function takes a `T&`; in a nest, a `std::reference_wrapper<T>`. A worker that is
+/// started again makes it anew.
 template <class T>
 class per_worker_resource {
 public:

@@ -114,7 +114,6 @@ static_assert(can_be_given<per_worker_values<int>>);
 static_assert(!can_be_given<std::string>);
 static_assert(!can_be_given<remote_value<int>>); // whoever has one fetches it first
 static_assert(!can_be_given<std::array<remote_value<int>, 2>>);
-static_assert(!can_be_given<std::vector<per_worker_values<int>>>); // but for a whole argument
 
 struct outputs {
   double loss = 0;

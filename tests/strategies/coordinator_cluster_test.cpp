@@ -62,8 +62,14 @@ struct process {
                                      })),
       input(coordinator.create_per_worker_resource(
         [node, &at](const input_context&) { return made_at(at, node); })),
-      use(coordinator.make_function(
-        "use", [](closure_context&, node_index& made_by) { return made_by; })) {}
+      use(coordinator.make_function("use",
+                                    [](closure_context&, node_index& made_by) { return made_by; })),
+      take(coordinator.make_function(
+        "take", [this, node, &at](closure_context& context, std::vector<int> mine) -> task<int> {
+          auto waiting = wait_at(context, at, node, counter);
+          co_await waiting;
+          co_return mine.at(1);
+        })) {}
 
   static std::function<task<double>(closure_context&, double)> counting(variable counter) {
     return [counter](closure_context& context, double by) -> task<double> {
@@ -115,6 +121,7 @@ struct process {
   coordinated_function<node_index> wait;
   per_worker_resource<node_index> input;
   coordinated_function<node_index, node_index&> use;
+  coordinated_function<int, std::vector<int>> take;
 };
 
 /// The processes of a job that serve, each a thread; the one that leads is the test's.
@@ -288,6 +295,21 @@ TEST_SUITE("strategies/coordinator_cluster") {
     job of{two_workers, true};
     lose_and_return(
       of, [&] { of.stop(second); }, errc::none);
+  }
+
+  TEST_CASE("what a lost worker was given is given to another as that one's, in nests, too") {
+    job of{two_workers};
+    of.start_all();
+    auto chief = of.lead();
+    std::vector<per_worker_values<int>> given{{{1, 2}}, {{10, 20}}};
+    std::vector<remote_value<int>> taken;
+    for (int i = 0; i < 2; ++i)
+      taken.push_back(chief.coordinator.schedule(chief.take, given));
+    of.open.await(2);
+    of.cluster.direct.lose(second);
+    of.await_warning("worker 1 is gone");
+    of.open.is_open = true;
+    CHECK(chief.coordinator.fetch(taken) == std::vector<int>{10, 10});
   }
 
   TEST_CASE("what a worker returned before it was lost can still be fetched") {
