@@ -250,6 +250,25 @@ TEST_SUITE("strategies/cluster_coordinator") {
     CHECK(one.coordinator.fetch(one.coordinator.schedule(good, 2)) == 4);
   }
 
+  TEST_CASE("a call whose schedule throws is never made") {
+    team one{1};
+    auto bad = one.coordinator.make_function("bad", fail_always);
+    auto count = one.coordinator.make_function(
+      "count", [counter = one.counter](closure_context& context) -> task<void> {
+        auto adding = context.assign_add(counter, 1);
+        co_await adding;
+      });
+    auto failed = one.coordinator.schedule(bad);
+    CHECK(line_of(one.coordinator, failed) == "'bad' failed at worker 0: broken");
+    CHECK(refusal_of([&] { static_cast<void>(one.coordinator.schedule(count)); }).code
+          == errc::user_code);
+    one.coordinator.join();
+    CHECK(one.count() == 0);
+    static_cast<void>(one.coordinator.schedule(count));
+    one.coordinator.join();
+    CHECK(one.count() == 1);
+  }
+
   TEST_CASE("an error cancels what runs, and is thrown when that has ended") {
     gate open;
     team one{2, two_threads()};
@@ -288,6 +307,20 @@ TEST_SUITE("strategies/cluster_coordinator") {
           == "'bad' failed at worker: broken");
     one.coordinator.join();
     CHECK(without_worker(line_of(one.coordinator, waits)) == "'wait' failed at worker: not now");
+  }
+
+  TEST_CASE("variables are read and changed where it leads, outside of functions, too") {
+    team one{2};
+    auto count = one.coordinator.make_function(
+      "count", [counter = one.counter](closure_context& context) -> task<void> {
+        auto adding = context.assign_add(counter, 1);
+        co_await adding;
+      });
+    CHECK(numbers_of(one.strategy.assign(one.counter, 10)) == numbers{10});
+    static_cast<void>(one.coordinator.schedule(count));
+    one.coordinator.join();
+    CHECK(numbers_of(one.strategy.assign_sub(one.counter, 2)) == numbers{9});
+    CHECK(one.count() == 9);
   }
 
   TEST_CASE("a function that is cancelled changes no variable any more") {

@@ -266,6 +266,19 @@ TEST_SUITE("strategies/multi_worker") {
     });
   }
 
+  TEST_CASE("what is broadcast to devices is a matter of one process, and so is an update") {
+    run_in(2, 2, [](strategy& strategy, uint32_t rank) {
+      auto weights = strategy.make_variable("w", scalar(1));
+      if (rank != 0) return; // nobody waits for it
+      auto sent = strategy.extended().broadcast_to(scalar(4), weights);
+      CHECK(sent.size() == 2);
+      CHECK(one_number(sent.primary()) == 4);
+      auto read = [](update_context& update, variable own) { return update.read(own); };
+      auto updated = strategy.extended().update(weights, read);
+      CHECK(strategy.experimental_local_results(updated).size() == 2);
+    });
+  }
+
   TEST_CASE("replicas reduce nests and gather over all processes") {
     for_every_split([](strategy& strategy, uint32_t) {
       auto results = strategy.run([](replica_context& context) -> task<tensor> {

@@ -96,6 +96,24 @@ TEST_SUITE("strategies/strategy_input") {
     CHECK(numbers_of((*both)[1]) == std::vector<int64_t>{0, 1});
   }
 
+  TEST_CASE("a function that makes batches of replicas is told how many there are") {
+    for_every_strategy([](strategy& strategy) {
+      std::vector<input_context> asked;
+      auto input = strategy.distribute_datasets_from_function([&](const input_context& context) {
+        asked.push_back(context);
+        return counting(10).batch(1);
+      });
+      auto batches = input.iterate();
+      auto first = batches.next();
+      REQUIRE(first);
+      CHECK(first->size() == strategy.num_replicas_in_sync());
+      REQUIRE(asked.size() == 1);
+      CHECK(asked[0].num_input_pipelines == 1);
+      CHECK(asked[0].input_pipeline_id == 0);
+      CHECK(asked[0].num_replicas_in_sync == strategy.num_replicas_in_sync());
+    });
+  }
+
   TEST_CASE("only a mirrored strategy calls a function for each replica") {
     auto world = world::virtual_time();
     one_device_strategy strategy{world};
