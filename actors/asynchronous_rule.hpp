@@ -58,8 +58,7 @@ struct asynchronous_rule {
   /// one, if it waits for it.
   [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
     if (policy == sync_policy::k_batch_async && gradients > 1) return next_step;
-    TROUPE_ASSERT(next_step > 0);
-    return next_step - 1;
+    return std::max<uint64_t>(next_step, 1) - 1;
   }
 
   /// The first step that a replica may go on with, of those that the accumulators of its variables
