@@ -22,7 +22,7 @@ def run(*command, **environment):
     """What the command prints; an AssertionError with all it said, if it fails."""
     clean = {name: value for name, value in os.environ.items() if name not in SURROUNDINGS}
     done = subprocess.run(
-        command, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100
+        command, env=clean | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300
     )
     assert done.returncode == 0, f"{' '.join(map(str, command))}\n{done.stdout}"
     return done.stdout
