@@ -17,7 +17,8 @@ namespace {
 constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 
 // While everybody sends and receives no more than that, one round is worth more than fewer bytes.
-constexpr uint64_t direct_bytes_max = uint64_t{128} << 10;
+constexpr uint64_t direct_sum_bytes_max = uint64_t{1} << 20;
+constexpr uint64_t direct_copy_bytes_max = uint64_t{128} << 10;
 
 // Between two processes nothing sends less than the direct way, which is over in one round; but
 // beyond that it is not much sooner over, and both add up all of the array.
@@ -83,7 +84,7 @@ collective_algorithm choose_sum(const collective_meaning& meaning, group_place p
   // Whoever keeps an order sends all contributions unless it passes sums on.
   auto sent = meaning.fixed_order ? meaning.contributions : 1;
   if (place.size == 2 && sent == 1 && bytes_of(meaning) <= direct_pair_bytes_max) return direct;
-  if (bytes_of(meaning) <= direct_bytes_max / sent / place.size) return direct;
+  if (bytes_of(meaning) <= direct_sum_bytes_max / sent / place.size) return direct;
   return (sent + 1) * (place.size - 1) <= 2 * place.size ? all_to_all : chain;
 }
 
@@ -91,7 +92,7 @@ collective_algorithm choose_broadcast(const collective_meaning& meaning, group_p
                                       collective_algorithm wanted) {
   using enum collective_algorithm;
   if (wanted == direct || wanted == tree || wanted == chain) return wanted;
-  if (bytes_of(meaning) > direct_bytes_max) return chain;
+  if (bytes_of(meaning) > direct_copy_bytes_max) return chain;
   return place.size <= 4 ? direct : tree;
 }
 
