@@ -52,6 +52,7 @@ private:
   job_report attempt();
   void make_variables(strategy& strategy);
   void look_at_loss(strategy& strategy, uint64_t step);
+  void look_at_end(strategy& strategy, uint64_t step);
   training_options options();
   void keep(const step_record& step);
   [[nodiscard]] step_function step_of(const sync_replicas_optimizer& optimizer);
