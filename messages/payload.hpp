@@ -104,7 +104,7 @@ struct closed_step {
   std::vector<arrival> stale;
   applied_update applied;                 ///< Measured only, if the update was held.
   std::optional<applied_update> released; ///< If it was held and is not any more.
-  std::vector<gradient_id> latest;        ///< Of each replica, where training is asynchronous.
+  std::vector<gradient_id> latest;        ///< Each replica's last one, by replica.
 };
 
 /// An array by name; the fields are those of `wire::NamedTensor`.
