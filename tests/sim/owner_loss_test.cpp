@@ -227,6 +227,20 @@ std::string describe(const std::vector<fault>& faults) {
   return text;
 }
 
+/// The course of a job that loses an owner, which must keep its promises and go on.
+std::unique_ptr<const evidence> lose_one(scenario job, const char* whom, job_time at,
+                                         uint32_t variables) {
+  job.faults.faults.push_back(loss_of(whom, at));
+  auto course = run_job(job, variables);
+  INFO(to_string(job.sync.policy), " seed ", job.seed, ", ", whom, " at ", at.count(), " ns");
+  CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
+  CHECK(course->report.restarts == 0);
+  auto complaints = judge(*course);
+  CHECK_MESSAGE(complaints.empty(), complaints);
+  if (variables == 1) CHECK(accepted_and_not_counted(*course) == 0);
+  return course;
+}
+
 /// Of jobs that lose their two parameter servers in turn, each after the other has come back: how
 /// often who came back took over.
 uint64_t lose_in_turn(const scenario& job, uint32_t variables, const update_plan& plan,
@@ -431,15 +445,8 @@ TEST_SUITE("sim/owner_loss") {
       for (uint64_t moment = 0; moment < moments; ++moment) {
         auto job = replicated_job(policy, 3, 2 + moment % 2, moment);
         auto variables = static_cast<uint32_t>(1 + moment % 3);
-        job.faults.faults.push_back(
-          loss_of(moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 77)));
-        auto course = run_job(job, variables);
-        INFO(to_string(policy), " moment ", moment, " at ", job.faults.faults[0].at.count(), " ns");
-        CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
-        CHECK(course->report.restarts == 0);
-        auto complaints = judge(*course);
-        CHECK_MESSAGE(complaints.empty(), complaints);
-        if (variables == 1) CHECK(accepted_and_not_counted(*course) == 0);
+        auto course
+          = lose_one(job, moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 77), variables);
         reached += course->report.probes.count("delivered TookOver");
       }
     CHECK(reached > moments); // jobs that were not over yet
@@ -451,16 +458,9 @@ TEST_SUITE("sim/owner_loss") {
       for (uint64_t moment = 0; moment < moments; ++moment) {
         auto job = asynchronous_job(policy, 2 + moment % 2, moment);
         auto variables = static_cast<uint32_t>(1 + moment % 3);
-        job.faults.faults.push_back(
-          loss_of(moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 177)));
-        auto course = run_job(job, variables);
-        INFO(to_string(policy), " moment ", moment, " at ", job.faults.faults[0].at.count(), " ns");
-        CHECK_MESSAGE(!course->report.job.failure, failure_of(*course));
-        CHECK(course->report.restarts == 0);
-        auto complaints = judge(*course);
-        CHECK_MESSAGE(complaints.empty(), complaints);
+        auto course
+          = lose_one(job, moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 177), variables);
         check_updates_are_whole(*course);
-        if (variables == 1) CHECK(accepted_and_not_counted(*course) == 0);
         reached += course->report.probes.count("delivered TookOver");
       }
     CHECK(reached > moments); // jobs that were not over yet
