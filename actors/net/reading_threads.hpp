@@ -3,7 +3,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <caf/execution_unit.hpp>
 
 #include <array>
 #include <atomic>
@@ -11,10 +10,10 @@
 #include <cstdint>
 #include <mutex>
 #include <thread>
-#include <utility>
 
 namespace caf {
 class actor_system;
+class execution_unit;
 } // namespace caf
 
 namespace troupe {
@@ -22,9 +21,10 @@ namespace troupe {
 /// Whoever has read a message could resume its actor at once, which saves the change to another
 /// thread, most of what a short request takes. But no actor may keep a node from hearing its peers.
 /// So there are two threads: one reads, turning the io_context, and resumes the actors that are
-/// woken by short messages; the other watches. If an actor takes longer than two looks of the
-/// watcher, they change places: the watcher reads on, and whoever is with the actor watches when it
-/// has returned. The watcher sleeps while nothing comes.
+/// woken by short messages, and those that these wake, one after the other; the other watches. If
+/// this takes longer than two looks of the watcher, they change places: the watcher reads on, has
+/// the scheduler resume who is next, and whoever is with the actor watches when it has returned.
+/// The watcher sleeps while nothing comes.
 class reading_threads {
 public:
   /// @param system Outlives it. @param io Likewise.
@@ -43,35 +43,19 @@ public:
 
   /// What has the actor that a handler wakes with a message of so many bytes; null: the scheduler.
   /// What a long message takes hides a change of threads. Thread: handlers.
-  [[nodiscard]] caf::execution_unit* host(uint64_t message_bytes) {
-    constexpr uint64_t short_bytes_max = 256 * 1024;
-    return message_bytes <= short_bytes_max ? &woken_ : nullptr;
-  }
+  [[nodiscard]] caf::execution_unit* host(uint64_t message_bytes) const;
 
 private:
-  /// Takes one actor; leaves others to the scheduler.
-  class woken_actor final : public caf::execution_unit {
-  public:
-    using caf::execution_unit::execution_unit;
+  class woken_actor;
 
-    void exec_later(caf::resumable* actor) override;
-
-    /// The actor, if any; it is the caller's.
-    [[nodiscard]] caf::resumable* take() { return std::exchange(actor_, nullptr); }
-
-  private:
-    caf::resumable* actor_ = nullptr;
-  };
-
-  void read();
-  void watch();
-  void resume(caf::resumable* actor);
+  void read(woken_actor& woken);
+  void watch(woken_actor& readers);
   void rouse_watcher();
   void sleep_until_roused(uint64_t seen);
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
-  woken_actor woken_; ///< Of who reads.
+  woken_actor* woken_ = nullptr; ///< By who reads, and for no other thread.
   /// Goes up when the reader turns to an actor, and again when somebody reads on: odd in between.
   std::atomic<uint64_t> turn_ = 0;
   std::atomic<bool> is_over_ = false;
