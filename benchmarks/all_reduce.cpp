@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An all-reduce by communicators over loopback, one process for each rank.
+// An all-reduce by communicators, one process for each rank.
 //
-// all_reduce RANK RANKS BYTES ROUNDS PORT [ALGORITHM [any]]   rank 0 prints the seconds of each
-// round; rank i listens at PORT + i; "any" leaves the order of additions open
+// all_reduce RANK ADDRESSES BYTES ROUNDS [ALGORITHM [any]]   rank 0 prints the seconds of each
+// round; ADDRESSES: where each rank listens, as host:port,host:port; "any" leaves the order of
+// additions open
 #include "actors/collective/collective_group.hpp"
 #include "actors/failure.hpp"
 #include "actors/net/cluster_placement.hpp"
@@ -18,7 +19,10 @@
 #include <fmt/format.h>
 #include <future>
 #include <memory>
+#include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 using namespace troupe;
 
@@ -27,10 +31,9 @@ namespace {
 // What the process is told.
 struct task_settings {
   uint32_t rank = 0;
-  uint32_t ranks = 1;
+  std::vector<std::string> addresses;
   int64_t bytes = 0;
   int rounds = 0;
-  int port = 0;
   collective_algorithm algorithm = collective_algorithm::automatic;
   bool fixed_order = true;
 };
@@ -43,11 +46,18 @@ collective_algorithm algorithm_of(std::string_view name) {
   return static_cast<collective_algorithm>(found - names.begin());
 }
 
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream stream{list};
+  for (std::string word; std::getline(stream, word, ',');)
+    words.push_back(word);
+  return words;
+}
+
 std::unique_ptr<socket_network> open_network(world& world, const task_settings& task) {
-  socket_network_options options{.job = "all_reduce", .self = task.rank};
-  for (uint32_t rank = 0; rank < task.ranks; ++rank)
-    options.nodes.push_back({fmt::format("worker:{}", rank),
-                             fmt::format("127.0.0.1:{}", task.port + static_cast<int>(rank))});
+  socket_network_options options{.job = "all_reduce", .self = task.rank, .insecure_network = true};
+  for (const auto& address : task.addresses)
+    options.nodes.push_back({fmt::format("worker:{}", options.nodes.size()), address});
   return value_or_throw(socket_network::open(world.system(), options));
 }
 
@@ -82,8 +92,9 @@ struct caller {
 void run(const task_settings& task) {
   auto in_process = world::threads({.threads = 1, .observed = false});
   auto network = open_network(in_process, task);
-  cluster_placement placement{{.workers = task.ranks, .workers_meet = true}, *network};
-  auto members = value_or_throw(join_collective_group(in_process, placement, {.size = task.ranks}));
+  auto ranks = static_cast<uint32_t>(task.addresses.size());
+  cluster_placement placement{{.workers = ranks, .workers_meet = true}, *network};
+  auto members = value_or_throw(join_collective_group(in_process, placement, {.size = ranks}));
   caller calls{.communicator = members[task.rank],
                .call = {.kind = collective_kind::all_reduce,
                         .name = "benchmark",
@@ -103,15 +114,14 @@ void run(const task_settings& task) {
 } // namespace
 
 int main(int count, char** arguments) {
-  if (count < 6) return EXIT_FAILURE;
+  if (count < 5) return EXIT_FAILURE;
   try {
     run({.rank = static_cast<uint32_t>(std::atoi(arguments[1])),
-         .ranks = static_cast<uint32_t>(std::atoi(arguments[2])),
+         .addresses = words_of(arguments[2]),
          .bytes = std::atoll(arguments[3]),
          .rounds = std::atoi(arguments[4]),
-         .port = std::atoi(arguments[5]),
-         .algorithm = algorithm_of(count > 6 ? arguments[6] : "automatic"),
-         .fixed_order = count < 8});
+         .algorithm = algorithm_of(count > 5 ? arguments[5] : "automatic"),
+         .fixed_order = count < 7});
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
     return EXIT_FAILURE;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # A step of 100 MB over 2 owners and 4 workers, beside what raw sockets need for the same bytes between as many processes
 # in the same order: every worker gets all variables, then gives as much back.  The same step with owners that are
-# replicated, and the processor time of both.  In turns, on loopback; medians.
+# replicated, and the processor time of both.  In turns; medians.  On loopback, where ours goes by local sockets, and with
+# each process in a network namespace of its own, which takes root.
 # Usage: parameter_server_step.py PATH/TO/troupe PATH/TO/parameter_server_step
+import contextlib
+import json
 import os
 import resource
 import socket
@@ -11,6 +14,11 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "tools"))
+from network_hosts import NetworkHosts  # noqa: E402
 
 TROUPE, STEP = sys.argv[1:]
 OWNERS, WORKERS, BYTES, ROUNDS, TURNS = 2, 4, 100_000_000, 8, 3
@@ -21,12 +29,38 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def launched(holders):
+class Loopback(contextlib.nullcontext):
+    """Owners, then workers, as on hosts of their own."""
+
+    ips = ["127.0.0.1"] * (OWNERS + WORKERS)
+
+    @staticmethod
+    def enter(_):
+        pass
+
+    @staticmethod
+    def start(words):
+        return [subprocess.Popen([TROUPE, "launch", "-n", str(WORKERS), "--ps", str(OWNERS), "--", STEP, *words],
+                                 stdout=subprocess.PIPE, text=True)]
+
+
+class Hosts(NetworkHosts):
+    def start(self, words):
+        places = [f"{host}:2222" for host in self.ips]
+        cluster = {"ps": places[:OWNERS], "worker": places[OWNERS:]}
+        tasks = [{"type": role, "index": index} for role, there in cluster.items() for index in range(len(there))]
+        return [subprocess.Popen([*self.there(number), STEP, *words], stdout=subprocess.PIPE, text=True,
+                                 env={**os.environ, "TF_CONFIG": json.dumps({"cluster": cluster, "task": task})})
+                for number, task in enumerate(tasks)]
+
+
+def launched(place, holders):
     """Seconds of each step, by the clock, and processor seconds of all processes for each step."""
-    command = [TROUPE, "launch", "-n", str(WORKERS), "--ps", str(OWNERS), "--", STEP, str(BYTES), str(ROUNDS),
-               str(holders)]
     before = processor_seconds()
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    processes = place.start([str(BYTES), str(ROUNDS), str(holders)])
+    lines = [line for process in processes for line in process.communicate()[0].splitlines()]
+    if any(process.returncode for process in processes):
+        sys.exit(f"a process ended with {[process.returncode for process in processes]}")
     used = (processor_seconds() - before) / ROUNDS
     return [float(line.split()[-1]) for line in lines][1:], used  # the first step finds cold memory
 
@@ -54,9 +88,9 @@ def owner(door):
         thread.join()
 
 
-def worker(ports, turns, done):
-    connections = [socket.create_connection(("127.0.0.1", port)) for port in ports]
-    into = [bytearray(BYTES // OWNERS) for _ in ports]
+def worker(addresses, turns, done):
+    connections = [socket.create_connection(address) for address in addresses]
+    into = [bytearray(BYTES // OWNERS) for _ in addresses]
     for _ in range(ROUNDS):
         os.read(turns, 1)
 
@@ -73,12 +107,20 @@ def worker(ports, turns, done):
         os.write(done, b"x")
 
 
-def raw():
-    doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(OWNERS)]
-    ports = [door.getsockname()[1] for door in doors]
+def open_door(place, number):
+    place.enter(number)
+    return socket.create_server((place.ips[number], 0))
+
+
+def raw(place):
+    with ThreadPoolExecutor(1) as elsewhere:  # who enters a host does not come back
+        doors = list(elsewhere.map(lambda number: open_door(place, number), range(OWNERS)))
+    addresses = [door.getsockname() for door in doors]
     turns, done = [os.pipe() for _ in range(WORKERS)], os.pipe()
-    for act, what in [(owner, (door,)) for door in doors] + [(worker, (ports, turn[0], done[1])) for turn in turns]:
+    acts = [(owner, (door,)) for door in doors] + [(worker, (addresses, turn[0], done[1])) for turn in turns]
+    for number, (act, what) in enumerate(acts):
         if os.fork() == 0:
+            place.enter(number)
             act(*what)
             os._exit(0)
     times = []
@@ -94,14 +136,24 @@ def raw():
     return times[1:]
 
 
-ours, limit, used = {1: [], 2: []}, [], {1: [], 2: []}
-for _ in range(TURNS):
-    limit += raw()
-    for holders in ours:
-        times, seconds = launched(holders)
-        ours[holders] += times
-        used[holders].append(seconds)
-step, twice, limit = statistics.median(ours[1]), statistics.median(ours[2]), statistics.median(limit)
-print(f"{BYTES / 1e6:.0f} MB over {OWNERS} owners and {WORKERS} workers, {os.cpu_count()} processors: "
-      f"step {step:.3f} s, raw sockets {limit:.3f} s, {limit / step:.2f} of what the wire allows; with owners that are "
-      f"replicated {twice:.3f} s; processor time {statistics.median(used[1]):.3f} and {statistics.median(used[2]):.3f} s")
+def measure(place, name):
+    ours, limit, used = {1: [], 2: []}, [], {1: [], 2: []}
+    for _ in range(TURNS):
+        limit += raw(place)
+        for holders in ours:
+            times, seconds = launched(place, holders)
+            ours[holders] += times
+            used[holders].append(seconds)
+    step, twice, wire = (statistics.median(times) for times in (ours[1], ours[2], limit))
+    print(f"{name}: step {step:.3f} s, raw sockets {wire:.3f} s, {wire / step:.2f} of what the wire allows; with owners that "
+          f"are replicated {twice:.3f} s; processor time {statistics.median(used[1]):.3f} and "
+          f"{statistics.median(used[2]):.3f} s", flush=True)
+
+
+print(f"{BYTES / 1e6:.0f} MB over {OWNERS} owners and {WORKERS} workers, {os.cpu_count()} processors")
+measure(Loopback(), "loopback")
+try:
+    with Hosts(OWNERS + WORKERS) as hosts:
+        measure(hosts, "hosts of their own")
+except OSError as reason:
+    print(f"no hosts of their own: {reason}")

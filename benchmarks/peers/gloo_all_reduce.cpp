@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same all-reduce by Gloo over loopback, one process for each rank.
+// The same all-reduce by Gloo, one process for each rank.
 //
-// gloo_all_reduce RANK RANKS BYTES ROUNDS FOLDER   rank 0 prints the seconds of each round
+// gloo_all_reduce RANK RANKS BYTES ROUNDS FOLDER HOST   rank 0 prints the seconds of each round;
+// HOST is this rank's address
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -13,13 +14,13 @@
 #include <vector>
 
 int main(int count, char** arguments) {
-  if (count < 6) return EXIT_FAILURE;
+  if (count < 7) return EXIT_FAILURE;
   auto rank = std::atoi(arguments[1]);
   auto ranks = std::atoi(arguments[2]);
   auto elements = static_cast<size_t>(std::atoll(arguments[3]) / 4);
   auto rounds = std::atoi(arguments[4]);
   gloo::transport::tcp::attr where;
-  where.hostname = "127.0.0.1";
+  where.hostname = arguments[6];
   auto device = gloo::transport::tcp::CreateDevice(where);
   gloo::rendezvous::FileStore store{arguments[5]};
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, ranks);

@@ -124,7 +124,7 @@ class Coordinated(Hosts):
     def start_closures(self, task, steps):
         kind, index = task.split(":")
         config = {"cluster": self.cluster(), "task": {"type": kind, "index": int(index)}}
-        command = ["ip", "netns", "exec", self.hosts[task][0], PROGRAM, str(steps)]
+        command = [*self.there(task), PROGRAM, str(steps)]
         return Process(self, task, command, {**PLAIN, "TF_CONFIG": json.dumps(config)})
 
     def begin_closures(self, steps):
