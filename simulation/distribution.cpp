@@ -232,6 +232,15 @@ std::optional<double> mean_of(const node& of) {
   return std::nullopt;
 }
 
+std::optional<uint32_t> last_named(const node& of) {
+  std::optional<uint32_t> last; // which is less than any
+  if (of.what == kind::slow_list)
+    last = static_cast<uint32_t>(*std::max_element(of.numbers.begin() + 1, of.numbers.end()));
+  for (const auto& part : of.parts)
+    last = std::max(last, last_named(part));
+  return last;
+}
+
 std::string join(const node& of, std::string_view separator) {
   std::string text;
   for (const auto& part : of.parts) {
@@ -304,6 +313,10 @@ std::string distribution::text() const {
 
 std::optional<double> distribution::mean() const {
   return mean_of(*root_);
+}
+
+std::optional<uint32_t> distribution::last_named_replica() const {
+  return last_named(*root_);
 }
 
 computing_time distribution::times(uint64_t seed) const {

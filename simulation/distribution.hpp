@@ -57,6 +57,9 @@ public:
   /// no mean, nothing if it depends on which replicas there are.
   [[nodiscard]] std::optional<double> mean() const;
 
+  /// The largest replica that the expression speaks of by its number, if any.
+  [[nodiscard]] std::optional<uint32_t> last_named_replica() const;
+
   /// The draws of a seed. A draw depends on the seed, the replica and the replica's own count of
   /// draws, not on who drew before: whatever else differs between two runs, replicas compute as
   /// long. Between 0 and 1e9 s.

@@ -335,6 +335,9 @@ expected<experiment> experiment_of(const sim_options& options) {
   auto compute = distribution::parse(options.compute);
   if (!compute)
     return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  if (auto named = compute->last_named_replica(); named && *named >= options.replicas)
+    return refuse(fmt::format("--compute: {} speaks of replica {}, but there are {}: 0 to {}",
+                              compute->text(), *named, options.replicas, options.replicas - 1));
   auto learning = learning_of(options);
   if (!learning) return tl::unexpected<error>(learning.error());
   auto network = network_of(options, variable_bytes(options, *learning));

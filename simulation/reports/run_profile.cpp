@@ -30,8 +30,9 @@ std::vector<share_of_steps> distribution_of(std::vector<double> seconds) {
   if (seconds.empty()) return points;
   sorted_values sorted{std::move(seconds)};
   if (sorted.values().size() <= 2 * even_points) {
+    points.push_back({0, sorted.values().front()});
     for (double value : sorted.values())
-      points.push_back({static_cast<double>(points.size() + 1) / count, value});
+      points.push_back({static_cast<double>(points.size()) / count, value});
     return points;
   }
   for (size_t i = 0; i < even_points; ++i) {

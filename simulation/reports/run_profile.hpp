@@ -18,8 +18,9 @@ struct share_of_steps {
   double seconds = 0;
 };
 
-/// A distribution in a few hundred points: all of them, if there are no more; else at even shares,
-/// and closer and closer towards the longest. @param seconds Of each step; in any order.
+/// A distribution in a few hundred points, from the shortest with a share of 0 on: all of them, if
+/// there are no more; else at even shares, and closer and closer towards the longest.
+/// @param seconds Of each step; in any order.
 [[nodiscard]] std::vector<share_of_steps> distribution_of(std::vector<double> seconds);
 
 /// What is left of an experiment when it is over: small, whatever the experiment was.

@@ -237,6 +237,9 @@ TEST_SUITE("tools/sim_command_line") {
     CHECK(refusal({"--dead", "101"}) == "--dead is 101, but there are 100 replicas; lower it");
     CHECK(refusal({"--steps", "10", "--warm-up", "10"}).find("--warm-up leaves out 10 steps of 10")
           == 0);
+    CHECK(refusal({"--compute", "1 slow={7,100}*2"})
+          == "--compute: 1 * slow({7, 100}, 2) speaks of replica 100, but there are 100: 0 to 99");
+    CHECK(refusal({"--compute", "1 slow={7,99}*2"}) == "accepted");
     CHECK(refusal({"--aggregate", "101", "--policy", "cancel"}).find("replicas_to_aggregate") == 0);
     CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
     CHECK(refusal({"--sweep", "aggregate=1,2", "--sweep", "policy=cancel,async"})

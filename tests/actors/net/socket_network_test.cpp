@@ -316,6 +316,27 @@ TEST_SUITE("actors/net/socket_network") {
     end(stuck);
   }
 
+  TEST_CASE("whom an actor wakes does not wait for it to return") {
+    station chief{options_of(0)};
+    station worker{options_of(1, chief.network->listening_at())};
+    std::promise<void> woken;
+    auto sleeper = chief.world.system().spawn([&woken](caf::event_based_actor*) -> caf::behavior {
+      return {[&woken](const msg<wire::Token>&) { woken.set_value(); }};
+    });
+    auto waits = woken.get_future().share();
+    auto rouser
+      = chief.publish("rouser", [waits, sleeper](caf::event_based_actor* self) -> caf::behavior {
+          return {[self, waits, sleeper](const msg<wire::Token>& token) {
+            self->send(sleeper, token);
+            waits.wait();
+            return token;
+          }};
+        });
+    CHECK(ask<msg<wire::Token>>(worker.world, worker.find(0, "rouser"), make_token(1)));
+    caf::anon_send_exit(sleeper, caf::exit_reason::user_shutdown);
+    end(rouser);
+  }
+
   TEST_CASE("nonsense after a good hello ends the link with a reason, and nothing else") {
     station chief{options_of(0)};
     hostile_peer peer{chief.network->listening_at()};

@@ -190,9 +190,12 @@ TEST_SUITE("simulation/reports/run_profile") {
   TEST_CASE("a distribution is told in a few hundred points, its end exactly") {
     std::vector<double> few{3, 1, 2, 4};
     auto points = distribution_of(few);
-    REQUIRE(points.size() == 4);
+    REQUIRE(points.size() == 5);
     CHECK(points[0].seconds == 1);
-    CHECK(points[0].share == 0.25);
+    for (size_t i = 0; i < points.size(); ++i) {
+      CHECK(points[i].share == 0.25 * static_cast<double>(i));
+      if (i > 0) CHECK(points[i].seconds == static_cast<double>(i));
+    }
     std::vector<double> many;
     for (int i = 100'000; i > 0; --i)
       many.push_back(i);
