@@ -2,6 +2,8 @@
 // The coordinator: what each event leads to.
 #include "actors/coordinator.hpp"
 
+#include "messages/replication_message.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <utility>
@@ -267,6 +269,11 @@ caf::result<msg<wire::ServiceEnded>> on_bystander(self_pointer self) {
   return promise;
 }
 
+// A call that waits for who holds a variable now goes on by itself.
+void tell_of_owners(const coordinator_state& state, const std::string& what) {
+  if (!state.ending) warn(state, what + "; the job goes on");
+}
+
 // Whatever still runs has no more use.
 void on_give_up(self_pointer self) {
   auto& state = self->state;
@@ -286,6 +293,12 @@ coordinator_actor::behavior_type coordinator(self_pointer self, coordinator_conf
   return {
     [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
     [self](const msg<wire::AwaitServiceEnd>&) { return on_bystander(self); },
+    [self](const msg<wire::OwnersLost>& lost) {
+      tell_of_owners(self->state, lost.reader().getReason());
+    },
+    [self](const msg<wire::OwnersMirrored>& told) {
+      if (!self->state.ending) warn(self->state, told.reader().getReason());
+    },
     [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
     [self](const await_closures& who) {
       self->state.waiting_for_end.push_back(who);

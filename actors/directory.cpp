@@ -53,7 +53,7 @@ void take_in(directory_state& state, size_t index) {
   auto comes = *std::exchange(entry.waits, std::nullopt);
   entry.mirror = comes.who;
   entry.is_filled = false;
-  comes.may_begin.deliver(make_owner_followed());
+  comes.may_begin.deliver(make_mirror_wanted(++entry.mirror_number));
 }
 
 // All who were told in this phase have answered.
@@ -74,7 +74,8 @@ void answer_followers(directory_state& state, size_t index) {
   if (state.variables[index].now_in == phase::asking) return;
   for (auto& one : state.followers)
     if (one.variable == index)
-      if (auto asks = std::exchange(one.asks, std::nullopt)) asks->deliver(make_owner_followed());
+      if (auto asks = std::exchange(one.asks, std::nullopt))
+        asks->deliver(make_asker_known(one.number));
 }
 
 void gather(self_pointer self, size_t index) {
@@ -164,8 +165,8 @@ void tell_chief(self_pointer self) {
   auto lost = state.tell_losses();
   auto back = state.tell_returns();
   if (!state.job) return;
-  if (!lost.empty()) self->send(state.job->chief, make_owners_lost(lost));
-  if (!back.empty()) self->send(state.job->chief, make_owners_mirrored(back));
+  if (!lost.empty()) self->send(state.job->watcher, make_owners_lost(lost));
+  if (!back.empty()) self->send(state.job->watcher, make_owners_mirrored(back));
 }
 
 // Who has lost its mirror, which is there for us, would otherwise wait for ever. Of two processes
@@ -178,12 +179,12 @@ void part_with_missed(directory_state& state) {
   }
 }
 
-// Mostly we are about to hear of the loss ourselves.
-caf::result<msg<wire::OwnerFollowed>> on_missed(self_pointer self, size_t index) {
+// Mostly we are about to hear of the loss ourselves, or have heard of it long ago.
+caf::result<msg<wire::OwnerFollowed>> on_missed(self_pointer self, size_t index, uint32_t mirror) {
   auto& entry = self->state.variables[index];
   if (entry.holder != self->current_sender())
     return to_caf({errc::cancelled, fmt::format("'{}' is held by another", entry.variable)});
-  if (!entry.mirror) return make_owner_followed();
+  if (!entry.mirror || entry.mirror_number != mirror) return make_owner_followed();
   entry.misses = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->delayed_send(self, gather_time, watch_tick{});
   return *entry.misses;
@@ -204,12 +205,15 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(self_pointer self, wire::OfferMir
   auto index = said.getVariable();
   if (index >= state.variables.size())
     return to_caf({errc::not_found, fmt::format("there is no variable {}", index)});
-  if (said.getIsMissed()) return on_missed(self, index);
+  if (said.getIsMissed()) return on_missed(self, index, said.getMirror());
   if (said.getIsFilled()) return on_filled(self, index);
   auto who = caf::actor_cast<replicated_owner_actor>(self->current_sender());
+  auto& entry = state.variables[index];
+  if (entry.holder == who || entry.mirror == who)
+    return to_caf({errc::failed_precondition,
+                   fmt::format("'{}' is held by who offers itself, already", entry.variable)});
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->monitor(who);
-  auto& entry = state.variables[index];
   entry.waits = {who, said.getIsMirrors(), promise};
   state.parted.erase(entry.processes[said.getIsMirrors() ? 1 : 0]);
   take_in(state, index);
@@ -233,7 +237,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, wire::FollowOwne
   auto who = caf::actor_cast<stand_in_actor>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   self->monitor(who);
-  state.followers.push_back({index, who, said.getClosesSteps(), promise});
+  state.followers.push_back({index, who, said.getClosesSteps(), ++state.follower_count, promise});
   if (index >= state.variables.size()) return promise;
   const auto& entry = state.variables[index];
   if (!entry.word.is_empty() && entry.now_in != phase::asking) tell(self, index, who);

@@ -34,6 +34,7 @@ namespace troupe {
 ///
 /// A variable without a mirror is given the first that offers itself: one in a new life, in the
 /// place that was lost. Only while the variable is held, so that there is somebody to fill it.
+/// Mirrors are counted: who hears late that a former one is gone says so of that one only.
 ///
 /// Two who hold a variable may lose each other, and be there for everybody else. The one who
 /// repeats changes is behind from then on and must not take over: as who was given up is never
@@ -51,6 +52,7 @@ struct directory_state {
     uint32_t variable = 0;
     stand_in_actor who;
     bool closes_steps = false;
+    uint64_t number = 0; ///< Of all there were, from 1.
     /// Until it is certain who holds the variable.
     std::optional<followed_promise> asks;
   };
@@ -67,6 +69,7 @@ struct directory_state {
     std::string variable;
     replicated_owner_actor holder;
     replicated_owner_actor mirror; ///< Null: there is none.
+    uint32_t mirror_number = 0;    ///< Which of its mirrors, from 0, is the last that came.
     bool is_filled = true;         ///< The mirror has been told what the holder holds.
     uint64_t term = 0;             ///< How often mirrors were asked to take over.
     phase now_in = phase::held;
@@ -89,6 +92,7 @@ struct directory_state {
   give_up_process part_with; ///< Empty: nobody can be given up.
   std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
   std::vector<entry> variables;
+  uint64_t follower_count = 0;     ///< Of all there were.
   std::vector<follower> followers; ///< Some of them of variables that are still to be watched.
   std::optional<watch_job> job;
 

@@ -138,7 +138,17 @@ struct watch_owner {
   std::array<uint32_t, 2> processes{0, 1}; ///< Where they stand, by position.
 };
 
-struct watch_job;
+/// Who is told of the owners of a job that are lost, or back, though nothing is lost with them.
+using owners_watcher_actor = caf::typed_actor<
+  // Owners or mirrors are gone.
+  caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>>;
+
+/// The job that is about to begin, as the directory needs to know it.
+struct watch_job {
+  owners_watcher_actor watcher;
+};
 
 /// Knows who holds each variable, and has the mirror take over where the owner is gone.
 using directory_actor = caf::typed_actor<
@@ -151,7 +161,8 @@ using directory_actor = caf::typed_actor<
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
   // it is one. Or the sender, which holds it, cannot reach its mirror: answered when that is gone.
-  // Errors: not_found, if there is no such variable; cancelled, of one that does not hold it.
+  // Errors: not_found, if there is no such variable; cancelled, of one that does not hold it;
+  // failed_precondition, of a newcomer that is none, but holds the variable, or is its mirror.
   caf::replies_to<msg<wire::OfferMirror>>::with<msg<wire::OwnerFollowed>>,
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
@@ -160,6 +171,7 @@ using directory_actor = caf::typed_actor<
 struct come_back {
   replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
   bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
+  bool is_known = true;         ///< Else this may be its first life: the directory knows.
 };
 
 /// The barrier: a replica leaves a step with a token for the next.
@@ -251,11 +263,6 @@ using chief_actor = caf::typed_actor<
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
   caf::reacts_to<moment_over>>;
 
-/// The job that is about to begin, as the directory needs to know it.
-struct watch_job {
-  chief_actor chief;
-};
-
 /// Knows which processes of a job are there: none begins before all are, none leaves before all
 /// may.
 using roll_call_actor = caf::typed_actor<
@@ -346,6 +353,10 @@ using coordinator_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::WorkerReady>>,
   // Somebody waits for the end; answered then.
   caf::replies_to<msg<wire::AwaitServiceEnd>>::with<msg<wire::ServiceEnded>>,
+  // Owners or mirrors are gone, and nothing is lost.
+  caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>,
   // A new closure.
   caf::reacts_to<schedule_closure>,
   // Whether all are done, or when.

@@ -3,6 +3,7 @@
 #include "actors/stand_in.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/limits.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -79,15 +80,6 @@ expected<msg<wire::UpdateApplied>> known_answer(stand_in_state&, const msg<wire:
                                                 const closed_or_none& closed) {
   auto is_released = closed && closed->released;
   return is_released ? make_update_applied(*closed->released) : msg<wire::UpdateApplied>{};
-}
-
-template <>
-expected<msg<wire::VariableSnapshot>>
-known_answer(stand_in_state& state, const msg<wire::ChangeVariable>&, const closed_or_none&) {
-  return fail(errc::unavailable,
-              fmt::format("the owner of '{}' was lost while the variable was changed by hand; it "
-                          "may have been changed or not",
-                          state.config.name));
 }
 
 // A request that is made of another than the one who is lost.
@@ -204,6 +196,44 @@ caf::result<msg<Reply>> pass_on(self_pointer self, Handle stand_in_state::*holde
 constexpr auto the_owner = &stand_in_state::owner;
 constexpr auto the_accumulator = &stand_in_state::accumulator;
 
+// ---- changes that are asked for again ----
+
+void ask_later_ones(stand_in_state& state) {
+  auto may_ask = [&state] {
+    return state.nobody
+           || (state.asker > 0 && state.open_changes.size() < limits::changes_of_asker_max);
+  };
+  while (!state.later_changes.empty() && may_ask()) {
+    auto ask = std::move(state.later_changes.front());
+    state.later_changes.pop_front();
+    ask();
+  }
+}
+
+// Those behind it are asked for when it has an answer.
+template <class Reply, class Message>
+void ask_for(self_pointer self, const msg<Message>& wanted,
+             caf::typed_response_promise<msg<Reply>> promise) {
+  auto& state = self->state;
+  auto number = ++state.change_count;
+  state.open_changes.insert(number);
+  auto change = numbered(wanted, {state.asker, number, *state.open_changes.begin()});
+  set_out<Reply>(self, the_owner, change, [self, number, promise](expected<msg<Reply>> answer) {
+    self->state.open_changes.erase(number);
+    tell(promise, std::move(answer));
+    if (!self->state.nobody) ask_later_ones(self->state); // else all are asked for in a row
+  });
+}
+
+template <class Reply, class Message>
+caf::result<msg<Reply>> change_once(self_pointer self, const msg<Message>& wanted) {
+  auto promise = self->make_response_promise<msg<Reply>>();
+  self->state.later_changes.emplace_back(
+    [self, wanted, promise] { ask_for<Reply>(self, wanted, promise); });
+  ask_later_ones(self->state);
+  return promise;
+}
+
 // What has no answer comes after what was asked before it, whoever is told.
 template <class Message>
 void say(self_pointer self, const msg<Message>& message) {
@@ -302,6 +332,7 @@ void fail_all(stand_in_state& state, const error& reason) {
 void lose(stand_in_state& state, const error& reason) {
   state.nobody = reason;
   fail_all(state, reason);
+  ask_later_ones(state);
   look_again(state);
 }
 
@@ -484,8 +515,13 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
   auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
   self
     ->request(state.config.directory, caf::infinite, question) // it answers, or is gone
-    .then([self](const msg<wire::OwnerFollowed>&) { seek_holder(self); },
-          [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
+    .then(
+      [self](const msg<wire::OwnerFollowed>& said) {
+        self->state.asker = said.reader().getAsker();
+        ask_later_ones(self->state);
+        seek_holder(self);
+      },
+      [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
   return {
     [self](const msg<wire::ReadVariable>& wanted) {
       return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
@@ -494,7 +530,7 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
       return pass_on<wire::VariableChanges>(self, the_owner, wanted);
     },
     [self](const msg<wire::ChangeVariable>& wanted) {
-      return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
+      return change_once<wire::VariableSnapshot>(self, wanted);
     },
     [self](const msg<wire::ReadAverage>& wanted) {
       return pass_on<wire::VariableSnapshot>(self, the_owner, wanted);
@@ -503,7 +539,7 @@ stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config
       return pass_on<wire::OptimizerInUse>(self, the_owner, wanted);
     },
     [self](const msg<wire::ApplyUpdate>& wanted) {
-      return pass_on<wire::UpdateApplied>(self, the_owner, wanted);
+      return change_once<wire::UpdateApplied>(self, wanted);
     },
     [self](const msg<wire::ReleaseUpdate>& wanted) {
       return pass_on<wire::UpdateApplied>(self, the_owner, wanted);

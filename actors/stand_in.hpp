@@ -12,9 +12,11 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,7 +60,9 @@ struct stand_in_config {
 /// certain only when the mirror has it, too; so the chief is told of that not before it is told
 /// that the step is closed.
 ///
-/// A variable that is changed by hand is not changed again: nobody knows whether it was.
+/// What changes the variable by itself, by hand or as an update, is asked for again likewise, by
+/// the number that it has: whoever has made it answers, and does not make it twice. There is no
+/// number before the directory has said by which this one asks.
 struct stand_in_state {
   static inline const char* name = "stand_in";
 
@@ -85,6 +89,10 @@ struct stand_in_state {
   bool is_looking = false;            ///< A tick will come.
   std::map<uint64_t, flight> flights; ///< In the order in which they were asked.
   uint64_t flight_count = 0;
+  uint64_t asker = 0;              ///< What it asks for changes by; 0: it was not told yet.
+  uint64_t change_count = 0;       ///< How many it has asked for.
+  std::set<uint64_t> open_changes; ///< Those without an answer.
+  std::deque<std::function<void()>> later_changes; ///< Asked for when they may be.
   uint32_t patient = 0; ///< How often it waits for a word, each time for `patience`.
   std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
   kept_gradients kept;

@@ -2,14 +2,10 @@
 // The variable owner: reading, choosing the optimizer, applying updates.
 #include "actors/variable_owner.hpp"
 
-#include "actors/optimizer_settings.hpp"
-#include "messages/assert.hpp"
 #include "messages/replication_message.hpp"
-#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <utility>
 
@@ -21,53 +17,37 @@ using self_pointer = observed_pointer<replicated_owner_actor, variable_owner_sta
 
 const error taken_over{errc::cancelled, "its mirror has taken over"};
 
-// The gradients of an update where they lie; checked again, since they may come from another node.
-expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
-                                             const variable_form& variable) {
-  auto given = update.reader().getGradients();
-  std::vector<gradient> gradients;
-  gradients.reserve(given.size());
-  for (auto gradient : given) {
-    if (auto fits = check_gradient(variable, gradient); !fits)
-      return tl::unexpected<error>(fits.error());
-    gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));
-  }
-  return gradients;
-}
-
-// Whoever restores a variable that is trained is to say how it is updated from then on: what was
-// restored may be of another optimizer.
-expected<void> check_slots(const update_plan& plan, const variable_state& variable,
-                           const std::string& name) {
-  if (variable.slots.size() == slot_count(plan.rule)) return {};
-  return fail(errc::failed_precondition,
-              fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
-                          "UseOptimizer again",
-                          name, variable.slots.size(), slot_count(plan.rule)));
-}
-
-// An array that was saved, in memory of its own.
-expected<tensor> restored(const variable_form& variable, const std::string& name,
-                          tensor_payload saved) {
-  auto value = to_tensor(std::move(saved));
-  if (value.type() != variable.type)
-    return fail(errc::type_mismatch,
-                fmt::format("'{}' was saved as {}, but variable '{}' is {}", name,
-                            to_string(value.type()), variable.name, to_string(variable.type)));
-  if (value.extents() != variable.extents)
-    return fail(errc::invalid_argument,
-                fmt::format("'{}' was saved with shape {}, but variable '{}' has shape {}", name,
-                            to_string(value.extents()), variable.name,
-                            to_string(variable.extents)));
-  return value.clone();
-}
-
 // ---- answering at the right place ----
 
 void become_certain(variable_owner_state& state) {
   state.is_certain = true;
   for (const auto& answer : std::exchange(state.early, {}))
     answer();
+}
+
+// The last change that the mirror may not have, and that may be asked for again; null: there is
+// none.
+variable_owner_state::told_change* last_numbered(variable_owner_state& state) {
+  auto is_numbered = [](const auto& change) { return change.is_numbered; };
+  auto last = std::find_if(state.changes.rbegin(), state.changes.rend(), is_numbered);
+  return last == state.changes.rend() ? nullptr : &*last;
+}
+
+// What the mirror does not have yet may be lost, and asked for again: whoever is told of it before
+// would know more than there is.
+template <class Reply>
+void deliver_after(variable_owner_state& state, caf::typed_response_promise<msg<Reply>> promise,
+                   expected<msg<Reply>> answer) {
+  auto* last = answer ? last_numbered(state) : nullptr;
+  if (last == nullptr) {
+    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
+    return;
+  }
+  last->settle = [settle = std::move(last->settle), promise,
+                  answer = std::move(*answer)](const std::optional<error>& refused) mutable {
+    settle(refused);
+    refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
+  };
 }
 
 // Whoever asks another than the one who holds the variable is told who that is, and asks there.
@@ -81,12 +61,17 @@ expected<msg<Reply>> read_if_held(variable_owner_state& state, Read read) {
 // @param read `expected<msg<Reply>> read(variable_owner_state&)`.
 template <class Reply, class Read>
 caf::result<msg<Reply>> answer(self_pointer self, Read read) {
-  if (self->state.is_certain) return to_result(read_if_held<Reply>(self->state, read));
+  auto& state = self->state;
+  if (state.is_certain && last_numbered(state) == nullptr)
+    return to_result(read_if_held<Reply>(state, read));
   auto promise = self->make_response_promise<msg<Reply>>();
-  self->state.early.emplace_back([self, promise, read]() mutable {
-    auto answer = read_if_held<Reply>(self->state, read);
-    answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
-  });
+  auto deliver = [self, promise, read] {
+    deliver_after(self->state, promise, read_if_held<Reply>(self->state, read));
+  };
+  if (state.is_certain)
+    deliver();
+  else
+    state.early.emplace_back(deliver);
   return promise;
 }
 
@@ -110,7 +95,7 @@ void step_down(variable_owner_state& state) {
 // Whether the mirror takes over, which is behind from now on, is not to be decided here.
 void miss_mirror(self_pointer self, const replicated_owner_actor& mirror) {
   const auto& config = self->state.config;
-  auto missed = make_miss_mirror(config.variable_index);
+  auto missed = make_miss_mirror(config.variable_index, self->state.mirror_number);
   self
     ->request(config.directory, caf::infinite, missed) // it answers, or the job is over
     .then(
@@ -136,27 +121,30 @@ void on_made(self_pointer self, const replicated_owner_actor& mirror,
 
 template <class Reply, class Message>
 void tell_mirror(self_pointer self, msg<Message> told,
-                 std::function<void(const std::optional<error>&)> settle) {
+                 std::function<void(const std::optional<error>&)> settle,
+                 bool is_numbered = false) {
   auto tell = [self, mirror = self->state.mirror, told = std::move(told)] {
     self
       ->request(mirror, caf::infinite, told) // the mirror answers, or is gone
       .then([self, mirror](const msg<Reply>&) { on_made(self, mirror, std::nullopt); },
             [self, mirror](const caf::error& reason) { on_made(self, mirror, from_caf(reason)); });
   };
-  self->state.changes.push_back({std::move(tell), std::move(settle)});
+  self->state.changes.push_back({std::move(tell), std::move(settle), is_numbered});
   if (self->state.changes.size() == 1) self->state.changes.front().tell();
 }
 
 // The answer to a change that was made here, when the mirror has made it, too.
 template <class Reply, class Message>
 caf::result<msg<Reply>> mirrored(self_pointer self, const msg<Message>& told,
-                                 expected<msg<Reply>> answer) {
+                                 expected<msg<Reply>> answer, bool is_numbered = false) {
   if (!answer || !self->state.mirror) return to_result(std::move(answer));
   auto promise = self->make_response_promise<msg<Reply>>();
-  tell_mirror<Reply>(self, told,
-                     [promise, answer = std::move(*answer)](const auto& refused) mutable {
-                       refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
-                     });
+  tell_mirror<Reply>(
+    self, told,
+    [promise, answer = std::move(*answer)](const auto& refused) mutable {
+      refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
+    },
+    is_numbered);
   return promise;
 }
 
@@ -175,14 +163,22 @@ change_by(self_pointer self, const msg<Message>& wanted,
   return mirrored(self, wanted, (self->state.*make)(wanted));
 }
 
+// Of a change that is asked for again the mirror is told again: it may not have it yet.
+caf::result<msg<wire::VariableSnapshot>> change_by_hand(self_pointer self,
+                                                        const msg<wire::ChangeVariable>& wanted) {
+  if (is_former_owner(self)) return to_caf(taken_over);
+  return mirrored(self, wanted, self->state.change_once(wanted), wanted.reader().hasId());
+}
+
 // The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
   auto& state = self->state;
   if (is_former_owner(self)) return to_caf(taken_over);
-  auto answer = state.apply(update);
-  if (!state.mirror || !answer || !state.closed || update.reader().getHold())
-    return mirrored(self, update, std::move(answer));
+  auto answer = state.apply_once(update);
+  if (!state.mirror || !answer || !state.closed || update.reader().getHold()
+      || update.reader().hasId())
+    return mirrored(self, update, std::move(answer), update.reader().hasId());
   auto outcome = state.told_state();
   auto is_smaller = outcome.reader().totalSize().wordCount < update.reader().totalSize().wordCount;
   return is_smaller ? mirrored(self, outcome, std::move(answer))
@@ -206,11 +202,12 @@ caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
 
 // The state comes last: with it the mirror may take over. Whoever waits for a former mirror, which
 // is gone, waits no more.
-void use(self_pointer self, const replicated_owner_actor& mirror) {
+void use(self_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
   for (auto& change : std::exchange(state.changes, {}))
     change.settle(std::nullopt);
   state.mirror = mirror;
+  state.mirror_number = number;
   auto nobody_waits = [](const std::optional<error>&) {};
   if (!state.optimizer.is_empty())
     tell_mirror<wire::OptimizerInUse>(self, state.optimizer, nobody_waits);
@@ -218,9 +215,9 @@ void use(self_pointer self, const replicated_owner_actor& mirror) {
   tell_mirror<wire::UpdateApplied>(self, state.told_state(), nobody_waits);
 }
 
-void repeat_to_sender(self_pointer self) {
+void repeat_to_sender(self_pointer self, uint32_t number) {
   if (self->state.holds())
-    use(self, caf::actor_cast<replicated_owner_actor>(self->current_sender()));
+    use(self, caf::actor_cast<replicated_owner_actor>(self->current_sender()), number);
 }
 
 void use(self_pointer self, const accumulator_actor& accumulator) {
@@ -242,26 +239,33 @@ void offer(self_pointer self, const come_back& told, bool is_filled, Then then) 
   auto offered = make_offer_mirror(config.variable_index, told.is_mirrors, is_filled);
   self
     ->request(config.directory, caf::infinite, offered) // it answers, or the job is over
-    .then([then](const msg<wire::OwnerFollowed>&) { then(); }, [](const caf::error&) {});
+    .then([then](const msg<wire::OwnerFollowed>& said) { then(said.reader().getMirror()); },
+          [](const caf::error&) {});
 }
 
 // A new life has known of no return yet, and has told the mirror what it began with.
-void return_as_mirror(self_pointer self, const come_back& told) {
-  auto& state = self->state;
+void become_newcomer(variable_owner_state& state, const come_back& told) {
   state.mirror = nullptr;
   state.changes.clear();
   state.config.mirrored = told.other;
   state.returned = told;
   state.is_deposed = false;
   become_certain(state);
-  offer(self, told, false,
-        [self] { self->send(self->state.config.mirrored, make_repeat_changes()); });
+}
+
+// Whoever is in its first life is refused, and stays what it is.
+void return_as_mirror(self_pointer self, const come_back& told) {
+  if (told.is_known) become_newcomer(self->state, told);
+  offer(self, told, false, [self, told](uint32_t mirror) {
+    if (!told.is_known) become_newcomer(self->state, told);
+    self->send(self->state.config.mirrored, make_repeat_changes(mirror));
+  });
 }
 
 // It has what the others have.
 void tell_directory(self_pointer self) {
   if (auto told = std::exchange(self->state.returned, std::nullopt))
-    offer(self, *told, true, [] {});
+    offer(self, *told, true, [](uint32_t) {});
 }
 
 caf::result<msg<wire::TookOver>> take_over(self_pointer self, uint64_t term) {
@@ -276,255 +280,11 @@ caf::result<msg<wire::TookOver>> take_over(self_pointer self, uint64_t term) {
   return make_took_over(term, state.closed);
 }
 
-// The last gradient of each replica, by replica.
-std::vector<gradient_id> latest_with(std::vector<gradient_id> latest,
-                                     const std::vector<arrival>& accepted) {
-  for (const auto& [from, came, step] : accepted) {
-    auto place = std::ranges::lower_bound(latest, from.replica, {}, &gradient_id::replica);
-    if (place == latest.end() || place->replica != from.replica)
-      latest.insert(place, {from.replica, from.iteration});
-    else
-      place->iteration = std::max(place->iteration, from.iteration);
-  }
-  return latest;
-}
-
 int64_t rows_in(const shape& extents) {
   return extents.rank() == 0 ? 0 : extents.dims().front();
 }
 
-// Some rows of a variable, as they are.
-gradient rows_of(const tensor& value, const std::vector<int64_t>& rows) {
-  auto count = static_cast<int64_t>(rows.size());
-  auto dims = value.extents().dims();
-  auto row_bytes = rows.empty() ? 0 : value.bytes() / static_cast<size_t>(dims.front());
-  dims.front() = count;
-  indexed_slices slices{tensor{dtype::i64, {count}}, tensor{value.type(), shape{dims}},
-                        value.extents()};
-  std::ranges::copy(rows, slices.indices.mutable_values<int64_t>().begin());
-  const auto* from = static_cast<const std::byte*>(value.data());
-  auto* to = static_cast<std::byte*>(slices.values.mutable_data());
-  for (auto row : rows) {
-    std::memcpy(to, from + static_cast<size_t>(row) * row_bytes, row_bytes);
-    to += row_bytes;
-  }
-  return slices;
-}
-
 } // namespace
-
-expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
-  if (!snapshot.is_empty() && copies.has(component)) return snapshot;
-  auto value = copies.read(component);
-  if (!value) return tl::unexpected<error>(value.error());
-  auto answer = make_variable_snapshot(copies.first().version, to_payload(*value));
-  if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
-  return answer;
-}
-
-expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) {
-  is_pulled = true;
-  variable_changes since{copies.first().version, log.revision()};
-  since.by_rows = changed_by_rows;
-  if (known == log.revision()) return make_variable_changes(since);
-  auto value = copies.read(whole_variable);
-  if (!value) return tl::unexpected<error>(value.error());
-  if (auto rows = log.rows_since(known))
-    since.change = to_payload(rows_of(*value, *rows));
-  else
-    since.change = to_payload(*value);
-  return make_variable_changes(since);
-}
-
-expected<msg<wire::VariableSnapshot>>
-variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
-  auto said = wanted.reader();
-  auto how = static_cast<size_t>(said.getChange());
-  if (how >= change_count)
-    return fail(errc::malformed, fmt::format("variable '{}' is asked for change {}, which there is "
-                                             "not",
-                                             config.variable.name, how));
-  if (said.getOperand().isNone())
-    return fail(errc::invalid_argument,
-                fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
-  auto operand = to_gradient(read_gradient(said.getOperand(), wanted.owner()));
-  auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
-  if (!changed) return tl::unexpected<error>(changed.error());
-  snapshot = {};
-  changed_by_rows = false;
-  log.add_all();
-  return make_variable_snapshot(copies.first().version, to_payload(*changed));
-}
-
-expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const std::string& name) {
-  const auto& variable = copies.first();
-  if (!variable.average || variable.average->name != name)
-    return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
-                                             config.variable.name));
-  return make_variable_snapshot(variable.version, to_payload(variable.average->values));
-}
-
-expected<msg<wire::OptimizerInUse>>
-variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
-  auto chosen = to_plan(read_optimizer(optimizer.reader()));
-  if (!chosen) return tl::unexpected<error>(chosen.error());
-  if (config.variable.type != dtype::f32 && config.variable.type != dtype::f64)
-    return fail(errc::type_mismatch,
-                fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
-                            config.variable.name, to_string(config.variable.type)));
-  copies.prepare(*chosen);
-  plan = std::move(*chosen);
-  this->optimizer = optimizer;
-  closed.reset();
-  const auto& variable = copies.first();
-  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
-}
-
-expected<msg<wire::UpdateApplied>>
-variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
-  if (!plan)
-    return fail(errc::failed_precondition,
-                fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
-                            config.variable.name));
-  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
-    return tl::unexpected<error>(fits.error());
-  auto gradients = gradients_of(update, config.variable);
-  if (!gradients) return tl::unexpected<error>(gradients.error());
-  gradient_mean mean{*gradients, update.reader().getDivisor()};
-  auto began = config.world->now();
-  applied_update done{.step = update.reader().getStep()};
-  if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
-  if (update.reader().getHold() || update.reader().getMeasure())
-    done.squared_norm = squared_norm(copies.first(), mean);
-  if (update.reader().getHold())
-    held = update;
-  else
-    apply(mean);
-  done = timed(done, began);
-  keep_closed(update.reader(), done);
-  return make_update_applied(done);
-}
-
-// Only owners that are replicated are told whose gradients they get.
-void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
-                                       const applied_update& done) {
-  if (!update.hasTaken()) return;
-  auto latest = closed ? std::move(closed->latest) : std::vector<gradient_id>{};
-  closed = {.step = update.getStep(),
-            .accepted = read_arrivals(update.getTaken().getAccepted()),
-            .stale = read_arrivals(update.getTaken().getStale()),
-            .applied = done};
-  closed->latest = latest_with(std::move(latest), closed->accepted);
-}
-
-double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
-  if (gradients.empty()) return 0;
-  double sum = 0;
-  for (const auto& one : gradients)
-    sum += squared_norm(copies.first(), {{&one, 1}});
-  return sum / static_cast<double>(gradients.size());
-}
-
-expected<msg<wire::UpdateApplied>>
-variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
-  auto scale = wanted.reader().getScale();
-  auto update = std::exchange(held, {});
-  if (update.is_empty())
-    return fail(errc::failed_precondition,
-                fmt::format("variable '{}' holds no update", config.variable.name));
-  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
-    return tl::unexpected<error>(fits.error());
-  auto gradients = gradients_of(update, config.variable);
-  if (!gradients) return tl::unexpected<error>(gradients.error());
-  auto began = config.world->now();
-  apply(gradient_mean{*gradients, update.reader().getDivisor(), scale});
-  auto done = timed({.step = update.reader().getStep()}, began);
-  if (closed) closed->released = done;
-  return make_update_applied(done);
-}
-
-// A step without gradients, because all of them were lost, changes nothing.
-void variable_owner_state::apply(const gradient_mean& mean) {
-  if (mean.gradients.empty()) return;
-  snapshot = {}; // our own share in the old version must not count as somebody's look at it
-  copies.update(*plan, mean);
-  changed_by_rows = updates_rows(*plan, mean);
-  if (changed_by_rows && is_pulled)
-    log.add_rows(mean.gradients);
-  else
-    log.add_all();
-}
-
-applied_update variable_owner_state::timed(applied_update done, job_time began) const {
-  done.version = copies.first().version;
-  done.applied = config.world->now();
-  done.took = done.applied - began;
-  return done;
-}
-
-msg<wire::VariableState> variable_owner_state::read_state() const {
-  return make_variable_state(saved());
-}
-
-variable_payload variable_owner_state::saved() const {
-  auto variable = copies.saved();
-  variable_payload state{.version = variable.version,
-                         .value = to_payload(variable.value),
-                         .optimizer = variable.optimizer,
-                         .slots_since = variable.slots_since};
-  for (const auto& slot : variable.slots)
-    state.slots.push_back({slot.name, to_payload(slot.values)});
-  if (variable.average)
-    state.average = named_payload{variable.average->name, to_payload(variable.average->values)};
-  return state;
-}
-
-msg<wire::MirrorState> variable_owner_state::told_state() const {
-  return make_mirror_state(saved(), closed);
-}
-
-expected<msg<wire::UpdateApplied>>
-variable_owner_state::mirror_state(const msg<wire::MirrorState>& told) {
-  auto state = told.reader().getState();
-  if (auto done = restore(troupe::read_state(state, told.owner())); !done)
-    return tl::unexpected<error>(done.error());
-  closed = read_closed_step(told.reader().getClosed());
-  return make_update_applied(closed.value_or(closed_step{}).applied);
-}
-
-expected<msg<wire::OptimizerInUse>>
-variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
-  auto done = restore(troupe::read_state(saved.reader().getState(), saved.owner()));
-  if (!done) return tl::unexpected<error>(done.error());
-  closed.reset();
-  const auto& variable = copies.first();
-  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
-}
-
-expected<void> variable_owner_state::restore(variable_payload from) {
-  variable_state state;
-  auto value = restored(config.variable, config.variable.name, std::move(from.value));
-  if (!value) return tl::unexpected<error>(value.error());
-  state.value = std::move(*value);
-  state.version = from.version;
-  state.optimizer = from.optimizer;
-  state.slots_since = from.slots_since;
-  for (auto& slot : from.slots) {
-    auto values = restored(config.variable, slot.name, std::move(slot.value));
-    if (!values) return tl::unexpected<error>(values.error());
-    state.slots.push_back({slot.name, std::move(*values)});
-  }
-  if (from.average) {
-    auto values = restored(config.variable, from.average->name, std::move(from.average->value));
-    if (!values) return tl::unexpected<error>(values.error());
-    state.average = variable_slot{from.average->name, std::move(*values)};
-  }
-  copies.restore(std::move(state));
-  changed_by_rows = false;
-  log.add_all();
-  snapshot = {};
-  return {};
-}
 
 replicated_owner_actor::behavior_type variable_owner(self_pointer self,
                                                      variable_owner_config config) {
@@ -543,9 +303,7 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
       auto pull = [wanted](state& of) { return of.pull(wanted.reader().getKnown()); };
       return answer<wire::VariableChanges>(self, pull);
     },
-    [self](const msg<wire::ChangeVariable>& wanted) {
-      return change_by(self, wanted, &state::change_by_hand);
-    },
+    [self](const msg<wire::ChangeVariable>& wanted) { return change_by_hand(self, wanted); },
     [self](const msg<wire::ReadAverage>& average) {
       auto read = [average](state& of) { return of.read_average(average.reader().getName()); };
       return answer<wire::VariableSnapshot>(self, read);
@@ -561,11 +319,13 @@ replicated_owner_actor::behavior_type variable_owner(self_pointer self,
     },
     [self](const use_mirror& told) {
       self->state.is_certain = false;
-      use(self, told.mirror);
+      use(self, told.mirror, 0);
     },
     [self](const use_accumulator& told) { use(self, told.accumulator); },
     [self](const come_back& told) { return_as_mirror(self, told); },
-    [self](const msg<wire::RepeatChanges>&) { repeat_to_sender(self); },
+    [self](const msg<wire::RepeatChanges>& said) {
+      repeat_to_sender(self, said.reader().getMirror());
+    },
     [self](const msg<wire::MirrorState>& told) { return repeat(self, told); },
     [self](const msg<wire::TakeOver>& said) { return take_over(self, said.reader().getTerm()); },
   };

@@ -5,6 +5,7 @@
 #include "actors/change_log.hpp"
 #include "actors/gradient_check.hpp"
 #include "actors/interfaces.hpp"
+#include "actors/made_changes.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/variable_copies.hpp"
 #include "actors/world.hpp"
@@ -49,6 +50,11 @@ struct variable_owner_config {
 /// Whoever looks for a variable may find its former owner's next life. So nothing is read of a
 /// mirror, nor of an owner before its mirror has said that it repeats this one's changes.
 ///
+/// What is asked for by way of a stand-in has a number, since it may be asked for again, of the
+/// mirror: `made_changes` tells whether it was made. Whoever reads the variable while the mirror
+/// does not know of such a change waits until it does: of what is lost with an owner, and made once
+/// more later, nobody has heard.
+///
 /// An owner or mirror that comes back in a new life is a mirror of whoever holds the variable then,
 /// which tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
@@ -67,9 +73,12 @@ struct variable_owner_state {
   struct told_change {
     std::function<void()> tell;
     std::function<void(const std::optional<error>& refused)> settle;
+    bool is_numbered = false; ///< It may be asked for again.
   };
 
   replicated_owner_actor mirror;     ///< Null: there is none.
+  uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
+  made_changes made;                 ///< Those that may be asked for again.
   std::deque<told_change> changes;   ///< Not made by the mirror yet; the first one is on its way.
   std::optional<closed_step> closed; ///< The last update of the job; for owners with mirrors.
   msg<wire::UseOptimizer> optimizer; ///< The one in use; mostly for a mirror.
@@ -92,6 +101,11 @@ struct variable_owner_state {
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   change_by_hand(const msg<wire::ChangeVariable>& wanted);
 
+  /// Likewise, but once: a change that was made is answered only. Errors: likewise; cancelled, for
+  /// one that its asker has the answer to.
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
+  change_once(const msg<wire::ChangeVariable>& wanted);
+
   /// The moving average of that name as it is now.
   /// Errors: not_found, if the owner keeps none or another.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read_average(const std::string& name);
@@ -104,6 +118,9 @@ struct variable_owner_state {
   /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
   /// as `check_gradient`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
+
+  /// Likewise, but once, as `change_once`.
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// The update that is held. Errors: failed_precondition if there is none.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);

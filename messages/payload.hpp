@@ -107,6 +107,28 @@ struct closed_step {
   std::vector<gradient_id> latest;        ///< Each replica's last one, by replica.
 };
 
+/// Which of all changes one is; the fields are those of `wire::ChangeId`.
+struct change_id {
+  uint64_t asker = 0;
+  uint64_t number = 0;
+  uint64_t oldest = 0; ///< That the asker has no answer to.
+
+  friend bool operator==(const change_id&, const change_id&) = default;
+};
+
+/// The value of a variable at one moment; the fields are those of `wire::VariableSnapshot`.
+struct snapshot_payload {
+  uint64_t version = 0;
+  tensor_payload value;
+};
+
+/// A change that may be asked for again; the fields are those of `wire::MadeChange`.
+struct made_change {
+  change_id id;
+  std::optional<snapshot_payload> snapshot;
+  std::optional<applied_update> applied;
+};
+
 /// An array by name; the fields are those of `wire::NamedTensor`.
 struct named_payload {
   std::string name;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is said where owners are replicated, so that the loss of one loses nothing.
 #
-# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, or for the
-# chief, to whoever holds a variable.  The *directory* knows who that is.
+# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, for the
+# chief, or for the closures of a process, to whoever holds a variable.  The *directory* knows who that is.
 #
 #   owner        -> mirror       MirrorState, after UseOptimizer and an update that is held, if there are any; then the changes
 #                                that are made to it, or MirrorState in place of an ApplyUpdate; answered as the owner
@@ -11,18 +11,21 @@
 #                                                the variable, after TookOver, if it is the mirror
 #   directory    -> mirror       TakeOver          answered by TookOver, at once
 #   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
-#   directory    -> chief        OwnersLost, OwnersMirrored        not answered
+#   directory    -> chief        OwnersLost, OwnersMirrored        not answered; where there is none, to the coordinator
 #
 # Whoever held a variable and was lost may come back, in a new life, and hold it once more: as the mirror of who holds it now.
 #
 #   newcomer     -> directory    OfferMirror       answered by OwnerFollowed when it is certain that another holds the variable,
-#                                                alone
+#                                                alone; refused, if it is none, as one may find out who does not know
 #   newcomer     -> its owner    RepeatChanges     not answered, but followed by what an owner tells its mirror
 #   newcomer     -> directory    OfferMirror       once more, when it has MirrorState
 #
 # An owner whose mirror does not answer any more answers nobody before it is certain that the mirror will not take over.
 #
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
+#
+# A stand-in that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
+# ChangeVariable or by ApplyUpdate, has a ChangeId then: owner and mirror remember which they have made, and make none twice.
 
 @0xfd35cd8bffd6c5d1;
 
@@ -48,6 +51,17 @@ struct ClosedStep {
   # may hold gradients over several steps, it has the replica's earlier ones, too.
 }
 
+struct MadeChange {
+  # A change that may be asked for again, and what it was answered: one of the two.
+
+  id @0 :Training.ChangeId;
+
+  snapshot @1 :Training.VariableSnapshot;
+  # Null, too, if it was more than a few bytes: then it is answered by the variable as it is.
+
+  applied @2 :Training.UpdateApplied;
+}
+
 struct MirrorState {
   # Tells a mirror what its owner holds, at first, and in place of an update that would be more bytes.  Answered by
   # UpdateApplied; refused if it is not from the mirror's own owner.  From then on the mirror may take over.
@@ -56,6 +70,9 @@ struct MirrorState {
 
   closed @1 :ClosedStep;
   # What it has come to; null = there was no update yet.
+
+  made @2 :List(MadeChange);
+  # Changes that may be asked for again; the asker that has asked last comes last.
 }
 
 struct FollowOwner {
@@ -95,6 +112,12 @@ struct TookOver {
 struct OwnerFollowed {
   # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a stand-in: it knows who
   # holds the variable.  To a newcomer: it may ask who holds the variable now.
+
+  asker @0 :UInt64;
+  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.
+
+  mirror @1 :UInt32;
+  # To a newcomer: which of the variable's mirrors it is, counted from 0.
 }
 
 struct OwnersLost {
@@ -118,10 +141,16 @@ struct OfferMirror {
 
   isMissed @3 :Bool;
   # The sender holds the variable and cannot reach its mirror: the place is offered, by nobody yet.
+
+  mirror @4 :UInt32;
+  # If so: which one, as `OwnerFollowed` counts them.  Another may have come meanwhile.
 }
 
 struct RepeatChanges {
   # The sender is the mirror from now on: it is to be told all that its owner holds, and each change.
+
+  mirror @0 :UInt32;
+  # Which one it is, as it was told.
 }
 
 struct OwnersMirrored {

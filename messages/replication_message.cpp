@@ -3,6 +3,7 @@
 #include "messages/replication_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
 namespace troupe {
@@ -30,13 +31,34 @@ void write_closed_step(wire::ClosedStep::Builder target, const closed_step& clos
   target.setReleased(released.reader());
 }
 
+// Their arrays are small: they are copied.
+void write_made(built_message& storage, wire::MirrorState::Builder target,
+                std::span<const made_change> made) {
+  if (made.empty()) return;
+  auto list = target.initMade(static_cast<unsigned>(made.size()));
+  for (unsigned i = 0; i < list.size(); ++i) {
+    write_change_id(list[i].initId(), made[i].id);
+    if (const auto& applied = made[i].applied) {
+      auto answer = make_update_applied(*applied);
+      list[i].setApplied(answer.reader());
+    }
+    if (const auto& snapshot = made[i].snapshot) {
+      auto answer = list[i].initSnapshot();
+      answer.setVersion(snapshot->version);
+      write_tensor(storage, answer.initValue(), snapshot->value);
+    }
+  }
+}
+
 } // namespace
 
 msg<wire::MirrorState> make_mirror_state(const variable_payload& state,
-                                         const std::optional<closed_step>& closed) {
+                                         const std::optional<closed_step>& closed,
+                                         std::span<const made_change> made) {
   message_builder<wire::MirrorState> message;
   write_state(*message.storage, message.body.initState(), state);
   if (closed) write_closed_step(message.body.initClosed(), *closed);
+  write_made(*message.storage, message.body, made);
   return std::move(message).finish();
 }
 
@@ -71,6 +93,18 @@ msg<wire::OwnerFollowed> make_owner_followed() {
   return message_builder<wire::OwnerFollowed>().finish();
 }
 
+msg<wire::OwnerFollowed> make_asker_known(uint64_t asker) {
+  message_builder<wire::OwnerFollowed> message;
+  message.body.setAsker(asker);
+  return std::move(message).finish();
+}
+
+msg<wire::OwnerFollowed> make_mirror_wanted(uint32_t mirror) {
+  message_builder<wire::OwnerFollowed> message;
+  message.body.setMirror(mirror);
+  return std::move(message).finish();
+}
+
 msg<wire::OwnersLost> make_owners_lost(std::string_view reason) {
   message_builder<wire::OwnersLost> message;
   write_reason(message.body, reason);
@@ -85,15 +119,18 @@ msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors, boo
   return std::move(message).finish();
 }
 
-msg<wire::OfferMirror> make_miss_mirror(uint32_t variable) {
+msg<wire::OfferMirror> make_miss_mirror(uint32_t variable, uint32_t mirror) {
   message_builder<wire::OfferMirror> message;
   message.body.setVariable(variable);
   message.body.setIsMissed(true);
+  message.body.setMirror(mirror);
   return std::move(message).finish();
 }
 
-msg<wire::RepeatChanges> make_repeat_changes() {
-  return message_builder<wire::RepeatChanges>().finish();
+msg<wire::RepeatChanges> make_repeat_changes(uint32_t mirror) {
+  message_builder<wire::RepeatChanges> message;
+  message.body.setMirror(mirror);
+  return std::move(message).finish();
 }
 
 msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason) {
@@ -108,6 +145,20 @@ std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from) {
   for (auto one : from)
     arrivals.push_back(read_arrival(one));
   return arrivals;
+}
+
+std::vector<made_change> read_made_changes(capnp::List<wire::MadeChange>::Reader from,
+                                           const std::shared_ptr<const void>& owner) {
+  std::vector<made_change> made;
+  made.reserve(from.size());
+  for (auto one : from) {
+    auto& change = made.emplace_back(made_change{read_change_id(one.getId())});
+    if (one.hasApplied()) change.applied = read_update_applied(one.getApplied());
+    if (one.hasSnapshot())
+      change.snapshot
+        = {one.getSnapshot().getVersion(), read_tensor(one.getSnapshot().getValue(), owner)};
+  }
+  return made;
 }
 
 std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from) {

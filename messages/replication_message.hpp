@@ -7,7 +7,9 @@
 #include "messages/payload.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +17,10 @@ namespace troupe {
 
 /// An owner tells its mirror what it holds. The message refers to the arrays where they lie.
 /// @param closed The last step of which it knows; nothing: none yet.
+/// @param made Changes that may be asked for again.
 [[nodiscard]] msg<wire::MirrorState> make_mirror_state(const variable_payload& state,
-                                                       const std::optional<closed_step>& closed);
+                                                       const std::optional<closed_step>& closed,
+                                                       std::span<const made_change> made = {});
 
 /// A stand-in wants to know who holds a variable.
 /// @param closes_steps Whether it asks for gradients.
@@ -36,6 +40,12 @@ namespace troupe {
 /// A stand-in speaks to the mirror.
 [[nodiscard]] msg<wire::OwnerFollowed> make_owner_followed();
 
+/// The directory has heard of a stand-in. @param asker As in the schema.
+[[nodiscard]] msg<wire::OwnerFollowed> make_asker_known(uint64_t asker);
+
+/// A newcomer may be a variable's mirror. @param mirror Which one.
+[[nodiscard]] msg<wire::OwnerFollowed> make_mirror_wanted(uint32_t mirror);
+
 /// Owners or mirrors are gone. @param reason Cut after `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::OwnersLost> make_owners_lost(std::string_view reason);
 
@@ -44,17 +54,22 @@ namespace troupe {
 [[nodiscard]] msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors,
                                                        bool is_filled);
 
-/// Who holds a variable cannot reach its mirror.
-[[nodiscard]] msg<wire::OfferMirror> make_miss_mirror(uint32_t variable);
+/// Who holds a variable cannot reach its mirror. @param mirror Which one.
+[[nodiscard]] msg<wire::OfferMirror> make_miss_mirror(uint32_t variable, uint32_t mirror);
 
-/// A newcomer wants to be told all that an owner holds, and each change.
-[[nodiscard]] msg<wire::RepeatChanges> make_repeat_changes();
+/// A newcomer wants to be told all that an owner holds, and each change. @param mirror Which of the
+/// variable's mirrors it is.
+[[nodiscard]] msg<wire::RepeatChanges> make_repeat_changes(uint32_t mirror);
 
 /// Variables are held twice again. @param reason Cut after `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason);
 
 /// Whose gradients a report names.
 [[nodiscard]] std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from);
+
+/// Changes that a mirror is told of. An array refers to the message. @param owner Keeps that alive.
+[[nodiscard]] std::vector<made_change> read_made_changes(capnp::List<wire::MadeChange>::Reader from,
+                                                         const std::shared_ptr<const void>& owner);
 
 /// The last step of an owner; nothing, if there was none.
 [[nodiscard]] std::optional<closed_step> read_closed_step(wire::ClosedStep::Reader from);

@@ -135,6 +135,19 @@ enum Change {
   maximum @6;
 }
 
+struct ChangeId {
+  # Which of all changes one is that may be asked for again: it is made once, and answered again.
+
+  asker @0 :UInt64;
+  # Who asks, as `OwnerFollowed` says.
+
+  number @1 :UInt64;
+  # Which of the changes that the asker wants of the variable; they count up from 1.
+
+  oldest @2 :UInt64;
+  # The first of them that it has no answer to: earlier ones it will not ask for again.
+}
+
 struct ChangeVariable {
   # Asks an owner to change its variable by hand.  Answered by the changed copy.
 
@@ -146,6 +159,9 @@ struct ChangeVariable {
   operand @2 :Gradient;
   # Dense: as the variable.  Sparse: the rows that are changed, one after the other; a row that occurs twice
   # is changed twice.  None is refused.
+
+  id @3 :ChangeId;
+  # Null = it is not asked for again.
 }
 
 struct ReadAverage {
@@ -338,6 +354,9 @@ struct ApplyUpdate {
 
   taken @5 :TakenGradient;
   # Whose gradients these are, for an owner that is replicated; else nothing.
+
+  id @6 :ChangeId;
+  # As in `ChangeVariable`.
 }
 
 struct ReleaseUpdate {

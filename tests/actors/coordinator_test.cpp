@@ -4,6 +4,7 @@
 // world, and puppets for its workers.
 #include "actors/coordinator.hpp"
 #include "messages/coordinator_message.hpp"
+#include "messages/replication_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
 #include <array>
@@ -72,6 +73,7 @@ private:
 struct coordinated : deterministic_world {
   coordinated() {
     config.workers = 2;
+    config.on_warning = [told = told](const std::string& line) { told->push_back(line); };
     gives = spawn(coordinator, config);
     workers[0].enter(gives, 0);
     settle();
@@ -91,6 +93,7 @@ struct coordinated : deterministic_world {
     settle();
   }
 
+  std::shared_ptr<std::vector<std::string>> told = std::make_shared<std::vector<std::string>>();
   puppet trainer{world};
   std::array<played_worker, 2> workers{played_worker{world}, played_worker{world}};
   coordinator_config config;
@@ -110,6 +113,21 @@ TEST_SUITE("actors/coordinator") {
     workers[0].fail({errc::user_code, "no"});
     settle();
     CHECK(told);
+  }
+
+  TEST_CASE_FIXTURE(coordinated, "whoever schedules is told of owners, until the end") {
+    trainer.tell(gives, make_owners_lost("ps:0 is gone: 'w' held by mirrors now"));
+    trainer.tell(gives, make_owners_mirrored("held twice again: 'w'"));
+    settle();
+    CHECK(*told
+          == std::vector<std::string>{"ps:0 is gone: 'w' held by mirrors now; the job goes on",
+                                      "held twice again: 'w'"});
+    schedule([](const results&) {});
+    trainer.tell(gives, end_service{});
+    trainer.tell(gives, make_owners_lost("ps:1 is gone"));
+    trainer.tell(gives, make_owners_mirrored("held twice again: 'v'"));
+    settle();
+    CHECK(told->size() == 2);
   }
 
   TEST_CASE_FIXTURE(coordinated, "a closure that goes to another worker takes that one's values") {

@@ -151,6 +151,16 @@ struct replicated : deterministic_world {
     return ask<wire::UpdateApplied>(owner, update(step, gradients, hold));
   }
 
+  // A change that may be asked for again.
+  static msg<wire::ChangeVariable> addition(const tensor& value, const change_id& id) {
+    return numbered(make_change_variable(static_cast<uint8_t>(change::add), to_payload(value)), id);
+  }
+
+  answer<msg<wire::VariableSnapshot>> add(const replicated_owner_actor& whom, const tensor& value,
+                                          const change_id& id) {
+    return ask<wire::VariableSnapshot>(whom, addition(value, id));
+  }
+
   variable_payload state_of(const replicated_owner_actor& whom) {
     auto state = ask<wire::VariableState>(whom, make_read_state()).value();
     return read_state(state.reader(), state.owner());
@@ -320,7 +330,7 @@ TEST_SUITE("actors/owner_mirror") {
     trainer.tell(mirror, come_back{owner, true});
     settle();
     REQUIRE(known.offers().size() == 1);
-    tell_as(mirror, owner, make_repeat_changes());
+    tell_as(mirror, owner, make_repeat_changes(1));
     REQUIRE(known.offers().size() == 2);
     auto done = known.offers()[1].reader();
     CHECK(done.getVariable() == 3);
@@ -342,7 +352,7 @@ TEST_SUITE("actors/owner_mirror") {
     auto early = ask<wire::TookOver>(later, make_take_over(1));
     CHECK(early.error().code == errc::failed_precondition);
     CHECK(early.error().message == "it was not told yet what 'w' is");
-    tell_as(later, owner, make_repeat_changes());
+    tell_as(later, owner, make_repeat_changes(1));
     std::swap(mirror, later);
     auto closed = take_over();
     REQUIRE(closed);
@@ -353,7 +363,7 @@ TEST_SUITE("actors/owner_mirror") {
 
   TEST_CASE_FIXTURE(replicated, "whoever repeats the changes of another takes no mirror") {
     auto newcomer = spawn(variable_owner, config(mirror));
-    tell_as(newcomer, mirror, make_repeat_changes());
+    tell_as(newcomer, mirror, make_repeat_changes(1));
     use({.rule = rules::sgd{.learning_rate = 1}});
     CHECK(apply(0, {noise(1)}).has_come());
     CHECK(are_alike());
@@ -423,6 +433,113 @@ TEST_SUITE("actors/owner_mirror") {
       CHECK(ask<wire::VariableSnapshot>(owner, make_read_variable()).error().code
             == errc::unavailable);
     }
+  }
+
+  TEST_CASE_FIXTURE(replicated, "what is asked for again is made once, wherever it is asked for") {
+    CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
+    auto held = state_of(owner);
+    CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
+    CHECK(are_equal(state_of(owner), held));
+    CHECK(are_alike());
+    static_cast<void>(take_over());
+    auto again = add(mirror, noise(1), {1, 1, 1}).value();
+    CHECK(are_equal(read_tensor(again.reader().getValue(), again.owner()), held.value));
+    CHECK(are_equal(state_of(mirror), held));
+    CHECK(add(mirror, noise(2), {1, 2, 2}).has_come());
+    CHECK_FALSE(are_equal(state_of(mirror), held));
+    held = state_of(mirror);
+    auto late = add(mirror, noise(1), {1, 1, 1}).error();
+    CHECK(late.code == errc::cancelled);
+    CHECK(late.message
+          == "a change of 'w' is asked for again, which was answered before, or long ago");
+    CHECK(are_equal(state_of(mirror), held));
+  }
+
+  TEST_CASE_FIXTURE(replicated, "likewise updates, of each asker by itself") {
+    use(adam_with_average());
+    std::vector pushes{make_push_gradient({}, to_payload(noise(1)))};
+    auto mean = make_apply_update(0, 0, pushes);
+    auto apply_as = [&](const replicated_owner_actor& whom, const change_id& id) {
+      auto answer = ask<wire::UpdateApplied>(whom, numbered(mean, id)).value();
+      return answer.reader().getVersion();
+    };
+    CHECK(apply_as(owner, {1, 1, 1}) == 1);
+    CHECK(apply_as(owner, {2, 1, 1}) == 2);
+    CHECK(are_alike());
+    static_cast<void>(take_over());
+    CHECK(apply_as(mirror, {1, 1, 1}) == 1);
+    CHECK(apply_as(mirror, {2, 1, 1}) == 2);
+    CHECK(apply_as(mirror, {2, 2, 2}) == 3);
+    CHECK(state_of(mirror).version == 3);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "what is refused may be asked for again, rightly") {
+    auto id = change_id{1, 1, 1};
+    CHECK(add(owner, zeros({3}), id).error().code == errc::invalid_argument);
+    CHECK(add(owner, noise(1), id).has_come());
+    CHECK(are_alike());
+  }
+
+  TEST_CASE_FIXTURE(replicated, "one that comes back learns what may be asked for again") {
+    CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
+    caf::anon_send_exit(mirror, caf::exit_reason::kill);
+    settle();
+    mirror = spawn(variable_owner, config());
+    trainer.tell(mirror, come_back{owner, true});
+    settle();
+    tell_as(mirror, owner, make_repeat_changes(1));
+    static_cast<void>(take_over());
+    auto held = state_of(mirror);
+    CHECK(add(mirror, noise(1), {1, 1, 1}).has_come());
+    CHECK(are_equal(state_of(mirror), held));
+  }
+
+  TEST_CASE_FIXTURE(replicated, "a change that the mirror may not have is read by nobody") {
+    known.doubt();
+    caf::anon_send_exit(mirror, caf::exit_reason::kill);
+    settle();
+    auto before = ask<wire::VariableSnapshot>(owner, make_read_variable());
+    CHECK(before.has_come());
+    auto changed = add(owner, noise(1), {1, 1, 1});
+    auto read = ask<wire::VariableSnapshot>(owner, make_read_variable());
+    CHECK_FALSE(changed.has_come());
+    CHECK_FALSE(read.has_come());
+    SUBCASE("it is gone") {
+      known.answer();
+      settle();
+      auto seen = read.value();
+      auto made = changed.value();
+      CHECK(are_equal(read_tensor(seen.reader().getValue(), seen.owner()),
+                      read_tensor(made.reader().getValue(), made.owner())));
+    }
+    SUBCASE("it holds the variable") {
+      known.refuse();
+      settle();
+      CHECK(read.error().code == errc::unavailable);
+      CHECK(changed.error().code == errc::unavailable);
+    }
+  }
+
+  TEST_CASE_FIXTURE(replicated, "an owner says which mirror it misses") {
+    auto later = spawn(variable_owner, config());
+    trainer.tell(later, come_back{owner, true});
+    settle();
+    tell_as(later, owner, make_repeat_changes(4));
+    caf::anon_send_exit(later, caf::exit_reason::kill);
+    settle();
+    CHECK(add(owner, noise(1), {}).has_come());
+    REQUIRE(known.misses().size() == 1);
+    CHECK(known.misses()[0].reader().getMirror() == 4);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "whoever may be in its first life asks, and stays what it is") {
+    trainer.tell(owner, come_back{mirror, false, false});
+    settle();
+    REQUIRE(known.offers().size() == 1);
+    known.refuse();
+    settle();
+    CHECK(add(owner, noise(1), {1, 1, 1}).has_come());
+    CHECK(are_alike());
   }
 
   TEST_CASE_FIXTURE(replicated, "what an owner refuses, its mirror is not told of") {

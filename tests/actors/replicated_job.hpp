@@ -37,7 +37,7 @@ struct replicated_job : deterministic_world {
     for (size_t i = 0; i < 2; ++i)
       trainer.tell(owners[i], use_accumulator{accumulators[i]});
     trainer.tell(known, watch_owner{"w", owners[0], owners[1]});
-    trainer.tell(known, watch_job{chief.as<chief_actor>()});
+    trainer.tell(known, watch_job{chief.as<owners_watcher_actor>()});
     for (uint32_t i = 0; i < 3; ++i)
       replicas.push_back(speaker(false));
     closer = speaker(true);
@@ -101,6 +101,19 @@ struct replicated_job : deterministic_world {
       replicas[from.replica], make_push_gradient(from, to_payload(array({1}, {value}))));
   }
 
+  static msg<wire::ChangeVariable> addition(float value) {
+    return make_change_variable(static_cast<uint8_t>(change::add), to_payload(array({1}, {value})));
+  }
+
+  answer<msg<wire::VariableSnapshot>> add(size_t replica, float value) {
+    return trainer.ask<msg<wire::VariableSnapshot>>(replicas[replica], addition(value));
+  }
+
+  static double number_in(const answer<msg<wire::VariableSnapshot>>& answer) {
+    auto current = answer.value();
+    return to_tensor(read_tensor(current.reader().getValue(), current.owner())).values<float>()[0];
+  }
+
   take_answer take(uint32_t required) {
     return chief.ask<msg<wire::UpdateApplied>>(closer, make_take_gradient(required));
   }
@@ -130,8 +143,7 @@ struct replicated_job : deterministic_world {
   double value() {
     auto answer = chief.ask<msg<wire::VariableSnapshot>>(closer, make_read_variable());
     settle();
-    auto current = answer.value();
-    return to_tensor(read_tensor(current.reader().getValue(), current.owner())).values<float>()[0];
+    return number_in(answer);
   }
 
   // How many gradients wait for a step.

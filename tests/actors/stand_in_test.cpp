@@ -323,8 +323,8 @@ TEST_SUITE("actors/stand_in") {
     watch("first", first[0], first[1], {5, 6});
     watch("second", second[0], second[1], {6, 5});
     settle();
-    auto stays = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1));
-    auto leaves = second[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(2));
+    auto stays = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1, 0));
+    auto leaves = second[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(2, 0));
     pass(1s);
     CHECK(parted == std::vector<std::pair<uint32_t, uint32_t>>{{6, 5}});
     CHECK_FALSE(stays.has_come());
@@ -335,18 +335,99 @@ TEST_SUITE("actors/stand_in") {
     CHECK(first[0].heard<wire::TakeOver>().empty());
     CHECK(second[1].heard<wire::TakeOver>().size() == 1);
     CHECK_FALSE(leaves.has_come());
-    auto again = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1));
+    auto again = first[0].ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1, 0));
     settle();
     CHECK(again.has_come());
     CHECK(parted.size() == 1);
   }
 
   TEST_CASE_FIXTURE(replicated_job, "whoever does not hold a variable does not miss its mirror") {
-    auto refused = trainer.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(0));
+    auto refused = trainer.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(0, 0));
     settle();
     CHECK(refused.error() == error{errc::cancelled, "'w' is held by another"});
     pass(1s);
     CHECK(parted.empty());
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who hears late of a former mirror gives up no later one") {
+    puppet holder{world};
+    puppet former{world};
+    puppet later{world};
+    trainer.tell(known, watch_owner{"v",
+                                    holder.as<replicated_owner_actor>(),
+                                    former.as<replicated_owner_actor>(),
+                                    {5, 6}});
+    settle();
+    caf::anon_send_exit(former.as<caf::actor>(), caf::exit_reason::kill);
+    settle();
+    auto taken_in = later.ask<msg<wire::OwnerFollowed>>(known, make_offer_mirror(1, true, false));
+    settle();
+    CHECK(taken_in.value().reader().getMirror() == 1);
+    auto late = holder.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1, 0));
+    pass(1s);
+    CHECK(late.has_come());
+    CHECK(parted.empty());
+    auto missed = holder.ask<msg<wire::OwnerFollowed>>(known, make_miss_mirror(1, 1));
+    pass(1s);
+    CHECK_FALSE(missed.has_come());
+    CHECK(parted == std::vector<std::pair<uint32_t, uint32_t>>{{6, 5}});
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who holds a variable, or is its mirror, is no newcomer") {
+    for (size_t place = 0; place < 2; ++place)
+      trainer.tell(owners[place], come_back{owners[1 - place], place == 1, false});
+    pass(1s);
+    auto changed = add(0, 1);
+    settle();
+    CHECK(number_in(changed) == 101);
+    lose(0);
+    CHECK(value() == 101);
+    CHECK(returns_told() == 0);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "whoever does not know it to be its new life is told, too") {
+    lose(0);
+    owners[0] = spawn(variable_owner, owner_config());
+    accumulators[0] = collector(owners[0]);
+    trainer.tell(owners[0], use_accumulator{accumulators[0]});
+    trainer.tell(owners[0], use_mirror{owners[1]});
+    trainer.tell(owners[0], come_back{owners[1], false, false});
+    settle();
+    auto changed = add(0, 1);
+    settle();
+    CHECK(number_in(changed) == 101);
+    CHECK(returns_told() == 1);
+    lose(1);
+    CHECK(value() == 101);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "a change that was made before the loss is not made again") {
+    replicas.push_back(speaker(false));
+    settle();
+    auto fifth = change_id{5, 1, 1}; // the others have come before
+    auto one = numbered(addition(1), fifth);
+    trainer.ask<msg<wire::VariableSnapshot>>(owners[1], one); // as its owner, before it was lost
+    settle();
+    caf::anon_send_exit(owners[0], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[0], caf::exit_reason::kill);
+    auto changed = add(3, 1);
+    auto others = add(1, 10);
+    settle();
+    CHECK(number_in(changed) == 101);
+    CHECK(number_in(others) == 111);
+    CHECK(value() == 111);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "changes are asked for as soon as there may be so many") {
+    constexpr int count = 600;
+    std::vector<answer<msg<wire::VariableSnapshot>>> changes;
+    for (int i = 0; i < count; ++i)
+      changes.push_back(add(0, 1));
+    caf::anon_send_exit(owners[0], caf::exit_reason::kill);
+    caf::anon_send_exit(accumulators[0], caf::exit_reason::kill);
+    settle();
+    CHECK(number_in(changes.back()) == 100 + count);
+    CHECK(value() == 100 + count);
   }
 
   TEST_CASE_FIXTURE(replicated_job, "without a word from the directory the wait ends") {

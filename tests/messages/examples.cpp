@@ -53,7 +53,7 @@ void add_chief_messages(std::vector<message_example>& examples) {
   uint32_t waiting[] = {3, 1};
   add(examples, make_take_gradient(3));
   add(examples, make_taken_gradient(7, std::span(&accepted, 1), std::span(&stale, 1)));
-  add(examples, make_apply_update(7, 2, pushes));
+  add(examples, numbered(make_apply_update(7, 2, pushes), {4, 9, 8}));
   add(examples, make_update_applied({6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25, 0.5}));
   add(examples, make_set_step(100));
   add(examples, make_cancel_step(8));
@@ -141,7 +141,7 @@ void add_checkpoint_messages(std::vector<message_example>& examples) {
   add(examples, make_replica_progress(example_progress()));
   add(examples, make_read_average("average"));
   add(examples, make_release_update(0.5));
-  add(examples, make_change_variable(1, make_slices(), 2));
+  add(examples, numbered(make_change_variable(1, make_slices(), 2), {4, 9, 8}));
 }
 
 void add_replication_messages(std::vector<message_example>& examples) {
@@ -151,11 +151,13 @@ void add_replication_messages(std::vector<message_example>& examples) {
                      .released = applied_update{7, 7, nanoseconds(9'500'000), nanoseconds(2'000)},
                      .latest = {{1, 7}, {3, 5}}};
   variable_payload state{.version = 6, .value = make_payload<float>(0, {3}, {1, 2, 3})};
-  add(examples, make_mirror_state(state, closed));
+  made_change made[] = {{{4, 9, 8}, {}, applied_update{6, 7}},
+                        {{5, 2, 1}, snapshot_payload{6, make_payload<float>(0, {}, {3})}, {}}};
+  add(examples, make_mirror_state(state, closed, made));
   add(examples, make_follow_owner(3, true));
   add(examples, make_take_over(2));
   add(examples, make_took_over(2, closed));
-  add(examples, make_owner_followed());
+  add(examples, make_asker_known(5));
   add(examples, make_owners_lost("ps:1 is gone"));
 }
 
@@ -176,7 +178,7 @@ std::vector<message_example> make_examples() {
   add(examples, make_pull_variable(9));
   add(examples, make_variable_changes({5, 10, make_slices(), true}));
   add(examples, make_offer_mirror(3, true, true));
-  add(examples, make_repeat_changes());
+  add(examples, make_repeat_changes(2));
   add(examples, make_owners_mirrored("held twice again: 'w'"));
   add(examples, make_count_missing(2, 7));
   return examples;
