@@ -5,6 +5,7 @@
 #include "actors/caf_compat.hpp"
 #include "actors/closure_worker.hpp"
 #include "messages/coordinator_message.hpp"
+#include "strategies/owner_replication.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
 
@@ -85,11 +86,16 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
     coordinator_config{workers_, others, options_.queue_capacity, gauge_, options_.on_warning});
   world_.introduce(coordinator_.id(), "coordinator");
   if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
+  tell_directory(strategy_, coordinator_);
+  if (strategy_.layout().owner_copies > 1)
+    placement_->on_owners_return(
+      [&strategy = strategy_](uint32_t process) { bring_back(strategy, process); });
   spawn_workers();
 }
 
 closure_service::~closure_service() {
   if (!leads_) return;
+  if (placement_ != nullptr) placement_->on_owners_return({});
   auto ended = std::make_shared<std::promise<void>>();
   auto over = ended->get_future();
   caf::actor_cast<caf::abstract_actor*>(coordinator_)->attach_functor([ended] {
@@ -227,6 +233,7 @@ void closure_service::serve(const std::stop_token& stop) {
       return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
     });
   spawn_workers();
+  offer_all_again(strategy_, false);
   auto over = ended->promise.get_future();
   auto turned = world_.run_until(over);
   end_workers();

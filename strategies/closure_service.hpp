@@ -33,7 +33,8 @@ struct coordinator_options {
   /// fast, at the beginning of training, few workers disturb each other less.
   job_time start_delay{0};
   job_time start_delay_max = job_time::max();
-  /// Told, in one line, of workers that are lost and workers that are back. Thread: an actor's.
+  /// Told, in one line, of workers that are lost and workers that are back; and of owners, where
+  /// they are replicated. Thread: an actor's.
   std::function<void(const std::string&)> on_warning;
 };
 

@@ -13,9 +13,6 @@ cluster_coordinator::cluster_coordinator(troupe::strategy& strategy, coordinator
     refuse(errc::invalid_argument,
            "a coordinator needs a parameter_server_strategy, not a {} strategy",
            strategy.layout().name);
-  if (strategy.layout().owner_copies > 1)
-    refuse(errc::unimplemented, "closures do not outlast the loss of an owner; leave "
-                                "replicate_owners at 1 for a coordinator");
   service_ = std::make_shared<closure_service>(strategy, std::move(options));
   strategy.coordinated_by_ = service_;
 }

@@ -36,7 +36,8 @@ namespace troupe {
 /// Calls go out in the order in which they were scheduled, to any worker that is idle, and end in
 /// any order. Each is made **at least once**: a worker that is lost is not waited for, another one
 /// makes its call again, whatever the first has changed already. A worker that is started again
-/// serves again, with inputs made anew.
+/// serves again, with inputs made anew. A parameter server that is lost fails the calls that need
+/// it; where owners are replicated, they go on, and each change counts once.
 ///
 /// The first error of a call cancels all others, and is thrown once, by `schedule`, `join` or
 /// `done`, when none runs any more; then the coordinator works as before. What is fetched of a call

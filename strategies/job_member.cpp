@@ -180,7 +180,7 @@ private:
     builder.build(strategy_, trained_variables(strategy_, options_), first_step, {},
                   links_of(strategy_, options_));
     cast_ = builder.cast();
-    if (life > 0) offer_all_again();
+    if (life > 0) offer_all_again(strategy_);
     value_or_throw(placement_.enter("chief"));
     chief_ = value_or_throw(placement_.find<chief_actor>("member", "chief"));
     auto sites = enter_replicas(strategy_, options_);
@@ -197,15 +197,6 @@ private:
         ->attach_functor(
           [count = count_](const caf::error& reason) { count->end(from_caf(reason)); });
     }
-  }
-
-  // What this process held before it was lost.
-  void offer_all_again() const {
-    if (strategy_.layout().owner_copies == 1) return;
-    for (const auto& variable : strategy_.variables())
-      for (size_t place = 0; place < variable.owners_here().size(); ++place)
-        if (const auto& owner = variable.owners_here()[place])
-          offer_again(strategy_, variable, place, owner);
   }
 
   void ask_to_stop() {

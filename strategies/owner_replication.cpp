@@ -97,27 +97,35 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
   return seen;
 }
 
-void tell_directory(const strategy& strategy, const chief_actor& chief) {
+void tell_directory(const strategy& strategy, const owners_watcher_actor& watcher) {
   if (strategy.layout().owner_copies == 1) return;
-  caf::anon_send(find_directory(strategy, directory_name), watch_job{chief});
+  caf::anon_send(find_directory(strategy, directory_name), watch_job{watcher});
 }
 
 void offer_again(const strategy& strategy, const variable& of, size_t place,
-                 const replicated_owner_actor& who) {
+                 const replicated_owner_actor& who, bool is_known) {
   auto& placement = *strategy.layout().placement;
   auto own = owner_name(of, place);
   auto other = owner_name(of, 1 - place);
-  come_back told{.other = value_or_throw(placement.find<replicated_owner_actor>(own, other)),
-                 .is_mirrors = place == 1};
+  auto found = placement.find<replicated_owner_actor>(own, other);
+  if (!found && !is_known) return; // lost already: with it a new life has lost all there was
+  come_back told{
+    .other = value_or_throw(std::move(found)), .is_mirrors = place == 1, .is_known = is_known};
   caf::anon_send(who, std::move(told));
 }
 
+void offer_all_again(const strategy& strategy, bool is_known) {
+  if (strategy.layout().owner_copies == 1) return;
+  for (const auto& variable : strategy.variables())
+    for (size_t place = 0; place < place_prefixes.size(); ++place)
+      if (const auto& owner = variable.owners_here()[place])
+        offer_again(strategy, variable, place, owner, is_known);
+}
+
 // What they begin with is never seen.
-void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
-                const job_links& links, uint32_t process) {
+void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& collect) {
   auto& placement = *strategy.layout().placement;
   auto& world = strategy.world();
-  auto cast = optimizer.cast();
   for (const auto& variable : strategy.variables())
     for (size_t place = 0; place < place_prefixes.size(); ++place) {
       auto name = owner_name(variable, place);
@@ -133,9 +141,8 @@ void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
       strategy.returned_.push_back(caf::actor_cast<caf::actor>(owner));
       world.introduce(owner.id(), name);
       placement.put(name, owner);
-      if (cast->accumulator_of(variable))
-        strategy.returned_.push_back(
-          optimizer.collect_again(strategy, variable, place, owner, links));
+      auto collects = collect ? collect(variable, place, owner) : caf::actor{};
+      if (collects) strategy.returned_.push_back(collects);
       offer_again(strategy, variable, place, owner);
     }
 }

@@ -4,10 +4,10 @@
 
 #include "actors/stand_in.hpp"
 #include "strategies/strategy.hpp"
-#include "strategies/sync_replicas_optimizer.hpp"
 #include "strategies/training_cast.hpp"
 
 #include <array>
+#include <functional>
 #include <string>
 
 namespace troupe {
@@ -39,20 +39,29 @@ void check_owner_copies(const strategy_layout& layout);
 [[nodiscard]] training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
                                            const training_cast& cast, bool closes_steps = false);
 
-/// Tells the directory, if there is one, of the job that begins; or, without a chief, of its end.
-/// @pre The chief stands in this process.
-void tell_directory(const strategy& strategy, const chief_actor& chief);
+/// Tells the directory, if there is one, of the job that begins: whom it tells of owners; or,
+/// without anybody, of its end. @pre The directory stands in this process.
+void tell_directory(const strategy& strategy, const owners_watcher_actor& watcher);
 
 /// Has an owner or mirror that begins in a new life offer itself, as the mirror of whoever holds
-/// its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's. Errors:
-/// throws `failure`, as `placement::see`.
-void offer_again(const strategy& strategy, const variable& of, size_t place,
-                 const replicated_owner_actor& who);
-
-/// Puts all on stage again that held a variable in a process that was lost and is there again, with
-/// their accumulators, and has them offer themselves: where one process plays all.
+/// its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+/// @param is_known Whether this is a new life; else only the directory knows.
 /// Errors: throws `failure`, as `placement::see`.
-void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
-                const job_links& links, uint32_t process);
+void offer_again(const strategy& strategy, const variable& of, size_t place,
+                 const replicated_owner_actor& who, bool is_known = true);
+
+/// Likewise for all that this process holds; nothing happens where owners are not replicated.
+void offer_all_again(const strategy& strategy, bool is_known = true);
+
+/// Puts who collects gradients for an owner on stage, which holds a variable in a place; null if
+/// nobody does.
+using accumulator_maker
+  = std::function<caf::actor(const variable& of, size_t place, const replicated_owner_actor&)>;
+
+/// Puts all on stage again that held a variable in a process that was lost and is there again, and
+/// has them offer themselves: where one process plays all.
+/// @param collect Likewise for their accumulators; empty: there are none.
+/// Errors: throws `failure`, as `placement::see`.
+void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& collect = {});
 
 } // namespace troupe

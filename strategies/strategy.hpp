@@ -289,8 +289,9 @@ protected:
 private:
   friend class cluster_coordinator;
   friend class cross_replica_context;
-  friend void bring_back(strategy& strategy, const sync_replicas_optimizer& optimizer,
-                         const job_links& links, uint32_t process);
+  friend void bring_back(strategy& strategy, uint32_t process,
+                         const std::function<caf::actor(const variable&, size_t,
+                                                        const replicated_owner_actor&)>& collect);
 
   template <class T>
   [[nodiscard]] auto reduce_over(reduce_op op, const T& value,

@@ -251,7 +251,12 @@ private:
     });
     if (strategy_.layout().owner_copies > 1)
       placement_->on_owners_return([this](uint32_t process) {
-        bring_back(strategy_, optimizer_, links_of(strategy_, options_), process);
+        auto collect = [this](const variable& of, size_t place, const auto& owner) -> caf::actor {
+          if (!optimizer_.cast()->accumulator_of(of)) return {};
+          return optimizer_.collect_again(strategy_, of, place, owner,
+                                          links_of(strategy_, options_));
+        };
+        bring_back(strategy_, process, collect);
       });
   }
 

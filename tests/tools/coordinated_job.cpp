@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job that a coordinator gives out: coordinated_job STEPS. Each step takes some milliseconds and
-// adds 1 to a variable. What happens is told on standard error, one line each.
+// A job that a coordinator gives out: coordinated_job STEPS [HOLDERS]. Each step takes some
+// milliseconds, adds 1 to a variable by hand, and to another one by its gradient. What happens is
+// told on standard error, one line each.
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
+#include "strategies/optimizer.hpp"
 #include "strategies/server.hpp"
 
 #include <cstdio>
@@ -18,13 +20,22 @@ void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
 }
 
-int take_part(int steps) {
+int count_in(strategy& strategy, const variable& counter) {
+  return static_cast<int>(strategy.read(counter).values<float>()[0]);
+}
+
+int take_part(int steps, uint32_t holders) {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
-  server server{world, cluster, {.insecure_network = true}}; // hosts of a test are namespaces
+  server server{world,
+                cluster, // hosts of a test are namespaces
+                {.replicate_owners = holders, .insecure_network = true}};
   parameter_server_strategy strategy{
-    world, {.replicas = server.replicas(), .placement = server.placement()}};
+    world,
+    {.replicas = server.replicas(), .placement = server.placement(), .replicate_owners = holders}};
   auto counter = strategy.make_variable("counter", zeros({}));
+  auto trained = strategy.make_variable("trained", zeros({}));
+  optimizer sgd{rules::sgd{.learning_rate = 1}};
   cluster_coordinator coordinator{strategy, {.on_warning = say}};
   auto calls = coordinator.create_per_worker_resource([](const input_context&) { return 0; });
   auto step = coordinator.make_function(
@@ -36,6 +47,9 @@ int take_part(int steps) {
       co_await computing;
       auto adding = context.assign_add(counter, 1);
       co_await adding;
+      std::vector<gradient_and_variable> pairs{{filled(dtype::f32, {}, -1), trained}};
+      auto applying = sgd.apply_gradients(context, std::move(pairs));
+      co_await applying;
       if (++calls_here == 1) say("worker " + std::to_string(context.worker_index()) + " begins");
       co_return static_cast<int>(context.worker_index());
     });
@@ -49,7 +63,8 @@ int take_part(int steps) {
     coordinator.join();
     say("step " + std::to_string(done + 50));
   }
-  say("counted " + std::to_string(static_cast<int>(strategy.read(counter).values<float>()[0])));
+  say("counted " + std::to_string(count_in(strategy, counter)));
+  say("trained " + std::to_string(count_in(strategy, trained)));
   return 0;
 }
 
@@ -57,7 +72,8 @@ int take_part(int steps) {
 
 int main(int count, char** arguments) {
   try {
-    return take_part(count > 1 ? std::stoi(arguments[1]) : 100);
+    return take_part(count > 1 ? std::stoi(arguments[1]) : 100,
+                     count > 2 ? static_cast<uint32_t>(std::stoi(arguments[2])) : 1);
   } catch (const failure& failed) {
     say(failed.what());
     return 4;

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a coordinator goes on without a worker that is killed, and with it when it is started again; whoever else is
-# killed is named by all.
+# Goal: a coordinator goes on without a worker that is killed, and with it when it is started again; likewise, where
+# owners are replicated, a parameter server, and no change is lost or made twice; whoever else is killed is named by all.
 # Method: real processes on this machine.  Usage: coordinated_jobs_test.py PATH/TO/troupe PATH/TO/coordinated_job
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -14,13 +15,16 @@ PROGRAM = os.path.abspath(sys.argv.pop(2))
 import cluster_jobs_test as jobs  # noqa: E402  it takes the path to troupe
 
 CLUSTER = {"chief": 1, "ps": 1, "worker": 2}
+TWO_SERVERS = {"chief": 1, "ps": 2, "worker": 2}
 
 
 class Coordinated(jobs.Job):
+    holders = 1  # of each variable
+
     def start_task(self, cluster, task, steps):
         kind, index = task.split(":")
         config = {"cluster": cluster, "task": {"type": kind, "index": int(index)}}
-        return jobs.Process(self, task, [PROGRAM, str(steps)], {**jobs.PLAIN, "TF_CONFIG": json.dumps(config)})
+        return jobs.Process(self, task, [PROGRAM, str(steps), str(self.holders)], {**jobs.PLAIN, "TF_CONFIG": json.dumps(config)})
 
     def restart(self, cluster, task, steps):
         time.sleep(0.2)  # lives of a process are told apart by tenths of a second
@@ -92,6 +96,45 @@ class Coordinated(jobs.Job):
                 job["chief:0"].says("^step 50$")
                 job["ps:0"].send(how)
                 self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+
+    def all_is_there_once(self, job, steps, *lost):
+        for name, process in job.items():
+            if name not in lost:
+                self.is_over(process, 0)
+        self.assertRegex(job["chief:0"].errors(), re.compile(f"^counted {steps}$\n^trained {steps}$", re.MULTILINE))
+
+    def says_both(self, process, known, pattern):
+        """Waits until it has said that of both variables, beyond what is known."""
+        for name in ("counter", "trained"):
+            line = re.compile(pattern % name, re.MULTILINE)
+            process.until(lambda: line.search(process.errors(), known), line.pattern)
+
+    def test_where_owners_are_replicated_a_parameter_server_that_is_lost_loses_nothing(self):
+        self.holders = 2
+        for lost, how in (("ps:0", signal.SIGKILL), ("ps:1", signal.SIGKILL), ("ps:0", signal.SIGSTOP)):
+            with self.subTest(lost=lost, how=how.name):
+                _, job = self.begin(2000, TWO_SERVERS)
+                job["chief:0"].says("^step 50$")
+                time.sleep(random.uniform(0, 0.3))
+                job[lost].send(how)
+                job["chief:0"].says(f"{lost}.* held by mirrors now; held once from now on: .*; the job goes on")
+                self.all_is_there_once(job, 2000, lost)
+                if how == signal.SIGSTOP:
+                    job[lost].send(signal.SIGCONT)
+                    self.is_over(job[lost], 4)
+
+    def test_where_owners_are_replicated_one_that_is_started_again_holds_all_when_the_other_is_lost(self):
+        self.holders = 2
+        cluster, job = self.begin(6000, TWO_SERVERS)
+        chief = job["chief:0"]
+        chief.says("^step 50$")
+        for lost in ("ps:0", "ps:1", "ps:0"):
+            known = len(chief.errors())
+            job[lost].send(signal.SIGKILL)
+            self.says_both(chief, known, f"{lost}.*held once from now on: .*'%s'.*; the job goes on$")
+            job[lost] = self.restart(cluster, lost, 6000)
+            self.says_both(chief, known, "^held twice again: .*'%s'")
+        self.all_is_there_once(job, 6000)
 
     def test_a_chief_that_is_killed_or_asked_to_stop_is_named_by_all(self):
         for how in (signal.SIGKILL, signal.SIGINT):
