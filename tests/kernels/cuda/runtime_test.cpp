@@ -5,6 +5,7 @@
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
 #include "kernels/cuda/memory.hpp"
+#include "kernels/cuda/row_copy.hpp"
 #include "kernels/elementwise.hpp"
 #include "kernels/reduce.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
@@ -48,6 +49,31 @@ TEST_SUITE("kernels/cuda/runtime") {
     auto empty = cuda::to_host(gpu(), *cuda::to_device(gpu(), zeros({0})));
     REQUIRE(empty);
     CHECK(empty->element_count() == 0);
+  }
+
+  TEST_CASE("rows are copied into wider ones, and nothing between them is touched") {
+    for (size_t rows : {1U, 2U, 5U})
+      for (size_t width : {0U, 1U, 7U}) {
+        std::vector<float> small(rows * width), large(rows * 9, -1);
+        for (size_t i = 0; i < small.size(); ++i)
+          small[i] = static_cast<float>(i);
+        auto from
+          = cuda::to_device(gpu(), make_tensor({static_cast<int64_t>(small.size())}, small));
+        auto to = cuda::to_device(gpu(), make_tensor({static_cast<int64_t>(large.size())}, large));
+        REQUIRE(from);
+        REQUIRE(to);
+        auto* second = static_cast<float*>(to->mutable_data()) + 1;
+        REQUIRE(cuda::copy_rows(gpu().stream(), {from->data(), width * sizeof(float)},
+                                {second, 9 * sizeof(float)}, width * sizeof(float), rows));
+        auto back = cuda::to_host(gpu(), *to);
+        REQUIRE(back);
+        for (size_t i = 0; i < large.size(); ++i) {
+          auto column = i % 9;
+          auto is_copied = column >= 1 && column <= width;
+          auto expected = is_copied ? static_cast<float>(i / 9 * width + column - 1) : -1.F;
+          CHECK(back->values<float>()[i] == expected);
+        }
+      }
   }
 
   TEST_CASE("a pool hands out the memory that was freed, and a step needs no more than the first") {

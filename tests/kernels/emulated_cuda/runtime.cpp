@@ -356,6 +356,19 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return queued;
 }
 
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  if (to_pitch < width || from_pitch < width) return result(cudaErrorInvalidValue);
+  for (size_t row = 0; row < height; ++row) {
+    auto* to_row = static_cast<std::byte*>(to) + row * to_pitch;
+    const auto* from_row = static_cast<const std::byte*>(from) + row * from_pitch;
+    if (auto copied = cudaMemcpyAsync(to_row, from_row, width, kind, stream); copied != cudaSuccess)
+      return copied;
+  }
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
   return queue(stream, [=] { std::memset(to, value, bytes); });
 }
