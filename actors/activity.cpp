@@ -57,25 +57,43 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
 
 // The device's actor keeps the deadline, and one that is gone answers at once; what it ended with
 // says why.
+template <class Done, class Failed>
+void activity::ask_device(const gpu_actor& device, device_work asked, Done done, Failed failed) {
+  self_
+    ->request(device, caf::infinite, std::move(asked)) // as above
+    .then(std::move(done), [device, failed](const caf::error& reason) {
+      if (reason != caf::sec::request_receiver_down) return failed(reason);
+      device->attach_functor(
+        [failed, bounced = reason](const caf::error& end) { failed(end ? end : bounced); });
+    });
+}
+
 void activity::begin_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
   device_work asked{.stream = processor_.stream, .what = computes_};
   asked.launch
     = [work = std::move(work), stop = stop_.get_token()](compute_stream& on) { work(stop, on); };
   auto ticket = computations_;
-  self_
-    ->request(processor_.device, caf::infinite, std::move(asked)) // as above
-    .then(
-      [this, ticket](const device_work_done& done) {
-        on(work_done{ticket, done.elapsed, done.thrown});
-      },
-      [this, ticket](const caf::error& reason) {
-        if (reason != caf::sec::request_receiver_down) return on(failed_work(ticket, reason));
-        auto tell = [self = caf::actor_cast<replica_actor>(self_), ticket,
-                     bounced = reason](const caf::error& end) {
-          caf::anon_send(self, failed_work(ticket, end ? end : bounced));
-        };
-        processor_.device->attach_functor(tell);
-      });
+  ask_device(
+    processor_.device, std::move(asked),
+    [this, ticket](const device_work_done& done) {
+      on(work_done{ticket, done.elapsed, done.thrown});
+    },
+    [self = caf::actor_cast<replica_actor>(self_), ticket](const caf::error& reason) {
+      caf::anon_send(self, failed_work(ticket, reason));
+    });
+}
+
+void activity::begin_offload_to(const processor& where, std::string what,
+                                std::function<void(compute_stream&)> work) {
+  device_work asked{.stream = where.stream, .what = std::move(what), .launch = std::move(work)};
+  ask_device(
+    where.device, std::move(asked),
+    [this](const device_work_done& done) {
+      on(wake{nullptr, done.thrown});
+    },
+    [self = caf::actor_cast<replica_actor>(self_)](const caf::error& reason) {
+      caf::anon_send(self, wake{nullptr, std::make_exception_ptr(failure{from_caf(reason)})});
+    });
 }
 
 // Work that takes no time needs no message between it and the delay that follows. Without a delay

@@ -128,6 +128,15 @@ public:
     return woken();
   }
 
+  /// Has `work` ask a stream, wherever that is, and waits until the stream has done it, whatever
+  /// the pace. @param what For errors: "a reduction". @pre `where.device` is not null.
+  /// Errors: rethrows what `work` threw; throws `failure` as `gpu_actor` answers.
+  [[nodiscard]] auto offload_to(const processor& where, std::string what,
+                                std::function<void(compute_stream&)> work) {
+    begin_offload_to(where, std::move(what), std::move(work));
+    return woken();
+  }
+
   /// Sends `message` as the actor.
   template <class Handle, class Message>
   void send(const Handle& to, Message message) {
@@ -174,6 +183,9 @@ public:
     processor_ = std::move(where);
     computes_ = std::move(what);
   }
+
+  /// That one; without a device where there is none.
+  [[nodiscard]] const processor& computes_at() const { return processor_; }
 
   /// The step that the coroutine works for; the coroutine says when it goes on to another.
   [[nodiscard]] uint64_t local_step() const { return local_step_; }
@@ -322,6 +334,8 @@ private:
   };
 
   void begin_offload(std::function<void()> work);
+  void begin_offload_to(const processor& where, std::string what,
+                        std::function<void(compute_stream&)> work);
 
   void resume(std::coroutine_handle<> waiter) {
     run([waiter] { waiter.resume(); });
@@ -331,6 +345,11 @@ private:
 
   void begin(work_of_two_kinds work, std::coroutine_handle<> waiter);
   void begin_on_device(std::function<void(std::stop_token, compute_stream&)> work);
+
+  /// @param failed `(const caf::error&)`; may be called on any thread.
+  template <class Done, class Failed>
+  void ask_device(const gpu_actor& device, device_work asked, Done done, Failed failed);
+
   void begin_in_place(const std::function<void(std::stop_token)>& work);
 
   /// @returns False if no delay follows the work.

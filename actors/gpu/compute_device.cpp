@@ -3,7 +3,9 @@
 #include "actors/gpu/compute_device.hpp"
 
 #include "actors/collective/collective_sum.hpp"
+#include "kernels/cast.hpp"
 #include "kernels/elements.hpp"
+#include "kernels/reduce.hpp"
 
 #include <cstring>
 #include <utility>
@@ -34,20 +36,80 @@ public:
     return tensor{type, extents};
   }
 
-  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override {
+  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values, double divisor) override {
     tensor result{values.front().type(), values.front().extents()};
-    add_up(values, result);
+    add_up(values, result, divisor);
+    return result;
+  }
+
+  [[nodiscard]] expected<tensor> gather(std::span<const tensor> values, size_t axis) override {
+    tensor result{values.front().type(), gathered_extents(values, axis)};
+    lay_out(values, axis, result);
+    return result;
+  }
+
+  [[nodiscard]] expected<tensor> combine(const sparse_sum& rows, dtype type) override {
+    tensor result{type, combined_extents(rows)};
+    combine_rows(rows, result);
     return result;
   }
 };
 
+// Elements of a result, wherever its memory lies.
+template <class T>
+std::span<T> elements_of(tensor& result) {
+  return {static_cast<T*>(result.mutable_data()), result.element_count()};
+}
+
+template <class T>
+void divide_sum(std::span<const elements> sources, tensor& result, double divisor) {
+  cpu::reduce<T>({}, {.sources = sources, .divisor = divisor}, elements_of<T>(result));
+}
+
 } // namespace
 
-void add_up(std::span<const tensor> values, tensor& sum) {
+void add_up(std::span<const tensor> values, tensor& sum, double divisor) {
+  if (sum.element_count() == 0) return;
   std::vector<elements> sources;
   for (const auto& value : values)
     sources.emplace_back(value);
-  sum_in_order(sources, mutable_elements{sum});
+  if (divisor == 1) return sum_in_order(sources, mutable_elements{sum});
+  if (sum.type() == dtype::f32) return divide_sum<float>(sources, sum, divisor);
+  if (sum.type() == dtype::f64) return divide_sum<double>(sources, sum, divisor);
+  tensor wide{dtype::f32, sum.extents()};
+  divide_sum<float>(sources, wide, divisor);
+  cpu::cast({}, elements{wide}, mutable_elements{sum});
+}
+
+shape gathered_extents(std::span<const tensor> values, size_t axis) {
+  auto dims = values.front().extents().dims();
+  for (const auto& other : values.subspan(1))
+    dims[axis] += other.extents()[axis];
+  return shape{dims};
+}
+
+void lay_out(std::span<const tensor> values, size_t axis, tensor& result) {
+  size_t blocks = 1;
+  for (size_t i = 0; i < axis; ++i)
+    blocks *= static_cast<size_t>(result.extents()[i]);
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  for (size_t block = 0; block < blocks; ++block)
+    for (const auto& part : values) {
+      auto bytes = part.bytes() / blocks;
+      if (bytes == 0) continue;
+      std::memcpy(to, static_cast<const std::byte*>(part.data()) + block * bytes, bytes);
+      to += bytes;
+    }
+}
+
+shape combined_extents(const sparse_sum& rows) {
+  return {static_cast<int64_t>(rows.order.distinct()), static_cast<int64_t>(rows.width)};
+}
+
+void combine_rows(const sparse_sum& rows, tensor& result) {
+  if (result.element_count() == 0) return;
+  if (result.type() == dtype::f32) return cpu::combine<float>({}, rows, elements_of<float>(result));
+  cpu::combine<double>({}, rows, elements_of<double>(result));
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/buffer.hpp"
+#include "kernels/sparse.hpp"
 #include "kernels/tensor.hpp"
 #include "messages/errc.hpp"
 
@@ -51,10 +52,24 @@ public:
   /// An uninitialised tensor on the device. Errors: as `to_device`.
   [[nodiscard]] virtual expected<tensor> make(dtype type, const shape& extents) = 0;
 
-  /// ((v0 + v1) + v2) + ..., on the device.
-  /// @param values Alike, at least one, on the device. Errors: as `to_device`; unimplemented for a
-  /// dtype that the device does not add: all add f32 and f64.
-  [[nodiscard]] virtual expected<tensor> sum(std::span<const tensor> values) = 0;
+  /// (((v0 + v1) + v2) + ...) / divisor, on the device; 16-bit types are worked out in f32 and
+  /// rounded once.
+  /// @param values Alike, at least one, row-major, on the device. @param divisor 1 for integers.
+  /// Errors: as `to_device`; unimplemented for a dtype that the device does not add: all add
+  /// floating ones (`adds_on_devices`).
+  [[nodiscard]] virtual expected<tensor> sum(std::span<const tensor> values, double divisor = 1)
+    = 0;
+
+  /// The values behind each other along a dimension, on the device.
+  /// @param values At least one, row-major, on the device; alike but for their extent there.
+  /// @pre axis < rank. Errors: as `to_device`.
+  [[nodiscard]] virtual expected<tensor> gather(std::span<const tensor> values, size_t axis) = 0;
+
+  /// The rows of sparse gradients added up, one for each index, on the device; the bits are those
+  /// of the owner's sum. Shape: result  [distinct, width]
+  /// @param rows Values on the device, indices and order in the host's memory, where they have to
+  /// stay until this returns. @param type f32 or f64. Errors: as `to_device`.
+  [[nodiscard]] virtual expected<tensor> combine(const sparse_sum& rows, dtype type) = 0;
 
   /// As `to_device`, for values that come again and again, such as variables: one that is still in
   /// the memory where it was at the last call is not copied again, and one that is like the last at
@@ -102,9 +117,25 @@ public:
   [[nodiscard]] virtual std::optional<error> loss() = 0;
 };
 
-/// As `compute_stream::sum`, into memory that is there, on the calling thread; 16-bit types are
-/// added up in f32 and rounded once.
-void add_up(std::span<const tensor> values, tensor& sum);
+/// Whether all devices add such elements.
+[[nodiscard]] inline bool adds_on_devices(dtype type) {
+  return is_floating(type);
+}
+
+/// As `compute_stream::sum`, into memory that is there, on the calling thread.
+void add_up(std::span<const tensor> values, tensor& sum, double divisor = 1);
+
+/// What `compute_stream::gather` gives for such values. @pre As there.
+[[nodiscard]] shape gathered_extents(std::span<const tensor> values, size_t axis);
+
+/// As `compute_stream::gather`, into memory that is there, on the calling thread.
+void lay_out(std::span<const tensor> values, size_t axis, tensor& result);
+
+/// What `compute_stream::combine` gives for such rows.
+[[nodiscard]] shape combined_extents(const sparse_sum& rows);
+
+/// As `compute_stream::combine`, into memory that is there, on the calling thread.
+void combine_rows(const sparse_sum& rows, tensor& result);
 
 /// The stream of work that needs no device: it computes where it is called, on the host's memory.
 [[nodiscard]] compute_stream& host_stream();

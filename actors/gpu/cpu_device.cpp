@@ -10,9 +10,10 @@
 namespace troupe {
 
 cpu_device::cpu_device(int index, cpu_device_options options)
-  : where_{device_kind::cpu, index}, options_(std::move(options)) {
+  : where_{options.plays_gpu ? device_kind::cuda : device_kind::cpu, index},
+    options_(std::move(options)) {
   TROUPE_ASSERT(options_.streams > 0);
-  memory_->device = fmt::format("cpu:{}", index);
+  memory_->device = fmt::format("{}:{}", options_.plays_gpu ? "gpu" : "cpu", index);
   memory_->bytes_max = options_.bytes_max;
   for (uint32_t i = 0; i < options_.streams; ++i)
     streams_.push_back(std::make_unique<cpu_stream>(where_, memory_));

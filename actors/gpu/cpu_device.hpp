@@ -15,6 +15,8 @@ namespace troupe {
 /// How a `cpu_device` is made.
 struct cpu_device_options {
   uint32_t streams = 1;
+  /// Whether it says that it is a GPU, so that nobody else looks at what lies in its memory.
+  bool plays_gpu = false;
   size_t bytes_max = size_t{1} << 34; ///< Of its memory; what does not fit is refused.
   /// Decides when a stream counts as done: given what tells so, calls it now or later. Empty: now.
   std::function<void(std::function<void()> done)> ready{};
@@ -25,7 +27,7 @@ struct cpu_device_options {
 /// value which was not copied is not there. It can be lost, as a GPU can.
 class cpu_device final : public compute_device {
 public:
-  /// @param index The 1 of "cpu:1". @pre options.streams > 0
+  /// @param index The 1 of "cpu:1", or of "gpu:1". @pre options.streams > 0
   explicit cpu_device(int index, cpu_device_options options = {});
 
   [[nodiscard]] std::string name() const override { return memory_->device; }

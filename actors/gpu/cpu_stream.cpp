@@ -79,12 +79,13 @@ expected<tensor> cpu_stream::make(dtype type, const shape& extents) {
   auto bytes = static_cast<size_t>(extents.element_count()) * element_bytes(type);
   return memory_->allocate(bytes).map([&](const std::shared_ptr<std::byte>& block) {
     blocks_.push_back(block);
-    return tensor::wrap(block.get(), type, extents, block);
+    return plays_gpu() ? tensor::wrap_on(where_, block.get(), type, extents, block)
+                       : tensor::wrap(block.get(), type, extents, block);
   });
 }
 
 expected<tensor> cpu_stream::to_device(const tensor& value) {
-  if (lies_here(value)) return value;
+  if (plays_gpu() ? value.device() == where_ : lies_here(value)) return value;
   auto there = make(value.type(), value.extents());
   if (!there) return there;
   return copy_to_device(value, *there).map([&] { return *there; });
@@ -99,6 +100,7 @@ expected<void> cpu_stream::copy_to_device(const tensor& value, tensor there) {
 }
 
 expected<tensor> cpu_stream::to_host(const tensor& value) {
+  if (plays_gpu() && value.device() != where_) return value;
   tensor here{value.type(), value.extents()};
   return copy_to_host(value, here).map([&] { return here; });
 }
@@ -111,11 +113,34 @@ expected<void> cpu_stream::copy_to_host(const tensor& value, tensor there) {
   return {};
 }
 
-expected<tensor> cpu_stream::sum(std::span<const tensor> values) {
+expected<tensor> cpu_stream::sum(std::span<const tensor> values, double divisor) {
   auto result = make(values.front().type(), values.front().extents());
   if (!result) return result;
-  ask([values = std::vector(values.begin(), values.end()), to = *result]() mutable {
-    add_up(values, to);
+  ask([values = std::vector(values.begin(), values.end()), to = *result, divisor]() mutable {
+    add_up(values, to, divisor);
+  });
+  return result;
+}
+
+expected<tensor> cpu_stream::gather(std::span<const tensor> values, size_t axis) {
+  auto result = make(values.front().type(), gathered_extents(values, axis));
+  if (!result) return result;
+  ask([values = std::vector(values.begin(), values.end()), to = *result, axis]() mutable {
+    lay_out(values, axis, to);
+  });
+  return result;
+}
+
+// What lies in the host's memory is copied: the caller's may be gone when it comes to that.
+expected<tensor> cpu_stream::combine(const sparse_sum& rows, dtype type) {
+  auto result = make(type, combined_extents(rows));
+  if (!result) return result;
+  ask([copied = rows, to = *result, sources = std::vector(rows.sources.begin(), rows.sources.end()),
+       entries = std::vector(rows.order.entries.begin(), rows.order.entries.end()),
+       starts = std::vector(rows.order.starts.begin(), rows.order.starts.end())]() mutable {
+    copied.sources = sources;
+    copied.order = {entries, starts};
+    combine_rows(copied, to);
   });
   return result;
 }

@@ -38,7 +38,9 @@ public:
   [[nodiscard]] expected<tensor> to_host(const tensor& value) override;
   [[nodiscard]] expected<void> copy_to_host(const tensor& value, tensor there) override;
   [[nodiscard]] expected<tensor> make(dtype type, const shape& extents) override;
-  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override;
+  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values, double divisor) override;
+  [[nodiscard]] expected<tensor> gather(std::span<const tensor> values, size_t axis) override;
+  [[nodiscard]] expected<tensor> combine(const sparse_sum& rows, dtype type) override;
 
   /// Has `what` called when all that was asked before is done.
   void ask(std::function<void()> what);
@@ -50,6 +52,8 @@ private:
   class queue;
 
   [[nodiscard]] bool lies_here(const tensor& value);
+
+  [[nodiscard]] bool plays_gpu() const { return where_.kind != device_kind::cpu; }
 
   troupe::device where_;
   std::shared_ptr<cpu_device_memory> memory_;

@@ -3,8 +3,10 @@
 #include "actors/gpu/cuda_device.hpp"
 
 #include "actors/gpu/step_graphs.hpp"
+#include "kernels/cast.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/memory.hpp"
+#include "kernels/cuda/row_copy.hpp"
 #include "kernels/reduce.hpp"
 #include "messages/assert.hpp"
 
@@ -68,22 +70,46 @@ public:
     return made;
   }
 
-  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values) override {
-    auto result = make(values.front().type(), values.front().extents());
-    if (!result || result->element_count() == 0) return result;
-    switch (result->type()) {
-    case dtype::f32:
-      add_up<float>(values, *result);
-      break;
-    case dtype::f64:
-      add_up<double>(values, *result);
-      break;
-    default:
+  [[nodiscard]] expected<tensor> sum(std::span<const tensor> values, double divisor) override {
+    auto type = values.front().type();
+    if (!adds_on_devices(type))
       return fail(errc::unimplemented,
-                  fmt::format("GPUs here add up f32 and f64, not {}", to_string(result->type())));
+                  fmt::format("GPUs here add up floating types, not {}", to_string(type)));
+    auto is_narrow = element_bytes(type) < element_bytes(dtype::f32);
+    auto result = make(is_narrow ? dtype::f32 : type, values.front().extents());
+    if (!result) return result;
+    if (result->type() == dtype::f32)
+      add_up<float>(values, divisor, *result);
+    else
+      add_up<double>(values, divisor, *result);
+    return as_asked(is_narrow ? rounded(*result, type) : *result);
+  }
+
+  // One copy for each value, whatever the number of its rows.
+  [[nodiscard]] expected<tensor> gather(std::span<const tensor> values, size_t axis) override {
+    auto result = make(values.front().type(), gathered_extents(values, axis));
+    if (!result || result->element_count() == 0) return result;
+    size_t rows = 1;
+    for (size_t i = 0; i < axis; ++i)
+      rows *= static_cast<size_t>(result->extents()[i]);
+    auto* to = static_cast<std::byte*>(result->mutable_data());
+    for (const auto& value : values) {
+      auto width = value.bytes() / rows;
+      context_.note(cuda::copy_rows(context_.stream(), {value.data(), width},
+                                    {to, result->bytes() / rows}, width, rows));
+      to += width;
     }
-    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
-    return result;
+    return as_asked(*result);
+  }
+
+  [[nodiscard]] expected<tensor> combine(const sparse_sum& rows, dtype type) override {
+    auto result = make(type, combined_extents(rows));
+    if (!result || result->element_count() == 0) return result;
+    if (type == dtype::f32)
+      cuda::combine<float>(context_, rows, result->mutable_values<float>(where()));
+    else
+      cuda::combine<double>(context_, rows, result->mutable_values<double>(where()));
+    return as_asked(*result);
   }
 
   [[nodiscard]] expected<void> copy_to_device(const tensor& value, tensor there) override {
@@ -138,9 +164,23 @@ private:
   }
 
   template <class T>
-  void add_up(std::span<const tensor> values, tensor& result) {
+  void add_up(std::span<const tensor> values, double divisor, tensor& result) {
+    if (result.element_count() == 0) return;
     std::vector<elements> sources{values.begin(), values.end()};
-    cuda::reduce<T>(context_, {.sources = sources}, result.mutable_values<T>(where()));
+    cuda::reduce<T>(context_, {.sources = sources, .divisor = divisor},
+                    result.mutable_values<T>(where()));
+  }
+
+  [[nodiscard]] tensor rounded(const tensor& wide, dtype type) {
+    auto result = context_.make(type, wide.extents());
+    if (context_.status() && wide.element_count() > 0)
+      cuda::cast(context_, elements{wide}, mutable_elements{result});
+    return result;
+  }
+
+  [[nodiscard]] expected<tensor> as_asked(tensor result) const {
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    return result;
   }
 
   cuda::context context_;
