@@ -2,6 +2,7 @@
 // Adding the components of values, in packs or one by one.
 #include "strategies/cross_device_ops.hpp"
 
+#include "actors/gpu/compute_device.hpp"
 #include "kernels/cast.hpp"
 #include "kernels/change.hpp"
 #include "kernels/elementwise.hpp"
@@ -369,9 +370,8 @@ cross_device_ops::batch_reduce(reduce_op op,
   return results;
 }
 
-tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
+size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64_t axis) {
   if (components.empty()) refuse(errc::invalid_argument, "there is no value to gather");
-  check_on_host(components);
   const auto& first = components.front();
   auto rank = static_cast<int64_t>(first.rank());
   if (rank == 0)
@@ -380,36 +380,28 @@ tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis
     refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis, rank);
   auto along = static_cast<size_t>(axis < 0 ? axis + rank : axis);
   auto dims = first.extents().dims();
-  dims[along] = 0;
   for (size_t i = 0; i < components.size(); ++i) {
     auto other = components[i].extents().dims();
     if (components[i].type() != first.type())
       refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
              to_string(components[i].type()), to_string(first.type()));
-    auto length = other.size() == dims.size() ? std::exchange(other[along], dims[along]) : 0;
+    if (other.size() == dims.size()) other[along] = dims[along];
     if (other != dims)
       refuse(errc::invalid_argument,
              "replica {} has a value of shape {}, replica 0 one of shape {}; they may differ along "
              "axis {} only",
              i, to_string(components[i].extents()), to_string(first.extents()), along);
-    dims[along] += length;
   }
-  tensor result{first.type(), shape{dims}};
-  size_t outer = 1;
-  for (size_t i = 0; i < along; ++i)
-    outer *= static_cast<size_t>(dims[i]);
-  auto* to = static_cast<std::byte*>(result.mutable_data());
+  return along;
+}
+
+tensor cross_device_ops::gather(std::span<const tensor> components, int64_t axis) {
+  auto along = gathered_axis(components, axis);
+  check_on_host(components);
   std::vector<tensor> rows;
   for (const auto& component : components)
     rows.push_back(component.contiguous());
-  for (size_t block = 0; block < outer; ++block)
-    for (const auto& part : rows) {
-      auto bytes = part.bytes() / outer;
-      if (bytes == 0) continue;
-      std::memcpy(to, static_cast<const std::byte*>(part.data()) + block * bytes, bytes);
-      to += bytes;
-    }
-  return result;
+  return value_or_throw(host_stream().gather(rows, along));
 }
 
 std::vector<gradient> reduction_to_one_device::batch_all_reduce(

@@ -130,6 +130,9 @@ public:
   /// extents that differ beside it.
   [[nodiscard]] static tensor gather(std::span<const tensor> components, int64_t axis);
 
+  /// The dimension that `gather` is along. Errors: as there.
+  [[nodiscard]] static size_t gathered_axis(std::span<const tensor> components, int64_t axis);
+
   /// "reduction_to_one_device": as messages and command lines call it.
   [[nodiscard]] virtual std::string_view name() const = 0;
 

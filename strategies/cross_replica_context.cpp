@@ -3,7 +3,10 @@
 #include "strategies/cross_replica_context.hpp"
 
 #include "actors/failure.hpp"
+#include "actors/gpu/device_communicator.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/replica_group.hpp"
 #include "strategies/strategy.hpp"
 
@@ -46,6 +49,19 @@ std::vector<gradient> batch_reduce(reduce_op op,
     reduced.push_back(
       reduce_components(op, given[i].first.components, &exchange, fmt::format("value {}", i)));
   return reduced;
+}
+
+// Whether devices of all processes reduce it where it lies.
+bool stays_on_devices(const array_group& brought, const process_group* group,
+                      const communication_options& options) {
+  if (group == nullptr || brought.kind != array_kind::dense) return false;
+  auto type = brought.parts.front().type();
+  if (type != dtype::f32 && type != dtype::f64) return false;
+  auto implementation = group->options.merge(options).implementation;
+  collective_call call{.kind = collective_kind::all_reduce,
+                       .contributions = brought.parts,
+                       .on_devices = goes_to_devices(implementation, *group)};
+  return group->has_devices && is_for_devices(call, group->size);
 }
 
 // Ends the replicas of a run inside a merge function whose own run is given up.
@@ -119,6 +135,8 @@ uint32_t cross_replica_context::num_local_replicas() const {
 
 task<variable> cross_replica_context::make_variable(std::string name, tensor initial,
                                                     variable_options options) {
+  auto bringing = bring_to_host({&initial});
+  co_await bringing;
   strategy_.check_variable(name, initial, options);
   auto what = strategy::describe_variable(name, options);
   auto work = [initial](process_exchange* exchange) {
@@ -130,11 +148,83 @@ task<variable> cross_replica_context::make_variable(std::string name, tensor ini
 }
 
 task<tensor> cross_replica_context::gather(distributed_value<tensor> value, int64_t axis) {
-  auto work
-    = [components = value.for_each_of(num_local_replicas()), axis](process_exchange* exchange) {
-        return gather_components(components, axis, exchange);
-      };
-  return exchanged("gather", 0, work);
+  auto gathering = gather_brought("gather", value.for_each_of(num_local_replicas()), axis);
+  auto gathered = co_await gathering;
+  co_return gathered.primary();
+}
+
+task<distributed_value<tensor>>
+cross_replica_context::gather_brought(std::string what, std::vector<tensor> parts, int64_t axis,
+                                      communication_options options) {
+  brought_arrays arrays{{{array_kind::row_numbers, parts, {}}}};
+  auto& brought = arrays.groups.front();
+  size_t bytes = 0;
+  for (const auto& part : parts) {
+    brought.lay.push_back(part.device());
+    bytes += part.bytes();
+  }
+  if (arrays.is_on_devices()) {
+    if (group() == nullptr) brought.axis = cross_device_ops::gathered_axis(parts, axis);
+    auto preparing = prepare(arrays, reduce_op::sum, false, options);
+    co_await preparing;
+    axis = brought.outcome ? 0 : axis; // that of placeholders
+  }
+  auto work = [components = brought.parts, axis](process_exchange* exchange) {
+    return gather_components(components, axis, exchange);
+  };
+  auto gathering = exchanged(std::move(what), bytes, work, options);
+  auto gathered = co_await gathering;
+  if (!arrays.is_on_devices())
+    co_return distributed_value<tensor>::mirrored(gathered, parts.size());
+  auto placing = placed(arrays, arrays_of(gathered), parts.size());
+  auto there = co_await placing;
+  std::vector<tensor> results;
+  for (const auto& one : there)
+    results.push_back(one.groups.front().parts.front());
+  co_return distributed_value<tensor>::per_replica(std::move(results));
+}
+
+task<void> cross_replica_context::bring_to_host(std::vector<tensor*> arrays) {
+  return troupe::bring_to_host(activity_, strategy_.devices(), std::move(arrays));
+}
+
+task<void> cross_replica_context::bring_gradients(std::span<gradient> gradients) {
+  std::vector<tensor*> there;
+  for (auto& one : gradients)
+    std::ranges::copy(arrays_in(one), std::back_inserter(there));
+  return bring_to_host(std::move(there));
+}
+
+// Alone, a process has operations that know devices; but for rows, which these leave to the host.
+task<void> cross_replica_context::prepare_for_others(std::vector<gradient>& components,
+                                                     reduce_op op, communication_options options) {
+  auto arrays = arrays_of_all(components);
+  auto is_dense = std::holds_alternative<tensor>(components.front());
+  if (!arrays.is_on_devices() || (is_dense && group() == nullptr)) co_return;
+  auto preparing = prepare(arrays, op, group() == nullptr, options);
+  co_await preparing;
+  put_back_all(components, arrays);
+}
+
+task<void> cross_replica_context::prepare(brought_arrays& arrays, reduce_op op, bool on_host,
+                                          communication_options options) {
+  if (!on_host && group() == nullptr) {
+    auto combining = combine_on_devices(activity_, strategy_.devices(), op, arrays);
+    co_await combining;
+  }
+  std::vector<tensor*> elsewhere;
+  for (auto& each : arrays.groups)
+    if (on_host || !stays_on_devices(each, group(), options))
+      for (auto& part : each.parts)
+        elsewhere.push_back(&part);
+  auto bringing = bring_to_host(std::move(elsewhere));
+  co_await bringing;
+}
+
+task<std::vector<brought_arrays>> cross_replica_context::placed(const brought_arrays& brought,
+                                                                brought_arrays result,
+                                                                size_t replicas) {
+  return placed_for(activity_, strategy_.devices(), brought, std::move(result), replicas);
 }
 
 task<tensor> cross_replica_context::read(variable source) {
@@ -188,6 +278,8 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
     co_return distributed_value<gradient>::mirrored(std::move(*as_it_is), count);
   const auto* ops = &strategy_.cross_device_operations();
   auto given = on_devices(strategy_, value);
+  auto preparing = prepare_for_others(given.components, op, options);
+  co_await preparing;
   auto work = [ops, op, given, to](process_exchange* exchange) {
     return exchange == nullptr ? ops->reduce(op, given, to)
                                : reduce_components(op, given.components, exchange);
@@ -195,6 +287,8 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
   auto bytes = ops->waits() ? std::max(bytes_of(value), few_bytes) : bytes_of(value);
   auto reducing = exchanged(describe_reduction("reduce_to", op), bytes, work, options);
   auto reduced = co_await reducing;
+  auto bringing = bring_gradients({&reduced, 1});
+  co_await bringing;
   co_return distributed_value<gradient>::mirrored(std::move(reduced), count);
 }
 
@@ -222,7 +316,9 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
       continue;
     }
     bytes += bytes_of(value);
-    given.emplace_back(on_devices(strategy_, value), to);
+    auto& components = given.emplace_back(on_devices(strategy_, value), to).first.components;
+    auto preparing = prepare_for_others(components, op, options);
+    co_await preparing;
     places.push_back(i);
   }
   const auto* ops = &strategy_.cross_device_operations();
@@ -233,6 +329,8 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   };
   auto reducing = exchanged(describe_reduction("batch_reduce_to", op), bytes, work, options);
   auto reduced = co_await reducing;
+  auto bringing = bring_gradients(reduced);
+  co_await bringing;
   for (size_t i = 0; i < places.size(); ++i)
     results[places[i]] = distributed_value<gradient>::mirrored(
       std::move(reduced[i]), values[places[i]].second.devices().size());
@@ -261,7 +359,9 @@ task<void> cross_replica_context::settle(std::shared_ptr<process_exchange> excha
                                          communication_options options) {
   const auto& group = exchange->group();
   auto calls = exchange->calls();
-  prepare(calls, group, options);
+  troupe::prepare(calls, group, options);
+  for (const auto& call : calls)
+    if (!call.on_devices || !is_for_devices(call, group.size)) check_on_host(call.contributions);
   auto per_pack = group.options.merge(options).bytes_per_pack;
   size_t bytes = 0;
   for (const auto& call : calls)
@@ -278,7 +378,27 @@ task<void> cross_replica_context::settle(std::shared_ptr<process_exchange> excha
   std::vector<tensor> results;
   for (auto& answer : answers)
     results.push_back(value_or_throw(std::move(answer)).value);
-  exchange->settle(unpack(packed, calls, results));
+  auto unpacked = unpack(packed, calls, results);
+  auto dividing = divide_on_devices(unpacked, exchange->divisors());
+  co_await dividing;
+  exchange->settle(std::move(unpacked));
+}
+
+// Means whose sums devices have made, and which stay there.
+task<void> cross_replica_context::divide_on_devices(std::vector<tensor>& sums,
+                                                    const std::vector<double>& divisors) {
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!is_on_device(sums[i]) || divisors[i] == 1) continue;
+    auto at = strategy_.devices().at(sums[i].device());
+    if (!at) check_on_host(sums[i]); // nobody can be asked
+    auto mean = std::make_shared<tensor>();
+    auto work = [mean, sum = sums[i], divisor = divisors[i]](compute_stream& on) {
+      *mean = value_or_throw(on.sum({&sum, 1}, divisor));
+    };
+    auto dividing = activity_.offload_to(*at, "a mean", std::move(work));
+    co_await dividing;
+    sums[i] = *mean;
+  }
 }
 
 task<run_outcome> cross_replica_context::run_on_replicas(std::vector<replica_body> bodies) {

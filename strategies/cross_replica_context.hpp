@@ -2,6 +2,7 @@
 // What a merge function sees: all replicas at once.
 #pragma once
 
+#include "strategies/brought_arrays.hpp"
 #include "strategies/context.hpp"
 #include "strategies/process_exchange.hpp"
 #include "strategies/reduce_nest.hpp"
@@ -64,15 +65,35 @@ public:
   [[nodiscard]] auto reduce(reduce_op op, T value,
                             std::optional<std::vector<int64_t>> axes = std::nullopt)
     -> task<decltype(reduce_nest(op, value, reduce_scope{}, 1))> {
+    auto arrays = arrays_of(value);
+    if (arrays.is_on_devices()) {
+      arrays.find_one_for_all(num_replicas_in_sync());
+      auto preparing = prepare(arrays, op, axes || group() != nullptr);
+      co_await preparing;
+      put_back(value, arrays);
+    }
     auto work = [op, value = std::move(value), axes = std::move(axes),
                  replicas = num_replicas_in_sync()](process_exchange* exchange) {
       return reduce_nest(op, value, reduce_scope{axes, exchange}, replicas);
     };
-    return exchanged(describe_reduction("reduce", op), 0, std::move(work));
+    auto reducing = exchanged(describe_reduction("reduce", op), 0, std::move(work));
+    auto result = co_await reducing;
+    if (arrays.is_on_devices()) {
+      auto placing = placed(arrays, arrays_of(result), 1);
+      auto there = co_await placing;
+      put_back(result, there.front());
+    }
+    co_return result;
   }
 
   /// As `strategy::gather`.
   [[nodiscard]] task<tensor> gather(distributed_value<tensor> value, int64_t axis);
+
+  /// What `all_gather` does with what the replicas bring.
+  [[nodiscard]] task<distributed_value<tensor>> gather_brought(std::string what,
+                                                               std::vector<tensor> parts,
+                                                               int64_t axis,
+                                                               communication_options options = {});
 
   /// The value of a variable as a whole. Where processes hold copies that are made one on read, all
   /// of them have to read it.
@@ -189,9 +210,9 @@ public:
 
   /// What `all_reduce` does with what the replicas bring.
   template <class T>
-  [[nodiscard]] task<T> reduce_brought(std::vector<reduce_op> ops,
-                                       std::vector<std::shared_ptr<const T>> brought,
-                                       communication_options options) {
+  [[nodiscard]] task<distributed_value<T>>
+  reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
+                 communication_options options) {
     check_alike(ops);
     auto op = ops.front();
     size_t bytes = 0;
@@ -199,22 +220,50 @@ public:
       bytes = brought.size() * brought.front()->bytes();
     else
       bytes = few_bytes;
-    auto work = [op, brought](process_exchange* exchange) {
-      std::vector<T> values;
-      for (const auto& each : brought)
-        values.push_back(*each);
-      return all_reduce_nest(op, std::move(values), exchange);
+    std::vector<T> values;
+    for (const auto& each : brought)
+      values.push_back(*each);
+    auto arrays = arrays_of_all(values);
+    if (arrays.is_on_devices()) {
+      auto preparing = prepare(arrays, op, false, options);
+      co_await preparing;
+      put_back_all(values, arrays);
+    }
+    auto work = [op, values = std::move(values)](process_exchange* exchange) {
+      return all_reduce_nest(op, values, exchange);
     };
     auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, work, options);
     auto result = co_await reducing;
-    co_return result;
+    if (!arrays.is_on_devices()) co_return distributed_value<T>::mirrored(result, brought.size());
+    auto placing = placed(arrays, arrays_of(result), brought.size());
+    auto there = co_await placing;
+    std::vector<T> results(brought.size(), result);
+    for (size_t i = 0; i < results.size(); ++i)
+      put_back(results[i], there[i]);
+    co_return distributed_value<T>::per_replica(std::move(results));
   }
+
+  /// Copies arrays to the host's memory, wherever they lie. Errors: as `troupe::bring_to_host`.
+  [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
+
+  /// Likewise. @param gradients Live until this is over.
+  [[nodiscard]] task<void> bring_gradients(std::span<gradient> gradients);
+
+  /// Makes arrays ready for a reduction by the host, or by the devices of all processes: what lies
+  /// on a device is combined there if all replicas are here; stays there if devices reduce between
+  /// processes; else it comes to the host.
+  /// @param arrays Lives until this is over. @param on_host Whether all are to come there.
+  /// Errors: as `combine_on_devices`.
+  [[nodiscard]] task<void> prepare(brought_arrays& arrays, reduce_op op, bool on_host,
+                                   communication_options options = {});
 
 protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
   void check_alike(std::span<const reduce_op> ops) const;
+  [[nodiscard]] task<std::vector<brought_arrays>> placed(const brought_arrays& brought,
+                                                         brought_arrays result, size_t replicas);
   [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op);
   [[nodiscard]] uint32_t num_local_replicas() const;
 
@@ -223,6 +272,10 @@ private:
   /// Makes all collectives that an exchange has noted, at once.
   [[nodiscard]] task<void> settle(std::shared_ptr<process_exchange> exchange,
                                   communication_options options);
+  [[nodiscard]] task<void> prepare_for_others(std::vector<gradient>& components, reduce_op op,
+                                              communication_options options);
+  [[nodiscard]] task<void> divide_on_devices(std::vector<tensor>& sums,
+                                             const std::vector<double>& divisors);
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] task<std::vector<std::shared_ptr<void>>>
   run_updates(std::vector<update_body> bodies);

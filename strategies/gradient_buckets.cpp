@@ -6,6 +6,7 @@
 #include "kernels/embedding.hpp"
 #include "kernels/gradient_sum.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/process_group.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
@@ -47,6 +48,7 @@ void check_extents(const variable& of, const shape& gradient) {
 }
 
 tensor widened(const variable& of, const tensor& values) {
+  check_on_host(values);
   if (values.type() == of.type()) return values.contiguous();
   if (!widens_to(values.type(), of.type()))
     refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
@@ -58,6 +60,7 @@ tensor widened(const variable& of, const tensor& values) {
 
 // The array that these are rows of.
 tensor spread(const variable& of, const indexed_slices& given) {
+  check_on_host(given);
   auto rows = std::get<indexed_slices>(completed(given, of.extents()));
   check_extents(of, rows.dense_extents);
   auto row_count = of.extents().rank() == 0 ? 0 : of.extents()[0];

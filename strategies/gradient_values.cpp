@@ -8,6 +8,12 @@
 
 namespace troupe {
 
+std::vector<tensor*> arrays_in(gradient& of) {
+  if (auto* dense = std::get_if<tensor>(&of)) return {dense};
+  auto& rows = std::get<indexed_slices>(of);
+  return {&rows.indices, &rows.values};
+}
+
 indexed_slices with_wide_indices(indexed_slices slices) {
   check_on_host(slices.indices);
   if (slices.indices.type() != dtype::i32) return slices;
@@ -21,7 +27,6 @@ indexed_slices with_wide_indices(indexed_slices slices) {
 gradient completed(gradient of, const shape& extents) {
   auto* given = std::get_if<indexed_slices>(&of);
   if (given == nullptr) return of;
-  check_on_host(of);
   auto slices = with_wide_indices(std::move(*given));
   if (slices.dense_extents.rank() == 0) slices.dense_extents = extents;
   return slices;

@@ -9,6 +9,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -31,13 +32,16 @@ namespace troupe {
   return slices;
 }
 
+/// Its arrays: one if it is dense, numbers and rows if it is sparse.
+[[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
+
 /// The same rows, their numbers as i64 if they are i32.
 [[nodiscard]] indexed_slices with_wide_indices(indexed_slices slices);
 
 /// A gradient, or the operand of a scatter, as owners and accumulators take it: rows have i64
 /// numbers, and where they do not say of what array they are, they are of the variable's.
 /// @param extents Of the variable. Cost: a pass over the row numbers, if they are i32.
-/// Errors: throws `failure` with invalid_argument for rows that lie on a device.
+/// Errors: throws `failure` with invalid_argument for row numbers that lie on a device.
 [[nodiscard]] gradient completed(gradient of, const shape& extents);
 
 /// `function(x)` for every element x, worked out in double and rounded to `type`.

@@ -24,6 +24,25 @@ inline void check_on_host(const tensor& value) {
            to_string(value.extents()), to_string(value.device()));
 }
 
+/// Refuses what lies on a device with gaps between its elements: whoever gathers those from between
+/// others is the host, and cannot look there. Errors: throws `failure` with invalid_argument.
+inline void check_row_major(const tensor& value) {
+  if (is_on_device(value) && !value.is_contiguous())
+    refuse(errc::invalid_argument,
+           "a value of shape {} lies on {} with gaps between its elements; make it row-major there",
+           to_string(value.extents()), to_string(value.device()));
+}
+
+/// Likewise. @param components By replica.
+inline void check_row_major(std::span<const tensor> components) {
+  for (size_t i = 0; i < components.size(); ++i)
+    if (is_on_device(components[i]) && !components[i].is_contiguous())
+      refuse(errc::invalid_argument,
+             "the value of replica {}, of shape {}, lies on {} with gaps between its elements; "
+             "make it row-major there",
+             i, to_string(components[i].extents()), to_string(components[i].device()));
+}
+
 /// Likewise for gradients, and what is scattered.
 inline void check_on_host(const gradient& value) {
   if (const auto* rows = std::get_if<indexed_slices>(&value)) {
@@ -41,8 +60,7 @@ inline void check_on_host(std::span<const tensor> components) {
   if (found == components.end()) return;
   refuse(errc::invalid_argument,
          "the value of replica {} lies on {}, and is to be combined on the host; have the stream "
-         "copy it there (to_host), or reduce it by reduce_to in a mirrored strategy that computes "
-         "on GPUs",
+         "copy it there (to_host), or reduce it by a strategy that computes on GPUs",
          found - components.begin(), to_string(found->device()));
 }
 

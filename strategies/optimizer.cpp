@@ -14,6 +14,7 @@
 #include "strategies/gradient_values.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
+#include "strategies/rows_on_devices.hpp"
 #include "strategies/strategy.hpp"
 
 #include <algorithm>
@@ -32,17 +33,22 @@ namespace {
 struct addressed_push {
   variable target;
   msg<wire::PushGradient> push;
-  std::optional<tensor> there{}; ///< On a device, and in no message yet.
+  std::optional<gradient> there{}; ///< On a device, and in no message yet.
 };
 
 /// What a replica brings to the merge_call.
 using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 
+bool lies_on_device(const gradient& one) {
+  const auto* rows = std::get_if<indexed_slices>(&one);
+  return is_on_device(rows != nullptr ? rows->values : std::get<tensor>(one));
+}
+
 brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (const auto& [gradient, variable] : gradients)
-    if (const auto* dense = std::get_if<tensor>(&gradient); dense && is_on_device(*dense))
-      pushes->push_back({variable, {}, *dense});
+    if (lies_on_device(gradient))
+      pushes->push_back({variable, {}, gradient});
     else
       pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
   return pushes;
@@ -69,26 +75,52 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
 gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
   auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
-  auto as_it_is = to_gradient(given);
-  auto type = addressed.target.type();
+  return to_gradient(given);
+}
+
+// What stays on a device has that dtype already.
+gradient widened(gradient as_it_is, dtype type) {
   const auto& values = values_of(as_it_is);
   if (!widens_to(values.type(), type) || values.type() == type) return as_it_is;
+  check_on_host(as_it_is);
   tensor wide{type, values.extents()};
   cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
   return with_values(as_it_is, wide);
 }
 
+/// What replicas bring, by replica and variable.
+using all_gradients = std::vector<std::vector<gradient>>;
+
+all_gradients gradients_of(const std::vector<brought_pushes>& all) {
+  all_gradients result;
+  for (const auto& brought : all) {
+    auto& own = result.emplace_back();
+    for (const auto& one : *brought)
+      own.push_back(gradient_of(one));
+  }
+  return result;
+}
+
 // The gradients of all processes, as one for each variable: their sum.
-std::vector<gradient> combined(const std::vector<brought_pushes>& all, process_exchange* exchange) {
+std::vector<gradient> combined(const brought_pushes& targets, const all_gradients& all,
+                               process_exchange* exchange) {
   std::vector<gradient> sums;
-  for (size_t i = 0; i < all.front()->size(); ++i) {
+  for (size_t i = 0; i < targets->size(); ++i) {
+    const auto& target = (*targets)[i].target;
     std::vector<gradient> components;
-    for (const auto& brought : all)
-      components.push_back(gradient_of((*brought)[i]));
-    const auto& name = (*all.front())[i].target.name();
-    sums.push_back(reduce_components(reduce_op::sum, components, exchange, name));
+    for (const auto& of_replica : all)
+      components.push_back(widened(of_replica[i], target.type()));
+    sums.push_back(reduce_components(reduce_op::sum, components, exchange, target.name()));
   }
   return sums;
+}
+
+// One gradient for each variable, as if a single replica had brought it.
+brought_pushes pushes_of_one(const brought_pushes& targets, const std::vector<gradient>& sums) {
+  auto pushes = std::make_shared<std::vector<addressed_push>>();
+  for (size_t i = 0; i < sums.size(); ++i)
+    pushes->push_back({(*targets)[i].target, make_push_gradient({}, to_payload(sums[i]))});
+  return pushes;
 }
 
 // What a user has given, with what may be left out.
@@ -190,35 +222,69 @@ struct optimizer::shared_state {
     for (const auto& brought : all)
       for (const auto& one : *brought)
         bytes += one.target.extents().element_count() * element_bytes(one.target.type());
-    auto work = [all](process_exchange* exchange) { return combined(all, exchange); };
+    auto gradients = gradients_of(all);
+    if (auto arrays = arrays_of_all(gradients); arrays.is_on_devices()) {
+      auto preparing = cross.prepare(arrays, reduce_op::sum, false);
+      co_await preparing;
+      put_back_all(gradients, arrays);
+    }
+    auto targets = all.front();
+    all.clear();
+    auto work = [targets, gradients = std::move(gradients)](process_exchange* exchange) {
+      return combined(targets, gradients, exchange);
+    };
     auto combining = cross.exchanged("gradient", bytes, std::move(work));
     auto sums = co_await combining;
-    auto pushes = std::make_shared<std::vector<addressed_push>>();
-    for (size_t i = 0; i < sums.size(); ++i)
-      pushes->push_back({(*all.front())[i].target, make_push_gradient({}, to_payload(sums[i]))});
-    co_return pushes;
+    auto bringing = cross.bring_gradients(sums);
+    co_await bringing;
+    co_return pushes_of_one(targets, sums);
   }
 
   // What replicas have left on devices comes to the host as one: the sum, in their order.
   static task<brought_pushes> add_on_devices(cross_replica_context& cross,
                                              std::vector<brought_pushes> all) {
     const auto* strategy = &cross.strategy();
-    auto work = [all, strategy] {
+    auto targets = all.front();
+    std::vector<brought_rows> brought;
+    for (size_t i = 0; i < targets->size(); ++i) {
+      const auto& target = (*targets)[i].target;
+      auto& value = brought.emplace_back(brought_rows{{}, target.type(), target.extents()});
+      for (const auto& of_replica : all)
+        value.components.push_back(gradient_of((*of_replica)[i]));
+    }
+    auto combining = combine_rows_on_devices(cross.host(), strategy->devices(), brought);
+    co_await combining;
+    for (auto& value : brought) { // rows that do not fit: their owner says so
+      if (std::holds_alternative<tensor>(value.components.front())) continue;
+      auto bringing = cross.bring_gradients(value.components);
+      co_await bringing;
+    }
+    auto work = [brought, strategy] {
       const destinations to{strategy->layout().worker_devices};
       std::vector<std::pair<device_values, destinations>> values;
-      for (size_t i = 0; i < all.front()->size(); ++i) {
-        auto& value = values.emplace_back(device_values{{}, to.devices()}, to).first;
-        for (const auto& brought : all)
-          value.components.push_back(gradient_of((*brought)[i]));
-      }
+      for (const auto& value : brought)
+        values.emplace_back(device_values{value.components, to.devices()}, to);
       return strategy->cross_device_operations().batch_reduce(reduce_op::sum, values);
     };
     auto adding = cross.compute(std::numeric_limits<size_t>::max(), work); // it waits for devices
     auto sums = co_await adding;
-    auto pushes = std::make_shared<std::vector<addressed_push>>();
-    for (size_t i = 0; i < sums.size(); ++i)
-      pushes->push_back({(*all.front())[i].target, make_push_gradient({}, to_payload(sums[i]))});
-    co_return pushes;
+    co_return pushes_of_one(targets, sums);
+  }
+
+  // What the host needs of gradients that replicas leave on devices: the numbers of rows; and all,
+  // if it adds up batches.
+  task<std::vector<gradient_and_variable>>
+  ready_to_meet(replica_context& context, std::vector<gradient_and_variable> given) const {
+    auto is_single_batch = options.accumulation_steps == 1;
+    std::vector<tensor*> wanted;
+    for (auto& [gradient, variable] : given)
+      if (auto* rows = std::get_if<indexed_slices>(&gradient); rows && is_single_batch)
+        wanted.push_back(&rows->indices);
+      else if (!is_single_batch)
+        std::ranges::copy(arrays_in(gradient), std::back_inserter(wanted));
+    auto bringing = context.bring_to_host(std::move(wanted));
+    co_await bringing;
+    co_return given;
   }
 
   // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
@@ -302,7 +368,9 @@ task<bool>
 optimizer::apply_gradients(replica_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_gradients", context);
-  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
+  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
+  auto given = co_await readying;
+  auto gradients = taken("apply_gradients", std::move(given));
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto complete = state->add(replica, std::move(gradients));
@@ -320,7 +388,9 @@ task<void> optimizer::apply_gradients(replica_context& context,
                                       std::vector<gradient_and_variable> gradients_and_variables,
                                       uint32_t contributors) const {
   context_check::replica("apply_gradients", context);
-  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
+  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
+  auto given = co_await readying;
+  auto gradients = taken("apply_gradients", std::move(given));
   if (contributors == 0 || contributors > context.num_replicas_in_sync())
     refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
            context.num_replicas_in_sync());
@@ -372,7 +442,9 @@ task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient
 task<void> optimizer::apply_reduced_gradients(
   replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_reduced_gradients", context);
-  auto gradients = taken("apply_reduced_gradients", std::move(gradients_and_variables));
+  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
+  auto given = co_await readying;
+  auto gradients = taken("apply_reduced_gradients", std::move(given));
   check_no_accumulation(state_->options, "that are reduced already");
   auto apply
     = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {

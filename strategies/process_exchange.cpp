@@ -26,6 +26,7 @@ tensor cast(const tensor& from, dtype type) {
 // 16-bit values are added in f32, and rounded once, when all is done to them.
 tensor reduce_narrow(reduce_op op, std::span<const tensor> components, process_exchange& exchange,
                      std::string_view of) {
+  check_on_host(components);
   std::vector<tensor> wide;
   for (const auto& component : components)
     wide.push_back(cast(component, dtype::f32));
@@ -76,22 +77,28 @@ std::string process_exchange::name(std::string_view of) const {
 }
 
 tensor process_exchange::note_or_take(collective_kind kind, std::span<const tensor> contributions,
-                                      std::string_view of) {
+                                      std::string_view of, double divisor) {
   if (!is_noting_) {
     TROUPE_ASSERT(taken_ < results_.size(), taken_, results_.size());
     return results_[taken_++];
   }
-  check_on_host(contributions);
+  std::ranges::for_each(contributions, [](const tensor& one) { check_row_major(one); });
   collective_call call{.kind = kind, .name = name(of)};
   for (const auto& contribution : contributions)
     call.contributions.push_back(contribution.contiguous());
-  calls_.push_back(std::move(call));
+  note(std::move(call), divisor);
   return contributions.front();
 }
 
-tensor process_exchange::sum(std::span<const tensor> contributions, std::string_view of) {
+void process_exchange::note(collective_call call, double divisor) {
+  calls_.push_back(std::move(call));
+  divisors_.push_back(divisor);
+}
+
+tensor process_exchange::sum(std::span<const tensor> contributions, std::string_view of,
+                             double divisor) {
   if (is_noting_) check_alike(contributions, group_.first_replica());
-  return note_or_take(collective_kind::all_reduce, contributions, of);
+  return note_or_take(collective_kind::all_reduce, contributions, of, divisor);
 }
 
 tensor process_exchange::gather(std::span<const tensor> parts, std::string_view of) {
@@ -107,9 +114,9 @@ tensor process_exchange::broadcast(const tensor& value, std::string_view of) {
 tensor process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
   auto result = broadcast(value, of);
   if (is_noting_)
-    calls_.push_back({.kind = collective_kind::barrier,
-                      .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
-                                          to_string(value.extents()))});
+    note({.kind = collective_kind::barrier,
+          .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
+                              to_string(value.extents()))});
   else
     ++taken_;
   return result;
@@ -129,9 +136,11 @@ tensor reduce_arrays(reduce_op op, std::span<const tensor> components, process_e
     if (exchange->is_noting()) check_alike(components, exchange->group().first_replica());
     return reduce_narrow(op, components, *exchange, of);
   }
-  auto sum = exchange->sum(components, of);
-  if (op == reduce_op::sum || exchange->is_noting()) return sum;
-  return divided_sum({&sum, 1}, static_cast<double>(components.size()) * exchange->group().size);
+  auto all = static_cast<double>(components.size()) * exchange->group().size;
+  auto divisor = op == reduce_op::mean ? all : 1;
+  auto sum = exchange->sum(components, of, divisor);
+  if (divisor == 1 || exchange->is_noting() || is_on_device(sum)) return sum;
+  return divided_sum({&sum, 1}, divisor);
 }
 
 gradient reduce_components(reduce_op op, std::span<const gradient> components,

@@ -34,10 +34,13 @@ public:
   [[nodiscard]] bool is_noting() const { return is_noting_; }
 
   /// The sum of the contributions of all processes, in the order of replicas if that is fixed.
+  /// Contributions may lie on devices if these make the sum, which stays there then.
   /// @param of What they are, if there are several values: "gradient of w".
+  /// @param divisor Of the sum, if it stays on a device; on the host the caller divides.
   /// Shape: contributions  any, alike; the same number in all processes
   /// Errors: throws `failure` as `check_alike`.
-  [[nodiscard]] tensor sum(std::span<const tensor> contributions, std::string_view of = {});
+  [[nodiscard]] tensor sum(std::span<const tensor> contributions, std::string_view of = {},
+                           double divisor = 1);
 
   /// Those of all processes behind each other along dimension 0, in the order of replicas.
   /// Shape: parts  [rows, ...], of any number of rows
@@ -52,18 +55,23 @@ public:
   /// What the first time has noted.
   [[nodiscard]] const std::vector<collective_call>& calls() const { return calls_; }
 
+  /// What each of `calls` is to be divided by, if its result lies on a device.
+  [[nodiscard]] const std::vector<double>& divisors() const { return divisors_; }
+
   /// Ends the first time. @param results Of `calls`, in their order.
   void settle(std::vector<tensor> results);
 
 private:
   [[nodiscard]] std::string name(std::string_view of) const;
   tensor note_or_take(collective_kind kind, std::span<const tensor> contributions,
-                      std::string_view of);
+                      std::string_view of, double divisor = 1);
+  void note(collective_call call, double divisor = 1);
 
   const process_group& group_;
   std::string what_;
   bool is_noting_ = true;
   std::vector<collective_call> calls_;
+  std::vector<double> divisors_;
   std::vector<tensor> results_;
   size_t taken_ = 0;
 };

@@ -3,6 +3,7 @@
 #include "strategies/process_group.hpp"
 
 #include "kernels/crc32c.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>
@@ -24,7 +25,9 @@ pack_kind kind_of(const collective_call& call) {
   return {call.contributions.front().type(), call.contributions.size()};
 }
 
+// Laying arrays behind each other is the host's work: what lies on a device shares no pack.
 bool is_packed(const collective_call& sum, int64_t bytes_per_pack) {
+  if (std::ranges::any_of(sum.contributions, is_on_device)) return false;
   return bytes_per_pack > 0 || sum.contributions.front().bytes() < lone_bytes;
 }
 

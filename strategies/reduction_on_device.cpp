@@ -10,20 +10,6 @@
 
 namespace troupe {
 
-namespace {
-
-// Whoever gathers elements from between others is the host, and cannot look there.
-void check_row_major(std::span<const tensor> components) {
-  for (size_t i = 0; i < components.size(); ++i)
-    if (is_on_device(components[i]) && !components[i].is_contiguous())
-      refuse(errc::invalid_argument,
-             "the value of replica {}, of shape {}, lies on {} with gaps between its elements; "
-             "make it row-major there",
-             i, to_string(components[i].extents()), to_string(components[i].device()));
-}
-
-} // namespace
-
 reduction_on_device::reduction_on_device(std::shared_ptr<compute_device> device, job_time deadline)
   : packed_all_reduce(0), devices_({std::move(device)}, deadline) {}
 

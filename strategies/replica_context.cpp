@@ -166,6 +166,10 @@ task<tensor> replica_context::read(variable source) {
   co_return place_.meeting ? own_handle(value) : value;
 }
 
+task<void> replica_context::bring_to_host(std::vector<tensor*> arrays) {
+  return troupe::bring_to_host(activity_, place_.owner->devices(), std::move(arrays));
+}
+
 std::optional<tensor> replica_context::kept(const std::string& name) const {
   auto payload = activity_.kept(name);
   return payload ? std::optional{to_tensor(std::move(*payload))} : std::nullopt;
@@ -192,8 +196,9 @@ void replica_context::announce(merge_result merged) {
 
 task<tensor> replica_context::all_gather(tensor value, int64_t axis,
                                          communication_options options) {
-  auto gather = [options](cross_replica_context& context, distributed_value<int64_t> axes,
-                          distributed_value<brought<tensor>> all) -> task<tensor> {
+  auto gather
+    = [options](cross_replica_context& context, distributed_value<int64_t> axes,
+                distributed_value<brought<tensor>> all) -> task<distributed_value<tensor>> {
     auto axis = axes.primary();
     auto first = context.strategy().first_local_replica();
     for (size_t i = 1; i < axes.size(); ++i)
@@ -203,15 +208,9 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis,
                                    "all replicas have to gather alike",
                                    first + i, axes[i], first, axis)}};
     std::vector<tensor> parts;
-    size_t bytes = 0;
-    for (const auto& each : all.local_results()) {
+    for (const auto& each : all.local_results())
       parts.push_back(*each);
-      bytes += each->bytes();
-    }
-    auto work = [parts, axis](process_exchange* exchange) {
-      return gather_components(parts, axis, exchange);
-    };
-    auto gathering = context.exchanged("all_gather", bytes, work, options);
+    auto gathering = context.gather_brought("all_gather", std::move(parts), axis, options);
     auto gathered = co_await gathering;
     co_return gathered;
   };
@@ -224,6 +223,7 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis,
 task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis, int64_t extent) {
   std::vector<int64_t> extents(num_replicas_in_sync());
   extents[replica_id_in_sync_group()] = extent;
+  auto where = by_result.device();
   auto reducing = all_reduce(reduce_op::sum, std::pair{std::move(by_result), std::move(extents)});
   auto sum = co_await reducing;
   auto rank = static_cast<int64_t>(sum.first.rank());
@@ -238,7 +238,13 @@ task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis
                    to_string(sum.first.extents()), whole, axis)}};
   auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + replica_id_in_sync_group(),
                                int64_t{0});
-  co_return slice_along(sum.first, axis, begin, begin + extent);
+  auto bringing = bring_to_host({&sum.first});
+  co_await bringing;
+  auto part = slice_along(sum.first, axis, begin, begin + extent);
+  std::vector<array_move> moves{{&part, where}};
+  auto returning = move_arrays(activity_, place_.owner->devices(), std::move(moves));
+  co_await returning;
+  co_return part;
 }
 
 task<tensor> replica_context::apply(variable target, change how, variable_operand operand) {
@@ -262,6 +268,8 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     }
     auto component
       = whose == change_in_job::all_copies ? whole_variable : component_of(target, place_.replica);
+    auto bringing = bring_to_host(arrays_in(operand));
+    co_await bringing;
     auto wanted = make_change_variable(static_cast<uint8_t>(how),
                                        to_payload(to_change(target, operand)), component);
     auto changing
@@ -292,6 +300,8 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     std::vector<variable_operand> operands;
     for (const auto& each : all.local_results())
       operands.push_back(*each);
+    auto bringing = bring_together(context.host(), target, operands, context.group() == nullptr);
+    co_await bringing;
     auto work = [target, how, operands](process_exchange* exchange) {
       return aggregate(target, how, operands, exchange);
     };

@@ -164,6 +164,12 @@ public:
   template <class Work>
   [[nodiscard]] task<computed_by<Work>> compute(Work work);
 
+  /// Copies arrays that lie on devices of the strategy to the host's memory, pinned by then: for
+  /// who has left there what is to be looked at. Those of the host stay as they are.
+  /// @param arrays Live until this is over. Errors: as `compute`; throws `failure` with
+  /// invalid_argument for one that is not row-major.
+  [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
+
   /// Asks an actor, of Troupe or of your own, and waits for its `Reply` without holding a thread.
   /// @returns An awaitable of `expected<Reply>`: the reply, or the other side's error; unavailable
   /// if it is gone.

@@ -35,4 +35,16 @@ std::optional<processor> replica_devices::processor_of(uint32_t replica) {
   return processor{actors_[device], stream};
 }
 
+std::optional<processor> replica_devices::at(device where) const {
+  for (size_t i = 0; i < devices_.size(); ++i)
+    if (devices_[i]->where() == where) return processor{actors_[i], 0};
+  return std::nullopt;
+}
+
+std::optional<device> replica_devices::any_gpu() const {
+  for (const auto& one : devices_)
+    if (one->where().kind != device_kind::cpu) return one->where();
+  return std::nullopt;
+}
+
 } // namespace troupe

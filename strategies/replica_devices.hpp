@@ -5,6 +5,7 @@
 #include "actors/activity.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
+#include "kernels/buffer.hpp"
 
 #include <cstdint>
 #include <map>
@@ -36,6 +37,13 @@ public:
 
   /// Where a replica computes; nothing: on the world's threads.
   [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
+
+  /// The first stream of a device of the strategy, for what is asked of it beside replicas;
+  /// nothing, if it has no such device.
+  [[nodiscard]] std::optional<processor> at(device where) const;
+
+  /// The first of its devices that is a GPU.
+  [[nodiscard]] std::optional<device> any_gpu() const;
 
   [[nodiscard]] size_t count() const { return actors_.size(); }
 

@@ -11,6 +11,7 @@
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/owner_replication.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/replica_group.hpp"
@@ -251,6 +252,7 @@ variable strategy::make_variable(std::string name, const tensor& initial,
 void strategy::check_variable(const std::string& name, const tensor& initial,
                               const variable_options& options) const {
   context_check::cross_replica("make_variable", *this);
+  check_on_host(initial);
   check_new_variable(variables_, name, initial);
   check_options(name, initial, options, layout_);
 }
@@ -387,7 +389,9 @@ tensor strategy::assign_sub(const variable& target, variable_operand delta) {
 tensor strategy::gather(const distributed_value<tensor>& value, int64_t axis) {
   check_gather(*this);
   if (num_replicas_in_sync() == 1) return value.select(0);
-  if (!layout_.group) return cross_device_ops::gather(value.for_each_of(num_replicas_), axis);
+  auto components = value.for_each_of(num_replicas_);
+  if (!layout_.group && std::ranges::none_of(components, is_on_device))
+    return cross_device_ops::gather(components, axis);
   context_check::blocking("gather", *this);
   return cross_replica(
     [value, axis](cross_replica_context& context) { return context.gather(value, axis); });

@@ -277,6 +277,8 @@ public:
   /// What its replicas compute on.
   [[nodiscard]] replica_devices& devices() { return devices_; }
 
+  [[nodiscard]] const replica_devices& devices() const { return devices_; }
+
   [[nodiscard]] const cross_device_ops& cross_device_operations() const {
     return *layout_.cross_device_operations;
   }
@@ -297,7 +299,9 @@ private:
   [[nodiscard]] auto reduce_over(reduce_op op, const T& value,
                                  std::optional<std::vector<int64_t>> axes) {
     context_check::cross_replica("reduce", *this);
-    if (!layout_.group) return reduce_nest(op, value, reduce_scope{std::move(axes)}, num_replicas_);
+    auto looked_at = value; // the same arrays
+    if (!layout_.group && !arrays_of(looked_at).is_on_devices())
+      return reduce_nest(op, value, reduce_scope{std::move(axes)}, num_replicas_);
     context_check::blocking("reduce", *this);
     return cross_replica([op, value, axes = std::move(axes)](cross_replica_context& context) {
       return context.reduce(op, value, axes);

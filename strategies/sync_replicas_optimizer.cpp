@@ -6,7 +6,6 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
-#include "strategies/on_host.hpp"
 #include "strategies/training_cast.hpp"
 
 #include <algorithm>
@@ -23,7 +22,6 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   std::vector<push> pushes;
   pushes.reserve(gradients.size());
   for (const auto& [gradient, variable] : gradients) {
-    check_on_host(gradient);
     pushes.emplace_back(
       value_or_throw(cast.accumulator_of(variable)),
       make_push_gradient(from, to_payload(completed(gradient, variable.extents()))));
@@ -156,6 +154,11 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
                    "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
                    "tokens; give the function to `train`, or use `optimizer` in a run"}};
   const auto& cast = *context.place_.cast;
+  std::vector<tensor*> brought;
+  for (auto& [gradient, variable] : gradients_and_variables)
+    std::ranges::copy(arrays_in(gradient), std::back_inserter(brought));
+  auto bringing = context.bring_to_host(std::move(brought));
+  co_await bringing;
   auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;

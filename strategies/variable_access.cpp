@@ -6,6 +6,7 @@
 #include "actors/tensor_payload.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/brought_arrays.hpp"
 #include "strategies/gradient_values.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/strategy.hpp"
@@ -132,7 +133,15 @@ gradient to_change(const variable& target, const variable_operand& operand) {
     check_on_host(*dense);
     return *dense;
   }
-  return completed(std::get<indexed_slices>(operand), target.extents());
+  const auto& rows = std::get<indexed_slices>(operand);
+  check_on_host(gradient{rows});
+  return completed(rows, target.extents());
+}
+
+std::vector<tensor*> arrays_in(variable_operand& operand) {
+  if (auto* dense = std::get_if<tensor>(&operand)) return {dense};
+  if (auto* rows = std::get_if<indexed_slices>(&operand)) return {&rows->indices, &rows->values};
+  return {};
 }
 
 int32_t component_of(const variable& target, uint32_t replica) {
@@ -150,10 +159,34 @@ task<tensor> read_copy(activity& activity, variable source, int32_t component) {
 
 task<tensor> change_copy(activity& activity, variable target, int32_t component, change how,
                          variable_operand operand) {
+  auto bringing = bring_to_host(activity, target.owner_strategy().devices(), arrays_in(operand));
+  co_await bringing;
   auto message = make_change_variable(static_cast<uint8_t>(how),
                                       to_payload(to_change(target, operand)), component);
   auto changing = activity.request<msg<wire::VariableSnapshot>>(target.owner(), std::move(message));
   co_return value_of(co_await changing);
+}
+
+task<void> bring_together(activity& activity, const variable& target,
+                          std::vector<variable_operand>& operands, bool are_all) {
+  const auto& devices = target.owner_strategy().devices();
+  auto mode = target.aggregation();
+  auto is_reduced = mode == variable_aggregation::sum || mode == variable_aggregation::mean;
+  auto is_dense = [](const auto& one) { return std::holds_alternative<tensor>(one); };
+  if (are_all && is_reduced && std::ranges::all_of(operands, is_dense) && !are_one(operands)) {
+    std::vector<tensor> values;
+    for (const auto& one : operands)
+      values.push_back(std::get<tensor>(one));
+    auto arrays = arrays_of_all(values);
+    auto combining = combine_on_devices(activity, devices, to_reduce_op(mode), arrays);
+    co_await combining;
+    if (const auto& outcome = arrays.groups.front().outcome) operands = {*outcome};
+  }
+  std::vector<tensor*> there;
+  for (auto& one : operands)
+    std::ranges::copy(arrays_in(one), std::back_inserter(there));
+  auto bringing = bring_to_host(activity, devices, std::move(there));
+  co_await bringing;
 }
 
 variable_operand aggregate(const variable& target, change how,

@@ -127,6 +127,16 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Errors: throws `failure` with invalid_argument for NONE and ONLY_FIRST_REPLICA.
 [[nodiscard]] reduce_op to_reduce_op(variable_aggregation mode);
 
+/// Its arrays: none for a number. Those of distributed values and variables are not among them.
+[[nodiscard]] std::vector<tensor*> arrays_in(variable_operand& operand);
+
+/// Brings the operands of replicas to the host's memory, before they are aggregated. Arrays on a
+/// device that would be added here are added there, so that one of them comes.
+/// @param operands As `aggregate` takes them; live until this is over. @param are_all Whether they
+/// are those of all replicas. Errors: as `combine_on_devices`.
+[[nodiscard]] task<void> bring_together(activity& activity, const variable& target,
+                                        std::vector<variable_operand>& operands, bool are_all);
+
 /// What the operands of all replicas come to, for a variable that is aggregated.
 /// @param operands By replica; neither distributed nor variables.
 /// @param exchange With the replicas of other processes; null if there are none.

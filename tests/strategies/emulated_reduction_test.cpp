@@ -13,6 +13,7 @@
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
+#include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
 #include <vector>
@@ -194,27 +195,98 @@ TEST_SUITE("strategies/emulated_reduction") {
     }
   }
 
-  TEST_CASE("what the host is to combine, and lies on a GPU, is refused in one line") {
+  TEST_CASE("an all_reduce and an all_gather are made on the GPU that replicas share") {
+    sharing_replicas replicas;
+    auto count = sharing_replicas::count;
+    for (auto type : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16, dtype::i64})
+      for (auto op : {reduce_op::sum, reduce_op::mean})
+        for (int64_t size : {0, 1, 501}) {
+          auto pageable = emulated::pageable_copies();
+          auto made = replicas.strategy.run([&](replica_context& context) -> task<tensor> {
+            auto own = sample(type, {2, size}, context.replica_id_in_sync_group());
+            auto work = [own](std::stop_token, compute_stream& on) {
+              return value_or_throw(on.to_device(own));
+            };
+            auto computing = context.compute(std::move(work));
+            auto there = co_await computing;
+            auto reducing = context.all_reduce(op, std::pair{there, 1.0});
+            auto reduced = co_await reducing;
+            CHECK(reduced.first.device().kind == device_kind::cuda);
+            auto gathering = context.all_gather(reduced.first, 1); // on the device again
+            auto gathered = co_await gathering;
+            CHECK(gathered.device().kind == device_kind::cuda);
+            auto bringing = context.bring_to_host({&gathered});
+            co_await bringing;
+            co_return gathered;
+          });
+          if (type != dtype::i64) CHECK(emulated::pageable_copies() == pageable);
+          auto sum = reduce_arrays(op, sharing_replicas::samples(type, size));
+          auto whole = cross_device_ops::gather(std::vector<tensor>(count, sum), 1);
+          for (uint32_t i = 0; i < count; ++i)
+            CHECK(is_same(made.select(i), whole));
+        }
+  }
+
+  TEST_CASE("rows that replicas leave on their GPU are combined there, to the owner's bits") {
+    sharing_replicas replicas;
+    auto trained = [&](uint32_t on_host, dtype type) {
+      auto table = replicas.strategy.make_variable(fmt::format("t{}{}", on_host, to_string(type)),
+                                                   zeros({9, 5}, type));
+      optimizer adam{rules::adam{}};
+      replicas.strategy.run([&](replica_context& context) -> task<void> {
+        auto id = context.replica_id_in_sync_group();
+        auto rows = sample(type, {id, 5}, id); // replica 0 has none
+        auto work = [=](std::stop_token, compute_stream& on) {
+          return id < on_host ? rows : value_or_throw(on.to_device(rows));
+        };
+        auto computing = context.compute(std::move(work));
+        auto there = co_await computing;
+        auto numbers = array({id}, {7, 3}, dtype::i64);
+        if (id == 2) numbers = array({2}, {3, 3}, dtype::i64);
+        gradient given = indexed_slices{numbers, there, {9, 5}};
+        auto applying = adam.apply_gradients(context, given, table);
+        co_await applying;
+      });
+      return replicas.strategy.read(table);
+    };
+    for (auto type : {dtype::f32, dtype::f64}) {
+      auto by_owner = trained(sharing_replicas::count, type);
+      CHECK(by_owner.element_count() == 45);
+      auto kernels = emulated::kernels_run();
+      CHECK(is_same(trained(0, type), by_owner));
+      CHECK(emulated::kernels_run() == kernels + 1);
+      CHECK(is_same(trained(2, type), by_owner)); // some of them are brought there
+    }
+  }
+
+  TEST_CASE("what lies on a GPU is reduced, gathered and assigned outside of replicas, too") {
     sharing_replicas replicas;
     auto there = replicas.left_there(dtype::f32, 5);
-    auto refused
-      = refusal_of([&] { static_cast<void>(replicas.strategy.reduce(reduce_op::sum, there)); });
-    CHECK(refused.code == errc::invalid_argument);
-    CHECK(refused.message.find("the value of replica 0 lies on cuda:0, and is to be combined on "
-                               "the host")
-          == 0);
+    auto given = sharing_replicas::samples(dtype::f32, 5);
+    auto sum = replicas.strategy.reduce(reduce_op::sum, there);
+    auto whole = replicas.strategy.gather(there, 0);
+    CHECK(sum.device().kind == device_kind::cuda);
+    auto weights = replicas.strategy.make_variable("w", zeros({2, 5}));
+    auto rows = replicas.strategy.make_variable("r", zeros({6, 5}));
+    CHECK(is_same(replicas.strategy.assign(weights, sum), reduce_arrays(reduce_op::sum, given)));
+    CHECK(is_same(replicas.strategy.assign(rows, whole), cross_device_ops::gather(given, 0)));
+  }
+
+  TEST_CASE("what the host is to look at, and lies on a GPU, is refused in one line") {
+    sharing_replicas replicas;
+    auto there = replicas.left_there(dtype::f32, 5);
     auto gathered = refusal_of([&] {
       auto parts = there.local_results();
       static_cast<void>(cross_device_ops::gather(parts, 0));
     });
-    CHECK(gathered == refused);
-    auto weights = replicas.strategy.make_variable("w", zeros({2, 5}));
-    auto assigned = refusal_of([&] { replicas.strategy.assign(weights, there.primary()); });
-    CHECK(assigned.code == errc::invalid_argument);
-    CHECK(assigned.message.find("a value of shape [2, 5] lies on cuda:0; have the stream") == 0);
+    CHECK(gathered.code == errc::invalid_argument);
+    CHECK(gathered.message.find("the value of replica 0 lies on cuda:0, and is to be combined on "
+                                "the host")
+          == 0);
     conditional_accumulator collects{replicas.strategy.world(), {.type = dtype::f32}};
     auto given = refusal_of([&] { static_cast<void>(collects.apply_grad(there.primary(), 0)); });
-    CHECK(given == assigned);
+    CHECK(given.code == errc::invalid_argument);
+    CHECK(given.message.find("a value of shape [2, 5] lies on cuda:0; have the stream") == 0);
     auto turned = refusal_of([&] {
       static_cast<void>(replicas.reduced(reduce_op::sum, replicas.left_there(dtype::f32, 5, true)));
     });
