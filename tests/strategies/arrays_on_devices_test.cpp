@@ -190,6 +190,24 @@ TEST_SUITE("strategies/arrays_on_devices") {
     }
   }
 
+  TEST_CASE("rows that lie on GPUs are reduced to where they are wanted, by way of the host") {
+    leaving_replicas all{2, 2};
+    auto given = samples(2, dtype::f32, {2, 3});
+    auto there = all.distributed(given);
+    std::vector<gradient> rows, on_host;
+    for (uint32_t i = 0; i < 2; ++i) {
+      auto numbers = array({2}, {1, static_cast<double>(i)}, dtype::i64);
+      rows.emplace_back(indexed_slices{numbers, there[i], {4, 3}});
+      on_host.emplace_back(indexed_slices{numbers, given[i], {4, 3}});
+    }
+    auto reduced = all.strategy.extended().reduce_to(
+      reduce_op::mean, distributed_value<gradient>::per_replica(rows), destinations{"cpu:0"});
+    auto& got = std::get<indexed_slices>(reduced.primary());
+    auto expected = std::get<indexed_slices>(reduce_components(reduce_op::mean, on_host));
+    CHECK(is_same(got.values, expected.values));
+    CHECK(is_same(got.indices, expected.indices));
+  }
+
   TEST_CASE("one array for all replicas is its own mean, and has no sum, wherever it lies") {
     leaving_replicas all{1, 2};
     auto one = distributed_value<tensor>::mirrored(

@@ -170,6 +170,39 @@ TEST_SUITE("strategies/device_collectives") {
       CHECK(is_same(sum, reduce_arrays(reduce_op::sum, leaving_processes::samples())));
   }
 
+  TEST_CASE("merge functions reduce over processes what lies on GPUs") {
+    for (const auto& options : by_nccl_and_by_messages) {
+      leaving_processes all{options};
+      auto given = leaving_processes::samples();
+      auto sum = reduce_arrays(reduce_op::sum, given);
+      auto merge
+        = [&](cross_replica_context& context, distributed_value<tensor> there) -> task<tensor> {
+        auto reducing_to = context.reduce_to(reduce_op::sum, there, destinations{"cpu:0"});
+        auto wanted = co_await reducing_to;
+        check_close(wanted.primary(), sum); // in the host's memory
+        std::vector<std::pair<distributed_value<gradient>, destinations>> batch;
+        batch.emplace_back(as_gradients(there), destinations{"cpu:1"});
+        auto reducing_batch = context.batch_reduce_to(reduce_op::mean, std::move(batch));
+        auto means = co_await reducing_batch;
+        check_close(std::get<tensor>(means.front().primary()),
+                    reduce_arrays(reduce_op::mean, given));
+        auto gathering = context.gather(there, 0);
+        auto whole = co_await gathering;
+        CHECK(whole.device() == first_gpu);
+        auto reducing = context.reduce(reduce_op::sum, std::pair{there, whole});
+        auto reduced = co_await reducing;
+        CHECK(reduced.second.device() == first_gpu);
+        co_return reduced.first;
+      };
+      auto reduced = all.results(
+        [&](replica_context& context, tensor own) { return context.merge_call(merge, own); });
+      for (const auto& [value, where] : reduced) {
+        check_close(value, sum);
+        CHECK(where == first_gpu);
+      }
+    }
+  }
+
   TEST_CASE("gradients on GPUs of several processes reach the owners of all") {
     for (const auto& options : by_nccl_and_by_messages) {
       leaving_processes all{options};
