@@ -34,8 +34,9 @@ class Cluster(unittest.TestCase):
         self.assertEqual(report["own"], 0)
         self.assertIn("one process", self.cluster().stdout)
 
-    def attempts_of_a_pod(self, text, index):
-        """What a pod that is started three times is told: how many attempts there were before, and the run folder."""
+    def attempts_of_a_pod(self, text, index, jobs="aaabb"):
+        """What a pod of several jobs, one after the other, is told: how many attempts there were before, and the run
+        folder."""
         script = textwrap.dedent(re.search(r"- \|\n([\s\S]*?)\n {10}volumeMounts", text)[1])
         with tempfile.TemporaryDirectory() as scratch:
             runs, troupe = pathlib.Path(scratch) / "runs", pathlib.Path(scratch) / "troupe"
@@ -43,9 +44,10 @@ class Cluster(unittest.TestCase):
             troupe.write_text('#!/bin/sh\nfor word; do :; done\necho "${TROUPE_RESTART_COUNT:-none} $word"\n')
             troupe.chmod(0o755)
             told = {"PATH": f"{scratch}:{os.environ['PATH']}", "JOB_COMPLETION_INDEX": index}
-            script = script.replace("/runs/attempts", f"{runs}/attempts")
-            return [subprocess.run(["sh", "-c", script], env=told, capture_output=True, text=True, check=True).stdout.strip()
-                    for _ in range(3)]
+            script = script.replace("/runs/", f"{runs}/")
+            said = [subprocess.run(["sh", "-c", script], env={**told, "JOB_UID": job}, capture_output=True, text=True,
+                                   check=True).stdout for job in jobs]
+            return [line.strip().replace(f"{runs}/", "/runs/") for line in said]
 
     def test_the_files_to_copy_describe_clusters_with_which_nothing_is_wrong(self):
         folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "cluster"
@@ -55,8 +57,12 @@ class Cluster(unittest.TestCase):
         pods = self.report("--cluster", re.search('--cluster "([^"]+)"', text)[1], "--task", "worker:3")
         self.assertEqual(pods["tasks"][pods["own"]]["address"], "troupe-3.troupe:2222")
         self.assertEqual(f"completions: {len(pods['tasks'])}", re.search("completions: [0-9]+", text)[0])
-        self.assertEqual(self.attempts_of_a_pod(text, "0"), ["0 /runs/job", "1 /runs/job", "2 /runs/job"])
-        self.assertEqual(self.attempts_of_a_pod(text, "1"), ["none /runs/job"] * 3)
+        self.assertEqual(self.attempts_of_a_pod(text, "0"),
+                         ["0 /runs/a/job", "1 /runs/a/job", "2 /runs/a/job", "0 /runs/b/job", "1 /runs/b/job"])
+        self.assertEqual(self.attempts_of_a_pod(text, "1", "aa"), ["none /runs/a/job"] * 2)
+        patience, grace = (int(re.search(rf"{name}[: ]+([0-9]+)", text)[1])
+                           for name in ("--rejoin-patience", "terminationGracePeriodSeconds"))
+        self.assertGreaterEqual(grace, patience + 30)
         script = folder / "slurm.sbatch"
         subprocess.run(["sh", "-n", script], check=True)
         text = script.read_text()
