@@ -5,6 +5,7 @@
 //   troupe launch -n 4 --ps 1 -- backup_replicas_cluster
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/server.hpp"
 #include "strategies/training.hpp"
 
@@ -68,7 +69,7 @@ int take_part() {
     if (result.report.failure) {
       auto who = to_string(server.task());
       std::fprintf(stderr, "%s: %s\n", who.c_str(), result.report.failure->message.c_str());
-      return 4;
+      return static_cast<int>(exit_code_of(result.report.failure->code));
     }
     if (server.is_chief())
       std::printf("%u of %u gradients: %.1f ms a step, %llu gradients dropped\n", needed, replicas,
@@ -84,6 +85,6 @@ int main() {
     return take_part();
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
-    return 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

@@ -9,6 +9,7 @@
 #include "kernels/tape.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/server.hpp"
 
@@ -146,6 +147,6 @@ int main(int count, char** arguments) {
     return take_part(text);
   } catch (const failure& failed) {
     std::fprintf(stderr, "coordinated_language_model: %s\n", failed.what());
-    return 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

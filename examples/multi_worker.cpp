@@ -12,6 +12,7 @@
 #include "kernels/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/metrics.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/multi_worker_mirrored_strategy.hpp"
@@ -109,6 +110,6 @@ int main() {
     return take_part();
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
-    return 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

@@ -9,6 +9,7 @@
 #include "kernels/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/server.hpp"
 
@@ -122,6 +123,6 @@ int main() {
     return take_part();
   } catch (const failure& failed) {
     std::fprintf(stderr, "parameter_server: %s\n", failed.what());
-    return 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

@@ -6,6 +6,7 @@
 #include "actors/failure.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/server.hpp"
 #include "strategies/training.hpp"
 
@@ -66,7 +67,7 @@ int take_part(const std::filesystem::path& folder) {
   if (report.failure) {
     auto who = to_string(server.task());
     std::fprintf(stderr, "%s: %s\n", who.c_str(), report.failure->message.c_str());
-    return 4;
+    return static_cast<int>(exit_code_of(report.failure->code));
   }
   if (server.is_chief())
     std::printf("height %.6f after %llu steps\n", strategy.read(height).values<float>()[0],
@@ -85,6 +86,6 @@ int main(int count, char** arguments) {
     return take_part(arguments[1]);
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
-    return failed.reason().code == errc::unavailable ? 4 : 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

@@ -8,6 +8,7 @@
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' sync_replicas_cluster     once for each task
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/server.hpp"
 #include "strategies/training.hpp"
 
@@ -68,7 +69,7 @@ int take_part() {
   auto who = to_string(server.task());
   if (report.failure) {
     std::fprintf(stderr, "%s: %s\n", who.c_str(), report.failure->message.c_str());
-    return 1;
+    return static_cast<int>(exit_code_of(report.failure->code));
   }
   if (server.is_chief())
     std::printf("y = %.3f x + %.3f, found by %u replicas in %zu processes\n",
@@ -85,6 +86,6 @@ int main() {
     return take_part();
   } catch (const failure& failed) {
     std::fprintf(stderr, "%s\n", failed.what());
-    return 2;
+    return static_cast<int>(exit_code_of(failed.reason().code));
   }
 }

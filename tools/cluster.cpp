@@ -4,8 +4,8 @@
 
 #include "actors/net/host_port.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/arguments.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/help.hpp"
 
 #include <CLI/CLI.hpp>

@@ -2,8 +2,8 @@
 // Finding the run's folder, and what to say in the end.
 #include "tools/evaluator_command.hpp"
 
+#include "strategies/exit_codes.hpp"
 #include "tools/evaluator_job.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/restart.hpp"
 #include "tools/run_directory.hpp"
 #include "tools/signal_watch.hpp"

@@ -4,7 +4,7 @@
 
 #include "simulation/distribution_family.hpp"
 #include "simulation/distribution_preset.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/nearest_name.hpp"
 #include "tools/option_table.hpp"
 #include "tools/option_value.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `troupe` command.
+#include "strategies/exit_codes.hpp"
 #include "tools/cluster.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/launch/command.hpp"
 #include "tools/sim.hpp"

@@ -3,7 +3,7 @@
 #include "tools/signal_watch.hpp"
 
 #include "messages/assert.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 
 #include <array>
 #include <cerrno>

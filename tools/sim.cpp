@@ -5,7 +5,7 @@
 #include "actors/failure.hpp"
 #include "kernels/huge_pages.hpp"
 #include "simulation/on_threads.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/sim_advise.hpp"
 #include "tools/sim_command_line.hpp"
 #include "tools/sim_plots/sim_plots.hpp"

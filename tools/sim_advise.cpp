@@ -3,7 +3,7 @@
 #include "tools/sim_advise.hpp"
 
 #include "actors/failure.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/sim_plots/sim_plots.hpp"
 

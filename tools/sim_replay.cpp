@@ -3,9 +3,9 @@
 #include "tools/sim_replay.hpp"
 
 #include "actors/failure.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/arguments.hpp"
 #include "tools/config_file.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/file_content.hpp"
 #include "tools/help.hpp"
 #include "tools/sim_report.hpp"

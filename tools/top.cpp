@@ -3,7 +3,7 @@
 #include "tools/top.hpp"
 
 #include "actors/observing/http_client.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/terminal.hpp"
 #include "tools/top_view.hpp"

@@ -5,10 +5,10 @@
 // happens is told on standard error, one line each.
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/server.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/training.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/signal_watch.hpp"
 
 #include <algorithm>

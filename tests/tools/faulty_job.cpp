@@ -10,13 +10,13 @@
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/multi_worker_mirrored_strategy.hpp"
 #include "strategies/optimizer.hpp"
 #include "strategies/server.hpp"
 #include "strategies/sidecar_evaluator.hpp"
 #include "strategies/training.hpp"
-#include "tools/exit_codes.hpp"
 #include "tools/signal_watch.hpp"
 
 #include <atomic>

@@ -2,7 +2,7 @@
 // From the words to the job.
 #include "tools/launch/command.hpp"
 
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/help.hpp"
 #include "tools/launch/free_ports.hpp"
 #include "tools/launch/job.hpp"

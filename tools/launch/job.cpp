@@ -2,7 +2,7 @@
 // The loop: what happens, and what follows.
 #include "tools/launch/job.hpp"
 
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 #include "tools/terminal.hpp"
 
 #include <boost/asio/post.hpp>

@@ -3,7 +3,7 @@
 #include "tools/launch/outcome.hpp"
 
 #include "messages/assert.hpp"
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 
 #include <algorithm>
 #include <csignal>

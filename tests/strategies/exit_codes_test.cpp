@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the numbers that scripts rely on do not move. Method: write them out.
+#include "strategies/exit_codes.hpp"
 #include "tests/doctest.hpp"
-#include "tools/exit_codes.hpp"
 
 #include <csignal>
 #include <string>
 
-TEST_SUITE("tools/exit_codes") {
+TEST_SUITE("strategies/exit_codes") {
   using namespace troupe;
 
   TEST_CASE("keeps its numbers") {

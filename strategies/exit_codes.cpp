@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exit codes in words.
-#include "tools/exit_codes.hpp"
+#include "strategies/exit_codes.hpp"
 
 namespace troupe {
 

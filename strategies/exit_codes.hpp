@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `troupe` command answers to the shell, and to whoever started it.
+// What a trainer answers to the shell, and to whoever started it.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -10,7 +10,8 @@
 namespace troupe {
 
 /// Schedulers and scripts see nothing of a job but this number, so each stands for one reaction of
-/// theirs.
+/// theirs. `troupe` answers so, and so does a program whose `main` returns it:
+/// `static_cast<int>(exit_code_of(failed.reason().code))` for a `failure` that it caught.
 enum class exit_code : uint8_t {
   finished = 0,       ///< The job did all its steps.
   user_error = 1,     ///< Code of the trainer or the model failed.
