@@ -72,14 +72,15 @@ std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks)
   : options_(options), tasks_(std::move(tasks)),
     outcome_(tasks_, options_.grace, options_.restarts, options_.spares_ps), signals_(context_),
-    grace_(context_), printer_(
-                        [this] {
-                          asio::post(context_, [this] {
-                            for (auto& each : members_)
-                              each.process->resume();
-                          });
-                        },
-                        [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
+    grace_(context_), next_look_(context_),
+    printer_(
+      [this] {
+        asio::post(context_, [this] {
+          for (auto& each : members_)
+            each.process->resume();
+        });
+      },
+      [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
     started_(steady::now()) {
   std::signal(SIGPIPE, SIG_IGN);
   signals_.add(SIGCHLD);
@@ -97,7 +98,7 @@ expected<void> launch_job::start(const std::string& job_id) {
     if (!outlet) return tl::unexpected<error>(outlet.error());
     auto process = std::make_unique<running_task>(context_, std::move(*outlet),
                                                   [this, index] { drop_if_over(index); });
-    members_.push_back({std::move(process), asio::steady_timer{context_}});
+    members_.push_back({.process = std::move(process), .patience = asio::steady_timer{context_}});
   }
   started_ = steady::now();
   for (size_t index = 0; index < tasks_.size(); ++index)
@@ -207,6 +208,7 @@ void launch_job::on_end(size_t index, task_end end) {
   if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
   if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
+  if (outcome_.has_finished() && !looks_for_stopped_) give_up_stopped();
   auto ends_others = reaction == launch_outcome::reaction::end_others
                      || reaction == launch_outcome::reaction::restart;
   if (!ends_others || ending_since_) return;
@@ -227,7 +229,7 @@ void launch_job::wait_for_silence(size_t index) {
 }
 
 void launch_job::drop_if_over(size_t index) {
-  auto& [process, patience, starts_again] = members_[index];
+  auto& [process, patience, starts_again, was_stopped] = members_[index];
   if (!outcome_.has_ended(index) || !process->is_silent()) return;
   process->reap();
   patience.cancel();
@@ -263,6 +265,7 @@ void launch_job::restart_all() {
 
 void launch_job::stop_listening() {
   grace_.cancel();
+  next_look_.cancel();
   // From here on a Ctrl-C ends us, should nobody read what is still to be printed.
   signals_.clear();
   signals_.cancel();
@@ -283,6 +286,24 @@ void launch_job::end_servers_later() {
     if (cancelled || ending_since_) return;
     outcome_.on_servers_told();
     end_all(SIGTERM);
+  });
+}
+
+// When the job is over nobody waits for a task that is stopped, but its launcher: for ever.
+void launch_job::give_up_stopped() {
+  looks_for_stopped_ = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
+  if (!looks_for_stopped_) return;
+  for (size_t index = 0; index < members_.size(); ++index) {
+    auto& [process, patience, starts_again, was_stopped] = members_[index];
+    auto is_stopped = !outcome_.has_ended(index) && process->is_stopped();
+    if (!std::exchange(was_stopped, is_stopped) || !is_stopped) continue;
+    print(outcome_.given_up_notice(index));
+    outcome_.on_given_up(index);
+    process->signal_all(SIGKILL);
+  }
+  next_look_.expires_after(std::max(patience_min, options_.grace));
+  next_look_.async_wait([this](error_code cancelled) {
+    if (!cancelled) give_up_stopped();
   });
 }
 

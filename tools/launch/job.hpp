@@ -39,6 +39,7 @@ private:
     std::unique_ptr<running_task> process;
     boost::asio::steady_timer patience;
     bool starts_again = false; ///< When it is over.
+    bool was_stopped = false;  ///< At the last look, when the job was over.
   };
 
   [[nodiscard]] expected<void> start_process(size_t index);
@@ -59,6 +60,7 @@ private:
 
   void end_all(int number);
   void end_servers_later();
+  void give_up_stopped();
   void kill_later();
   void kill_all();
 
@@ -71,12 +73,14 @@ private:
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
-  line_printer printer_; // before the tasks, which print as long as they live
+  boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
+  line_printer printer_;                // before the tasks, which print as long as they live
   std::vector<member> members_;
   size_t over_count_ = 0;
   std::chrono::steady_clock::time_point started_;
   std::optional<std::chrono::steady_clock::time_point> ending_since_;
   bool killed_ = false;
+  bool looks_for_stopped_ = false;
 };
 
 } // namespace troupe

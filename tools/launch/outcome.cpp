@@ -38,7 +38,8 @@ std::string to_string(task_end end) {
 launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts,
                                bool spares_ps)
   : tasks_(std::move(tasks)), grace_(grace), spares_ps_(spares_ps), restarts_left_(restarts),
-    evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()), ends_(tasks_.size()) {}
+    evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()), ends_(tasks_.size()),
+    given_up_(tasks_.size()) {}
 
 bool launch_outcome::can_spare(size_t task) const {
   const auto& [type, index, port] = tasks_[task];
@@ -93,6 +94,7 @@ bool launch_outcome::is_consequence(size_t task, duration time) const {
 
 void launch_outcome::on_restart() {
   ends_.assign(tasks_.size(), std::nullopt);
+  given_up_.assign(tasks_.size(), false);
   first_.reset();
   restarts_ = false;
   restarted_at_.assign(tasks_.size(), std::nullopt);
@@ -103,7 +105,8 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
   TROUPE_ASSERT(!ends_[task], task);
   ends_[task] = end;
   if (first_) return reaction::none;
-  auto is_expected = serves(task) && (servers_told_ || (can_spare(task) && has_finished()));
+  auto is_expected
+    = given_up_[task] || (serves(task) && (servers_told_ || (can_spare(task) && has_finished())));
   if (restarts_) return reaction::none;
   if (!is_expected && is_spared(task, end))
     return looks_on(task) ? on_evaluator_lost()
@@ -157,6 +160,11 @@ std::string launch_outcome::spare_notice(size_t task) const {
   return fmt::format("{} failed: {}; {}", tasks_[task].name(), to_string(*ends_[task]),
                      looks_on(task) ? "the others go on without it"
                                     : "it is up to the others whether they go on without it");
+}
+
+std::string launch_outcome::given_up_notice(size_t task) const {
+  return fmt::format("{} is stopped, as by SIGSTOP, and the job is over: it is killed after {:g} s",
+                     tasks_[task].name(), seconds(grace_));
 }
 
 std::string launch_outcome::notice() const {

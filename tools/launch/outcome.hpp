@@ -81,6 +81,12 @@ public:
   /// Parameter servers were told that they are not needed any more.
   void on_servers_told() { servers_told_ = true; }
 
+  /// A task is killed because it will never end, and nobody needs it: its end says nothing.
+  void on_given_up(size_t task) { given_up_[task] = true; }
+
+  /// Whether the chief, or worker 0 in its place, has finished.
+  [[nodiscard]] bool has_finished() const;
+
   /// Whoever is still there was sent SIGKILL.
   void on_kill();
 
@@ -104,6 +110,9 @@ public:
   /// Likewise for a parameter server or evaluator that is spared.
   [[nodiscard]] std::string spare_notice(size_t task) const;
 
+  /// Likewise for one that is given up because it is stopped.
+  [[nodiscard]] std::string given_up_notice(size_t task) const;
+
   /// Whether all tasks are to be started again when they have ended.
   [[nodiscard]] bool restarts() const { return restarts_; }
 
@@ -121,7 +130,6 @@ private:
   [[nodiscard]] bool looks_on(size_t task) const { return tasks_[task].type == "evaluator"; }
 
   [[nodiscard]] reaction on_evaluator_lost();
-  [[nodiscard]] bool has_finished() const; // the job, as far as whoever leads it is concerned
 
   std::vector<launch_task> tasks_;
   duration grace_;
@@ -131,6 +139,7 @@ private:
   bool restarts_ = false;                             // all, once they have ended
   std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself
   std::vector<std::optional<task_end>> ends_;
+  std::vector<bool> given_up_; // by task
   std::optional<size_t> first_;
   duration failed_at_{};
   size_t running_at_failure_ = 0;

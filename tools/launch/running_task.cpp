@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <fmt/format.h>
+#include <fstream>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -62,6 +63,15 @@ std::optional<task_end> running_task::look() {
   if (looked != 0 || info.si_pid == 0) return std::nullopt;
   if (info.si_code == CLD_EXITED) return task_end{.exit_code = info.si_status};
   return task_end{.signal = info.si_status};
+}
+
+bool running_task::is_stopped() const {
+  // "4711 (its name) T ...": see proc(5). Waiting would tell but once, and a debugger's stops, too.
+  std::ifstream file{fmt::format("/proc/{}/stat", process_)};
+  std::string line;
+  std::getline(file, line);
+  auto name_end = line.rfind(") ");
+  return name_end != std::string::npos && line.compare(name_end + 2, 1, "T") == 0;
 }
 
 void running_task::reap() {

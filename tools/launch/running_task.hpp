@@ -59,6 +59,9 @@ public:
   /// How it ended; nothing if it has not. @pre It was not reaped.
   [[nodiscard]] std::optional<task_end> look();
 
+  /// Whether the process is stopped, as by SIGSTOP. @pre It was not reaped.
+  [[nodiscard]] bool is_stopped() const;
+
   /// Whether both outputs are at their end.
   [[nodiscard]] bool is_silent() const { return open_count_ == 0; }
 

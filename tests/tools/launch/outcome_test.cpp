@@ -184,6 +184,20 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.summary().find("as the kernel sends when memory runs out") != std::string::npos);
   }
 
+  TEST_CASE("who is given up when the job is over is not started again, and has not failed") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    CHECK_FALSE(outcome.has_finished());
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none);
+    CHECK(outcome.has_finished());
+    CHECK(outcome.on_end(1, success, 1s) == reaction::none);
+    outcome.on_given_up(2);
+    CHECK(outcome.given_up_notice(2)
+          == "worker:2 is stopped, as by SIGSTOP, and the job is over: it is killed after 10 s");
+    CHECK(outcome.on_end(2, killed, 11s) == reaction::end_servers);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
   TEST_CASE("parameter servers are told when nobody is left whom they could serve") {
     auto outcome = job();
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
