@@ -50,18 +50,19 @@ int code_of(const evaluator_report& report, int signal_number) {
 int evaluator_command(const train_command& command, const resolved_cluster& cluster,
                       const text_corpus& corpus) {
   const auto& options = command.options;
-  auto folder = watched_folder(options.run_dir, process_environment());
-  if (!folder) return refuse(folder.error().message);
-  if (folder->empty())
+  auto attempt = find_attempt(options.run_dir, true, process_environment());
+  if (!attempt) return refuse(attempt.error().message);
+  const auto& folder = attempt->own;
+  if (folder.empty())
     return refuse("an evaluator finds the run by its folder: give all tasks the same --run-dir");
   if (options.checkpoint_every == 0)
     return refuse(
       "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
       "out");
   signal_watch signals;
-  fmt::print(stderr, "evaluates {}/{}\n", *folder, run_directory::checkpoint_folder);
+  fmt::print(stderr, "evaluates {}/{}\n", folder, run_directory::checkpoint_folder);
   auto report = run_evaluator_job(options, {.corpus = corpus,
-                                            .run = *folder,
+                                            .run = folder,
                                             .chief = chief_text(cluster),
                                             .start_deadline = command.server.start_deadline,
                                             .stop = signals.token()});

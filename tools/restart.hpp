@@ -5,32 +5,25 @@
 #include "messages/errc.hpp"
 #include "strategies/cluster/environment.hpp"
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
-/// How often the job was started before, by a launcher that starts failed jobs again; nothing if
-/// there is no such launcher.
-/// Errors: invalid_argument if TROUPE_RESTART_COUNT is no number.
-[[nodiscard]] expected<std::optional<uint32_t>>
-restart_count(const environment_reader& environment);
+/// Where an attempt leaves what it has, and where those before it have.
+struct attempt_folders {
+  std::string own;                  ///< Empty: a new one, named after the time.
+  std::vector<std::string> earlier; ///< The newest first.
+};
 
-/// The run folder of the job, if none was asked for: the same in every attempt.
-[[nodiscard]] std::string restartable_folder(const environment_reader& environment);
-
-/// The run folder of this attempt, where an evaluator is to find it: what was asked for, or one
-/// that is named after the job; empty if the job has no name.
-/// @param asked_for --run-dir; may be empty. Errors: as `restart_count`.
-[[nodiscard]] expected<std::string> watched_folder(const std::string& asked_for,
-                                                   const environment_reader& environment);
-
-/// The folder of one attempt: that of the first is `base`, that of the second `base`-2.
-[[nodiscard]] std::string attempt_folder(const std::string& base, uint32_t restarts);
-
-/// Those of all attempts before it, the newest first.
-[[nodiscard]] std::vector<std::string> earlier_attempts(const std::string& base, uint32_t restarts);
+/// The folders of this attempt, as a launcher counts them that starts failed jobs again: that of
+/// the first is `asked_for`, or named after the job; that of the second has a -2 behind it. Without
+/// such a launcher there is no other attempt.
+/// @param asked_for --run-dir; may be empty.
+/// @param is_watched Whether an evaluator is to find it: then it is named after the job, too.
+/// Errors: invalid_argument if TROUPE_RESTART_COUNT is no number; failed_precondition if this is
+/// the first attempt, and the folder of a later one holds something that an earlier job has left.
+[[nodiscard]] expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
+                                                     const environment_reader& environment);
 
 } // namespace troupe

@@ -29,6 +29,7 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utility>
 
 namespace troupe {
 
@@ -293,13 +294,29 @@ int follow(const run_input& input, signal_watch& signals) {
   return code_of(report, signals.signal_number());
 }
 
+ptrdiff_t ps_count(const resolved_cluster& cluster) {
+  return std::ranges::count(cluster.tasks, "ps", &cluster_task::type);
+}
+
+// Nobody holds a variable twice by himself.
+expected<void> check_owner_copies(const train_command& command, const resolved_cluster& cluster) {
+  const auto copies = command.options.replicate_owners;
+  if (copies == 1 || std::cmp_less_equal(copies, ps_count(cluster))) return {};
+  auto who = cluster.is_alone() ? std::string{"this process is alone"}
+                                : fmt::format("{} names {}", cluster.source, ps_count(cluster));
+  return fail(errc::invalid_argument,
+              fmt::format("{0} {1} takes {1} parameter servers or more, but {2}; start them, as "
+                          "with troupe launch --ps {1}, or leave it out",
+                          spelling(command.origins, "replicate-owners"), copies, who));
+}
+
 // Why a strategy has nothing to do with a cluster, if that is so.
 std::string misfit(const train_options& options, const resolved_cluster& cluster) {
   if (options.strategy == strategy_kind::mirrored)
     return fmt::format("--strategy mirrored is for one process, but {} names a cluster of {} "
                        "tasks; take multi_worker_mirrored",
                        cluster.source, cluster.tasks.size());
-  auto ps = std::ranges::count(cluster.tasks, "ps", &cluster_task::type);
+  auto ps = ps_count(cluster);
   if (ps > 0 && replicas_meet(options.strategy))
     return fmt::format("--strategy {} has no use for parameter servers, but {} names {}; leave "
                        "them out, or take parameter_server",
@@ -311,6 +328,8 @@ std::string misfit(const train_options& options, const resolved_cluster& cluster
 expected<resolved_cluster> find_cluster(train_command& command) {
   auto cluster = resolve(command.cluster, process_environment());
   if (cluster.has_problem()) return fail(errc::invalid_argument, cluster.problem_line());
+  if (auto held = check_owner_copies(command, cluster); !held)
+    return tl::unexpected<error>(held.error());
   if (cluster.training_task_count() == 1) return cluster;
   if (command.options.world == world_kind::virtual_time)
     return fail(errc::invalid_argument,
@@ -332,26 +351,12 @@ expected<resolved_cluster> find_cluster(train_command& command) {
   return check(command.options, command.origins).map([&] { return cluster; });
 }
 
-// A job that is started again goes on with what its last attempt that has saved anything has left,
-// in a folder beside that one's.
-// @param is_watched Whether an evaluator has to find the folder, too.
-expected<std::optional<job_snapshot>> find_beginning(train_options& options,
-                                                     const text_corpus& corpus, bool is_watched) {
+// A job that is started again goes on with what its last attempt that has saved anything has left.
+expected<std::optional<job_snapshot>>
+find_beginning(train_options& options, const text_corpus& corpus, const attempt_folders& attempts) {
   const auto steps = step_count(options, corpus);
-  auto environment = process_environment();
-  auto restarts = restart_count(environment);
-  if (!restarts) return tl::unexpected<error>(restarts.error());
-  if (!*restarts) {
-    if (is_watched) {
-      auto watched = watched_folder(options.run_dir, environment);
-      if (watched) options.run_dir = std::move(*watched);
-    }
-    return find_resumed(options, corpus, steps);
-  }
-  auto base = options.run_dir.empty() ? restartable_folder(environment) : options.run_dir;
-  options.run_dir = attempt_folder(base, **restarts);
   auto asked_for = options.resume;
-  for (const auto& folder : earlier_attempts(base, **restarts)) {
+  for (const auto& folder : attempts.earlier) {
     options.resume = folder;
     auto found = find_resumed(options, corpus, steps);
     if (found || found.error().code != errc::not_found) return found;
@@ -364,7 +369,11 @@ int lead(run_input input) {
   auto& options = input.command.options;
   auto baselines = compress(input.corpus);
   if (!baselines) return refuse(baselines.error());
-  auto resume = find_beginning(options, input.corpus, input.cluster.has_evaluator());
+  auto attempts
+    = find_attempt(options.run_dir, input.cluster.has_evaluator(), process_environment());
+  if (!attempts) return refuse(attempts.error());
+  options.run_dir = attempts->own;
+  auto resume = find_beginning(options, input.corpus, *attempts);
   if (!resume) return refuse(resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
   if (!metrics) return refuse(metrics.error());

@@ -26,8 +26,9 @@ class Train(unittest.TestCase):
     def tearDown(self):
         self.scratch.cleanup()
 
-    def train(self, *options):
-        return subprocess.run([TROUPE, "train", *options], cwd=self.folder, text=True, capture_output=True, timeout=100)
+    def train(self, *options, environment={}):
+        return subprocess.run([TROUPE, "train", *options], cwd=self.folder, text=True, capture_output=True, timeout=100,
+                              env={**os.environ, **environment})
 
     def trained(self, *options):
         result = self.train(*SMALL, "--run-dir", "run", *options)
@@ -59,6 +60,41 @@ class Train(unittest.TestCase):
         self.assertEqual([int(line["step"]) for line in self.table("metrics.csv", "more")], list(range(21, 31)))
         names = sorted(path.name for path in (self.folder / "more/checkpoints").iterdir())
         self.assertEqual(names, ["checkpoint-20.safetensors", "checkpoint-30.safetensors"])
+
+    def refused(self, line, *options, environment={}):
+        """What is wrong with the command is said in one line, and nothing is written."""
+        before = sorted(self.folder.rglob("*"))
+        result = self.train(*SMALL, *options, environment=environment)
+        self.assertEqual((result.returncode, result.stderr.count("\n")), (2, 1), result.stderr)
+        self.assertIn(line, result.stderr)
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def test_variables_that_are_held_twice_need_two_who_hold_them(self):
+        self.refused("--replicate-owners 2 takes 2 parameter servers or more, but this process is alone", "--run-dir",
+                     "run", "--replicate-owners", "2")
+        cluster = {"ps": ["127.0.0.1:29999"], "worker": ["127.0.0.1:29998", "127.0.0.1:29997"]}
+        config = json.dumps({"cluster": cluster, "task": {"type": "worker", "index": 0}})
+        self.refused("--replicate-owners 2 takes 2 parameter servers or more, but TF_CONFIG names 1", "--run-dir", "run",
+                     "--replicate-owners", "2", environment={"TF_CONFIG": config})
+
+    def test_a_count_of_restarts_that_is_none_is_refused(self):
+        for count in ("abc", "-1", "", "1 "):
+            with self.subTest(count=count):
+                self.refused(f"TROUPE_RESTART_COUNT is '{count}'", environment={"TROUPE_RESTART_COUNT": count})
+
+    def test_what_would_be_in_the_way_of_another_attempt_is_noticed_by_the_first(self):
+        (self.folder / "runs/job-3").mkdir(parents=True)
+        (self.folder / "runs/job-3/config.toml").write_text("")
+        for name in ("job-2", "job-three", "job-1", "other-2"):
+            (self.folder / "runs" / name).mkdir()
+            if name != "job-2":  # that one is empty
+                (self.folder / "runs" / name / "config.toml").write_text("")
+        first = {"TROUPE_RESTART_COUNT": "0"}
+        self.refused("--run-dir: runs/job-3 is where attempt 3 of this job would go on, but it is taken", "--run-dir",
+                     "runs/job", environment=first)
+        for options, environment in ((["--run-dir", "runs/another"], first), (["--run-dir", "runs/job"], {})):
+            result = self.train(*SMALL, "--steps", "3", *options, environment=environment)
+            self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_nothing_to_go_on_with_is_said_in_one_line_and_no_folder_made(self):
         def refused(line, *options):
