@@ -10,6 +10,18 @@
 
 namespace troupe {
 
+namespace {
+
+// What is wrong with the disk, which is the same for many checkpoints in a row.
+std::string without_name(std::string message, const std::filesystem::path& checkpoint) {
+  auto name = checkpoint.filename().native();
+  for (auto at = message.find(name); at != std::string::npos; at = message.find(name))
+    message.erase(at, name.size());
+  return message;
+}
+
+} // namespace
+
 checkpoint_saver_hook::checkpoint_saver_hook(const std::filesystem::path& folder,
                                              checkpoint_options options)
   : options_(std::move(options)), directory_(value_or_throw(checkpoint_directory::open(folder))) {
@@ -63,14 +75,17 @@ void checkpoint_saver_hook::write_pending() {
     auto written = write(*next);
     std::lock_guard guard{mutex_};
     failure_.reset();
+    auto before = std::exchange(told_, {});
     if (written) {
       saved_ = next->step;
-    } else {
-      failure_ = written.error();
-      if (options_.on_warning)
-        options_.on_warning(
-          fmt::format("no checkpoint of step {}: {}", next->step, written.error().message));
+      continue;
     }
+    failure_ = written.error();
+    told_ = without_name(failure_->message, directory_.path_of(next->step));
+    if (options_.on_warning && told_ != before)
+      options_.on_warning(fmt::format("no checkpoint of step {}, nor of those that follow until "
+                                      "that changes: {}",
+                                      next->step, failure_->message));
   }
 }
 

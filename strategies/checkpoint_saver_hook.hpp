@@ -62,6 +62,7 @@ private:
   bool writes_ = false;
   std::optional<uint64_t> saved_;
   std::optional<error> failure_; ///< Of the last write.
+  std::string told_;             ///< Why it failed, whichever step it was of; empty if it did not.
 };
 
 /// A checkpoint as it was found.

@@ -93,8 +93,38 @@ TEST_SUITE("strategies/checkpoint_saver_hook") {
     REQUIRE(seen.report.failure);
     CHECK(seen.report.failure->code == errc::resource);
     CHECK(seen.report.step == 3); // all the steps were made
-    REQUIRE(warnings.size() == 2);
-    CHECK(warnings[0].find("no checkpoint of step 2: ") == 0);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("no checkpoint of step 2, ") == 0);
+  }
+
+  TEST_CASE("what is wrong with the disk is said once, and again when it changes") {
+    scratch_folder scratch;
+    std::vector<std::string> warnings;
+    auto folder = scratch / "disk";
+    small_job job{{.policy = sync_policy::latest_token}};
+    training_options training{.steps = 15, .pace = one_second};
+    training.hooks = {std::make_shared<checkpoint_saver_hook>(
+      folder, checkpoint_options{.every_steps = 1, .on_warning = [&](const std::string& line) {
+                                   warnings.push_back(line);
+                                 }})};
+    training.on_step = [&](const step_record& record) {
+      if (record.step == 4) std::filesystem::remove_all(folder);
+      if (record.step == 6 || record.step == 12) {
+        std::filesystem::remove_all(folder);
+        write(folder, "a file");
+      }
+      if (record.step == 8) {
+        std::filesystem::remove(folder);
+        std::filesystem::create_directory(folder);
+      }
+    };
+    auto seen = job.run_idle(training);
+    REQUIRE(seen.report.failure);
+    CHECK(seen.report.step == 15);
+    REQUIRE(warnings.size() == 3);
+    CHECK(warnings[0].find("No such file or directory") != std::string::npos);
+    CHECK(warnings[1].find("Not a directory") != std::string::npos);
+    CHECK(warnings[2].find("Not a directory") != std::string::npos);
   }
 
   TEST_CASE("a name that no checkpoint can hold fails the job, and does not hang it") {
