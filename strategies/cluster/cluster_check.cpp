@@ -247,7 +247,7 @@ private:
       address->port = address->port == UINT16_MAX ? example_port : address->port + 1;
     }
     text = to_string(*address);
-    taken_.emplace(text, fmt::format("{} {}", job, index));
+    taken_.emplace(place_of(*address), fmt::format("{} {}", job, index));
     hosts_.emplace(address->host, fmt::format("{} {}", job, index));
   }
 
@@ -271,8 +271,14 @@ private:
     return {host, example_port};
   }
 
+  // The one name that is the same address everywhere.
+  static std::string place_of(host_port address) {
+    if (address.host == "localhost") address.host = "127.0.0.1";
+    return to_string(address);
+  }
+
   [[nodiscard]] std::optional<std::string> task_at(const host_port& address) const {
-    auto found = taken_.find(to_string(address));
+    auto found = taken_.find(place_of(address));
     if (found == taken_.end()) return std::nullopt;
     return found->second;
   }
@@ -289,7 +295,7 @@ private:
 
   checked_cluster checked_;
   bool is_unclear_ = false;
-  std::map<std::string, std::string> taken_; // address -> task
+  std::map<std::string, std::string> taken_; // place -> task
   std::map<std::string, std::string> hosts_; // host -> one of its tasks
 };
 

@@ -195,6 +195,10 @@ TEST_SUITE("strategies/cluster/cluster_check") {
     CHECK(findings(cluster)
           == list{"chief 0 and worker 0 are both at a:1; each task needs an address of its own",
                   "worker 0 and worker 1 are both at a:2; each task needs an address of its own"});
+    auto here = with({{"chief", list{"localhost:1"}}, {"worker", list{"127.0.0.1:1"}}});
+    CHECK(findings(here)
+          == list{"chief 0 and worker 0 are both at 127.0.0.1:1; each task needs an address of its "
+                  "own"});
     auto last_port = with({{"chief", list{"a:65535"}}, {"worker", list{"a:65535"}}});
     CHECK(mended(last_port).find(R"("worker": ["a:2222"])") != std::string::npos);
   }
