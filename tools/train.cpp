@@ -4,6 +4,8 @@
 
 #include "actors/failure.hpp"
 #include "actors/gpu/compute_device.hpp"
+#include "actors/net/host_port.hpp"
+#include "actors/net/name_lookup.hpp"
 #include "simulation/scenario.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/exit_codes.hpp"
@@ -28,6 +30,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
+#include <map>
 #include <unistd.h>
 #include <utility>
 
@@ -193,11 +196,28 @@ exit_code code_of_failure(const failure& failed, const resolved_cluster& cluster
   return is_formed ? otherwise : exit_code::no_cluster;
 }
 
+// The chief dials nobody, so it has not noticed if whom it waits for is at a host that there is
+// not.
+error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
+  if (reason.code != errc::deadline_exceeded || !cluster.is_chief()) return reason;
+  std::map<std::string, uint16_t> hosts; // with any port there
+  for (const auto& task : cluster.tasks)
+    if (auto at = parse_host_port(task.address);
+        at && reason.message.find(task.address) != std::string::npos)
+      hosts.emplace(at->host, at->port);
+  for (const auto& [host, port] : hosts)
+    if (auto found = look_up(host, std::to_string(port), std::chrono::seconds{2}); !found)
+      reason.message += "; " + found.error().message;
+  return reason;
+}
+
 // What kept a job from beginning, if it was not a signal.
 int refuse_job(const failure& failed, const resolved_cluster& cluster, const signal_watch& signals,
                exit_code otherwise) {
   auto is_asked = failed.reason().code == errc::cancelled && signals.signal_number() != 0;
-  if (!is_asked) return refuse(failed.reason(), code_of_failure(failed, cluster, otherwise));
+  if (!is_asked)
+    return refuse(with_unknown_hosts(failed.reason(), cluster),
+                  code_of_failure(failed, cluster, otherwise));
   fmt::print(stderr, "troupe train: asked to stop before the job had begun\n");
   return exit_code_of_signal(signals.signal_number());
 }

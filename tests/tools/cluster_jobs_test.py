@@ -262,6 +262,12 @@ class Beginning(Job):
         cluster = addresses(chief=1, worker=1)
         self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "chief:0", "Connection refused")
 
+    def test_a_task_at_a_host_that_there_is_not_is_named_with_it(self):
+        cluster = addresses(worker=1)
+        cluster["worker"].append("no.such.host.invalid:20000")
+        self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "1").ends(
+            3, r"for worker:1 \(no.such.host.invalid:20000\) to enter the job.*; .*host 'no.such.host.invalid'")
+
     def test_a_ps_that_never_starts_is_named_after_the_deadline(self):
         cluster = addresses(chief=1, ps=1)
         self.start(cluster, "chief:0", *self.OPTIONS, "--start-deadline", "1").ends(3, "ps:0")
