@@ -37,4 +37,8 @@ error from_caf(const caf::error& reason) {
   return {receiver_gone ? errc::unavailable : errc::resource, caf::to_string(reason)};
 }
 
+bool is_lost_node(const caf::error& reason) {
+  return from_caf(reason).code == errc::unavailable && reason.category() != caf::atom("exit");
+}
+
 } // namespace troupe

@@ -7,8 +7,6 @@
 #include "kernels/clip.hpp"
 #include "messages/training_message.hpp"
 
-#include <caf/atom.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
@@ -272,10 +270,9 @@ void on_leave(self_pointer self, uint32_t index, error reason);
 void on_down(self_pointer self, const caf::down_msg& down) {
   auto found = self->state.index_of.find(down.source.id());
   if (found == self->state.index_of.end()) return;
-  auto told = from_caf(down.reason);
-  auto is_lost_node = told.code == errc::unavailable && down.reason.category() != caf::atom("exit");
-  on_leave(self, found->second,
-           {errc::unavailable, is_lost_node ? told.message : "is gone without a farewell"});
+  auto why
+    = is_lost_node(down.reason) ? from_caf(down.reason).message : "is gone without a farewell";
+  on_leave(self, found->second, {errc::unavailable, std::move(why)});
 }
 
 // ---- the end of a job ----
@@ -318,6 +315,7 @@ void finish(self_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
+  state.await_nobody();
   enter(self, phase::ending);
   if (failure) report_open_step(self);
   state.report.failure = std::move(failure);
@@ -400,9 +398,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
   if (state.config.stops_on_loss) return stop_for_loss(self, lost);
   if (!state.enough_live()) return finish_for_want_of_replicas(self, lost);
   if (state.config.on_warning)
-    state.config.on_warning(fmt::format("lost {}; the job goes on with {} of {} replicas",
-                                        describe(lost), state.left_count(),
-                                        state.config.sync.total_num_replicas));
+    state.config.on_warning(fmt::format("lost {}; {}", describe(lost), state.prospects()));
   need_no_more_than_are_left(self);
 }
 
@@ -437,9 +433,7 @@ void give_up_awaited(self_pointer self) {
   const auto awaited = state.awaited;
   for (auto [index, since] : awaited) {
     if (state.config.world->now() - since <= patience) continue;
-    state.awaited.erase(index);
-    --state.expected;
-    state.given_up.insert(index);
+    state.give_up(index);
     if (!state.enough_live())
       return finish_for_want_of_replicas(
         self, {index,

@@ -124,6 +124,15 @@ struct chief_state {
   /// Closes the books of the current step. @pre The ledger is complete.
   [[nodiscard]] step_record close_books(job_time now);
 
+  /// A replica is awaited no more.
+  void give_up(uint32_t replica);
+
+  /// None of them is: the job ends.
+  void await_nobody();
+
+  /// How the job goes on after a loss, in words.
+  [[nodiscard]] std::string prospects() const;
+
   /// The first replica of this report that there is not.
   [[nodiscard]] std::optional<uint32_t> stranger_in(wire::TakenGradient::Reader report) const;
 

@@ -47,6 +47,27 @@ bool chief_state::enough_live() const {
   return left_count() >= config.sync.replicas_to_aggregate;
 }
 
+void chief_state::give_up(uint32_t replica) {
+  expected -= static_cast<uint32_t>(awaited.erase(replica));
+  given_up.insert(replica);
+}
+
+void chief_state::await_nobody() {
+  while (!awaited.empty())
+    give_up(awaited.begin()->first);
+}
+
+std::string chief_state::prospects() const {
+  auto there = left_count() - awaited.size();
+  auto of_all = fmt::format("{} of {} replicas", there, config.sync.total_num_replicas);
+  if (awaited.empty()) return "the job goes on with " + of_all;
+  auto patience = seconds(config.rejoin_patience);
+  if (there >= needed)
+    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, patience);
+  return fmt::format("it is awaited for {:.1f} s, since step {} needs {} gradients and {} are left",
+                     patience, step + 1, needed, of_all);
+}
+
 std::optional<uint32_t> chief_state::stranger_in(wire::TakenGradient::Reader report) const {
   for (auto arrivals : {report.getAccepted(), report.getStale()})
     for (auto arrival : arrivals)

@@ -5,7 +5,6 @@
 #include "actors/caf_compat.hpp"
 #include "actors/net/node.hpp"
 
-#include <caf/atom.hpp>
 #include <caf/sec.hpp>
 
 #include <utility>
@@ -16,9 +15,7 @@ namespace {
 
 // CAF would say that the receiver is down; if its node is gone, there is more to know.
 caf::error why_unanswered(const caf::error& reason) {
-  auto is_lost_node
-    = from_caf(reason).code == errc::unavailable && reason.category() != caf::atom("exit");
-  return is_lost_node ? reason : caf::sec::request_receiver_down;
+  return is_lost_node(reason) ? reason : caf::sec::request_receiver_down;
 }
 
 void refuse(const caf::mailbox_element& request, caf::error reason) {

@@ -603,6 +603,54 @@ TEST_SUITE("actors/chief") {
     CHECK(job.steps.size() == 1);
   }
 
+  TEST_CASE("whoever is lost and awaited is told of, and how long, and what for") {
+    auto config = needing(2, 3);
+    config.rejoin_patience = 30s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    CHECK(job.warnings
+          == std::vector<std::string>{
+            "lost replica 1: its node is gone; the job goes on with 2 of 3 replicas, and awaits it "
+            "for 30.0 s",
+            "lost replica 2: its node is gone; it is awaited for 30.0 s, since step 1 needs 2 "
+            "gradients and 1 of 3 replicas are left"});
+  }
+
+  TEST_CASE("a job that ends awaits nobody, and sends home who comes") {
+    auto config = needing(2, 3);
+    config.steps = 1;
+    config.rejoin_patience = 1000s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.push(0, 0);
+    job.push(1, 0);
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.join({2});
+    CHECK_FALSE(job.cancelled(2).empty());
+    job.leave(1);
+    CHECK_FALSE(job.report);
+    job.leave(2);
+    REQUIRE(job.report);
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("a job that lacks a replica for good is over as soon as it is stopped") {
+    auto config = needing(3, 3);
+    config.rejoin_patience = 1000s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.stop("enough");
+    job.pass(config.stop_patience + 2s);
+    job.leave(0);
+    job.leave(1);
+    CHECK(job.report);
+  }
+
   TEST_CASE("where the number of backups is dynamic, nobody is needed who is awaited no longer") {
     auto config = needing(3, 3);
     config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
