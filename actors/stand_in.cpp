@@ -37,10 +37,14 @@ uint64_t last_step(const stand_in_config& config, wire::PushReply::Reader said) 
 void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
           const msg<wire::PushReply>& reply) {
   auto said = reply.reader();
+  auto from = read_origin(pushed.reader().getOrigin());
+  auto is_late = from.local_step < said.getAccumulatorStep();
   if (said.getVerdict() == wire::Verdict::ACCEPTED)
     state.kept.add(pushed, last_step(state.config, said));
+  else if (!is_late && !state.config.asynchronous) // a former life's counts, until that is lost
+    state.kept.add(pushed, said.getAccumulatorStep());
   else
-    state.kept.forget(read_origin(pushed.reader().getOrigin()));
+    state.kept.forget(from);
 }
 
 void note(stand_in_state& state, const msg<wire::TakeGradient>&,
@@ -506,12 +510,19 @@ void on_patience_over(stand_in_state& state) {
     one.fail(*one.failed);
 }
 
+// Nobody is left who could say who holds the variable: this process was given up, or the job ends.
+void on_down(self_pointer self, const caf::down_msg& down) {
+  if (is_lost_node(down.reason) && !self->state.nobody) lose(self->state, from_caf(down.reason));
+}
+
 } // namespace
 
 stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config) {
   self->state.config = std::move(config);
   auto& state = self->state;
   state.next_taken = state.config.first_step;
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  self->monitor(state.config.directory);
   auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
   self
     ->request(state.config.directory, caf::infinite, question) // it answers, or is gone

@@ -2,6 +2,7 @@
 // Goal: whoever speaks to a stand-in does not notice that an owner is lost, and a directory has one
 // mirror take over, once. Method: a variable with owner, mirror, their accumulators and a directory
 // in one virtual world; actors are killed at moments of the test's choice.
+#include "tests/actors/lose_node.hpp"
 #include "tests/actors/replicated_job.hpp"
 
 using namespace troupe;
@@ -439,5 +440,17 @@ TEST_SUITE("actors/stand_in") {
     CHECK_FALSE(given.has_come());
     pass(20s);
     CHECK(given.error().code == errc::unavailable);
+  }
+
+  TEST_CASE_FIXTURE(replicated_job, "who loses the directory's node, too, waits for no word") {
+    auto given = push(0, 10);
+    settle();
+    auto taken = take(2);
+    lose_node(known, {errc::unavailable, "chief:0 is gone"});
+    settle();
+    CHECK(taken.error().message == "chief:0 is gone");
+    auto late = push(1, 20);
+    settle();
+    CHECK(late.error().message == "chief:0 is gone");
   }
 }

@@ -439,6 +439,29 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(returned > moments / 4);
   }
 
+  TEST_CASE("what a replica has given twice counts once, though an owner is lost with the first") {
+    uint64_t given_again = 0;
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      for (uint64_t moment = 0; moment < moments / 2; ++moment) {
+        auto job = replicated_job(policy, 4, 2 + moment % 2, moment + 31);
+        auto times = distribution::parse("uniform(0.5, 1.5) * slow({3}, 8)").value();
+        job.compute = times.times(job.seed);
+        auto undisturbed = run_repeatable(job, {});
+        auto replica = lost_for("replica 1", 2s, 300ms); // it has given, and gives again
+        auto ps = loss_of("ps 0", 3500ms + moment_of(moment) / 4);
+        INFO(fmt::format("{}: ps 0 is lost at {} ns, seed {}", to_string(policy), ps.at.count(),
+                         job.seed));
+        auto course = run_repeatable(job, {replica, ps});
+        CHECK_MESSAGE(!course.report.job.failure,
+                      course.report.job.failure.value_or(error{}).message);
+        CHECK(course.report.restarts == 0);
+        CHECK(course.report.job.step == job.steps);
+        CHECK(are_equal(course.values, undisturbed.values));
+        given_again += course.report.probes.count("delivered TookOver");
+      }
+    CHECK(given_again > moments / 2);
+  }
+
   TEST_CASE("with backups, no gradient is counted twice, and none that was accepted is lost") {
     uint64_t reached = 0;
     for (auto policy : {sync_policy::tensorflow, sync_policy::latest_token, sync_policy::cancel})
