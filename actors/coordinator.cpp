@@ -132,6 +132,19 @@ void give(self_pointer self, uint32_t index, uint64_t closure) {
           });
 }
 
+// There is nothing left that a closure could use.
+void turn_away(self_pointer self) {
+  auto& state = self->state;
+  const tl::unexpected<error> why{*state.stranded};
+  cancel(state, state.queue->cancel_queued());
+  for (auto& refused : std::exchange(state.waiting_for_room, {})) {
+    refused.settle(why);
+    refused.admitted(why);
+  }
+  for (auto& who : std::exchange(state.waiting_for_end, {}))
+    who.tell(why);
+}
+
 // Whatever has happened, this is what follows from it.
 void go_on(self_pointer self) {
   auto& state = self->state;
@@ -141,6 +154,7 @@ void go_on(self_pointer self) {
     if (state.queue->in_flight().empty() && all_were_there) finish(self);
     return;
   }
+  if (state.stranded) return turn_away(self);
   while (state.queue->has_failed())
     if (!raise(state)) return;
   let_in(state);
@@ -229,7 +243,20 @@ void on_ready(self_pointer self, uint32_t index) {
   go_on(self);
 }
 
+// An owner that ends by itself ends with its strategy.
+void strand(self_pointer self, const caf::error& why) {
+  auto& state = self->state;
+  if (state.ending || state.stranded || !is_lost_node(why)) return;
+  auto reason = from_caf(why);
+  reason.message += "; variables that nobody else holds went with it";
+  state.stranded = std::move(reason);
+  state.config.gauge->has_failed = true;
+  cancel_in_flight(self);
+  go_on(self);
+}
+
 void on_down(self_pointer self, const caf::down_msg& down) {
+  if (self->state.relied_on.contains(down.source)) return strand(self, down.reason);
   for (const auto& [index, worker] : self->state.workers)
     if (worker.handle.address() == down.source) {
       lose(self, index, from_caf(down.reason));
@@ -298,6 +325,10 @@ coordinator_actor::behavior_type coordinator(self_pointer self, coordinator_conf
     },
     [self](const msg<wire::OwnersMirrored>& told) {
       if (!self->state.ending) warn(self->state, told.reader().getReason());
+    },
+    [self](const rely_on& who) {
+      self->monitor(who.owner);
+      self->state.relied_on.insert(who.owner.address());
     },
     [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
     [self](const await_closures& who) {

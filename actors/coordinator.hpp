@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,8 @@ extern const error closure_cancelled;
 /// | the last of those ends  | -                                 | -         | gets the error     |
 /// | a worker is lost        | what it ran is queued again       | -         | -                  |
 /// | a worker comes          | it gets the next                  | -         | -                  |
+/// | who holds variables ... | are told that nobody needs them   | cancelled | gets the error,    |
+/// | ... alone is lost       |                                   |           | now and ever after |
 /// | the end                 | are told likewise, and waited for | cancelled | cancelled          |
 struct coordinator_state {
   static inline const char* name = "coordinator";
@@ -67,7 +70,9 @@ struct coordinator_state {
   std::deque<schedule_closure> waiting_for_room;
   std::vector<await_closures> waiting_for_end;
   std::vector<caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
-  uint64_t bystanders_seen = 0; ///< In all their lives.
+  uint64_t bystanders_seen = 0;        ///< In all their lives.
+  std::set<caf::actor_addr> relied_on; ///< Owners that hold variables alone.
+  std::optional<error> stranded;       ///< One of them is lost.
   std::optional<end_service> ending;
 };
 

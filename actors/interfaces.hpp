@@ -342,6 +342,11 @@ struct await_closures {
   std::function<void(expected<bool>)> tell;
 };
 
+/// Closures use a variable that its owner holds alone: without it the job cannot go on.
+struct rely_on {
+  variable_owner_actor owner;
+};
+
 /// There will be no more closures: queued ones are cancelled, others waited for.
 struct end_service {
   std::function<void()> tell; ///< Called when none runs any more.
@@ -357,6 +362,8 @@ using coordinator_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::OwnersLost>>,
   // Some that were lost are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>,
+  // Whose loss ends the job.
+  caf::reacts_to<rely_on>,
   // A new closure.
   caf::reacts_to<schedule_closure>,
   // Whether all are done, or when.
@@ -401,6 +408,7 @@ TROUPE_LOCAL_MESSAGE(troupe::watch_job)
 TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
 TROUPE_LOCAL_MESSAGE(troupe::merge_result)
 TROUPE_LOCAL_MESSAGE(troupe::departure)
+TROUPE_LOCAL_MESSAGE(troupe::rely_on)
 TROUPE_LOCAL_MESSAGE(troupe::schedule_closure)
 TROUPE_LOCAL_MESSAGE(troupe::await_closures)
 TROUPE_LOCAL_MESSAGE(troupe::end_service)

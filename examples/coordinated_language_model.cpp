@@ -93,7 +93,8 @@ int take_part(const std::string& text) {
   optimizer adam{rules::adam{.learning_rate = 0.003}};
 
   // All processes make the same, in the same order. A call draws its batch by its own number.
-  cluster_coordinator coordinator{strategy};
+  auto warn = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  cluster_coordinator coordinator{strategy, {.on_warning = warn}};
   auto step = coordinator.make_function("step", [=](closure_context& context) -> task<double> {
     auto reading = context.read(weights);
     auto values = co_await reading;

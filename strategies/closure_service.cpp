@@ -167,6 +167,14 @@ void closure_service::check_own(const closure_service* of, std::string_view what
            "{} belongs to another coordinator; make it with the one that schedules", what);
 }
 
+// Closures use the variables that there are when they are scheduled.
+void closure_service::watch_owners() {
+  if (placement_ == nullptr || strategy_.layout().owner_copies > 1) return;
+  for (const auto& variable : strategy_.variables().subspan(watched_))
+    caf::anon_send(coordinator_, rely_on{variable.owner()});
+  watched_ = strategy_.variables().size();
+}
+
 // Mostly this is but a message; whoever comes to a full queue, or after an error, waits.
 void closure_service::schedule(const std::string& function, std::vector<closure_argument> arguments,
                                std::shared_ptr<closure_outcome> outcome) {
@@ -175,6 +183,7 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
     std::move(arguments),
     [outcome](expected<std::vector<closure_value>> result) { outcome->settle(std::move(result)); },
     {}};
+  watch_owners();
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
   --gauge_->taken;

@@ -84,6 +84,7 @@ private:
   [[nodiscard]] job_time start_delay_of(uint32_t worker) const;
   void spawn_workers();
   void end_workers();
+  void watch_owners();
 
   troupe::strategy& strategy_;
   troupe::world& world_;
@@ -94,6 +95,7 @@ private:
   std::vector<uint32_t> workers_here_;
   std::shared_ptr<closure_registry> registry_ = std::make_shared<closure_registry>();
   std::shared_ptr<queue_gauge> gauge_ = std::make_shared<queue_gauge>();
+  size_t watched_ = 0;            ///< Variables whose owners the coordinator watches.
   coordinator_actor coordinator_; ///< Null until it is needed, where it does not lead.
   std::vector<closure_worker_actor> spawned_;
   uint32_t instances_ = 0;

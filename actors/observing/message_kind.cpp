@@ -84,6 +84,7 @@ std::vector<message_kind> make_kinds() {
     local_kind<merge_arrival>("merge_arrival"),
     local_kind<merge_result>("merge_result"),
     local_kind<departure>("departure"),
+    local_kind<rely_on>("rely_on"),
     local_kind<schedule_closure>("schedule_closure"),
     local_kind<await_closures>("await_closures"),
     local_kind<end_service>("end_service"),

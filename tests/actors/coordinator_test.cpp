@@ -6,6 +6,7 @@
 #include "messages/coordinator_message.hpp"
 #include "messages/replication_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
+#include "tests/actors/lose_node.hpp"
 
 #include <array>
 #include <variant>
@@ -143,6 +144,37 @@ TEST_SUITE("actors/coordinator") {
     workers[1].return_nothing();
     settle();
     CHECK(is_done);
+  }
+
+  TEST_CASE_FIXTURE(coordinated,
+                    "without an owner that held variables alone nothing runs, and all are told") {
+    auto owner = world.system().spawn(
+      [](caf::event_based_actor*) -> caf::behavior { return {[](give_up) {}}; });
+    trainer.tell(gives, rely_on{caf::actor_cast<variable_owner_actor>(owner)});
+    std::vector<std::string> told;
+    auto keep = [&](const results& how) { told.push_back(how ? "done" : how.error().message); };
+    auto wait = [&] {
+      await_closures who{.until_all_are_done = true};
+      who.tell = [&told](const expected<bool>& how) { told.push_back(how.error().message); };
+      trainer.tell(gives, who);
+      settle();
+    };
+    schedule(keep);
+    schedule(keep);
+    workers[0].leave();
+    settle();
+    wait();
+    CHECK(told.empty());
+    lose_node(owner, {errc::unavailable, "ps:0 is gone"});
+    settle();
+    const std::string why = "ps:0 is gone; variables that nobody else holds went with it";
+    CHECK(told == std::vector{closure_cancelled.message, closure_cancelled.message, why});
+    CHECK(config.gauge->has_failed);
+    wait();
+    CHECK(told.back() == why);
+    workers[1].enter(gives, 1);
+    settle();
+    CHECK(workers[1].calls() == 0);
   }
 
   TEST_CASE_FIXTURE(coordinated,

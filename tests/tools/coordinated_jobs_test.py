@@ -95,7 +95,15 @@ class Coordinated(jobs.Job):
                 _, job = self.begin(100000)
                 job["chief:0"].says("^step 50$")
                 job["ps:0"].send(how)
-                self.is_over(job["chief:0"], 4, "^'step' failed at worker [01]: .*ps:0")
+                self.is_over(job["chief:0"], 4, "^('step' failed at worker [01]: .*)?ps:0")
+
+    def test_a_parameter_server_that_is_lost_ends_a_job_that_waits_for_its_workers(self):
+        _, job = self.begin(100000, {"chief": 1, "ps": 1, "worker": 1})
+        job["chief:0"].says("^step 50$")
+        job["worker:0"].send(signal.SIGKILL)
+        job["chief:0"].says("worker 0 is gone")
+        job["ps:0"].send(signal.SIGKILL)
+        self.is_over(job["chief:0"], 4, "^ps:0 .*variables that nobody else holds went with it")
 
     def all_is_there_once(self, job, steps, *lost):
         for name, process in job.items():
@@ -144,6 +152,15 @@ class Coordinated(jobs.Job):
                 job["chief:0"].send(how)
                 for name in ("ps:0", "worker:0", "worker:1"):
                     self.is_over(job[name], 4, "chief:0")
+
+    def test_a_chief_that_was_frozen_until_all_had_given_it_up_ends_when_it_goes_on(self):
+        _, job = self.begin(100000)
+        job["chief:0"].says("^step 50$")
+        job["chief:0"].send(signal.SIGSTOP)
+        for name in ("ps:0", "worker:0", "worker:1"):
+            self.is_over(job[name], 4, "chief:0")
+        job["chief:0"].send(signal.SIGCONT)
+        self.is_over(job["chief:0"], 4, "ps:0")
 
 
 if __name__ == "__main__":
