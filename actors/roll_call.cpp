@@ -2,7 +2,9 @@
 // The roll call: who is waited for, and what they are told.
 #include "actors/roll_call.hpp"
 
+#include "actors/agreement.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/message_builder.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -207,6 +209,11 @@ std::optional<error> roll_call_state::check(const entrance& who) const {
   };
   if (who.seed != config.seed) return differs("seed", who.seed, config.seed);
   if (who.replicas != config.replicas) return differs("replicas", who.replicas, config.replicas);
+  if (auto line = first_difference(who.agreement, cut_text(config.agreement)))
+    return error{errc::failed_precondition,
+                 fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
+                             "the same options",
+                             name_of(who.member), line->first, line->second)};
   if (now_in == phase::playing && config.holders.contains(who.member))
     return error{errc::failed_precondition,
                  fmt::format("{} was lost, and with it variables that nobody else holds: this job "

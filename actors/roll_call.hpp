@@ -22,6 +22,7 @@ struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
   uint64_t seed = 0;                       ///< Of the world; all must have the same.
   uint32_t replicas = 0;                   ///< Of the job; likewise.
+  std::string agreement;                   ///< Lines; likewise, as far as a message holds them.
   /// Members that hold variables alone: whoever of them is lost has lost them, and is not let in
   /// again.
   std::set<uint32_t> holders;

@@ -36,6 +36,9 @@ struct EnterJob {
 
   replicas @3 :UInt32;
   # Of the whole job, as the process was told; likewise.
+
+  agreement @4 :Text;
+  # What else all must have been told alike, a line each ("hidden = [16]"); likewise.  At most 4096 bytes.
 }
 
 struct JobBegins {

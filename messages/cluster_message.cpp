@@ -13,6 +13,7 @@ msg<wire::EnterJob> make_enter_job(const entrance& who) {
   message.body.setClockNanoseconds(static_cast<uint64_t>(who.clock.count()));
   message.body.setSeed(who.seed);
   message.body.setReplicas(who.replicas);
+  message.body.setAgreement(std::string{cut_text(who.agreement)});
   return std::move(message).finish();
 }
 
@@ -56,7 +57,8 @@ entrance read_enter_job(wire::EnterJob::Reader from) {
   return {.member = from.getMember(),
           .clock = std::chrono::nanoseconds{static_cast<int64_t>(from.getClockNanoseconds())},
           .seed = from.getSeed(),
-          .replicas = from.getReplicas()};
+          .replicas = from.getReplicas(),
+          .agreement = from.getAgreement()};
 }
 
 std::vector<replica_progress> read_replicas(const msg<wire::JobBegins>& from) {

@@ -22,6 +22,7 @@ struct entrance {
   std::chrono::nanoseconds clock{0};
   uint64_t seed = 0;
   uint32_t replicas = 0;
+  std::string agreement;
 
   bool operator==(const entrance&) const = default;
 };

@@ -166,7 +166,8 @@ private:
     entrance who{.member = placement_.here(),
                  .clock = world_.now(),
                  .seed = world_.seed(),
-                 .replicas = strategy_.num_replicas_in_sync()};
+                 .replicas = strategy_.num_replicas_in_sync(),
+                 .agreement = options_.agreement};
     member_ = world_.system().spawn(
       member, member_config{roll, who, begin_.teller(), end_teller(), left_.teller()});
     world_.introduce(member_.id(), fmt::format("member {}", who.member));

@@ -69,7 +69,7 @@ job_members::~job_members() {
       end({.failure = error{errc::failed_precondition, "the chief's process gave the job up"}}));
 }
 
-expected<void> job_members::gather(const std::stop_token& stop) {
+expected<void> job_members::gather(const std::string& agreement, const std::stop_token& stop) {
   auto* placement = strategy_.layout().placement;
   if (placement == nullptr || placement->others().empty()) return {};
   static_cast<void>(value_or_throw(placement->enter("roll call")));
@@ -77,6 +77,7 @@ expected<void> job_members::gather(const std::stop_token& stop) {
   roll_call_config config{.members = placement->others(),
                           .seed = world.seed(),
                           .replicas = strategy_.num_replicas_in_sync(),
+                          .agreement = agreement,
                           .holders = holders_in(strategy_),
                           .enter_deadline = placement->start_deadline(),
                           .world = &world};

@@ -36,9 +36,10 @@ public:
   [[nodiscard]] bool has_any() const { return roll_ != nullptr; }
 
   /// Waits until all are there, and sets the clock to the greatest of theirs.
+  /// @param agreement As in `training_options`.
   /// Errors: deadline_exceeded and unavailable, naming who is missing; failed_precondition, if one
   /// was started for another job; cancelled, if `stop` is asked to stop.
-  [[nodiscard]] expected<void> gather(const std::stop_token& stop);
+  [[nodiscard]] expected<void> gather(const std::string& agreement, const std::stop_token& stop);
 
   /// Tells members that the job begins, and where replicas were if it goes on from a checkpoint.
   void begin(uint64_t first_step, std::span<const replica_progress> replicas);

@@ -146,7 +146,7 @@ multi_worker_mirrored_strategy::multi_worker_mirrored_strategy(
 // Whoever has other numbers of replicas would take the gradients of one for those of another.
 void multi_worker_mirrored_strategy::check_replicas() {
   if (!layout().group) return;
-  static_cast<void>(cross_replica([](cross_replica_context& context) {
+  auto compare = [](cross_replica_context& context) {
     tensor nothing{dtype::i64, {1}};
     nothing.mutable_values<int64_t>()[0] = 0;
     auto what = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
@@ -155,7 +155,15 @@ void multi_worker_mirrored_strategy::check_replicas() {
     auto work
       = [nothing](process_exchange* exchange) { return exchange->broadcast_to_all(nothing); };
     return context.exchanged(what, 0, work);
-  }));
+  };
+  try {
+    static_cast<void>(cross_replica(compare));
+  } catch (const failure& failed) {
+    if (failed.reason().code != errc::invalid_argument) throw;
+    refuse(errc::failed_precondition,
+           "{}; give all processes the same communication, and as many devices each",
+           failed.what());
+  }
 }
 
 } // namespace troupe

@@ -347,7 +347,7 @@ private:
 job_report lead(strategy& strategy, const sync_replicas_optimizer& optimizer,
                 const session_function& session, const training_options& options) {
   job_members members{strategy};
-  if (auto gathered = members.gather(options.stop); !gathered) {
+  if (auto gathered = members.gather(options.agreement, options.stop); !gathered) {
     job_report report{.failure = gathered.error()};
     if (gathered.error().code == errc::cancelled) report = {.stopped = "asked to stop"};
     report.has_begun = false;

@@ -69,6 +69,11 @@ struct training_options {
   /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
+  /// What processes of a job that have a chief must have been told alike beside seed and replicas,
+  /// a line each; at most 4096 bytes of it count. Whoever differs is not let in, also when it comes
+  /// back, and the first line that differs is named.
+  std::string agreement;
+
   std::function<void(const step_record&)> on_step;    ///< Told of every step, in order.
   std::function<void(const std::string&)> on_warning; ///< Told what is wrong but can go on.
   troupe::evaluation evaluation;

@@ -2,6 +2,7 @@
 // Options as lines, and the first of them that differs.
 #include "tools/option_agreement.hpp"
 
+#include "actors/agreement.hpp"
 #include "actors/failure.hpp"
 #include "strategies/gathered_texts.hpp"
 #include "tools/option_table.hpp"
@@ -20,34 +21,34 @@ namespace {
 constexpr std::array<std::string_view, 5> own_matters{"text", "resume", "run-dir", "metrics-port",
                                                       "metrics-address"};
 
-std::string lines_of(const train_options& options, const text_corpus& corpus) {
+// Where there is a chief, these are its own, or those of the process that computes.
+constexpr std::array<std::string_view, 8> matters_beside_chief{
+  "slow",     "device",  "evaluate-every", "checkpoint-every", "keep-checkpoints",
+  "deadline", "on-loss", "rejoin-patience"};
+
+} // namespace
+
+std::string agreement_of(const train_options& options, const text_corpus& corpus) {
+  auto is_own = [has_chief = !replicas_meet(options.strategy)](std::string_view key) {
+    return std::ranges::count(own_matters, key) > 0
+           || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
+  };
   auto lines = "a text of " + fingerprint(corpus) + '\n';
   for (const auto& option : train_option_table())
-    if (std::ranges::count(own_matters, option.key) == 0)
+    if (!is_own(option.key))
       lines += fmt::format("{} = {}\n", option.key, toml_text(option, options));
   return lines;
 }
 
-// The line of a text that a place in it belongs to.
-std::string line_at(const std::string& text, size_t place) {
-  auto begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1; // npos + 1 is 0
-  return text.substr(begin, text.find('\n', place) - begin);
-}
-
-} // namespace
-
-void check_same_options(strategy& strategy, const train_options& options,
-                        const text_corpus& corpus) {
-  auto texts = gather_texts(strategy, "options", lines_of(options, corpus));
-  const auto& first = texts.front();
+void check_same_options(strategy& strategy, const std::string& agreement) {
+  auto texts = gather_texts(strategy, "options", agreement);
   for (size_t rank = 1; rank < texts.size(); ++rank) {
-    if (texts[rank] == first) continue;
-    auto place = static_cast<size_t>(std::ranges::mismatch(first, texts[rank]).in1 - first.begin());
+    auto differs = first_difference(texts[rank], texts.front());
+    if (!differs) continue;
     const auto& names = strategy.layout().group->names;
-    throw failure{
-      {errc::failed_precondition,
-       fmt::format("{} has {}, {} has {}; start all processes with the same options", names[rank],
-                   line_at(texts[rank], place), names[0], line_at(first, place))}};
+    throw failure{{errc::failed_precondition,
+                   fmt::format("{} has {}, {} has {}; start all processes with the same options",
+                               names[rank], differs->first, names[0], differs->second)}};
   }
 }
 

@@ -6,14 +6,20 @@
 #include "tools/text_corpus.hpp"
 #include "tools/train_options.hpp"
 
+#include <string>
+
 namespace troupe {
 
 /// Processes that draw other batches, or make other steps, would train what nobody asked for, and
-/// never notice. So each tells the others its options, and what its text is; where files lie may
-/// differ. All processes of the strategy have to make the call; one that is alone says nothing.
-/// Errors: throws `failure` with failed_precondition: whose option differs from the first
-/// process's, and how; as `cross_replica_context::exchanged`.
-void check_same_options(strategy& strategy, const train_options& options,
-                        const text_corpus& corpus);
+/// never notice. @returns What they all must have been told, a line for each option, and what their
+/// text is; where files lie may differ, and where there is a chief, what concerns it or the process
+/// alone.
+[[nodiscard]] std::string agreement_of(const train_options& options, const text_corpus& corpus);
+
+/// Each process tells the others what it was told, where there is no chief to compare it. All
+/// processes of the strategy have to make the call; one that is alone says nothing.
+/// Errors: throws `failure` with failed_precondition: whose line differs from the first process's,
+/// and how; as `cross_replica_context::exchanged`.
+void check_same_options(strategy& strategy, const std::string& agreement);
 
 } // namespace troupe

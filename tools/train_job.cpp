@@ -91,7 +91,8 @@ public:
       server{world, cluster.tasks, server_of(options, cluster, warn, stop)}, strategy{strategy_of(
                                                                                options,
                                                                                cluster.devices)} {
-    check_same_options(*strategy, options, corpus);
+    training.agreement = agreement_of(options, corpus);
+    check_same_options(*strategy, training.agreement);
     for (const auto& [name, value] : initial_variables(options.model, options.seed))
       strategy->make_variable(name, value);
     training.steps = step_count(options, corpus);

@@ -65,8 +65,8 @@ expected<void> judge_belonging(const socket_network_options& options, const gree
     return refuse(fmt::format("at the address of {} is {}; check the addresses",
                               name_of(options, *dialed), options.nodes[who.node].name));
   if (!dialed && (who.node < options.self || !talks_to(options, who.node)))
-    return refuse(fmt::format("{} is not dialed by {}", options.nodes[options.self].name,
-                              options.nodes[who.node].name));
+    return refuse(fmt::format("{} is not dialed by {}; start all tasks with the same options",
+                              options.nodes[options.self].name, options.nodes[who.node].name));
   return {};
 }
 

@@ -160,25 +160,25 @@ void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {
 expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
                                                             const entry& whom) {
   auto deadline = clock::now() + start_deadline_;
-  auto explain = [&](error reason) {
-    if (reason.code == errc::deadline_exceeded) {
-      auto trouble = nodes_.trouble_with(whom.at);
+  auto explain = [&](error reason, const std::string& trouble) {
+    if (reason.code == errc::deadline_exceeded)
       reason.message
         = fmt::format("waited {:.1f} s for '{}' at {}{}{}", seconds(start_deadline_), name,
                       nodes_.name_of(whom.at), trouble.empty() ? "" : ": ", trouble);
-    }
     return tl::unexpected<error>(std::move(reason));
   };
   auto arrival = nodes_.arrival(whom.at);
-  if (auto come = wait(arrival, deadline); !come) return explain(come.error());
+  if (auto come = wait(arrival, deadline); !come)
+    return explain(come.error(), nodes_.trouble_with(whom.at));
   const auto& address = arrival.get();
-  if (!address) return explain(address.error());
+  if (!address) return explain(address.error(), nodes_.trouble_with(whom.at));
   using result = expected<caf::strong_actor_ptr>;
   auto found = std::make_shared<std::promise<result>>();
   auto answer = found->get_future();
   nodes_.here()->find(*address, published_name(name, whom.life),
                       [found](result actor) { found->set_value(std::move(actor)); });
-  if (auto come = wait(answer, deadline); !come) return explain(come.error());
+  if (auto come = wait(answer, deadline); !come)
+    return explain(come.error(), "it has not come so far, or was started with other options");
   return answer.get();
 }
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: no process begins before all are there, none leaves before all may, and whoever is missing
 // is named in time. Method: members of a virtual world, and a roll call that a test speaks to.
+#include "actors/agreement.hpp"
 #include "actors/member.hpp"
 #include "actors/roll_call.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+#include <fmt/format.h>
 #include <map>
 
 using namespace troupe;
@@ -25,6 +27,7 @@ struct gathering : deterministic_world {
     roll_call_config config{.members = {{1, "worker:1"}, {2, "worker:2"}},
                             .seed = 5,
                             .replicas = 4,
+                            .agreement = "batch = 8\nhidden = [16]\n",
                             .holders = {2},
                             .enter_deadline = 60s,
                             .leave_deadline = 30s,
@@ -41,9 +44,10 @@ struct gathering : deterministic_world {
     caf::anon_send_exit(roll, caf::exit_reason::kill);
   }
 
-  void enter(uint32_t index, uint64_t seed = 5, uint32_t replicas = 4) {
+  void enter(uint32_t index, uint64_t seed = 5, uint32_t replicas = 4,
+             const std::string& agreement = "batch = 8\nhidden = [16]\n") {
     auto* said = &hears[index];
-    member_config config{.roll = roll, .who = {index, 7s, seed, replicas}};
+    member_config config{.roll = roll, .who = {index, 7s, seed, replicas, agreement}};
     config.on_begin = [said](expected<msg<wire::JobBegins>> begins) { said->begins = begins; };
     config.on_end = [said](expected<job_ending> ends) { said->ends = ends; };
     config.on_left = [said](expected<job_ending> gone) { said->left = gone; };
@@ -134,6 +138,39 @@ TEST_SUITE("actors/roll_call") {
     CHECK_FALSE(entered);
     enter(2, 5, 8);
     CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
+  }
+
+  TEST_CASE_FIXTURE(gathering, "the first line that differs is named") {
+    enter(1, 5, 4, "batch = 8\nhidden = [32]\n");
+    CHECK(
+      entered->error().message
+      == "worker:1 has hidden = [32], the chief's process hidden = [16]; start all processes of "
+         "a job with the same options");
+  }
+
+  TEST_CASE_FIXTURE(gathering, "whoever comes back with other options is not let in") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    kill(1);
+    enter(1, 5, 4, "batch = 64\nhidden = [16]\n");
+    REQUIRE(hears[1].begins);
+    CHECK(hears[1].begins->error().message.starts_with("worker:1 has batch = 64"));
+    enter(1);
+    CHECK(hears[1].begins->has_value());
+  }
+
+  TEST_CASE("lines are compared one by one, and may be missing") {
+    auto lines = [](std::string_view one, std::string_view other) {
+      auto found = first_difference(one, other);
+      return found ? fmt::format("{}|{}", found->first, found->second) : "none";
+    };
+    CHECK(lines("", "") == "none");
+    CHECK(lines("a\nb\n", "a\nb") == "none");
+    CHECK(lines("a\nb\nc", "a\nx\nc") == "b|x");
+    CHECK(lines("a\n", "a\nb\n") == "|b");
+    CHECK(lines("a\nb", "") == "a|");
+    CHECK(lines("\n\na", "\n\nb") == "a|b");
   }
 
   TEST_CASE_FIXTURE(gathering, "who held variables alone is not let in again, and is told why") {

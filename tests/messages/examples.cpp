@@ -91,7 +91,7 @@ replica_progress example_progress() {
 
 void add_cluster_messages(std::vector<message_example>& examples) {
   auto progress = example_progress();
-  add(examples, make_enter_job({2, nanoseconds(5'000'000), 11, 4}));
+  add(examples, make_enter_job({2, nanoseconds(5'000'000), 11, 4, "batch = 8"}));
   add(examples, make_job_begins(7, nanoseconds(6'000'000), std::span(&progress, 1)));
   add(examples, make_await_end(2));
   add(examples, make_job_ended({9, error{errc::stalled, "no token is left"}, "interrupted"}));

@@ -254,7 +254,7 @@ TEST_SUITE("messages/training_message") {
   }
 
   TEST_CASE("what processes say about their job keeps its fields") {
-    entrance who{3, nanoseconds(500), 7, 8};
+    entrance who{3, nanoseconds(500), 7, 8, "batch = 8\nhidden = [16]\n"};
     CHECK(read_enter_job(send_and_receive(make_enter_job(who)).reader()) == who);
     std::vector<replica_progress> replicas(2);
     replicas[1] = {.replica = 4, .computing = true, .local_step = 9, .iteration = 11};

@@ -496,15 +496,14 @@ TEST_SUITE("strategies/cluster_training") {
       if (node == 0) continue; // ends with the chief
       REQUIRE(outcome.thrown);
       CHECK(outcome.thrown->code == errc::deadline_exceeded);
-      CHECK(
-        outcome.thrown->message
-        == fmt::format("waited {:.1f} s for 'owner w1' at ps:1", seconds(no_ps.start_deadline)));
+      CHECK(outcome.thrown->message.starts_with(
+        fmt::format("waited {:.1f} s for 'owner w1' at ps:1", seconds(no_ps.start_deadline))));
     }
     cluster_job no_chief{.layout = {.ps = 1, .workers = 2}, .start_deadline = 1s, .missing = {1}};
     for (const auto& [node, outcome] : small_cluster{no_chief}.run()) {
       CAPTURE(node);
       REQUIRE(outcome.thrown);
-      CHECK(outcome.thrown->message == "waited 1.0 s for 'strategy' at worker:0");
+      CHECK(outcome.thrown->message.starts_with("waited 1.0 s for 'strategy' at worker:0"));
     }
   }
 

@@ -177,7 +177,8 @@ class Loss(Job):
 
     def test_a_killed_chief_ends_the_job_for_all(self):
         job = self.begin(ALL_FOUR + FOR_EVER, chief=1, ps=1, worker=1)
-        job["chief:0"].says("^step (?![12]/)")  # so all have heard of a step that is not the first
+        job["chief:0"].says("^step (?![12]/)")
+        time.sleep(1)  # so all have heard of a step that is not the first
         job["chief:0"].send(signal.SIGKILL)
         for name in ("ps:0", "worker:0"):
             line = job[name].ends(4, r"chief:0 \(127", r"step \d+")
@@ -310,6 +311,17 @@ class Beginning(Job):
         worker = self.start(cluster, "worker:0", *self.OPTIONS, "--seed", "7")
         for process in (chief, worker):
             process.ends(3, "seed 7", "same options")
+
+    def test_a_process_with_another_model_batch_or_text_is_refused(self):
+        (self.folder / "other").write_bytes(b"another text " * 200)
+        for task, option, value, said in (("ps:0", "--hidden", "9", r"hidden = \[9\]"), ("worker:0", "--batch", "9", "batch = 9"),
+                                          ("worker:0", "--text", "other", "a text of 2600 bytes")):
+            with self.subTest(option=option):
+                cluster = addresses(chief=1, ps=1, worker=1)
+                job = [self.start(cluster, who, *self.OPTIONS, "--run-dir", f"other{option}",
+                                  *((option, value) if who == task else ())) for who in ("chief:0", "worker:0", "ps:0")]
+                for process in job:
+                    process.ends(3, f"{task} .* has {said}", "same options")
 
     def test_a_signal_while_it_waits_ends_a_process_at_once(self):
         cluster = addresses(chief=1, ps=1, worker=1)

@@ -213,6 +213,15 @@ class Refused(Meeting):
                     process.ends(3, rf"worker:1 has {option} = {value}, worker:0 has {option} = \d+; .*same options")
                 self.assertFalse((self.folder / "run").exists())
 
+    def test_processes_that_talk_in_other_ways_are_named_and_nobody_begins(self):
+        cluster = addresses(worker=2)
+        job = [self.start(cluster, "worker:0", *MEETING),
+               self.start(cluster, "worker:1", *MEETING, "--communication", "ring")]
+        for process in job:
+            line = process.ends(3, "worker:0 .*give all processes the same communication")
+            self.assertRegex(line, "in any order.* in fixed order|in fixed order.* in any order")
+        self.assertFalse((self.folder / "run").exists())
+
     def test_a_process_that_never_starts_is_named_after_the_deadline(self):
         self.start(addresses(worker=2), "worker:0", *MEETING, "--start-deadline", "1").ends(3, "worker:1")
         self.assertFalse((self.folder / "run").exists())

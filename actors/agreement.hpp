@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What processes must have been told alike.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+/// The first lines in which two texts differ, that of one before that of the other; nothing if they
+/// are equal. Where a text has no line, it is empty.
+[[nodiscard]] std::optional<std::pair<std::string_view, std::string_view>>
+first_difference(std::string_view one, std::string_view other);
+
+} // namespace troupe
