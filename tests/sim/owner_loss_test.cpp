@@ -139,6 +139,13 @@ repeatable_course run_repeatable(scenario job, const std::vector<fault>& faults)
   return course;
 }
 
+void check_as_undisturbed(const repeatable_course& course, const repeatable_course& undisturbed) {
+  CHECK_MESSAGE(!course.report.job.failure, course.report.job.failure.value_or(error{}).message);
+  CHECK(course.report.restarts == 0);
+  CHECK(course.report.job.step == undisturbed.report.job.step);
+  CHECK(are_equal(course.values, undisturbed.values));
+}
+
 void check_same_bits(const scenario& job, uint32_t variables, const update_plan& plan,
                      const std::string& lost) {
   auto undisturbed = run_job(job, variables, plan);
@@ -429,11 +436,7 @@ TEST_SUITE("sim/owner_loss") {
       INFO(fmt::format("{} is lost at {} ns, {} at {} ns, seed {}", ps.who[0], ps.at.count(),
                        replica.who[0], replica.at.count(), job.seed));
       auto course = run_repeatable(job, {ps, replica});
-      CHECK_MESSAGE(!course.report.job.failure,
-                    course.report.job.failure.value_or(error{}).message);
-      CHECK(course.report.restarts == 0);
-      CHECK(course.report.job.step == job.steps);
-      CHECK(are_equal(course.values, undisturbed.values));
+      check_as_undisturbed(course, undisturbed);
       if (ps.at < replica.at && !course.report.job.lost.empty()) ++returned;
     }
     CHECK(returned > moments / 4);
@@ -452,11 +455,7 @@ TEST_SUITE("sim/owner_loss") {
         INFO(fmt::format("{}: ps 0 is lost at {} ns, seed {}", to_string(policy), ps.at.count(),
                          job.seed));
         auto course = run_repeatable(job, {replica, ps});
-        CHECK_MESSAGE(!course.report.job.failure,
-                      course.report.job.failure.value_or(error{}).message);
-        CHECK(course.report.restarts == 0);
-        CHECK(course.report.job.step == job.steps);
-        CHECK(are_equal(course.values, undisturbed.values));
+        check_as_undisturbed(course, undisturbed);
         given_again += course.report.probes.count("delivered TookOver");
       }
     CHECK(given_again > moments / 2);
