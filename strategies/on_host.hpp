@@ -15,6 +15,13 @@ namespace troupe {
   return value.device().kind != device_kind::cpu;
 }
 
+/// Whether that is so of some array of a gradient.
+[[nodiscard]] inline bool lies_on_device(const gradient& value) {
+  const auto* rows = std::get_if<indexed_slices>(&value);
+  return rows == nullptr ? is_on_device(std::get<tensor>(value))
+                         : is_on_device(rows->indices) || is_on_device(rows->values);
+}
+
 /// Refuses a value that is to be sent, or to be looked at, and lies on a device.
 /// Errors: throws `failure` with invalid_argument.
 inline void check_on_host(const tensor& value) {

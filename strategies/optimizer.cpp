@@ -39,11 +39,6 @@ struct addressed_push {
 /// What a replica brings to the merge_call.
 using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
 
-bool lies_on_device(const gradient& one) {
-  const auto* rows = std::get_if<indexed_slices>(&one);
-  return is_on_device(rows != nullptr ? rows->values : std::get<tensor>(one));
-}
-
 brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (const auto& [gradient, variable] : gradients)

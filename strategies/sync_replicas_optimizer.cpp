@@ -6,10 +6,13 @@
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
+#include "strategies/on_host.hpp"
 #include "strategies/training_cast.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <vector>
 
 namespace troupe {
 
@@ -30,6 +33,14 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
     throw failure{{errc::invalid_argument,
                    "Must supply at least one variable: apply_gradients got no gradient"}};
   return pushes;
+}
+
+std::vector<tensor*> arrays_on_devices(std::vector<gradient_and_variable>& given) {
+  std::vector<tensor*> arrays;
+  for (auto& [gradient, variable] : given)
+    if (lies_on_device(gradient))
+      std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
+  return arrays;
 }
 
 // A gradient that is for an older step by now need not arrive.
@@ -154,11 +165,10 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
                    "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
                    "tokens; give the function to `train`, or use `optimizer` in a run"}};
   const auto& cast = *context.place_.cast;
-  std::vector<tensor*> brought;
-  for (auto& [gradient, variable] : gradients_and_variables)
-    std::ranges::copy(arrays_in(gradient), std::back_inserter(brought));
-  auto bringing = context.bring_to_host(std::move(brought));
-  co_await bringing;
+  if (auto brought = arrays_on_devices(gradients_and_variables); !brought.empty()) {
+    auto bringing = context.bring_to_host(std::move(brought));
+    co_await bringing;
+  }
   auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
   gradients_and_variables.clear(); // from here on the messages hold the gradients
   context.has_token_ = false;
