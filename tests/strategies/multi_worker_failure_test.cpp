@@ -296,7 +296,7 @@ TEST_SUITE("strategies/multi_worker_failure") {
     });
     for (const auto& why : thrown) {
       CAPTURE(why.message);
-      CHECK(why.code == errc::invalid_argument);
+      CHECK(why.code == errc::failed_precondition);
       CHECK(says(why, "worker:0"));
       CHECK(says(why, "worker:1"));
     }
