@@ -178,7 +178,7 @@ class Owners(Job):
 
     def test_too_few_parameter_servers_are_refused(self):
         job = self.start_all(addresses(ps=1, worker=1), *ALL_FOUR, *REPLICATED)
-        job["worker:0"].ends(2, "takes 2 parameter servers that talk to each other; this job has 1")
+        job["worker:0"].ends(2, "--replicate-owners 2 takes 2 parameter servers or more, but TF_CONFIG names 1")
         job["ps:0"].ends(2)
 
 
