@@ -167,11 +167,15 @@ void closure_service::check_own(const closure_service* of, std::string_view what
            "{} belongs to another coordinator; make it with the one that schedules", what);
 }
 
-// Closures use the variables that there are when they are scheduled.
+// Closures use the variables that there are when they are scheduled. What a process knows as their
+// owners may be caches of its own.
 void closure_service::watch_owners() {
   if (placement_ == nullptr || strategy_.layout().owner_copies > 1) return;
-  for (const auto& variable : strategy_.variables().subspan(watched_))
-    caf::anon_send(coordinator_, rely_on{variable.owner()});
+  for (const auto& variable : strategy_.variables().subspan(watched_)) {
+    auto found = placement_->find<variable_owner_actor>("coordinator", "owner " + variable.name());
+    if (auto owner = value_or_throw(std::move(found)))
+      caf::anon_send(coordinator_, rely_on{std::move(owner)});
+  }
   watched_ = strategy_.variables().size();
 }
 
