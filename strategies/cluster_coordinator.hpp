@@ -115,6 +115,7 @@ public:
   /// Has a function called by some worker. Waits only while the queue is full.
   /// @param arguments Values, or nests in which some are there for each worker (worker_nest.hpp).
   /// Errors: throws `failure`: the first error of the calls before; this one is cancelled, then;
+  /// unavailable, from then on, once a parameter server is gone that held variables alone;
   /// invalid_argument for values of a number of workers that there is not, or of another
   /// coordinator; limit_exceeded for texts that are too long; wrong_context.
   template <class Result, class... Parameters, class... Arguments>
@@ -131,7 +132,8 @@ public:
   }
 
   /// Waits until all calls have been made; without workers, for their return.
-  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`.
+  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`;
+  /// unavailable, as `schedule`.
   void join(job_time patience = world::for_ever) {
     service_->check_call("join");
     service_->join(patience);
