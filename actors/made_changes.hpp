@@ -18,9 +18,9 @@ namespace troupe {
 /// remember, for each asker, the changes that it may ask for again, which it says with every new
 /// one, and what they were answered.
 ///
-/// Bounded by `limits::changes_of_asker_max` and `limits::askers_max`: beyond, what was asked for
-/// longest ago is forgotten. What one asker wants, and is forgotten, is refused rather than made
-/// twice.
+/// Bounded by `limits::changes_of_asker_max`, beyond which an asker's earliest changes are refused
+/// rather than made twice, and by `limits::askers_max`, beyond which whoever has not asked for
+/// longest is unknown again.
 class made_changes {
 public:
   /// A change that was made; null if it was not.

@@ -37,11 +37,11 @@ uint64_t last_step(const stand_in_config& config, wire::PushReply::Reader said) 
 void note(stand_in_state& state, const msg<wire::PushGradient>& pushed,
           const msg<wire::PushReply>& reply) {
   auto said = reply.reader();
+  if (said.getVerdict() == wire::Verdict::ACCEPTED)
+    return state.kept.add(pushed, last_step(state.config, said));
   auto from = read_origin(pushed.reader().getOrigin());
   auto is_late = from.local_step < said.getAccumulatorStep();
-  if (said.getVerdict() == wire::Verdict::ACCEPTED)
-    state.kept.add(pushed, last_step(state.config, said));
-  else if (!is_late && !state.config.asynchronous) // a former life's counts, until that is lost
+  if (!is_late && !state.config.asynchronous) // a former life's counts, until that is lost
     state.kept.add(pushed, said.getAccumulatorStep());
   else
     state.kept.forget(from);

@@ -165,8 +165,8 @@ variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
 
 expected<msg<wire::VariableSnapshot>>
 variable_owner_state::change_once(const msg<wire::ChangeVariable>& wanted) {
-  auto id = read_change_id(wanted.reader().getId());
   if (!wanted.reader().hasId()) return change_by_hand(wanted);
+  auto id = read_change_id(wanted.reader().getId());
   if (const auto* known = made.find(id)) {
     if (known->snapshot)
       return make_variable_snapshot(known->snapshot->version, known->snapshot->value);
@@ -229,8 +229,8 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
 
 expected<msg<wire::UpdateApplied>>
 variable_owner_state::apply_once(const msg<wire::ApplyUpdate>& update) {
-  auto id = read_change_id(update.reader().getId());
   if (!update.reader().hasId()) return apply(update);
+  auto id = read_change_id(update.reader().getId());
   if (const auto* known = made.find(id))
     return make_update_applied(known->applied.value_or(applied_update{}));
   if (made.is_over(id)) return is_over(config.variable);

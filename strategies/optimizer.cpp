@@ -266,20 +266,24 @@ struct optimizer::shared_state {
     co_return pushes_of_one(targets, sums);
   }
 
-  // What the host needs of gradients that replicas leave on devices: the numbers of rows; and all,
-  // if it adds up batches.
-  task<std::vector<gradient_and_variable>>
-  ready_to_meet(replica_context& context, std::vector<gradient_and_variable> given) const {
-    auto is_single_batch = options.accumulation_steps == 1;
+  // A replica's gradients, and on the host what that needs of those on devices: the numbers of
+  // rows; and all, if it adds up batches.
+  task<std::vector<gradient_and_variable>> take(replica_context& context, std::string_view call,
+                                                std::vector<gradient_and_variable> given) const {
     std::vector<tensor*> wanted;
-    for (auto& [gradient, variable] : given)
-      if (auto* rows = std::get_if<indexed_slices>(&gradient); rows && is_single_batch)
-        wanted.push_back(&rows->indices);
-      else if (!is_single_batch)
+    for (auto& [gradient, variable] : given) {
+      if (!lies_on_device(gradient)) continue;
+      auto* rows = std::get_if<indexed_slices>(&gradient);
+      if (options.accumulation_steps > 1)
         std::ranges::copy(arrays_in(gradient), std::back_inserter(wanted));
-    auto bringing = context.bring_to_host(std::move(wanted));
-    co_await bringing;
-    co_return given;
+      else if (rows != nullptr)
+        wanted.push_back(&rows->indices);
+    }
+    if (!wanted.empty()) {
+      auto bringing = context.bring_to_host(std::move(wanted));
+      co_await bringing;
+    }
+    co_return taken(call, std::move(given));
   }
 
   // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
@@ -363,9 +367,8 @@ task<bool>
 optimizer::apply_gradients(replica_context& context,
                            std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_gradients", context);
-  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
-  auto given = co_await readying;
-  auto gradients = taken("apply_gradients", std::move(given));
+  auto taking = state_->take(context, "apply_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
   auto state = state_;
   auto replica = context.replica_id_in_sync_group();
   auto complete = state->add(replica, std::move(gradients));
@@ -383,9 +386,8 @@ task<void> optimizer::apply_gradients(replica_context& context,
                                       std::vector<gradient_and_variable> gradients_and_variables,
                                       uint32_t contributors) const {
   context_check::replica("apply_gradients", context);
-  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
-  auto given = co_await readying;
-  auto gradients = taken("apply_gradients", std::move(given));
+  auto taking = state_->take(context, "apply_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
   if (contributors == 0 || contributors > context.num_replicas_in_sync())
     refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
            context.num_replicas_in_sync());
@@ -437,9 +439,9 @@ task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient
 task<void> optimizer::apply_reduced_gradients(
   replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
   context_check::replica("apply_reduced_gradients", context);
-  auto readying = state_->ready_to_meet(context, std::move(gradients_and_variables));
-  auto given = co_await readying;
-  auto gradients = taken("apply_reduced_gradients", std::move(given));
+  auto taking
+    = state_->take(context, "apply_reduced_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
   check_no_accumulation(state_->options, "that are reduced already");
   auto apply
     = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
