@@ -3,24 +3,19 @@
 # in the same order: every worker gets all variables, then gives as much back.  The same step with owners that are
 # replicated, and the processor time of both.  In turns; medians.  On loopback, where ours goes by local sockets, and with
 # each process in a network namespace of its own, which takes root.
-# Usage: parameter_server_step.py PATH/TO/troupe PATH/TO/parameter_server_step
-import contextlib
-import json
+# Usage: parameter_server_step.py PATH/TO/parameter_server_step
 import os
 import resource
 import socket
 import statistics
-import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "tools"))
-from network_hosts import NetworkHosts  # noqa: E402
+from places import each_place, run_cluster
 
-TROUPE, STEP = sys.argv[1:]
+STEP = sys.argv[1]
 OWNERS, WORKERS, BYTES, ROUNDS, TURNS = 2, 4, 100_000_000, 8, 3
 
 
@@ -29,40 +24,12 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-class Loopback(contextlib.nullcontext):
-    """Owners, then workers, as on hosts of their own."""
-
-    ips = ["127.0.0.1"] * (OWNERS + WORKERS)
-
-    @staticmethod
-    def enter(_):
-        pass
-
-    @staticmethod
-    def start(words):
-        return [subprocess.Popen([TROUPE, "launch", "-n", str(WORKERS), "--ps", str(OWNERS), "--", STEP, *words],
-                                 stdout=subprocess.PIPE, text=True)]
-
-
-class Hosts(NetworkHosts):
-    def start(self, words):
-        places = [f"{host}:2222" for host in self.ips]
-        cluster = {"ps": places[:OWNERS], "worker": places[OWNERS:]}
-        tasks = [{"type": role, "index": index} for role, there in cluster.items() for index in range(len(there))]
-        return [subprocess.Popen([*self.there(number), STEP, *words], stdout=subprocess.PIPE, text=True,
-                                 env={**os.environ, "TF_CONFIG": json.dumps({"cluster": cluster, "task": task})})
-                for number, task in enumerate(tasks)]
-
-
 def launched(place, holders):
     """Seconds of each step, by the clock, and processor seconds of all processes for each step."""
     before = processor_seconds()
-    processes = place.start([str(BYTES), str(ROUNDS), str(holders)])
-    lines = [line for process in processes for line in process.communicate()[0].splitlines()]
-    if any(process.returncode for process in processes):
-        sys.exit(f"a process ended with {[process.returncode for process in processes]}")
+    printed = run_cluster(place, [STEP, str(BYTES), str(ROUNDS), str(holders)], WORKERS, OWNERS)
     used = (processor_seconds() - before) / ROUNDS
-    return [float(line.split()[-1]) for line in lines][1:], used  # the first step finds cold memory
+    return [float(line) for line in "".join(printed).split()][1:], used  # the first step finds cold memory
 
 
 def receive(connection, into):
@@ -151,9 +118,5 @@ def measure(place, name):
 
 
 print(f"{BYTES / 1e6:.0f} MB over {OWNERS} owners and {WORKERS} workers, {os.cpu_count()} processors")
-measure(Loopback(), "loopback")
-try:
-    with Hosts(OWNERS + WORKERS) as hosts:
-        measure(hosts, "hosts of their own")
-except OSError as reason:
-    print(f"no hosts of their own: {reason}")
+for name, place in each_place(["loopback", "hosts"], OWNERS + WORKERS):
+    measure(place, name)

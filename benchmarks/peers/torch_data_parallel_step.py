@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same step by PyTorch's DistributedDataParallel over Gloo, one thread for each process.
 
-torch_data_parallel_step.py RANKS BATCH STEPS   prints the seconds of each step
+torch_data_parallel_step.py BATCH STEPS   prints the seconds of each step; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the
+environment, as torchrun sets them
 """
 
-import os
 import sys
 import time
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as processes
 
 WIDTHS = [1024, 3072, 3072, 3072, 1024]
 
 
-def train(rank, ranks, batch, steps):
-    os.environ.update(MASTER_ADDR='127.0.0.1', MASTER_PORT='29511', GLOO_SOCKET_IFNAME='lo')
+def train(batch, steps):
     torch.set_num_threads(1)
-    dist.init_process_group('gloo', rank=rank, world_size=ranks)
+    dist.init_process_group('gloo')
     torch.manual_seed(1)
     layers = []
     for inputs, outputs in zip(WIDTHS, WIDTHS[1:]):
@@ -32,11 +30,10 @@ def train(rank, ranks, batch, steps):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(inputs), labels).backward()
         optimizer.step()
-        if rank == 0:
+        if dist.get_rank() == 0:
             print(f'{time.perf_counter() - begin:.9f}', flush=True)
     dist.destroy_process_group()
 
 
 if __name__ == '__main__':
-    ranks, batch, steps = (int(argument) for argument in sys.argv[1:4])
-    processes.spawn(train, args=(ranks, batch, steps), nprocs=ranks)
+    train(*(int(argument) for argument in sys.argv[1:3]))
