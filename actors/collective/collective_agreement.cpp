@@ -16,8 +16,8 @@ namespace {
 // Segments shorter than that cost more in messages than they gain by working side by side.
 constexpr uint64_t segment_bytes = uint64_t{512} << 10;
 
-// While everybody sends and receives no more than that, one round is worth more than fewer bytes.
-constexpr uint64_t direct_sum_bytes_max = uint64_t{1} << 20;
+// While all contributions make up no more than that, one round is worth more than fewer bytes.
+constexpr uint64_t direct_sum_bytes_max = uint64_t{512} << 10;
 constexpr uint64_t direct_copy_bytes_max = uint64_t{128} << 10;
 
 // Between two processes nothing sends less than the direct way, which is over in one round; but

@@ -94,10 +94,10 @@ TEST_SUITE("actors/collective/collective_agreement") {
     CHECK(chosen(1, 1 << 24) == direct);
     CHECK(chosen(2, 1 << 20) == direct);
     CHECK(chosen(2, 1 << 24) == all_to_all);
-    CHECK(chosen(4, 65'536) == direct);
-    CHECK(chosen(4, 65'537) == all_to_all);
-    CHECK(chosen(4, 65'536, 2) == chain);
-    CHECK(chosen(4, 32'768, 2) == direct);
+    CHECK(chosen(4, 32'768) == direct);
+    CHECK(chosen(4, 32'769) == all_to_all);
+    CHECK(chosen(4, 32'768, 2) == chain);
+    CHECK(chosen(4, 16'384, 2) == direct);
     CHECK(chosen(2, 1 << 24, 4) == chain);
     CHECK(chosen(2, 1 << 20, 4, false) == direct);
     CHECK(chosen(4, 1 << 24, 4, false) == all_to_all);
