@@ -20,7 +20,6 @@ enum class exit_code : uint8_t {
   lost_peer = 4,      ///< A replica or node was lost that the job cannot go on without.
   stalled = 5,        ///< A deadline passed without another step.
   bad_checkpoint = 6, ///< A checkpoint is missing, damaged, or of another model.
-  disagreement = 7,   ///< Replicas that must agree do not.
   skipped = 77,       ///< A test found no device to run on.
 };
 

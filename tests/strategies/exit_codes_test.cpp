@@ -17,7 +17,6 @@ TEST_SUITE("strategies/exit_codes") {
     CHECK(static_cast<int>(exit_code::lost_peer) == 4);
     CHECK(static_cast<int>(exit_code::stalled) == 5);
     CHECK(static_cast<int>(exit_code::bad_checkpoint) == 6);
-    CHECK(static_cast<int>(exit_code::disagreement) == 7);
     CHECK(exit_code_of_signal(SIGINT) == 130);
     CHECK(exit_code_of_signal(SIGTERM) == 143);
   }
@@ -34,7 +33,7 @@ TEST_SUITE("strategies/exit_codes") {
 
   TEST_CASE("explains each number on a line of its own") {
     const auto text = exit_codes_text();
-    for (const char* number : {"0", "1", "2", "3", "4", "5", "6", "7", "128+n"})
+    for (const char* number : {"0", "1", "2", "3", "4", "5", "6", "128+n"})
       CHECK(text.find(std::string{"\n  "} + number + " ") != std::string::npos);
   }
 }
