@@ -270,20 +270,27 @@ TEST_SUITE("strategies/cluster_coordinator") {
   }
 
   TEST_CASE("an error cancels what runs, and is thrown when that has ended") {
-    gate open;
-    team one{2, two_threads()};
-    auto bad = one.coordinator.make_function("bad", fail_always);
-    auto wait = one.coordinator.make_function(
-      "wait", [&open](closure_context& context) { return compute_at(context, open); });
-    auto waits = one.coordinator.schedule(wait);
-    open.await(1);
-    static_cast<void>(one.coordinator.schedule(bad));
-    CHECK(without_worker(refusal_of([&] { one.coordinator.join(); }).message)
-          == "'bad' failed at worker: broken");
-    CHECK(waits.is_ready());
-    CHECK(line_of(one.coordinator, waits) == cancelled_line);
-    CHECK_FALSE(open.is_open);
-    CHECK(one.coordinator.done());
+    auto is_thrown_by = [](auto ask) {
+      gate open;
+      team one{2, two_threads()};
+      auto bad = one.coordinator.make_function("bad", fail_always);
+      auto wait = one.coordinator.make_function(
+        "wait", [&open](closure_context& context) { return compute_at(context, open); });
+      auto waits = one.coordinator.schedule(wait);
+      open.await(1);
+      auto fails = one.coordinator.schedule(bad);
+      static_cast<void>(line_of(one.coordinator, fails));
+      CHECK(without_worker(refusal_of([&] { ask(one.coordinator, bad); }).message)
+            == "'bad' failed at worker: broken");
+      CHECK(waits.is_ready());
+      CHECK(line_of(one.coordinator, waits) == cancelled_line);
+      CHECK_FALSE(open.is_open);
+      CHECK(one.coordinator.done());
+    };
+    is_thrown_by([](auto& coordinator, auto&) { coordinator.join(); });
+    is_thrown_by(
+      [](auto& coordinator, auto& bad) { static_cast<void>(coordinator.schedule(bad)); });
+    is_thrown_by([](auto& coordinator, auto&) { static_cast<void>(coordinator.done()); });
   }
 
   TEST_CASE("what a function throws while it is cancelled is only for whoever fetches it") {
