@@ -46,7 +46,7 @@ struct server_options {
 /// A process that is alone has a server too: it listens nowhere, and its placement is null.
 ///
 /// Thread: the one that made the world.
-/// Source: tf.distribute.Server; `semantics.md` has what it does beyond that.
+/// Source: tf.distribute.Server; what differs is in docs/strategies.md.
 class server {
 public:
   /// Begins to listen. @param world Outlives the server.
