@@ -256,7 +256,7 @@ class Launch(unittest.TestCase):
         job = self.launch("-n 2 --ps 1", "case $me in ps:*) exit 4;; esac; exec sleep 100")
         self.assertEqual(job.returncode, 4)
 
-    def test_who_is_stopped_when_the_job_is_over_is_named_and_killed(self):
+    def test_when_the_job_is_over_who_is_stopped_is_killed_and_who_goes_on_is_named(self):
         job = self.launch("-n 3 --ps 1 --grace 0.3 --restart 1", """
             case $me in
             ps:0) exec sleep 100;;
@@ -264,7 +264,8 @@ class Launch(unittest.TestCase):
             worker:2) while [ ! -e over ]; do sleep 0.02; done; sleep 1.5;;
             *) while [ ! -e stopped ]; do sleep 0.02; done; touch over;; esac""")
         self.assertEqual((job.returncode, job.stderr), (0, "troupe launch: worker:1 is stopped, as by SIGSTOP, and the job "
-                                                        "is over: it is killed after 0.3 s\n"))
+                                                        "is over: it is killed after 0.3 s\n"
+                                                        "troupe launch: the job is over; waiting for worker:2\n"))
 
     def test_signals_are_passed_on(self):
         for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]:

@@ -208,7 +208,7 @@ void launch_job::on_end(size_t index, task_end end) {
   if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
   if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
-  if (outcome_.has_finished() && !looks_for_stopped_) give_up_stopped();
+  if (outcome_.has_finished() && !looks_who_is_left_) look_who_is_left();
   auto ends_others = reaction == launch_outcome::reaction::end_others
                      || reaction == launch_outcome::reaction::restart;
   if (!ends_others || ending_since_) return;
@@ -289,10 +289,12 @@ void launch_job::end_servers_later() {
   });
 }
 
-// When the job is over nobody waits for a task that is stopped, but its launcher: for ever.
-void launch_job::give_up_stopped() {
-  looks_for_stopped_ = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
-  if (!looks_for_stopped_) return;
+// When the job is over nobody waits for a task that is stopped, but its launcher: for ever. Others
+// may have something to do yet, and are named if that lasts.
+void launch_job::look_who_is_left() {
+  auto is_over = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();
+  auto has_looked = std::exchange(looks_who_is_left_, is_over);
+  if (!is_over) return;
   for (size_t index = 0; index < members_.size(); ++index) {
     auto& [process, patience, starts_again, was_stopped] = members_[index];
     auto is_stopped = !outcome_.has_ended(index) && process->is_stopped();
@@ -301,9 +303,11 @@ void launch_job::give_up_stopped() {
     outcome_.on_given_up(index);
     process->signal_all(SIGKILL);
   }
+  auto notice = outcome_.waiting_notice();
+  if (has_looked && !notice.empty() && !std::exchange(has_told_who_is_left_, true)) print(notice);
   next_look_.expires_after(std::max(patience_min, options_.grace));
   next_look_.async_wait([this](error_code cancelled) {
-    if (!cancelled) give_up_stopped();
+    if (!cancelled) look_who_is_left();
   });
 }
 

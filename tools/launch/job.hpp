@@ -60,7 +60,7 @@ private:
 
   void end_all(int number);
   void end_servers_later();
-  void give_up_stopped();
+  void look_who_is_left();
   void kill_later();
   void kill_all();
 
@@ -80,7 +80,8 @@ private:
   std::chrono::steady_clock::time_point started_;
   std::optional<std::chrono::steady_clock::time_point> ending_since_;
   bool killed_ = false;
-  bool looks_for_stopped_ = false;
+  bool looks_who_is_left_ = false;
+  bool has_told_who_is_left_ = false;
 };
 
 } // namespace troupe

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 namespace troupe {
@@ -165,6 +166,14 @@ std::string launch_outcome::spare_notice(size_t task) const {
 std::string launch_outcome::given_up_notice(size_t task) const {
   return fmt::format("{} is stopped, as by SIGSTOP, and the job is over: it is killed after {:g} s",
                      tasks_[task].name(), seconds(grace_));
+}
+
+std::string launch_outcome::waiting_notice() const {
+  std::vector<std::string> names;
+  for (size_t task = 0; task < tasks_.size(); ++task)
+    if (!has_ended(task) && !given_up_[task] && !serves(task)) names.push_back(tasks_[task].name());
+  return names.empty() ? ""
+                       : fmt::format("the job is over; waiting for {}", fmt::join(names, ", "));
 }
 
 std::string launch_outcome::notice() const {

@@ -113,6 +113,9 @@ public:
   /// Likewise for one that is given up because it is stopped.
   [[nodiscard]] std::string given_up_notice(size_t task) const;
 
+  /// Who is waited for although the job is over; empty if nobody is.
+  [[nodiscard]] std::string waiting_notice() const;
+
   /// Whether all tasks are to be started again when they have ended.
   [[nodiscard]] bool restarts() const { return restarts_; }
 

@@ -189,8 +189,10 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK_FALSE(outcome.has_finished());
     CHECK(outcome.on_end(0, success, 1s) == reaction::none);
     CHECK(outcome.has_finished());
+    CHECK(outcome.waiting_notice() == "the job is over; waiting for worker:1, worker:2");
     CHECK(outcome.on_end(1, success, 1s) == reaction::none);
     outcome.on_given_up(2);
+    CHECK(outcome.waiting_notice().empty());
     CHECK(outcome.given_up_notice(2)
           == "worker:2 is stopped, as by SIGSTOP, and the job is over: it is killed after 10 s");
     CHECK(outcome.on_end(2, killed, 11s) == reaction::end_servers);
