@@ -16,6 +16,7 @@
 #include "tests/actors/deterministic_world.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <numeric>
 #include <span>
@@ -84,7 +85,6 @@ public:
     for (uint32_t i = 0; i < worker_count_; ++i)
       begin_life(i);
     network_.on_return([this](uint32_t worker) { begin_life(worker); });
-    plan_faults();
   }
 
   ~closure_job() {
@@ -96,6 +96,7 @@ public:
   }
 
   course run() {
+    plan_faults();
     for (int64_t round = 0; round < rounds; ++round) {
       for (int64_t i = 0; i < calls_of_round; ++i)
         schedule(scheduled_++);
@@ -109,6 +110,30 @@ public:
     for (const auto& answer : released_)
       if (!answer.has_come()) ++seen_.bystanders_left;
     return seen_;
+  }
+
+  /// Amid its calls the coordinator's node crashes, freezes or is cut off. @returns What each
+  /// worker's process was told by when that must be known.
+  std::vector<error> lose_coordinator() {
+    for (int64_t i = 0; i < calls_of_round; ++i)
+      schedule(scheduled_++);
+    pass(job_time{static_cast<int64_t>(3e9 * draw_.uniform())});
+    auto chief = network_.chief_node();
+    switch (draw_.below(3)) {
+    case 0:
+      network_.crash(chief);
+      break;
+    case 1:
+      network_.freeze(chief);
+      break;
+    default:
+      cut_off(chief);
+    }
+    pass(network_.patience() + 1s);
+    std::vector<error> told;
+    for (const auto& answer : released_)
+      told.push_back(answer.error());
+    return told;
   }
 
 private:
@@ -201,14 +226,17 @@ private:
   void plan_cut(uint32_t worker, job_time at, job_time length) {
     auto node = network_.replica_node(worker);
     network_.at(at, [this, node, length] {
-      auto is_it = [node](node_index one) { return one == node; };
-      auto in = network_.sever({.from = {}, .to = is_it});
-      auto out = network_.sever({.from = is_it, .to = {}});
-      network_.at(network_.now() + length, [this, in, out] {
-        network_.heal(in);
-        network_.heal(out);
+      auto cuts = cut_off(node);
+      network_.at(network_.now() + length, [this, cuts] {
+        for (auto one : cuts)
+          network_.heal(one);
       });
     });
+  }
+
+  std::array<uint64_t, 2> cut_off(node_index node) {
+    auto is_it = [node](node_index one) { return one == node; };
+    return {network_.sever({.from = {}, .to = is_it}), network_.sever({.from = is_it, .to = {}})};
   }
 
   // ---- whoever schedules ----
@@ -329,6 +357,16 @@ TEST_SUITE("sim/closures") {
     CHECK(lost_calls > seeds / 2); // else nothing was tried
     CHECK(repeated > 0);           // calls whose first worker was lost on its way to say so
     CHECK(failures > 0);
+  }
+
+  TEST_CASE("whoever serves a coordinator that is lost is told so, however it is lost") {
+    for (uint64_t seed = 0; seed < seeds; ++seed) {
+      INFO("seed ", seed);
+      for (const auto& reason : closure_job{seed}.lose_coordinator()) {
+        CHECK(reason.code == errc::unavailable);
+        CHECK(reason.message.find("chief") != std::string::npos);
+      }
+    }
   }
 
   TEST_CASE("a seed is a course") {
