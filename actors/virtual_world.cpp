@@ -79,18 +79,26 @@ public:
     leave_unlogged(); // whoever made an actor turned it on again
     auto began = now();
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
-      if (has_calls_)
-        run_calls();
-      else if (!coordinator_.run_one() && !let_time_pass())
+      if (!go_on())
         return fail(errc::stalled,
                     "the virtual world has nothing left to do, and the job is not done");
-      else if (now() - began > patience)
-        return fail(errc::deadline_exceeded, "it is not done in time");
+      if (now() - began > patience) return fail(errc::deadline_exceeded, "it is not done in time");
     }
     return {};
   }
 
+  bool make_event() override {
+    leave_unlogged();
+    return go_on();
+  }
+
 private:
+  bool go_on() {
+    if (!has_calls_) return coordinator_.run_one() || let_time_pass();
+    run_calls();
+    return true;
+  }
+
   void run_calls() {
     std::vector<std::function<void()>> calls;
     {

@@ -77,4 +77,8 @@ expected<void> world::run_until(std::future<void>& done, job_time patience) {
   return implementation_->run_until(done, patience);
 }
 
+bool world::make_event() {
+  return implementation_->make_event();
+}
+
 } // namespace troupe

@@ -103,15 +103,21 @@ public:
   /// ready (virtual world only). Thread: the one that made the world, and not from inside an actor.
   [[nodiscard]] expected<void> run_until(std::future<void>& done, job_time patience = for_ever);
 
+  /// Lets the next thing happen that `run_until` would wait for, for who turns the world by itself.
+  /// @returns False if nothing is left; always in the threads world, which turns by itself.
+  /// Thread: as `run_until`.
+  [[nodiscard]] bool make_event();
+
   /// The patience of who has other means to end a wait.
   static constexpr job_time for_ever{std::numeric_limits<job_time::rep>::max()};
 
-  /// A kind of world; `threads` and `virtual_time` are the two there are.
+  /// A kind of world. `threads` and `virtual_time` make the two that jobs run in; whoever shares
+  /// one of them between several programs gives each a kind of its own.
   class implementation;
 
-private:
   explicit world(std::unique_ptr<implementation> implementation);
 
+private:
   std::unique_ptr<implementation> implementation_;
 };
 
@@ -134,6 +140,8 @@ public:
   virtual void call(std::function<void()> action) = 0;
   virtual void send_last(const caf::actor& whom, caf::message what) = 0;
   virtual expected<void> run_until(std::future<void>& done, job_time patience) = 0;
+
+  virtual bool make_event() { return false; }
 
   uint64_t seed = 0;
   troupe::observatory observatory{[this] { return now(); }};

@@ -110,6 +110,11 @@ public:
 
   [[nodiscard]] bool is_replica(node_index node) const { return node > options_.owners; }
 
+  /// Whether messages pass between them now, in both directions.
+  [[nodiscard]] bool are_connected(node_index one, node_index other) const {
+    return !is_blocked(one, other) && !is_blocked(other, one);
+  }
+
   // ---- what may go wrong ----
 
   /// The node ends with all its actors. The others know it after the detection time.
