@@ -2,6 +2,7 @@
 // First everybody is there, then everybody looks around.
 #include "actors/collective/collective_group.hpp"
 
+#include "actors/caf_compat.hpp"
 #include "actors/collective/communicator.hpp"
 
 #include <caf/send.hpp>
@@ -72,8 +73,10 @@ expected<communicators> join_collective_group(world& world, placement& place,
   for (uint32_t rank = 0; rank < options.size; ++rank) {
     if (!(*here)[rank]) continue;
     if (auto met = have_met(place, *here, rank); !met) {
+      // It knows nobody whom it could tell that it leaves: its reason has to say so.
       for (const auto& one : *here)
-        if (one) caf::anon_send_exit(one, caf::exit_reason::user_shutdown);
+        if (one)
+          caf::anon_send(caf::actor_cast<caf::actor>(one), caf::exit_msg{{}, to_caf(met.error())});
       return tl::unexpected<error>(met.error());
     }
   }

@@ -2,9 +2,11 @@
 // Goal: processes combine arrays over a simulated network as over any other, and each time alike;
 // and if somebody is lost, nobody waits for ever. Method: groups in a virtual world, with one seed
 // twice, and with troubles drawn from many.
+#include "actors/ask.hpp"
 #include "actors/collective/collective_group.hpp"
 #include "kernels/random.hpp"
-#include "simulation/network/simulated_network.hpp"
+#include "simulation/network/process_placement.hpp"
+#include "simulation/virtual_programs.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 
 #include <array>
@@ -188,6 +190,40 @@ TEST_SUITE("simulation/network/collective") {
     };
     auto events = play(7);
     CHECK(play(7) == events);
+  }
+
+  TEST_CASE("who leaves before it has met all is missed at once by those that have met it") {
+    deterministic_world stage;
+    simulated_network network{stage.world, 3, {.latency = [](const passage&) { return 1ms; }}};
+    std::vector<error> reasons(3);
+    virtual_programs programs{stage.world};
+    auto add = [&](uint32_t rank, job_time late, job_time start_deadline) {
+      programs.add(fmt::format("worker:{}", rank), [&, rank, late, start_deadline](world& own) {
+        auto come = std::make_shared<std::promise<void>>();
+        auto due = come->get_future();
+        network.at(late, [come] { come->set_value(); });
+        REQUIRE(own.run_until(due));
+        process_placement here{
+          own, network, {"worker:0", "worker:1", "worker:2"}, rank, start_deadline};
+        auto members = join_collective_group(own, here, {.size = 3, .deadline = deadline});
+        if (!members) return static_cast<void>(reasons[rank] = members.error());
+        auto sum = ask<collective_result>(
+          own, (*members)[rank],
+          collective_call{.kind = collective_kind::barrier, .name = "all there"});
+        REQUIRE(!sum);
+        reasons[rank] = sum.error();
+        CHECK(own.now() < 2100ms); // and not at the deadline
+        caf::anon_send_exit((*members)[rank], caf::exit_reason::user_shutdown);
+      });
+    };
+    add(0, 0s, 1s); // waits in vain, and is gone
+    add(1, 500ms, 5s);
+    add(2, 2s, 5s);
+    programs.play();
+    const std::string waited = "waited 1.0 s for 'communicator 2' at worker:2";
+    CHECK(reasons[0] == error{errc::deadline_exceeded, waited});
+    for (uint32_t rank : {1, 2})
+      CHECK(reasons[rank] == error{errc::unavailable, "worker:0 is gone: " + waited});
   }
 
   TEST_CASE("whoever is lost amid collectives, all get the sum, or who is missing, in time") {
