@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawn jobs without end: soak [--first SEED] [--seeds COUNT]. Exit code 1 if a promise was broken.
+// Drawn jobs without end: soak [--meetings] [--first SEED] [--seeds COUNT]. Exit code 1 if a
+// promise was broken.
 #include "kernels/buffer.hpp"
 #include "tests/sim/checkers.hpp"
+#include "tests/sim/meeting_job.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 
 #include <CLI/CLI.hpp>
@@ -59,27 +61,45 @@ private:
   std::optional<size_t> in_use_;
 };
 
+/// What came of a seed.
+struct outcome {
+  std::string description;
+  std::string complaints; ///< Empty if all is well.
+};
+
+outcome run_job_of(uint64_t seed) {
+  auto course = run_drawn_job(seed);
+  return {course->describe(), judge(*course)};
+}
+
+outcome run_meeting_of(uint64_t seed) {
+  auto course = run_meeting(draw_meeting(seed));
+  outcome result{course.describe(), judge(course)};
+  if (auto rest = resumed(course)) result.complaints += judge(run_meeting(*rest));
+  return result;
+}
+
 } // namespace
 
 int main(int argument_count, char** arguments) {
   uint64_t first = 1;
   uint64_t seeds = 10'000;
+  bool meets = false;
   CLI::App app{"Whole jobs with drawn faults in virtual time, one for each seed, held to their "
                "promises."};
   app.add_option("--first", first, "The first seed")->capture_default_str();
   app.add_option("--seeds", seeds, "How many")->capture_default_str();
+  app.add_flag("--meetings", meets, "Jobs of a multi_worker_mirrored strategy");
   CLI11_PARSE(app, argument_count, arguments);
   progress progress{seeds};
   leftovers leftovers;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    auto course = run_drawn_job(seed);
-    auto complaints = judge(*course);
-    if (seeds == 1) fmt::print("seed {}: {}\n", seed, course->describe());
-    course.reset();
+    auto [description, complaints] = meets ? run_meeting_of(seed) : run_job_of(seed);
+    if (seeds == 1) fmt::print("seed {}: {}\n", seed, description);
     complaints += leftovers.complaint();
     progress.add(!complaints.empty());
     if (complaints.empty()) continue;
-    auto command = fmt::format(replay_command, seed);
+    auto command = fmt::format(fmt::runtime(meets ? replay_meeting_command : replay_command), seed);
     fmt::print("seed {}: {}  replay with: {}\n", seed, complaints, command);
     std::fflush(stdout); // it may be ended before it is through
   }

@@ -7,13 +7,20 @@
 
 namespace troupe::test {
 
+/// How to see the course of a seed again, for whoever reads a complaint: of a drawn job, and of a
+/// drawn meeting.
+inline constexpr std::string_view replay_command = "build/tests/sim/soak --first {} --seeds 1";
+inline constexpr std::string_view replay_meeting_command
+  = "build/tests/sim/soak --meetings --first {} --seeds 1";
+
 /// A checker can say that a wait had no end only if the job is over. While this lives, a job or its
 /// checkers have `patience_seconds` of real time, which is thousands of times as long as they need;
 /// then the process says which seed it was and how to replay it, and ends with exit code 1.
 class stuck_alarm {
 public:
-  /// @param who "the job", "the checkers". @param job In a line.
-  stuck_alarm(uint64_t seed, std::string_view who, std::string_view job);
+  /// @param who "the job", "the checkers". @param job In a line. @param command Replays a seed.
+  stuck_alarm(uint64_t seed, std::string_view who, std::string_view job,
+              std::string_view command = replay_command);
   ~stuck_alarm();
 
   stuck_alarm(const stuck_alarm&) = delete;
@@ -21,8 +28,5 @@ public:
 
   static constexpr unsigned patience_seconds = 120;
 };
-
-/// How to see the course of a seed again, for whoever reads a complaint.
-inline constexpr auto replay_command = "build/tests/sim/soak --first {} --seeds 1";
 
 } // namespace troupe::test

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs of a `multi_worker_mirrored_strategy`, all processes in one virtual world.
+#pragma once
+
+#include "actors/job_report.hpp"
+#include "tests/sim/meeting_plan.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// What a process came to.
+struct meeting_process {
+  std::optional<job_time> ended; ///< When its program did.
+  bool was_killed = false;       ///< Nothing that its program did after that counts.
+  error thrown;                  ///< By its program, outside of `train`.
+  std::optional<job_report> report;
+  std::optional<meeting_values> last; ///< After training.
+  /// By updates made, what its replicas read: bit-equal for all of them, or `differs` says where.
+  std::map<uint64_t, meeting_values> read;
+  std::string differs;
+
+  /// What went wrong, as its program sees it; nothing if nothing did.
+  [[nodiscard]] error failure() const;
+};
+
+/// What was seen of a job.
+struct meeting_course {
+  meeting_plan plan;
+  std::vector<meeting_process> processes; ///< By rank.
+  std::vector<job_snapshot> snapshots;    ///< Those that the first process was told of.
+  std::map<std::string, uint64_t> counts; ///< Of the network.
+  std::map<size_t, uint64_t> step_at;     ///< By trouble: the furthest step of any process, then.
+  uint64_t log_hash = 0;    ///< Of every message that arrived, and when; and of the ends.
+  uint64_t actors_left = 0; ///< When all is over.
+
+  /// The job, and what each process came to, for people: a line each.
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Runs a job: the same plan gives the same course.
+[[nodiscard]] meeting_course run_meeting(const meeting_plan& plan);
+
+/// The job that goes on from the last snapshot of one that did not come to its end: nothing goes
+/// wrong in it, and its replicas are in another number of processes, if there is another. Nothing,
+/// if there is no snapshot, or nothing left to do.
+[[nodiscard]] std::optional<meeting_plan> resumed(const meeting_course& course);
+
+/// The complaints about a job that was run, a line each, after the job in a line; empty if all is
+/// well.
+[[nodiscard]] std::string judge(const meeting_course& course);
+
+} // namespace troupe::test
