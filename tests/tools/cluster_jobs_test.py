@@ -25,6 +25,17 @@ def is_open(address):
     return False
 
 
+def answer_all(door):
+    """Says to everybody who comes what a web server would."""
+    with contextlib.suppress(OSError):
+        while True:
+            guest, _ = door.accept()
+            with guest:
+                guest.sendall(b"HTTP/1.1 400 Bad Request\r\nServer: another program\r\nContent-Length: 0\r\n\r\n")
+                while guest.recv(1 << 16):
+                    pass
+
+
 class Gap:
     """What lies between a process and an address: it passes everything on, until it swallows it and says nothing."""
 
@@ -174,15 +185,20 @@ class Loss(Job):
         job["ps:1"].send(signal.SIGKILL)
         for name in ("worker:0", "worker:1", "ps:0"):
             job[name].ends(4, r"ps:1 \(127")
+        evaluated = (self.folder / "run" / "evaluations.csv").read_text().splitlines()
+        self.assertEqual(evaluated, ["step,seconds,bits_per_byte"])
 
     def test_a_killed_chief_ends_the_job_for_all(self):
-        job = self.begin(ALL_FOUR + FOR_EVER, chief=1, ps=1, worker=1)
-        job["chief:0"].says("^step (?![12]/)")
-        time.sleep(1)  # so all have heard of a step that is not the first
-        job["chief:0"].send(signal.SIGKILL)
-        for name in ("ps:0", "worker:0"):
-            line = job[name].ends(4, r"chief:0 \(127", r"step \d+")
-            self.assertNotIn("step 0", line)
+        for counts in ({"chief": 1, "ps": 1, "worker": 1}, {"ps": 1, "worker": 2}):
+            leader = "chief:0" if "chief" in counts else "worker:0"
+            with self.subTest(leader=leader):
+                job = self.begin(ALL_FOUR + FOR_EVER + ["--run-dir", leader], **counts)
+                job[leader].says("^step (?![12]/)")
+                time.sleep(1)  # so all have heard of a step that is not the first
+                job.pop(leader).send(signal.SIGKILL)
+                for process in job.values():
+                    line = process.ends(4, rf"{leader} \(127", r"step \d+")
+                    self.assertNotIn("step 0", line)
 
     def test_a_frozen_worker_is_gone_after_some_seconds_and_hears_of_it_when_it_goes_on(self):
         job = self.begin(A_BACKUP + FOR_EVER, ps=1, worker=4)
@@ -190,6 +206,7 @@ class Loss(Job):
         began = time.monotonic()
         job["worker:0"].says("replica 2.*worker:2")
         seconds = time.monotonic() - began
+        self.assertGreater(seconds, 2)
         print(f"a frozen worker was reported after {seconds:.1f} s", file=sys.stderr)
         self.assertLess(seconds, 20)
         job["worker:2"].send(signal.SIGCONT)
@@ -204,7 +221,9 @@ class Loss(Job):
         began = time.monotonic()
         for name in ("worker:0", "worker:1"):
             job[name].ends(4, "ps:0")
-        print(f"a job with a frozen ps was over after {time.monotonic() - began:.1f} s", file=sys.stderr)
+        seconds = time.monotonic() - began
+        self.assertGreater(seconds, 2)
+        print(f"a job with a frozen ps was over after {seconds:.1f} s", file=sys.stderr)
         job["ps:0"].send(signal.SIGCONT)
         job["ps:0"].ends(4, "worker:0|ps:0.* is gone")  # what it has lost, or how the others' job ended
         self.assertNotIn("is refused", job["ps:0"].errors())
@@ -279,6 +298,14 @@ class Beginning(Job):
             cluster["chief"] = [f"127.0.0.1:{silent.getsockname()[1]}"]
             self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(3, "chief:0", "does not say who it is")
 
+    def test_another_program_at_an_address_is_named_after_the_deadline(self):
+        cluster = addresses(worker=1)
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            threading.Thread(target=answer_all, args=(door,), daemon=True).start()
+            cluster["chief"] = [f"127.0.0.1:{door.getsockname()[1]}"]
+            self.start(cluster, "worker:0", *self.OPTIONS, "--start-deadline", "2").ends(
+                3, "waited 2.0 s .*chief:0 .*whoever speaks here is no node of Troupe")
+
     def test_a_second_process_with_the_same_index_is_refused_and_the_first_goes_on(self):
         cluster = addresses(chief=1, worker=1)
         job = self.start_all(cluster, *ALL_FOUR, *FOR_EVER)
@@ -297,20 +324,47 @@ class Beginning(Job):
         for process in job.values():
             process.ends(0)
 
-    def test_a_process_of_another_job_is_refused(self):
+    def test_a_process_of_another_job_or_cluster_is_refused_and_who_waits_for_it_waits_on(self):
         cluster = addresses(chief=1, worker=1)
         chief = self.start(cluster, "chief:0", *self.OPTIONS, "--job-id", "one")
         self.start(cluster, "worker:0", *self.OPTIONS, "--job-id", "two").ends(3, "'one'", "'two'", "--job-id")
         ours = self.start(cluster, "worker:0", *self.OPTIONS, "--job-id", "one")
         for process in (chief, ours):
             process.ends(0)
+        nameless = self.start(cluster, "chief:0", *self.OPTIONS, "--run-dir", "nameless")
+        self.start({**cluster, **addresses(ps=1)}, "worker:0", *self.OPTIONS).ends(
+            3, "chief:0 is of the job 'cluster-.*', not of 'cluster-.*'; give all tasks of a job the same --job-id")
+        for process in (nameless, self.start(cluster, "worker:0", *self.OPTIONS)):
+            process.ends(0)
 
-    def test_a_process_with_other_options_is_refused(self):
-        cluster = addresses(chief=1, worker=1)
-        chief = self.start(cluster, "chief:0", *self.OPTIONS)
-        worker = self.start(cluster, "worker:0", *self.OPTIONS, "--seed", "7")
-        for process in (chief, worker):
-            process.ends(3, "seed 7", "same options")
+    def test_a_process_with_other_options_ends_a_job_that_has_not_begun(self):
+        for given, said in (("--seed 7", "seed 7"), ("--replicas 2 --aggregate 2", "replicas 2")):
+            with self.subTest(given=given):
+                cluster = addresses(chief=1, worker=1)
+                chief = self.start(cluster, "chief:0", *self.OPTIONS)
+                worker = self.start(cluster, "worker:0", *self.OPTIONS, *given.split())
+                for process in (chief, worker):
+                    process.ends(3, f"worker:0 .* has {said}", "same options")
+                self.assertFalse((self.folder / "run").exists())
+
+    def test_a_process_with_other_options_is_refused_by_a_job_that_has_begun_and_goes_on(self):
+        cluster = addresses(ps=1, worker=4)
+        job = self.start_all(cluster, *A_BACKUP, *FOR_EVER)
+        job["worker:0"].says("^step ")
+        job.pop("worker:2").send(signal.SIGKILL)
+        job["worker:0"].says("lost replica 2")
+        for given, said in (("--seed 7", "seed 7"), ("--replicas 8", "replicas 8"), ("--hidden 9", r"hidden = \[9\]")):
+            with self.subTest(given=given):
+                refused = self.start(cluster, "worker:2", *A_BACKUP, *FOR_EVER, *given.split())
+                refused.ends(3, f"worker:2 .* has {said}", "same options")
+        job["worker:0"].send(signal.SIGINT)
+        for name, process in job.items():
+            process.ends(130 if name == "worker:0" else 0, "asked to stop after step")
+
+    def test_replicas_that_workers_cannot_share_evenly_are_refused_and_nothing_is_written(self):
+        for process in self.start_all(addresses(worker=3), *self.OPTIONS).values():
+            process.ends(2, "--replicas 4 cannot be shared evenly by 3 workers")
+        self.assertFalse((self.folder / "run").exists())
 
     def test_a_process_with_another_model_batch_or_text_is_refused(self):
         (self.folder / "other").write_bytes(b"another text " * 200)
@@ -334,6 +388,7 @@ class Beginning(Job):
                 time.sleep(0.5)
                 process.send(signal.SIGINT)
                 process.ends(130, patience=20)
+                self.assertFalse((self.folder / task.replace(":", "-")).exists())
 
 
 class Strangers(Job):
