@@ -31,7 +31,7 @@ class Evaluator(Job):
 
     def saved(self, run="run"):
         """The steps that there are checkpoints of: of what comes while the disk is busy, only the last is saved."""
-        return sorted(int(path.stem.split("-")[-1]) for path in (self.folder / run / "checkpoints").iterdir())
+        return sorted(int(path.stem.split("-")[-1]) for path in (self.folder / run / "checkpoints").glob("*.safetensors"))
 
     def begin(self, *options, **more):
         """The job without its evaluator."""
@@ -108,12 +108,32 @@ class Evaluator(Job):
         evaluator.ends(0)
         self.assertEqual(max(self.rows()), 100)
 
+    def test_what_is_removed_before_its_turn_is_left_out(self):
+        options = [*ALL_FOUR, "--checkpoint-every", "20", "--keep-checkpoints", "1"]
+        job = self.begin(*options, *FOR_EVER)
+        evaluator = self.evaluator(*options, *FOR_EVER)
+        evaluator.says("^step ")
+        evaluator.send(signal.SIGSTOP)
+        newest = lambda: max(self.saved(), default=0)
+        saved = [newest()]
+        for _ in range(3):
+            job[0].until(lambda: newest() > saved[-1], "one more checkpoint")
+            saved.append(newest())
+        job[0].send(signal.SIGINT)
+        job[0].ends(128 + signal.SIGINT)
+        job[1].ends(0)
+        evaluator.send(signal.SIGCONT)
+        evaluator.ends(0, f"the run has ended; .* checkpoints evaluated, the last of step {newest()}")
+        self.assertNotIn(saved[2], self.rows())
+        self.assertIn(newest(), self.rows())
+
     def test_asked_to_stop_it_stops_alone(self):
         job = self.begin(*ALL_FOUR, *SAVED, *FOR_EVER)
-        evaluator = self.evaluator(*ALL_FOUR, *SAVED, *FOR_EVER)
-        evaluator.says("^step ")
-        evaluator.send(signal.SIGTERM)
-        evaluator.ends(128 + signal.SIGTERM, "asked to stop; .* checkpoints evaluated")
+        for how in (signal.SIGTERM, signal.SIGINT):
+            evaluator = self.evaluator(*ALL_FOUR, *SAVED, *FOR_EVER)
+            evaluator.says("^step ")
+            evaluator.send(how)
+            evaluator.ends(128 + how, "asked to stop; .* checkpoints evaluated")
         job[0].send(signal.SIGINT)
         job[0].ends(128 + signal.SIGINT)
         job[1].ends(0)

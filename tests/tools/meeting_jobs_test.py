@@ -13,6 +13,7 @@ from job_processes import (ALL_FOUR, FOR_EVER, OPEN_MPI, PLAIN, SMALL, TROUPE, J
                            process_of)
 
 MEETING = SMALL + "--strategy multi_worker_mirrored".split()
+ORDERS = [("worker:1", "worker:0"), ("worker:0", "worker:1")]
 
 
 class Meeting(Job):
@@ -136,12 +137,15 @@ class Resuming(Meeting):
             self.assertRegex(process.errors(), rf"\[worker:{worker}\] troupe train: asked to stop.* after step {step} of")
 
     def test_a_signal_to_one_process_ends_all_after_the_same_step(self):
-        job = self.start_all(addresses(worker=2), *MEETING, *FOR_EVER)
-        job["worker:0"].says("^step ")
-        job["worker:1"].send(signal.SIGTERM)
-        job["worker:1"].ends(143, "asked to stop after step")
-        job["worker:0"].ends(0, "asked to stop by worker:1 after step")
-        self.trained()
+        for (asked, other), how in itertools.product(ORDERS, (signal.SIGTERM, signal.SIGINT)):
+            with self.subTest(asked=asked, how=how.name):
+                run = f"{asked}-{how.name}"
+                job = self.start_all(addresses(worker=2), *MEETING, *FOR_EVER, "--run-dir", run)
+                job["worker:0"].says("^step ")
+                job[asked].send(how)
+                after = job[asked].ends(128 + how, "asked to stop after step").split("after step")[1]
+                job[other].ends(0, f"asked to stop by {asked} after step{after}$")
+                self.assertEqual(self.trained(run)[0], f"checkpoint-{after.split()[0]}")
 
     def test_a_job_that_has_lost_a_process_is_started_again_from_what_was_saved(self):
         for victim in ("worker:1", "worker:0"):
@@ -158,7 +162,7 @@ class Resuming(Meeting):
 
 class Loss(Meeting):
     def test_a_killed_process_ends_all_others_which_name_it(self):
-        for victim, other in itertools.permutations(("worker:0", "worker:1")):
+        for victim, other in ORDERS:
             with self.subTest(victim=victim):
                 job = self.start_all(addresses(worker=2), *MEETING, *FOR_EVER, "--run-dir", victim)
                 job["worker:0"].says("^step ")
@@ -166,12 +170,16 @@ class Loss(Meeting):
                 job[other].ends(4, victim)
 
     def test_a_process_that_hangs_ends_the_job_when_the_deadline_is_over(self):
-        job = self.start_all(addresses(worker=2), *MEETING, *FOR_EVER, "--deadline", "60")
-        job["worker:0"].says("^step ")
-        job["worker:1"].send(signal.SIGSTOP)
-        job["worker:0"].ends(4, "worker:1.*nothing was heard of it")
-        job["worker:1"].send(signal.SIGCONT)
-        job["worker:1"].ends(4, "worker:0")
+        options = [*MEETING, *FOR_EVER, "--deadline", "60", "--run-dir"]
+        jobs = [self.start_all(addresses(worker=2), *options, victim) for victim, _ in ORDERS]
+        for job, (victim, _) in zip(jobs, ORDERS):
+            job["worker:0"].says("^step ")
+            job[victim].send(signal.SIGSTOP)
+        for job, (victim, other) in zip(jobs, ORDERS):
+            with self.subTest(victim=victim):
+                job[other].ends(4, f"{victim}.*nothing was heard of it")
+                job[victim].send(signal.SIGCONT)
+                job[victim].ends(4, other)
 
 
 class Refused(Meeting):
@@ -223,8 +231,10 @@ class Refused(Meeting):
         self.assertFalse((self.folder / "run").exists())
 
     def test_a_process_that_never_starts_is_named_after_the_deadline(self):
-        self.start(addresses(worker=2), "worker:0", *MEETING, "--start-deadline", "1").ends(3, "worker:1")
-        self.assertFalse((self.folder / "run").exists())
+        for missing, other in ORDERS:
+            with self.subTest(missing=missing):
+                self.start(addresses(worker=2), other, *MEETING, "--start-deadline", "1").ends(3, missing)
+                self.assertFalse((self.folder / "run").exists())
 
 
 if __name__ == "__main__":

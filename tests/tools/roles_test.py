@@ -3,6 +3,7 @@
 # start, a request to stop, a slow link, a partition.
 # Method: real processes, the last two on hosts that are network namespaces; skipped where there can be none.
 # Usage: roles_test.py PATH/TO/troupe
+import itertools
 import signal
 import time
 import unittest
@@ -31,14 +32,14 @@ class OneMachine(Job):
                 self.assertEqual(self.trained(run[1]), alone)
 
     def test_whoever_is_asked_to_stop_all_end_and_the_last_step_is_saved(self):
-        for asked in ROLES:
-            with self.subTest(asked=asked):
-                run = ["--run-dir", asked.replace(":", "-")]
+        for asked, how in itertools.product(ROLES, (signal.SIGTERM, signal.SIGINT)):
+            with self.subTest(asked=asked, how=how.name):
+                run = ["--run-dir", f"{asked.replace(':', '-')}-{how.name}"]
                 job = self.start_all(addresses(chief=1, ps=1, worker=3), *ALL_FOUR, *FOR_EVER, *run)
                 job["chief:0"].says("^step ")
-                job[asked].send(signal.SIGTERM)
+                job[asked].send(how)
                 for name, process in job.items():
-                    process.ends(128 + signal.SIGTERM if name == asked else 0, "asked to stop after step")
+                    process.ends(128 + how if name == asked else 0, "asked to stop after step")
                 self.trained(run[1])
 
 
