@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws]. With the
-// last word the function of this process's replicas throws in its twentieth step. Whatever process
-// gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too early; after
-// SIGTERM all end in good order. And an evaluator beside another job, whose function throws:
-// faulty_job evaluator FOLDER.
+// A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws] [HOLDERS].
+// Where it throws, the function of this process's replicas does so in its twentieth step. Whatever
+// process gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too
+// early; after SIGTERM all end in good order. And an evaluator beside another job, whose function
+// throws, too, if it is to: faulty_job evaluator FOLDER [throws].
 //
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are
 // replicas, and with all; meeting by a multi_worker_mirrored_strategy; coordinator by closures.
+// HOLDERS: how many parameter servers hold each variable, 1 or 2.
 #include "actors/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
@@ -19,6 +20,7 @@
 #include "strategies/training.hpp"
 #include "tools/signal_watch.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <stdexcept>
@@ -26,6 +28,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 using namespace troupe;
 
@@ -36,6 +39,7 @@ struct faulty_options {
   std::string strategy;
   uint64_t steps = 0;
   bool throws = false;
+  uint32_t holders = 1;
   std::stop_token stop;
 };
 
@@ -67,11 +71,16 @@ training_options training_of(const faulty_options& options) {
   return training;
 }
 
+parameter_server_options served_by(server& server, const faulty_options& options) {
+  return {.replicas = server.replicas(),
+          .placement = server.placement(),
+          .replicate_owners = options.holders};
+}
+
 int train_with_owners(world& world, const resolved_cluster& cluster,
                       const faulty_options& options) {
-  server server{world, cluster};
-  parameter_server_strategy strategy{
-    world, {.replicas = server.replicas(), .placement = server.placement()}};
+  server server{world, cluster, {.replicate_owners = options.holders}};
+  parameter_server_strategy strategy{world, served_by(server, options)};
   auto weight = strategy.make_variable("weight", zeros({}));
   auto needed = server.replicas() - (options.strategy == "backup" ? 1 : 0);
   sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.1},
@@ -104,9 +113,8 @@ int train_where_replicas_meet(world& world, const resolved_cluster& cluster,
 }
 
 int coordinate(world& world, const resolved_cluster& cluster, const faulty_options& options) {
-  server server{world, cluster};
-  parameter_server_strategy strategy{
-    world, {.replicas = server.replicas(), .placement = server.placement()}};
+  server server{world, cluster, {.replicate_owners = options.holders}};
+  parameter_server_strategy strategy{world, served_by(server, options)};
   auto counter = strategy.make_variable("counter", zeros({}));
   cluster_coordinator coordinator{strategy, {.on_warning = say}};
   auto step = coordinator.make_function(
@@ -130,12 +138,15 @@ int coordinate(world& world, const resolved_cluster& cluster, const faulty_optio
   return 0;
 }
 
-int evaluate(const std::string& folder) {
+int evaluate(const std::string& folder, bool throws) {
   auto world = world::threads();
   sidecar_evaluator evaluator{
-    world, {.checkpoint_dir = folder, .evaluate = [](const found_checkpoint&) -> double {
-              throw std::runtime_error{"the examples are gone"};
-            }}};
+    world,
+    {.checkpoint_dir = folder, .evaluate = [throws](const found_checkpoint& found) -> double {
+       if (throws) throw std::runtime_error{"the examples are gone"};
+       say("evaluated " + std::to_string(found.snapshot.step));
+       return 0;
+     }}};
   return exit_code_for(evaluator.start().failure);
 }
 
@@ -152,10 +163,12 @@ int take_part(const faulty_options& options) {
 int main(int count, char** arguments) {
   signal_watch signals;
   signals.on_user_signal([] { _exit(0); });
+  std::vector<std::string> words{arguments + 1, arguments + count};
+  auto throws = std::ranges::count(words, "throws") > 0;
+  uint32_t holders = words.size() > 2 && words.back() == "2" ? 2 : 1;
   try {
-    if (count == 3 && arguments[1] == std::string{"evaluator"}) return evaluate(arguments[2]);
-    return take_part({count > 1 ? arguments[1] : "all", count > 2 ? std::stoul(arguments[2]) : 100,
-                      count > 3 && arguments[3] == std::string{"throws"}, signals.token()});
+    if (words.at(0) == "evaluator") return evaluate(words.at(1), throws);
+    return take_part({words.at(0), std::stoul(words.at(1)), throws, holders, signals.token()});
   } catch (const failure& failed) {
     return exit_code_for(failed.reason());
   }

@@ -13,21 +13,29 @@ PROGRAM = os.path.abspath(sys.argv.pop(2))
 from job_processes import ALL_FOUR, PLAIN, Job, Process, addresses  # noqa: E402  it takes the path to troupe
 
 SERVED = {"chief": 1, "ps": 1, "worker": 2}
+SERVED_TWICE = {**SERVED, "ps": 2}
 MET = {"worker": 3}
 FOR_EVER = 1000000
 
 
 class Faulty(Job):
-    def begin(self, strategy, steps, counts, throws=None):
+    def begin(self, strategy, steps, counts, throws=None, holders=1):
         cluster = addresses(**counts)
         job = {}
         for kind, hosts in cluster.items():
             for index in range(len(hosts)):
                 task = f"{kind}:{index}"
                 config = {"cluster": cluster, "task": {"type": kind, "index": index}}
-                command = [PROGRAM, strategy, str(steps), *(["throws"] if task == throws else [])]
+                command = [PROGRAM, strategy, str(steps), *(["throws"] if task == throws else []), str(holders)]
                 job[task] = Process(self, task, command, {**PLAIN, "TF_CONFIG": json.dumps(config)})
         return job
+
+    def begin_saving(self):
+        """A job for evaluators, who do nothing to it."""
+        return self.start(addresses(worker=1), "worker:0", *ALL_FOUR, "--checkpoint-every", "20", "--steps", str(FOR_EVER))
+
+    def evaluator(self, *words):
+        return Process(self, "evaluator", [PROGRAM, "evaluator", "run/checkpoints", *words], PLAIN)
 
     def ended(self, process, code, *patterns):
         """Waits for the end of a process, which has said all that."""
@@ -79,9 +87,8 @@ class ErrorInTheFunction(Faulty):
             self.ended(process, 0)
 
     def test_an_evaluator_that_throws_ends_alone(self):
-        job = self.start(addresses(worker=1), "worker:0", *ALL_FOUR, "--checkpoint-every", "20", "--steps", str(FOR_EVER))
-        evaluator = Process(self, "evaluator", [PROGRAM, "evaluator", "run/checkpoints"], PLAIN)
-        self.ended(evaluator, 1, "^ended: evaluating the checkpoint of step [0-9]+: the examples are gone")
+        job = self.begin_saving()
+        self.ended(self.evaluator("throws"), 1, "^ended: evaluating the checkpoint of step [0-9]+: the examples are gone")
         job.send(signal.SIGTERM)
         job.ends(128 + signal.SIGTERM)
 
@@ -118,8 +125,24 @@ class CleanExit(Faulty):
             with self.subTest(gone=gone):
                 job = self.begin("coordinator", FOR_EVER, SERVED)
                 self.leave(job, gone, job["chief:0"])
-                for task in told:
-                    self.ended(job[task], 4, f"^ended: .*{gone}")
+                for task, process in job.items():
+                    self.ended(process, *((4, f"^ended: .*{gone}") if task in told else (0,)))
+
+    def test_where_owners_are_replicated_the_job_goes_on_without_a_ps_that_leaves(self):
+        for strategy in ("backup", "coordinator"):
+            with self.subTest(strategy=strategy):
+                job = self.begin(strategy, FOR_EVER, SERVED_TWICE, holders=2)
+                self.leave(job, "ps:0", job["chief:0"])
+                self.goes_on(job, "ps:0 .*is gone.*held once from now on: .*; the job goes on")
+
+    def test_nobody_notices_that_an_evaluator_leaves(self):
+        job = self.begin_saving()
+        evaluator = self.evaluator()
+        evaluator.says("^evaluated ")
+        evaluator.send(signal.SIGUSR1)
+        self.ended(evaluator, 0)
+        job.send(signal.SIGTERM)
+        job.ends(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
