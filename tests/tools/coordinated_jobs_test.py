@@ -89,13 +89,27 @@ class Coordinated(jobs.Job):
                 for name in ("chief:0", "ps:0", "worker:0"):
                     self.is_over(job[name], 0)
 
+    def lose_the_only_ps(self, how):
+        """The parameter server, after a job that it was lost to has ended."""
+        _, job = self.begin(100000)
+        job["chief:0"].says("^step 50$")
+        job["ps:0"].send(how)
+        self.is_over(job["chief:0"], 4, "^('step' failed at worker [01]: .*)?ps:0")
+        for name in ("worker:0", "worker:1"):
+            self.is_over(job[name], 0)
+        return job["ps:0"]
+
     def test_a_parameter_server_that_is_killed_or_asked_to_stop_ends_the_job_and_is_named(self):
-        for how in (signal.SIGKILL, signal.SIGTERM):
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
             with self.subTest(how=how.name):
-                _, job = self.begin(100000)
-                job["chief:0"].says("^step 50$")
-                job["ps:0"].send(how)
-                self.is_over(job["chief:0"], 4, "^('step' failed at worker [01]: .*)?ps:0")
+                self.is_over(self.lose_the_only_ps(how), -how)
+
+    def test_a_parameter_server_that_is_frozen_ends_the_job_and_itself_when_it_goes_on(self):
+        ps = self.lose_the_only_ps(signal.SIGSTOP)
+        ps.send(signal.SIGCONT)
+        ps.process.wait(timeout=jobs.PATIENCE)
+        # A chief that has heard of the loss from a worker, before it missed the server itself, has said that all is over.
+        self.assertIn(ps.process.returncode, (0, 4), self.story())
 
     def test_a_parameter_server_that_is_lost_ends_a_job_that_waits_for_its_workers(self):
         _, job = self.begin(100000, {"chief": 1, "ps": 1, "worker": 1})
@@ -145,13 +159,14 @@ class Coordinated(jobs.Job):
         self.all_is_there_once(job, 6000)
 
     def test_a_chief_that_is_killed_or_asked_to_stop_is_named_by_all(self):
-        for how in (signal.SIGKILL, signal.SIGINT):
+        for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT):
             with self.subTest(how=how.name):
                 _, job = self.begin(100000)
                 job["chief:0"].says("^step 50$")
                 job["chief:0"].send(how)
-                for name in ("ps:0", "worker:0", "worker:1"):
-                    self.is_over(job[name], 4, "chief:0")
+                self.is_over(job.pop("chief:0"), -how)
+                for process in job.values():
+                    self.is_over(process, 4, "chief:0")
 
     def test_a_chief_that_was_frozen_until_all_had_given_it_up_ends_when_it_goes_on(self):
         _, job = self.begin(100000)
