@@ -7,6 +7,7 @@ import unittest
 from job_processes import PLAIN, TROUPE, Job, Process
 from network_hosts import NetworkHosts, why_not
 
+PORT = 2222
 WHY_NOT = why_not() if shutil.which("tc") else "no iproute2"
 
 
@@ -21,11 +22,11 @@ class Hosts(Job):
         self.hosts = NetworkHosts(len(self.TASKS))
         self.addCleanup(self.hosts.close)
 
-    def cluster(self):
+    def cluster(self, port=PORT):
         """Where everybody is, as TF_CONFIG has it."""
         listed = {}
         for task in self.TASKS:
-            listed.setdefault(task.split(":")[0], []).append(f"{self.address(task)}:2222")
+            listed.setdefault(task.split(":")[0], []).append(f"{self.address(task)}:{port}")
         return listed
 
     def number(self, task):
@@ -37,15 +38,15 @@ class Hosts(Job):
     def there(self, task):
         return self.hosts.there(self.number(task))
 
-    def start_there(self, task, run, options):
-        roles = ";".join(f"{role}={','.join(hosts)}" for role, hosts in self.cluster().items())
+    def start_there(self, task, run, options, port=PORT):
+        roles = ";".join(f"{role}={','.join(hosts)}" for role, hosts in self.cluster(port).items())
         command = [*self.there(task), TROUPE, "train", "--cluster", roles, "--task", task,
                    "--insecure-network", "--run-dir", run, *options]
         return Process(self, task, command, PLAIN)
 
-    def begin(self, run, options):
-        """The job, one process on each host."""
-        return {task: self.start_there(task, run, options) for task in self.TASKS}
+    def begin(self, run, options, port=PORT):
+        """The job, one process on each host; another one may be beside it, at other ports."""
+        return {task: self.start_there(task, run, options, port) for task in self.TASKS}
 
     def cut(self, task):
         self.hosts.set_cable(self.number(task), "down")
