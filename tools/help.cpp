@@ -180,9 +180,8 @@ std::string cluster_help() {
       "\n"
       "Usage: troupe cluster [OPTIONS]\n"
       "\n"
-      "Asks, in this order: the options, --cluster-file, --kubernetes, TF_CONFIG, torchrun, "
-      "Slurm,\n"
-      "Open MPI.\n"
+      "Asks, in this order: the options, --cluster-file, --kubernetes, TF_CONFIG,\n"
+      "torchrun, Slurm, Open MPI.\n"
       "\n";
   text += cluster_options_help();
   text += entry("--json", "print the same for programs");
