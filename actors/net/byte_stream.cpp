@@ -66,6 +66,10 @@ error explain_plainly(const error_code& failure) {
 // So many buffers go into one call of the system.
 constexpr size_t pieces_max = 128;
 
+// Whoever waits for a longer body is not woken for each packet of it, but for so much.
+constexpr size_t long_bytes = 64 * 1024;
+constexpr size_t low_mark_max = 256 * 1024;
+
 // Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
 size_t all_at_once(const error_code& failed, size_t /*written*/) {
   return failed ? 0 : std::numeric_limits<size_t>::max();
@@ -81,8 +85,12 @@ public:
   }
 
   void read_some(asio::mutable_buffer into, handler done) override {
+    auto is_long = into.size() > long_bytes;
+    wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max)) : 1);
     socket_.async_read_some(into, std::move(done));
   }
+
+  void hurry() override { wake_at(1); }
 
   void read(asio::mutable_buffer into, handler done) override {
     asio::async_read(socket_, into, std::move(done));
@@ -121,8 +129,15 @@ public:
   [[nodiscard]] std::string peer() const override { return peer_; }
 
 private:
+  void wake_at(int bytes) {
+    if (std::exchange(low_mark_, bytes) == bytes) return;
+    error_code ignored;
+    socket_.set_option(stream_socket::receive_low_watermark(bytes), ignored);
+  }
+
   stream_socket socket_;
   std::string peer_;
+  int low_mark_ = 1;
 };
 
 class tls_stream final : public byte_stream {
@@ -140,6 +155,8 @@ public:
   void read_some(asio::mutable_buffer into, handler done) override {
     stream_.async_read_some(into, std::move(done));
   }
+
+  void hurry() override {}
 
   void read(asio::mutable_buffer into, handler done) override {
     asio::async_read(stream_, into, std::move(done));

@@ -283,6 +283,7 @@ void link::on_tick() {
     return end(
       {errc::unavailable, fmt::format("nothing was heard of it for {:.1f} s",
                                       std::chrono::duration<double>(options_.patience).count())});
+  if (silent_ticks_ > 0) stream_->hurry(); // a slow link is not a silent one
   bool is_starved = false;
   bool says_nothing = false;
   {

@@ -43,6 +43,8 @@ public:
     later(std::move(done), count);
   }
 
+  void hurry() override {}
+
   void read(boost::asio::mutable_buffer /*into*/, handler /*done*/) override {}
 
   void write(std::span<const boost::asio::const_buffer> what, handler done) override {

@@ -104,6 +104,25 @@ TEST_SUITE("actors/net/socket_network") {
     CHECK(freezes.last_words() == "nothing was heard of it for 0.3 s");
   }
 
+  TEST_CASE("a peer whose long message comes slowly is not silent") {
+    auto options = options_of(0);
+    options.patience = 1s;
+    station chief{options};
+    {
+      hostile_peer slow{chief.network->listening_at()};
+      REQUIRE(slow.say_hello(worker_hello()));
+      auto header = write_frame_header(
+        {.kind = frame_kind::parcel, .lane = lane::bulk, .body_bytes = 300'000});
+      REQUIRE(slow.write(header));
+      std::vector<std::byte> little(1000);
+      for (int i = 0; i < 50; ++i) {
+        std::this_thread::sleep_for(50ms);
+        REQUIRE(slow.write(little));
+      }
+    }
+    CHECK(chief.loss.wait().message.find("nothing was heard of it") == std::string::npos);
+  }
+
   TEST_CASE("a peer of another job, of another cluster or with our own index is refused") {
     station chief{options_of(0)};
     auto words = [&](greeting who) {
