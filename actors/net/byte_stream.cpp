@@ -66,9 +66,10 @@ error explain_plainly(const error_code& failure) {
 // So many buffers go into one call of the system.
 constexpr size_t pieces_max = 128;
 
-// Whoever waits for a longer body is not woken for each packet of it, but for so much.
+// Whoever waits for a longer body by TCP is not woken for each packet of it, but for so much. Local
+// sockets have no packets.
 constexpr size_t long_bytes = 64 * 1024;
-constexpr size_t low_mark_max = 256 * 1024;
+constexpr size_t tcp_low_mark_max = 256 * 1024;
 
 // Asio by itself makes a call of the system for each 64 KiB, and a turn of its loop.
 size_t all_at_once(const error_code& failed, size_t /*written*/) {
@@ -77,8 +78,8 @@ size_t all_at_once(const error_code& failed, size_t /*written*/) {
 
 class plain_stream final : public byte_stream {
 public:
-  plain_stream(stream_socket socket, std::string peer)
-    : socket_(std::move(socket)), peer_(std::move(peer)) {}
+  plain_stream(stream_socket socket, std::string peer, size_t low_mark_max)
+    : socket_(std::move(socket)), peer_(std::move(peer)), low_mark_max_(low_mark_max) {}
 
   void shake_hands(bool /*is_dialer*/, handler done) override {
     asio::post(socket_.get_executor(), [done = std::move(done)] { done({}, 0); });
@@ -86,7 +87,7 @@ public:
 
   void read_some(asio::mutable_buffer into, handler done) override {
     auto is_long = into.size() > long_bytes;
-    wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max)) : 1);
+    wake_at(is_long ? static_cast<int>(std::min(into.size(), low_mark_max_)) : 1);
     socket_.async_read_some(into, std::move(done));
   }
 
@@ -137,6 +138,7 @@ private:
 
   stream_socket socket_;
   std::string peer_;
+  size_t low_mark_max_;
   int low_mark_ = 1;
 };
 
@@ -222,6 +224,7 @@ expected<std::shared_ptr<tls_identity>> load_tls_identity(const tls_files& files
 std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
                                               std::shared_ptr<tls_identity> identity) {
   std::string peer = "somebody";
+  size_t low_mark_max = 1;
   error_code failed;
   auto endpoint = socket.remote_endpoint(failed);
   if (!failed && endpoint.protocol().family() == AF_UNIX) {
@@ -229,11 +232,12 @@ std::unique_ptr<byte_stream> make_byte_stream(stream_socket socket,
     socket.set_option(stream_socket::send_buffer_size(unsent_bytes_max), failed);
   } else if (!failed) {
     peer = to_string(endpoint);
+    low_mark_max = tcp_low_mark_max;
     tune_tcp(socket);
   }
   if (identity)
     return std::make_unique<tls_stream>(std::move(socket), std::move(peer), std::move(identity));
-  return std::make_unique<plain_stream>(std::move(socket), std::move(peer));
+  return std::make_unique<plain_stream>(std::move(socket), std::move(peer), low_mark_max);
 }
 
 } // namespace troupe

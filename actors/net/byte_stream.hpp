@@ -48,7 +48,7 @@ public:
   virtual void shake_hands(bool is_dialer, handler done) = 0;
 
   /// Reads as many bytes as there are, but at least one; or, of the many that a long buffer takes,
-  /// a good part, unless there is `hurry`. @pre As many as the buffer takes will come.
+  /// a good part, unless there is `hurry`. @pre As many as a long buffer takes will come.
   virtual void read_some(boost::asio::mutable_buffer into, handler done) = 0;
 
   /// What `read_some` waits for may be little from now on: whatever there is counts.

@@ -82,8 +82,8 @@ reading_threads::reading_threads(caf::actor_system& system, boost::asio::io_cont
   : system_(system), io_(io) {}
 
 caf::execution_unit* reading_threads::host(uint64_t message_bytes) const {
-  constexpr uint64_t short_bytes_max
-    = 640 * 1024; // a segment of a collective, and what is said of it
+  // A segment of a collective, and what is said of it.
+  constexpr uint64_t short_bytes_max = 640 * 1024;
   return message_bytes <= short_bytes_max ? woken_ : nullptr;
 }
 
