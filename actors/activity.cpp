@@ -2,6 +2,7 @@
 // How an activity computes: work on the world's threads, then the delay that the pace adds.
 #include "actors/activity.hpp"
 
+#include "actors/endless_work.hpp"
 #include "actors/failure.hpp"
 #include "actors/gpu/compute_device.hpp"
 #include "messages/assert.hpp"
@@ -24,6 +25,7 @@ work_done perform(const world& world, uint64_t ticket,
   } catch (...) {
     done.thrown = std::current_exception();
   }
+  leave_user_code();
   done.elapsed = world.now() - began;
   return done;
 }
@@ -52,6 +54,7 @@ void activity::begin(work_of_two_kinds work, std::coroutine_handle<> waiter) {
               self = caf::actor_cast<replica_actor>(self_), ticket = computations_] {
     caf::anon_send(self, perform(*world, ticket, work, stop));
   };
+  submitting_for me{self_->id()};
   world_.submit(std::move(run));
 }
 
@@ -132,6 +135,7 @@ void activity::on(const delay_over& over) {
 }
 
 void activity::begin_offload(std::function<void()> work) {
+  submitting_for me{self_->id()};
   world_.submit([work = std::move(work), self = caf::actor_cast<replica_actor>(self_)] {
     wake done;
     try {

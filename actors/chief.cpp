@@ -8,6 +8,7 @@
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
@@ -316,6 +317,10 @@ void finish(self_pointer self, std::optional<error> failure) {
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
   state.await_nobody();
+  // A replica that has used up a deadline is not waited for much longer.
+  auto& patience = state.config.leave_deadline;
+  if (failure && failure->code == errc::deadline_exceeded)
+    patience = std::min<job_time>(patience, std::chrono::seconds{1});
   enter(self, phase::ending);
   if (failure) report_open_step(self);
   state.report.failure = std::move(failure);

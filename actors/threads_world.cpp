@@ -2,6 +2,7 @@
 // The threads world: CAF's sharing scheduler for messages, a oneTBB arena for computing, the real
 // clock.
 #include "actors/caf_compat.hpp"
+#include "actors/endless_work.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/world.hpp"
 
@@ -15,6 +16,8 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <cstdio>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -45,6 +48,19 @@ struct threads_config : observed_system_config {
   }
 };
 
+/// Work that was submitted and is not done.
+struct piece_of_work {
+  uint64_t actor = 0;        ///< For which it is; 0 = none in particular.
+  bool has_to_end = false;   ///< Work with files, which the world waits for.
+  bool has_returned = false; ///< The code of a user has; what is left ends soon.
+};
+
+class threads_world;
+
+thread_local uint64_t submitting_actor = 0;
+thread_local threads_world* working_in = nullptr;
+thread_local piece_of_work* working_at = nullptr;
+
 class threads_world final : public world::implementation {
 public:
   explicit threads_world(const world_options& options)
@@ -59,10 +75,7 @@ public:
     seed = options.seed;
   }
 
-  ~threads_world() override {
-    std::unique_lock lock{mutex_};
-    all_done_.wait(lock, [this] { return under_way_ == 0; });
-  }
+  ~threads_world() override = default;
 
   threads_world(const threads_world&) = delete;
   threads_world& operator=(const threads_world&) = delete;
@@ -73,9 +86,13 @@ public:
 
   void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
-  void submit(std::function<void()> work) override { enqueue(arena_, std::move(work)); }
+  void submit(std::function<void()> work) override {
+    enqueue(arena_, std::move(work), {.actor = submitting_for::current()});
+  }
 
-  void submit_io(std::function<void()> work) override { enqueue(files_, std::move(work)); }
+  void submit_io(std::function<void()> work) override {
+    enqueue(files_, std::move(work), {.has_to_end = true});
+  }
 
   void call(std::function<void()> action) override { action(); }
 
@@ -91,21 +108,62 @@ public:
     return {};
   }
 
+  /// Waits for what is under way, and not for ever.
+  /// @returns Whether all of it is done; else this world must not be destroyed.
+  [[nodiscard]] bool end() {
+    std::unique_lock lock{mutex_};
+    auto is_done = [this] { return under_way_.empty(); };
+    if (done_.wait_for(lock, endless_work_patience, is_done)) return true;
+    is_abandoned_ = true;
+    done_.wait(lock, [this] {
+      return std::ranges::none_of(
+        under_way_, [](const auto& piece) { return piece.has_to_end || piece.has_returned; });
+    });
+    for (const auto& piece : under_way_)
+      std::fprintf(stderr,
+                   "%s still computes: its function does not return and cannot be stopped; its "
+                   "world ends without it\n",
+                   piece.actor == 0 ? "a computing thread"
+                                    : observatory.name_of(piece.actor).c_str());
+    return under_way_.empty();
+  }
+
+  void on_return(piece_of_work& piece) {
+    std::unique_lock lock{mutex_};
+    // Nothing of the caller's may be there any more.
+    if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+    piece.has_returned = true;
+  }
+
 private:
   using clock = std::chrono::steady_clock;
 
   // An arena does not wait for what it was given, and that refers to this world.
-  void enqueue(tbb::task_arena& where, std::function<void()> work) {
+  void enqueue(tbb::task_arena& where, std::function<void()> work, piece_of_work piece) {
+    std::list<piece_of_work>::iterator place;
     {
       std::lock_guard guard{mutex_};
-      ++under_way_;
+      place = under_way_.insert(under_way_.end(), piece);
     }
-    where.enqueue([this, work = std::make_shared<std::function<void()>>(std::move(work))] {
-      (*work)();
+    where.enqueue([this, place, work = std::make_shared<std::function<void()>>(std::move(work))] {
+      perform(*work, *place);
       *work = {}; // what it holds goes before the world does
       std::lock_guard guard{mutex_};
-      if (--under_way_ == 0) all_done_.notify_all();
+      under_way_.erase(place);
+      done_.notify_all();
     });
+  }
+
+  void perform(const std::function<void()>& work, piece_of_work& piece) {
+    {
+      std::unique_lock lock{mutex_};
+      if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+    }
+    working_in = this;
+    working_at = &piece;
+    work();
+    working_in = nullptr;
+    working_at = nullptr;
   }
 
   std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
@@ -116,11 +174,38 @@ private:
   tbb::task_arena arena_;
   tbb::task_arena files_; ///< A single thread, so that writes keep their order.
   std::mutex mutex_;
-  std::condition_variable all_done_;
-  size_t under_way_ = 0; ///< Pieces of work in either arena.
+  std::condition_variable done_;
+  std::list<piece_of_work> under_way_; ///< In either arena.
+  bool is_abandoned_ = false;          ///< The world has ended without what is under way.
 };
 
 } // namespace
+
+submitting_for::submitting_for(uint64_t actor) {
+  submitting_actor = actor;
+}
+
+submitting_for::~submitting_for() {
+  submitting_actor = 0;
+}
+
+uint64_t submitting_for::current() {
+  return submitting_actor;
+}
+
+void leave_user_code() {
+  if (working_in != nullptr) working_in->on_return(*working_at);
+}
+
+void end_world(std::unique_ptr<world::implementation> ending) {
+  auto* threads = dynamic_cast<threads_world*>(ending.get());
+  if (threads == nullptr || threads->end()) return;
+  // Its threads refer to it until the process ends.
+  static auto* abandoned = new std::list<std::unique_ptr<world::implementation>>;
+  static std::mutex mutex;
+  std::lock_guard guard{mutex};
+  abandoned->push_back(std::move(ending));
+}
 
 std::unique_ptr<world::implementation> make_threads_world(const world_options& options) {
   return std::make_unique<threads_world>(options);

@@ -2,6 +2,8 @@
 // The part of a world that does not depend on its kind.
 #include "actors/world.hpp"
 
+#include "actors/endless_work.hpp"
+
 #include <caf/actor.hpp>
 #include <caf/message.hpp>
 
@@ -21,8 +23,15 @@ world::world(std::unique_ptr<implementation> implementation)
   : implementation_(std::move(implementation)) {}
 
 world::world(world&&) noexcept = default;
-world& world::operator=(world&&) noexcept = default;
-world::~world() = default;
+
+world& world::operator=(world&& other) noexcept {
+  end_world(std::exchange(implementation_, std::move(other.implementation_)));
+  return *this;
+}
+
+world::~world() {
+  end_world(std::move(implementation_));
+}
 
 caf::actor_system& world::system() {
   return implementation_->system();

@@ -53,7 +53,9 @@ public:
   world(world&&) noexcept;
   world& operator=(world&&) noexcept;
 
-  /// Waits for what was submitted and is still under way.
+  /// Waits for what was submitted and is still under way, but not for ever for code that never
+  /// returns: see `endless_work_patience`. What such code refers to has to outlive the process's
+  /// `main`, so it holds copies, not references to locals.
   ~world();
 
   [[nodiscard]] caf::actor_system& system();

@@ -5,6 +5,7 @@
 #include "examples/jury.capnp.h"
 #include "messages/own_message.hpp"
 #include "messages/tensor_message.hpp"
+#include "strategies/exit_codes.hpp"
 #include "strategies/training.hpp"
 
 #include <caf/typed_response_promise.hpp>
@@ -141,10 +142,10 @@ int main() {
   };
   auto report = train(strategy, optimizer, step, {.steps = 500});
   caf::anon_send_exit(judge, caf::exit_reason::user_shutdown);
+  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
 
   auto trained = strategy.read(line);
   std::printf("after %lu steps: y = %.3f x + %.3f; replica 4 was outvoted %d times\n",
               static_cast<unsigned long>(report.step), trained.values<float>()[0],
               trained.values<float>()[1], outvoted->at(4));
-  return report.failure ? 1 : 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer of one's own: four replicas fit a line together, and none waits for the slowest.
+#include "strategies/exit_codes.hpp"
 #include "strategies/training.hpp"
 
 #include <cstdio>
@@ -40,9 +41,9 @@ int main() {
     co_await applying;
   };
   auto report = train(strategy, optimizer, step, {.steps = 500});
+  if (report.failure) return static_cast<int>(exit_code_of(report.failure->code));
 
   auto trained = strategy.read(line);
   std::printf("after %lu steps: y = %.3f x + %.3f\n", static_cast<unsigned long>(report.step),
               trained.values<float>()[0], trained.values<float>()[1]);
-  return report.failure ? 1 : 0;
 }

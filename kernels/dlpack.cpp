@@ -75,7 +75,9 @@ expected<dlpack_handle> to_dlpack(const tensor& value) {
   if (value.read_only())
     return fail(errc::failed_precondition,
                 "a read-only tensor cannot be lent by DLPack 0.6: lend a clone() of it");
-  TROUPE_ASSERT(value.device().kind == device_kind::cpu);
+  if (value.device().kind != device_kind::cpu)
+    return fail(errc::unimplemented, "a tensor on " + to_string(value.device())
+                                       + " is not lent: lend a copy on the CPU");
   auto owned = std::make_unique<loan>(loan{value, value.extents().dims(), value.strides(), {}});
   auto& view = owned->managed.dl_tensor;
   view.data = owned->value.mutable_data();

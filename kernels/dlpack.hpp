@@ -22,7 +22,8 @@ using dlpack_handle = std::unique_ptr<DLManagedTensor, dlpack_return>;
 
 /// Lends a tensor, views and strides included; its elements live until the borrower gives it back.
 /// Errors: failed_precondition if it is read-only, because DLPack 0.6 has no way to say so: lend a
-/// clone(), or wrap the elements again if you know the borrower.
+/// clone(), or wrap the elements again if you know the borrower; unimplemented for a tensor on a
+/// device.
 [[nodiscard]] expected<dlpack_handle> to_dlpack(const tensor& value);
 
 /// Borrows a tensor; it is given back when the last handle to its elements goes, or at once if it

@@ -2,7 +2,7 @@
 // Random numbers that depend on nothing but their name: Philox and the distributions over it.
 #include "kernels/random.hpp"
 
-#include "messages/assert.hpp"
+#include "messages/failure.hpp"
 
 #include <bit>
 #include <cmath>
@@ -95,7 +95,7 @@ uint64_t random_stream::next_u64() {
 }
 
 uint64_t random_stream::below(uint64_t n) {
-  TROUPE_ASSERT(n > 0);
+  if (n == 0) throw failure{{errc::invalid_argument, "no number is below 0: draw below 1 or more"}};
   __extension__ using uint128 = unsigned __int128;
   auto product = uint128{next_u64()} * n;
   // Of the 2^64 inputs, 2^64 mod n too many would land on some results: those are drawn again.

@@ -83,7 +83,8 @@ public:
   /// Uniform on [0, 1): the upper 53 bits of `next_u64`, times 2^-53.
   [[nodiscard]] double uniform() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
 
-  /// Uniform on 0, 1, ..., n - 1, without bias. @pre n > 0.
+  /// Uniform on 0, 1, ..., n - 1, without bias.
+  /// Errors: throws `failure` with invalid_argument for n = 0.
   /// Source: Lemire, "Fast random integer generation in an interval", ACM TOMACS 29 (2019).
   [[nodiscard]] uint64_t below(uint64_t n);
 

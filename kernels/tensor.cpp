@@ -2,9 +2,13 @@
 // Making tensors, and views of them.
 #include "kernels/tensor.hpp"
 
+#include "messages/failure.hpp"
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -32,15 +36,34 @@ std::byte* gather(std::byte* target, const std::byte* source, const strided_layo
   return target;
 }
 
+[[noreturn]] void throw_tensor_failure(errc code, std::string message) {
+  throw failure{{code, std::move(message)}};
+}
+
+std::string described(dtype type, const shape& extents) {
+  return "a tensor of " + std::string{to_string(type)} + ' ' + to_string(extents);
+}
+
+/// The C++ type whose `dtype_of` is `type`.
+std::string_view element_name(dtype type) {
+  constexpr std::string_view names[dtype_count]
+    = {"float", "double", "float16", "bfloat16", "int32_t", "int64_t"};
+  return names[static_cast<size_t>(type)];
+}
+
 } // namespace
 
 std::vector<int64_t> row_major_strides(const shape& extents) {
   std::vector<int64_t> strides(extents.rank());
   int64_t stride = 1;
   for (size_t dim = extents.rank(); dim-- > 0;) {
-    TROUPE_ASSERT(extents[dim] >= 0, to_string(extents));
+    if (extents[dim] < 0)
+      throw_tensor_failure(errc::invalid_argument,
+                           "the shape " + to_string(extents) + " has a negative extent");
     strides[dim] = stride;
-    stride *= std::max<int64_t>(extents[dim], 1);
+    if (__builtin_mul_overflow(stride, std::max<int64_t>(extents[dim], 1), &stride))
+      throw_tensor_failure(errc::limit_exceeded, "the shape " + to_string(extents)
+                                                   + " has more elements than an int64 counts");
   }
   return strides;
 }
@@ -52,6 +75,10 @@ tensor::tensor(void* data, dtype type, shape extents, std::vector<int64_t> strid
 
 tensor::tensor(dtype type, shape extents)
   : type_(type), extents_(std::move(extents)), strides_(row_major_strides(extents_)) {
+  auto bytes_max = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+  if (element_count() > bytes_max / element_bytes(type_))
+    throw_tensor_failure(errc::limit_exceeded,
+                         described(type_, extents_) + " has more bytes than an int64 counts");
   auto block = cpu_pool().allocate(bytes());
   data_ = block.get();
   owner_ = std::move(block);
@@ -106,21 +133,48 @@ bool tensor::is_unique() const {
   return unique;
 }
 
+void tensor::throw_no_access(dtype wanted, troupe::device where) const {
+  auto self = described(type_, extents_);
+  if (wanted != type_)
+    throw_tensor_failure(errc::type_mismatch,
+                         self + " has no elements of " + std::string{to_string(wanted)}
+                           + ": ask for <" + std::string{element_name(type_)} + ">, not for <"
+                           + std::string{element_name(wanted)}
+                           + ">, or make it with dtype::" + std::string{to_string(wanted)});
+  if (where != device_)
+    throw_tensor_failure(errc::failed_precondition, self + " lies on " + to_string(device_)
+                                                      + ", not on " + to_string(where)
+                                                      + ": copy it there before");
+  throw_tensor_failure(errc::failed_precondition,
+                       self + " does not lie row by row: take its contiguous() before");
+}
+
+void tensor::throw_read_only() const {
+  throw_tensor_failure(errc::failed_precondition,
+                       described(type_, extents_) + " is read-only: write to a clone() of it");
+}
+
 tensor tensor::reshape(shape extents) const {
-  TROUPE_ASSERT(is_contiguous(), to_string(extents_));
-  TROUPE_ASSERT(extents.element_count() == extents_.element_count(), to_string(extents),
-                to_string(extents_));
+  auto strides = row_major_strides(extents);
+  if (!is_contiguous())
+    throw_tensor_failure(errc::failed_precondition,
+                         described(type_, extents_)
+                           + " does not lie row by row: reshape its contiguous()");
+  if (extents.element_count() != extents_.element_count())
+    throw_tensor_failure(errc::invalid_argument, described(type_, extents_)
+                                                   + " cannot have the shape " + to_string(extents)
+                                                   + ", which has another number of elements");
   auto result = *this;
-  result.strides_ = row_major_strides(extents);
+  result.strides_ = std::move(strides);
   result.extents_ = std::move(extents);
   return result;
 }
 
 tensor tensor::slice(int64_t begin, int64_t end) const {
-  TROUPE_ASSERT(rank() > 0);
-  TROUPE_ASSERT(begin >= 0, begin);
-  TROUPE_ASSERT(begin <= end, begin, end);
-  TROUPE_ASSERT(end <= extents_[0], end, to_string(extents_));
+  if (rank() == 0 || begin < 0 || begin > end || end > extents_[0])
+    throw_tensor_failure(errc::out_of_range, described(type_, extents_) + " has no rows ["
+                                               + std::to_string(begin) + ", " + std::to_string(end)
+                                               + ")");
   auto dims = extents_.dims();
   dims[0] = end - begin;
   auto result = *this;
@@ -131,7 +185,9 @@ tensor tensor::slice(int64_t begin, int64_t end) const {
 }
 
 tensor tensor::transpose() const {
-  TROUPE_ASSERT(rank() == 2, to_string(extents_));
+  if (rank() != 2)
+    throw_tensor_failure(errc::invalid_argument,
+                         described(type_, extents_) + " cannot be transposed: it is no matrix");
   auto result = *this;
   result.extents_ = shape{extents_[1], extents_[0]};
   std::swap(result.strides_[0], result.strides_[1]);
@@ -143,7 +199,10 @@ tensor tensor::contiguous() const {
 }
 
 tensor tensor::clone() const {
-  TROUPE_ASSERT(device_.kind == device_kind::cpu, to_string(device_));
+  if (device_.kind != device_kind::cpu)
+    throw_tensor_failure(errc::failed_precondition, described(type_, extents_) + " lies on "
+                                                      + to_string(device_)
+                                                      + ": copy it to the CPU before");
   auto result = tensor{type_, extents_};
   if (element_count() == 0) return result;
   auto* target = static_cast<std::byte*>(result.mutable_data());
@@ -164,8 +223,11 @@ tensor zeros(shape extents, dtype type) {
 
 tensor make_tensor(shape extents, std::span<const float> values) {
   auto result = tensor{dtype::f32, std::move(extents)};
-  TROUPE_ASSERT(result.element_count() == values.size(), to_string(result.extents()),
-                values.size());
+  if (result.element_count() != values.size())
+    throw_tensor_failure(errc::invalid_argument, described(dtype::f32, result.extents()) + " takes "
+                                                   + std::to_string(result.element_count())
+                                                   + " values, not "
+                                                   + std::to_string(values.size()));
   std::ranges::copy(values, result.mutable_values<float>().begin());
   return result;
 }

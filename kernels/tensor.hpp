@@ -15,6 +15,8 @@
 namespace troupe {
 
 /// Distances in elements between neighbours in each dimension, for elements row by row.
+/// Errors: throws `failure` with invalid_argument for a negative extent, limit_exceeded for more
+/// elements than an int64 counts.
 [[nodiscard]] std::vector<int64_t> row_major_strides(const shape& extents);
 
 /// An n-dimensional array with shared storage: a copy of a tensor is another handle to the same
@@ -22,12 +24,16 @@ namespace troupe {
 /// read-only.
 ///
 /// Thread: handles may be copied and read from any thread; who writes must be the only one to look.
+/// Errors: a member that meets a dtype, shape or device which it does not take throws `failure`,
+/// and says what the tensor is.
 class tensor {
 public:
   /// No elements, shape [0], f32.
   tensor() = default;
 
   /// Uninitialised elements from `cpu_pool()`, row-major.
+  /// Errors: throws `failure` with invalid_argument for a negative extent, limit_exceeded for more
+  /// bytes than an int64 counts.
   tensor(dtype type, shape extents);
 
   /// Elements that somebody else owns; `owner` keeps them alive.
@@ -75,9 +81,10 @@ public:
   /// First element.
   [[nodiscard]] const void* data() const { return data_; }
 
-  /// @pre The elements are not read-only.
+  /// Errors: throws `failure` with failed_precondition if the elements are read-only.
   [[nodiscard]] void* mutable_data() {
-    TROUPE_ASSERT(!read_only_);
+    if (read_only_) [[unlikely]]
+      throw_read_only();
     return data_;
   }
 
@@ -86,43 +93,61 @@ public:
 
   /// All elements in row-major order.
   /// @param where Where the caller expects them to lie: only code of a device may look there.
-  /// @pre `dtype_of<T> == type()`, `where == device()`, and the tensor is contiguous.
+  /// Errors: throws `failure` with type_mismatch unless `dtype_of<T> == type()`, and with
+  /// failed_precondition if the elements lie elsewhere or do not lie row by row.
   template <class T>
   [[nodiscard]] std::span<const T> values(troupe::device where = {}) const {
-    TROUPE_ASSERT(where == device_, to_string(device_), to_string(where));
-    TROUPE_ASSERT(dtype_of<T> == type_, to_string(type_));
-    TROUPE_ASSERT(is_contiguous());
+    check_access(dtype_of<T>, where);
     return {static_cast<const T*>(data_), element_count()};
   }
 
-  /// Like `values`, for writing. @pre The elements are not read-only.
+  /// Like `values`, for writing.
+  /// Errors: as `values`; failed_precondition, too, if the elements are read-only.
   template <class T>
   [[nodiscard]] std::span<T> mutable_values(troupe::device where = {}) {
-    TROUPE_ASSERT(where == device_, to_string(device_), to_string(where));
-    TROUPE_ASSERT(dtype_of<T> == type_, to_string(type_));
-    TROUPE_ASSERT(is_contiguous());
+    check_access(dtype_of<T>, where);
     return {static_cast<T*>(mutable_data()), element_count()};
+  }
+
+  /// Errors: throws `failure` with type_mismatch unless `wanted == type()`, for access to single
+  /// elements by another way than `values`.
+  void check_type(dtype wanted) const {
+    if (wanted != type_) [[unlikely]]
+      throw_no_access(wanted, device_);
   }
 
   /// The same elements through a handle that does not let them be written.
   [[nodiscard]] tensor as_read_only() const;
 
-  /// The same elements in another shape. @pre Contiguous, and the counts agree.
+  /// The same elements in another shape.
+  /// Errors: throws `failure` with invalid_argument unless the counts agree, and with
+  /// failed_precondition if the elements do not lie row by row.
   [[nodiscard]] tensor reshape(shape extents) const;
 
-  /// Rows [begin, end) of dimension 0, as a view. @pre 0 <= begin <= end <= extents()[0].
+  /// Rows [begin, end) of dimension 0, as a view.
+  /// Errors: throws `failure` with out_of_range unless 0 <= begin <= end <= extents()[0].
   [[nodiscard]] tensor slice(int64_t begin, int64_t end) const;
 
-  /// Dimensions 0 and 1 swapped, as a view. @pre rank() == 2.
+  /// Dimensions 0 and 1 swapped, as a view.
+  /// Errors: throws `failure` with invalid_argument unless `rank() == 2`.
   [[nodiscard]] tensor transpose() const;
 
-  /// This tensor if it is contiguous, else a row-major copy. @pre As `clone`, if it copies.
+  /// This tensor if it is contiguous, else a row-major copy. Errors: as `clone`, if it copies.
   [[nodiscard]] tensor contiguous() const;
 
-  /// A row-major copy with memory of its own. @pre The elements lie on the CPU's side.
+  /// A row-major copy with memory of its own.
+  /// Errors: throws `failure` with failed_precondition if the elements lie on another device.
   [[nodiscard]] tensor clone() const;
 
 private:
+  void check_access(dtype wanted, troupe::device where) const {
+    if (wanted != type_ || where != device_ || !is_contiguous()) [[unlikely]]
+      throw_no_access(wanted, where);
+  }
+
+  [[noreturn]] void throw_no_access(dtype wanted, troupe::device where) const;
+  [[noreturn]] void throw_read_only() const;
+
   tensor(void* data, dtype type, shape extents, std::vector<int64_t> strides,
          std::shared_ptr<const void> owner);
 
@@ -135,10 +160,11 @@ private:
   std::shared_ptr<const void> owner_;
 };
 
-/// A row-major tensor of zeros.
+/// A row-major tensor of zeros. Errors: as the constructor of a tensor.
 [[nodiscard]] tensor zeros(shape extents, dtype type = dtype::f32);
 
-/// A row-major f32 tensor of the given values. @pre The counts agree.
+/// A row-major f32 tensor of the given values.
+/// Errors: throws `failure` with invalid_argument unless the counts agree; as the constructor.
 [[nodiscard]] tensor make_tensor(shape extents, std::span<const float> values);
 [[nodiscard]] tensor make_tensor(shape extents, std::initializer_list<float> values);
 

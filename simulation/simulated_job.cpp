@@ -140,6 +140,8 @@ void simulated_job::look_at_end(strategy& strategy, uint64_t step) {
 
 training_options simulated_job::options() {
   training_options options;
+  options.on_warning = [](const std::string&) {}; // both are results here, not news
+  options.on_failure = [](const error&) {};
   options.steps = what_.steps;
   options.deadline = what_.deadline;
   options.dead_replicas = what_.dead_replicas;

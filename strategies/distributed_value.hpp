@@ -4,7 +4,6 @@
 
 #include "actors/failure.hpp"
 #include "kernels/tensor.hpp"
-#include "messages/assert.hpp"
 #include "strategies/variable.hpp"
 
 #include <cstddef>
@@ -59,9 +58,10 @@ public:
   /// context.
   [[nodiscard]] bool is_mirrored() const { return is_mirrored_; }
 
-  /// The value of one replica. @pre replica < size()
+  /// The value of one replica.
+  /// Errors: throws `failure` with invalid_argument unless replica < size().
   [[nodiscard]] const T& operator[](size_t replica) const {
-    TROUPE_ASSERT(replica < count_, replica, count_);
+    if (replica >= count_) refuse_replica(replica, count_);
     return values_[is_mirrored_ ? 0 : replica];
   }
 

@@ -3,6 +3,7 @@
 #include "kernels/change.hpp"
 #include "strategies/checkpoint.hpp"
 #include "strategies/hook_list.hpp"
+#include "strategies/job_lines.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/replica_life.hpp"
 #include "strategies/spread_snapshot.hpp"
@@ -305,7 +306,7 @@ private:
 
 job_report train(strategy& strategy, const step_function& step, const training_options& options) {
   check(strategy, options);
-  return run_stage{strategy, step, options}.play();
+  return tell_failure(options, run_stage{strategy, step, options}.play());
 }
 
 } // namespace troupe

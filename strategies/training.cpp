@@ -9,6 +9,7 @@
 #include "actors/token_queue.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/hook_list.hpp"
+#include "strategies/job_lines.hpp"
 #include "strategies/job_member.hpp"
 #include "strategies/job_members.hpp"
 #include "strategies/owner_replication.hpp"
@@ -195,9 +196,8 @@ private:
     config.deadline = options_.deadline;
     config.rejoin_patience = options_.rejoin_patience;
     config.stops_on_loss = options_.stops_on_loss;
-    if (options_.on_warning)
-      config.on_warning
-        = [this](const std::string& what) { hooks_.call([&] { options_.on_warning(what); }); };
+    config.on_warning
+      = [this](const std::string& what) { hooks_.call([&] { tell_warning(options_, what); }); };
     config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
     config.resumes = options_.resume.has_value();
     if (plan.takes_snapshots)
@@ -378,8 +378,8 @@ job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
   check(strategy, optimizer, options);
   auto* placement = strategy.layout().placement;
   if (placement != nullptr && !placement->leads())
-    return follow(strategy, optimizer, session, options);
-  return lead(strategy, optimizer, session, options);
+    return tell_failure(options, follow(strategy, optimizer, session, options));
+  return tell_failure(options, lead(strategy, optimizer, session, options));
 }
 
 } // namespace troupe

@@ -74,8 +74,11 @@ struct training_options {
   /// back, and the first line that differs is named.
   std::string agreement;
 
-  std::function<void(const step_record&)> on_step;    ///< Told of every step, in order.
-  std::function<void(const std::string&)> on_warning; ///< Told what is wrong but can go on.
+  std::function<void(const step_record&)> on_step; ///< Told of every step, in order.
+  /// Told what is wrong but can go on; empty: a line on standard error.
+  std::function<void(const std::string&)> on_warning;
+  /// Told, before `train` returns, why the job has failed; empty: a line on standard error.
+  std::function<void(const error&)> on_failure;
   troupe::evaluation evaluation;
   std::stop_token stop; ///< Ends the job early, and cleanly.
 };

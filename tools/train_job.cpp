@@ -101,6 +101,7 @@ public:
     training.stops_on_loss = options.on_loss == loss_reaction::stop;
     training.pace = pace_of(options);
     training.on_warning = std::move(warn);
+    training.on_failure = [](const error&) {}; // the command says it with its last line
     training.stop = stop;
   }
 

@@ -3,6 +3,7 @@
 // they claim. Method: published vectors, pinned draws, comparison with the C library, moments of
 // long streams.
 #include "kernels/random.hpp"
+#include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>
@@ -142,5 +143,10 @@ TEST_SUITE("kernels/random") {
       in_first_third += stream.below(large) < large / 3 ? 1 : 0;
     CHECK(std::abs(in_first_third - n / 3) < 5 * std::sqrt(n / 3.0));
     CHECK(stream.below(1) == 0);
+  }
+
+  TEST_CASE("there is no number below 0") {
+    random_stream stream{random_key{6, "below"}};
+    CHECK_THROWS_AS((void)stream.below(0), failure);
   }
 }

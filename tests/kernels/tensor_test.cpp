@@ -3,6 +3,7 @@
 // Method: small tensors of counted numbers.
 #include "kernels/eigen.hpp"
 #include "kernels/tensor.hpp"
+#include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 
 #include <numeric>
@@ -22,6 +23,17 @@ tensor counted(shape extents) {
 bool holds(const tensor& value, std::vector<float> expected) {
   auto values = value.values<float>();
   return std::equal(values.begin(), values.end(), expected.begin(), expected.end());
+}
+
+/// The reason for which `call` throws a `failure`.
+template <class Call>
+error refusal_of(Call call) {
+  try {
+    call();
+  } catch (const failure& failed) {
+    return failed.reason();
+  }
+  return {};
 }
 
 } // namespace
@@ -148,5 +160,65 @@ TEST_SUITE("kernels/tensor") {
     CHECK(value.values<float>(second_gpu).data() == elements);
     CHECK(to_string(value.device()) == "cuda:1");
     CHECK(to_string(zeros({1}).device()) == "cpu:0");
+  }
+
+  TEST_CASE("elements of another type are refused, with both types") {
+    auto value = counted({2, 3});
+    auto read = refusal_of([&] { (void)value.values<double>(); });
+    CHECK(read.code == errc::type_mismatch);
+    CHECK(read.message
+          == "a tensor of f32 [2, 3] has no elements of f64: ask for <float>, not for <double>, or "
+             "make it with dtype::f64");
+    CHECK(refusal_of([&] { (void)value.mutable_values<int64_t>(); }).code == errc::type_mismatch);
+    CHECK(refusal_of([&] { (void)matrix_of<double>(value); }).message == read.message);
+    CHECK(refusal_of([&] { (void)mutable_matrix_of<double>(value); }) == read);
+  }
+
+  TEST_CASE("elements that lie otherwise than the caller expects are refused") {
+    auto value = counted({2, 3});
+    auto transposed = refusal_of([&] { (void)value.transpose().values<float>(); });
+    CHECK(transposed.code == errc::failed_precondition);
+    CHECK(transposed.message.find("contiguous()") != std::string::npos);
+    auto elsewhere = refusal_of([&] { (void)value.values<float>({device_kind::cuda, 1}); });
+    CHECK(elsewhere.code == errc::failed_precondition);
+    CHECK(elsewhere.message.find("lies on cpu:0, not on cuda:1") != std::string::npos);
+    auto on_gpu
+      = tensor::wrap_on({device_kind::cuda, 1}, value.mutable_data(), dtype::f32, {2}, nullptr);
+    CHECK(refusal_of([&] { (void)on_gpu.clone(); }).code == errc::failed_precondition);
+  }
+
+  TEST_CASE("read-only elements are not written") {
+    auto value = counted({3}).as_read_only();
+    auto refused = refusal_of([&] { (void)value.mutable_values<float>(); });
+    CHECK(refused.code == errc::failed_precondition);
+    CHECK(refused.message.find("read-only") != std::string::npos);
+    CHECK(refusal_of([&] { (void)value.mutable_data(); }) == refused);
+    CHECK(refusal_of([&] { (void)mutable_vector_of<float>(value); }) == refused);
+  }
+
+  TEST_CASE("shapes that the elements do not have are refused") {
+    auto value = counted({2, 3});
+    auto too_few = refusal_of([] { (void)make_tensor({2, 2}, {1, 2, 3}); });
+    CHECK(too_few.code == errc::invalid_argument);
+    CHECK(too_few.message == "a tensor of f32 [2, 2] takes 4 values, not 3");
+    CHECK(refusal_of([&] { (void)value.reshape({4}); }).code == errc::invalid_argument);
+    CHECK(refusal_of([&] { (void)value.transpose().reshape({6}); }).code
+          == errc::failed_precondition);
+    CHECK(refusal_of([&] { (void)counted({3}).transpose(); }).code == errc::invalid_argument);
+    CHECK(refusal_of([&] { (void)vector_of<float>(value); }).code == errc::invalid_argument);
+    CHECK(refusal_of([&] { (void)matrix_of<float>(counted({6})); }).code == errc::invalid_argument);
+  }
+
+  TEST_CASE("rows that a tensor does not have are refused") {
+    auto value = counted({2, 3});
+    for (auto [begin, end] : {std::pair{-1, 1}, std::pair{2, 1}, std::pair{0, 3}})
+      CHECK(refusal_of([&] { (void)value.slice(begin, end); }).code == errc::out_of_range);
+    CHECK(refusal_of([] { (void)make_tensor({}, {7}).slice(0, 1); }).code == errc::out_of_range);
+  }
+
+  TEST_CASE("extents that no memory has are refused") {
+    CHECK(refusal_of([] { (void)zeros({2, -1}); }).code == errc::invalid_argument);
+    CHECK(refusal_of([] { (void)zeros({1L << 40, 1L << 40}); }).code == errc::limit_exceeded);
+    CHECK(refusal_of([] { (void)zeros({1L << 62}); }).code == errc::limit_exceeded);
   }
 }

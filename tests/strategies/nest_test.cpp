@@ -172,6 +172,7 @@ TEST_SUITE("strategies/nest") {
           == error{errc::invalid_argument,
                    "replica 2 has no part of a value of 2 replicas; a value goes only to the "
                    "strategy that it was made for"});
+    CHECK(refusal_of([&] { static_cast<void>(two[2]); }).code == errc::invalid_argument);
     CHECK(select_replica(distributed_value<int>::mirrored(1, 2), 5) == 1);
     distributed_value<int> none;
     CHECK(refusal_of([&] { static_cast<void>(select_replica(none, 0)); }).code

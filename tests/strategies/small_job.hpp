@@ -90,6 +90,7 @@ using replica_list = std::vector<uint32_t>;
     if (also) also(record);
   };
   options.on_warning = [&seen](const std::string& line) { seen.warnings.push_back(line); };
+  if (!options.on_failure) options.on_failure = [](const error&) {}; // the report has it
   seen.report = train(strategy, optimizer, step, options);
   return seen;
 }
