@@ -69,7 +69,7 @@ expected<void> read_settings(Holder& holder, const std::string& what, const sett
 }
 
 expected<void> read_rule(update_plan& plan, const optimizer_settings& from) {
-  auto rule = choice_of_name<update_rule>("optimizer", from.name);
+  auto rule = rule_of_name(from.name);
   if (!rule) return tl::unexpected<error>(rule.error());
   plan.rule = *rule;
   return read_settings(plan, "optimizer " + from.name, from.settings);
@@ -109,9 +109,8 @@ expected<update_plan> to_plan(const optimizer_settings& optimizer) {
 }
 
 expected<std::vector<std::string_view>> setting_names(std::string_view optimizer) {
-  return choice_of_name<update_rule>("optimizer", optimizer).map([](const update_rule& rule) {
-    return names_in(update_plan{.rule = rule});
-  });
+  return rule_of_name(optimizer).map(
+    [](const update_rule& rule) { return names_in(update_plan{.rule = rule}); });
 }
 
 } // namespace troupe

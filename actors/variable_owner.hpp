@@ -111,12 +111,12 @@ struct variable_owner_state {
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read_average(const std::string& name);
 
   /// Chooses what an update does; slots and average as `prepare` has it.
-  /// Errors: as `to_plan`.
+  /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
   /// One update, as `update_variable` does it.
   /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
-  /// as `check_gradient`.
+  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
 
   /// Likewise, but once, as `change_once`.
@@ -145,7 +145,7 @@ private:
   [[nodiscard]] variable_payload saved() const;
   [[nodiscard]] expected<void> restore(variable_payload from);
   void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
-  void apply(const gradient_mean& mean);
+  [[nodiscard]] expected<void> apply(const gradient_mean& mean);
   [[nodiscard]] double mean_squared_norm(std::span<const gradient> gradients) const;
   [[nodiscard]] applied_update timed(applied_update done, job_time began) const;
 };

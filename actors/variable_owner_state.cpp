@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a variable owner does to its variable, without a word to others.
+#include "actors/failure.hpp"
 #include "actors/optimizer_settings.hpp"
 #include "actors/variable_owner.hpp"
 #include "messages/limits.hpp"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 namespace troupe {
@@ -39,6 +41,24 @@ expected<void> check_slots(const update_plan& plan, const variable_state& variab
               fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
                           "UseOptimizer again",
                           name, variable.slots.size(), slot_count(plan.rule)));
+}
+
+// Slots of an optimizer of that name go on: they have to be the same ones, which a program that
+// brings the rule may have changed since they were saved.
+expected<void> check_slot_names(const update_plan& plan, const variable_state& variable,
+                                const std::string& name) {
+  auto needed = slot_names(plan.rule);
+  if (variable.optimizer != name_of(plan.rule)
+      || std::ranges::equal(variable.slots, needed, {}, &variable_slot::name))
+    return {};
+  std::vector<std::string_view> saved;
+  for (const auto& slot : variable.slots)
+    saved.push_back(slot.name);
+  return fail(errc::failed_precondition,
+              fmt::format("variable '{}' was saved with the slots [{}] of optimizer '{}', which "
+                          "has [{}] here",
+                          name, fmt::join(saved, ", "), variable.optimizer,
+                          fmt::join(needed, ", ")));
 }
 
 // An array that was saved, in memory of its own.
@@ -194,6 +214,8 @@ variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
     return fail(errc::type_mismatch,
                 fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
                             config.variable.name, to_string(config.variable.type)));
+  if (auto fits = check_slot_names(*chosen, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
   copies.prepare(*chosen);
   plan = std::move(*chosen);
   this->optimizer = optimizer;
@@ -220,8 +242,8 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
     done.squared_norm = squared_norm(copies.first(), mean);
   if (update.reader().getHold())
     held = update;
-  else
-    apply(mean);
+  else if (auto applied = apply(mean); !applied)
+    return tl::unexpected<error>(applied.error());
   done = timed(done, began);
   keep_closed(update.reader(), done);
   return make_update_applied(done);
@@ -271,22 +293,31 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
   auto gradients = gradients_of(update, config.variable);
   if (!gradients) return tl::unexpected<error>(gradients.error());
   auto began = config.world->now();
-  apply(gradient_mean{*gradients, update.reader().getDivisor(), scale});
+  gradient_mean mean{*gradients, update.reader().getDivisor(), scale};
+  if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
   auto done = timed({.step = update.reader().getStep()}, began);
   if (closed) closed->released = done;
   return make_update_applied(done);
 }
 
 // A step without gradients, because all of them were lost, changes nothing.
-void variable_owner_state::apply(const gradient_mean& mean) {
-  if (mean.gradients.empty()) return;
+expected<void> variable_owner_state::apply(const gradient_mean& mean) {
+  if (mean.gradients.empty()) return {};
   snapshot = {}; // our own share in the old version must not count as somebody's look at it
-  copies.update(*plan, mean);
+  try {
+    copies.update(*plan, mean);
+  } catch (...) { // a rule may be the code of a user
+    auto reason = reason_of(std::current_exception());
+    return fail(reason.code,
+                fmt::format("optimizer '{}' failed at variable '{}': {}", name_of(plan->rule),
+                            config.variable.name, reason.message));
+  }
   changed_by_rows = updates_rows(*plan, mean);
   if (changed_by_rows && is_pulled)
     log.add_rows(mean.gradients);
   else
     log.add_all();
+  return {};
 }
 
 applied_update variable_owner_state::timed(applied_update done, job_time began) const {

@@ -5,7 +5,7 @@
 #include "kernels/rules/setting.hpp"
 #include "messages/errc.hpp"
 
-#include <array>
+#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -27,13 +27,32 @@ template <class... Alternative>
   return std::visit([](const auto& chosen) { return chosen.name; }, choice);
 }
 
-/// The names of all alternatives, in their order.
+/// The alternatives at their defaults, in their order; but for those that have none, because their
+/// code is not of this library.
 template <class Choice>
-[[nodiscard]] std::span<const std::string_view> choice_names() {
-  static constexpr auto names = []<size_t... Index>(std::index_sequence<Index...>) {
-    return std::array{std::variant_alternative_t<Index, Choice>::name...};
+[[nodiscard]] const std::vector<Choice>& choice_defaults() {
+  static const auto defaults = []<size_t... Index>(std::index_sequence<Index...>) {
+    std::vector<Choice> made;
+    auto add = [&]<size_t At>(std::in_place_index_t<At> which) {
+      if constexpr (std::default_initializable<std::variant_alternative_t<At, Choice>>)
+        made.emplace_back(which);
+    };
+    (add(std::in_place_index<Index>), ...);
+    return made;
   }
   (std::make_index_sequence<std::variant_size_v<Choice>>{});
+  return defaults;
+}
+
+/// Their names.
+template <class Choice>
+[[nodiscard]] std::span<const std::string_view> choice_names() {
+  static const auto names = [] {
+    std::vector<std::string_view> list;
+    for (const auto& one : choice_defaults<Choice>())
+      list.push_back(name_of(one));
+    return list;
+  }();
   return names;
 }
 
@@ -42,10 +61,7 @@ template <class Choice>
 /// Errors: not_found, listing those there are.
 template <class Choice>
 [[nodiscard]] expected<Choice> choice_of_name(std::string_view kind, std::string_view name) {
-  static const auto defaults = []<size_t... Index>(std::index_sequence<Index...>) {
-    return std::array{Choice{std::in_place_index<Index>}...};
-  }
-  (std::make_index_sequence<std::variant_size_v<Choice>>{});
+  const auto& defaults = choice_defaults<Choice>();
   for (const auto& one : defaults)
     if (name_of(one) == name) return one;
   std::string line{"no "};

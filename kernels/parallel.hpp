@@ -41,7 +41,8 @@ sum_pair sums_of_chunks(size_t count, const void* body,
 /// Calls `body(begin, end)` for chunks that cover [0, count), on the cores of oneTBB's current
 /// arena. The chunks depend on `count` and the grain alone; what fits one chunk stays on this
 /// thread.
-/// @pre `body` throws nothing, and may run for several chunks at the same time.
+/// @pre `body` may run for several chunks at the same time. If it throws, one of its exceptions is
+/// thrown on; which chunks have been worked on is then open.
 template <class Body>
 void parallel_chunks(const context& on, size_t count, const Body& body) {
   detail::run_chunks(on, count, &body, [](const void* what, size_t begin, size_t end) {

@@ -9,8 +9,15 @@
 
 namespace troupe::cpu {
 
-/// The most slots that any rule has.
-inline constexpr size_t slot_count_max = 3;
+/// The most slots that any rule has, those of programs included.
+inline constexpr size_t slot_count_max = 4;
+
+/// The slots of which one element's state is made, or the most where only a value tells.
+template <class Rule>
+inline constexpr size_t state_size = Rule::slot_names.size();
+
+template <>
+inline constexpr size_t state_size<rules::custom> = slot_count_max;
 
 /// Where the elements of one block lie.
 template <class T>
@@ -40,3 +47,17 @@ void add_squares(const block<T>& at, const typename Rule::template for_elements<
                  squared_lanes& sums);
 
 } // namespace troupe::cpu
+
+namespace troupe::rules {
+
+template <class T>
+template <size_t Slots>
+T custom::for_elements<T>::operator()(T value, T gradient, std::array<T, Slots>& slots) const {
+  cpu::block<T> one{1, &gradient, &value, &value};
+  for (size_t slot = 0; slot < Slots; ++slot)
+    one.slots_before[slot] = one.slots_after[slot] = &slots[slot];
+  step(one);
+  return value;
+}
+
+} // namespace troupe::rules

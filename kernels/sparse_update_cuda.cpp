@@ -11,7 +11,9 @@ void sparse_update(const context& on, const update_rule& rule, const sparse_sum&
                    std::span<T> variable, std::span<const std::span<T>> slots) {
   check(rule, gradient, variable, slots);
   auto update_with = [&]<class Rule>(const Rule& settings) {
-    if constexpr (!is_layer_wise_rule<Rule>)
+    if constexpr (std::same_as<Rule, rules::custom>)
+      on.note(no_code_for(settings));
+    else if constexpr (!is_layer_wise_rule<Rule>)
       queue_sparse_update(on, settings, gradient, variable, slots);
   };
   std::visit(update_with, rule);

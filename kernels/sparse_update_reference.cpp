@@ -3,6 +3,7 @@
 #include "kernels/sparse_update.hpp"
 
 #include "kernels/combine_row.hpp"
+#include "kernels/rule_block.hpp"
 
 #include <array>
 
@@ -17,11 +18,11 @@ void update_with(const Rule& rule, const sparse_sum& gradient, std::span<T> vari
   for (size_t position = 0; position < gradient.order.distinct(); ++position)
     for (size_t column = 0; column < gradient.width; ++column) {
       size_t i = place(gradient, position, column);
-      std::array<T, Rule::slot_names.size()> state{};
-      for (size_t slot = 0; slot < state.size(); ++slot)
+      std::array<T, cpu::state_size<Rule>> state{};
+      for (size_t slot = 0; slot < slots.size(); ++slot)
         state[slot] = slots[slot][i];
       variable[i] = apply(variable[i], combined<T>(gradient, position, column), state);
-      for (size_t slot = 0; slot < state.size(); ++slot)
+      for (size_t slot = 0; slot < slots.size(); ++slot)
         slots[slot][i] = state[slot];
     }
 }

@@ -19,7 +19,13 @@ void update(const context& on, const update_rule& rule, const gradient_sum& grad
   }
   at.shadow = average.shadow.data();
   at.average_weight = static_cast<T>(average.weight);
-  std::visit([&](const auto& settings) { queue_update(on, settings, gradient, at); }, rule);
+  auto update_with = [&]<class Rule>(const Rule& settings) {
+    if constexpr (std::same_as<Rule, rules::custom>)
+      on.note(no_code_for(settings));
+    else
+      queue_update(on, settings, gradient, at);
+  };
+  std::visit(update_with, rule);
 }
 
 template void update(const context&, const update_rule&, const gradient_sum&,

@@ -3,6 +3,7 @@
 #include "kernels/update.hpp"
 
 #include "kernels/parallel.hpp"
+#include "kernels/rule_block.hpp"
 
 #include <array>
 #include <cmath>
@@ -22,8 +23,8 @@ struct pass {
 
 template <class Rule, class T>
 auto slots_at(const pass<T>& over, size_t i) {
-  std::array<T, Rule::slot_names.size()> state{};
-  for (size_t slot = 0; slot < state.size(); ++slot)
+  std::array<T, cpu::state_size<Rule>> state{};
+  for (size_t slot = 0; slot < over.slots.size(); ++slot)
     state[slot] = over.slots[slot].before[i];
   return state;
 }
@@ -81,7 +82,7 @@ void update_with(const Rule& settings, const pass<T>& over) {
     auto state = slots_at<Rule>(over, i);
     T value = apply(over.variable.before[i], combined<T>(over.gradient, i), state);
     over.variable.after[i] = value;
-    for (size_t slot = 0; slot < state.size(); ++slot)
+    for (size_t slot = 0; slot < over.slots.size(); ++slot)
       over.slots[slot].after[i] = state[slot];
     if (over.average.shadow.empty()) continue;
     T& shadow = over.average.shadow[i];

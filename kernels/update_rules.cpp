@@ -9,6 +9,8 @@ namespace troupe {
 
 double initial_slot_value(const update_rule& rule, size_t slot) {
   double result = 0;
+  if (const auto* custom = std::get_if<rules::custom>(&rule))
+    return custom->initial_slot_value(slot);
   if (slot_names(rule)[slot] == "accumulator")
     visit_settings(rule, [&](std::string_view name, const auto& member, setting_range) {
       if (name == "initial_accumulator_value") result = static_cast<double>(member);

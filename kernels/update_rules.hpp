@@ -5,6 +5,7 @@
 #include "kernels/choice.hpp"
 #include "kernels/rules/adam.hpp"
 #include "kernels/rules/adaptive.hpp"
+#include "kernels/rules/custom.hpp"
 #include "kernels/rules/descent.hpp"
 #include "kernels/rules/ftrl.hpp"
 #include "kernels/rules/layer_wise.hpp"
@@ -27,13 +28,17 @@ namespace troupe {
 //                          value of one element and leaves the new slots in `slots`.
 // To add an optimizer, write its rule and name it in `update_rule`; the passes over memory, dense
 // and sparse, messages, files and options take it from there. Settings are double and rounded once
-// to the variable's type.
+// to the variable's type. A program brings rules of its own by `kernels/custom_rule.hpp`.
 
 /// Any optimizer's rule.
 using update_rule
   = std::variant<rules::sgd, rules::momentum, rules::adagrad, rules::rmsprop,
                  rules::centered_rmsprop, rules::adadelta, rules::adam, rules::adamw, rules::adamax,
-                 rules::nadam, rules::ftrl, rules::lars, rules::lamb>;
+                 rules::nadam, rules::ftrl, rules::lars, rules::lamb, rules::custom>;
+
+/// The rule of that name at its defaults: of this library, or registered in this process.
+/// Errors: not_found, listing those there are.
+[[nodiscard]] expected<update_rule> rule_of_name(std::string_view name);
 
 /// Whether a rule's step depends on the norms of the whole variable (`rules/layer_wise.hpp`).
 template <class Rule>

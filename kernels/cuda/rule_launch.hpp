@@ -10,11 +10,18 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <string>
 
 namespace troupe::cuda {
 
 /// The most slots that any rule has.
-inline constexpr size_t slot_count_max = 3;
+inline constexpr size_t slot_count_max = 4;
+
+/// What a GPU says of a rule that a program brings, whose loops are compiled for CPUs only.
+[[nodiscard]] inline expected<void> no_code_for(const rules::custom& rule) {
+  return fail(errc::unimplemented, "optimizer '" + std::string{rule.name}
+                                     + "' is not of this library: it updates on the CPU only");
+}
 
 /// Where the arrays of a dense update lie on the device.
 template <class T>

@@ -149,7 +149,7 @@ TEST_SUITE("actors/optimizer_settings") {
   TEST_CASE("a name that there is not is refused, with those there are") {
     constexpr auto rest
       = "'; there are sgd, momentum, adagrad, rmsprop, centered_rmsprop, adadelta, "
-        "adam, adamw, adamax, nadam, ftrl, lars, lamb";
+        "adam, adamw, adamax, nadam, ftrl, lars, lamb; register one of your own in every process";
     for (std::string name : {"adamv", "", "SGD"})
       refuses({name, {}}, errc::not_found, "no optimizer '" + name + rest);
     refuses({"sgd", {}, {"linear", {}}}, errc::not_found,
