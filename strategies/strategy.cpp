@@ -282,8 +282,7 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   auto owner_name = "owner " + data->form.name;
   auto* placement = layout_.placement;
   data->index = variables_.size();
-  auto load = layout_.variable_load(data->form.extents, data->form.type);
-  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name, load));
+  data->is_here = placement == nullptr || enter_owner(owner_name, data->form);
   variable_owner_config config{data->form, initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
@@ -300,6 +299,16 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   extended_->deferred().forget(made.name());
   if (made.owner()) give_saved(world_, made, layout_.owner_copies == 1 && made.is_here(), *saved);
   return made;
+}
+
+// Whether the owner stands here: beside another variable's, or where its turn has come.
+bool strategy::enter_owner(const std::string& owner_name, const variable_form& form) {
+  auto& placement = *layout_.placement;
+  if (auto at = context_stack::current().top(); at.owner == this && at.beside)
+    return value_or_throw(
+      placement.enter_beside(owner_name, "owner " + variables_[*at.beside].name()));
+  auto load = layout_.variable_load(form.extents, form.type);
+  return value_or_throw(placement.enter(owner_name, load));
 }
 
 replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::string& name,

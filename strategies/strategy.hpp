@@ -322,6 +322,7 @@ private:
                                                    variable_owner_config config);
   [[nodiscard]] variable_owner_actor spawn_cache(variable::data& of, const std::string& owner_name);
   void replicate(variable::data& of, variable_owner_config config);
+  [[nodiscard]] bool enter_owner(const std::string& owner_name, const variable_form& form);
   void let_go();
   void leave_group(bool waits);
   [[nodiscard]] job_time patience() const;
