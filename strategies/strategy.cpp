@@ -508,5 +508,8 @@ strategy_layout layout_of(const parameter_server_options& options) {
 parameter_server_strategy::parameter_server_strategy(troupe::world& world,
                                                      parameter_server_options options)
   : strategy(world, layout_of(options)) {}
+  if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
+    refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",
+           given);
 
 } // namespace troupe

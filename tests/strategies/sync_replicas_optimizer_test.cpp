@@ -289,6 +289,23 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     CHECK(values.values<float>()[1] == -0.5F);
   }
 
+  TEST_CASE("negative numbers of replicas are refused by their names") {
+    int32_t negative = -1;
+    auto count = static_cast<uint32_t>(negative);
+    auto line_of = [](sync_options options) { return options.validate().error().message; };
+    CHECK(line_of({.replicas_to_aggregate = count})
+          == "replicas_to_aggregate is -1; give 1 or more");
+    CHECK(line_of({.replicas_to_aggregate = 1, .total_num_replicas = count})
+          == "total_num_replicas is -1; give 1 or more");
+    auto world = world::virtual_time();
+    CHECK(refusal_of([&] {
+            parameter_server_strategy none{world, {.replicas = count}};
+          }).message
+          == "replicas is -1; a parameter_server strategy needs at least 1");
+    CHECK(refusal_of([&] { static_cast<void>(stop_at_step_hook::at(uint64_t(-5))); }).message
+          == "stop_at_step_hook: last_step is -5; it must not be negative");
+  }
+
   TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};
