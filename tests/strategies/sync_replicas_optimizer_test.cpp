@@ -289,6 +289,29 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     CHECK(values.values<float>()[1] == -0.5F);
   }
 
+  TEST_CASE("minimize without variables takes all trainable ones, and scales by grad_loss") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world};
+    auto weights = strategy.make_variable("weights", make_tensor({1}, {3}));
+    strategy.make_variable("counter", make_tensor({1}, {9}), {.trainable = false});
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.25},
+                                      {1, 1, sync_policy::latest_token}};
+    auto step = [=](replica_context& context) -> task<void> {
+      loss_function square = [](tape& t, std::span<const expression> variables) {
+        CHECK(variables.size() == 1);
+        return t.mean(t.multiply(variables[0], variables[0]));
+      };
+      auto plain = optimizer.minimize(context, square, 7);
+      co_await plain; // 3 - 0.25 * 6
+      auto scaled = optimizer.minimize(context, square, {weights}, 7, 2);
+      co_await scaled; // 1.5 - 0.25 * 2 * 3
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 2, .variables = {weights}});
+    REQUIRE(seen.steps.size() == 2);
+    CHECK(seen.steps[1].accepted[0].loss == 2.25); // without grad_loss
+    CHECK(strategy.read(weights).values<float>()[0] == 0);
+  }
+
   TEST_CASE("negative numbers of replicas are refused by their names") {
     int32_t negative = -1;
     auto count = static_cast<uint32_t>(negative);
