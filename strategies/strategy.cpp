@@ -425,6 +425,17 @@ tensor strategy::reduce(reduce_op op, const variable& value) {
   return reduce(op, copies);
 }
 
+std::vector<tensor> strategy::experimental_local_results(const variable& of) {
+  if (!layout_.mirrors_variables) return {read(of)};
+  context_check::blocking("experimental_local_results", *this);
+  auto copies = run([of](replica_context& context) -> task<tensor> {
+    auto reading = context.read(of);
+    auto copy = co_await reading;
+    co_return copy;
+  });
+  return experimental_local_results(copies);
+}
+
 // A collective that begins at the last moment still has its time: its end says who is missing.
 job_time strategy::patience() const {
   return layout_.deadline + (layout_.group ? layout_.group->timeout : job_time{0});
@@ -497,6 +508,9 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .variable_partitioner = options.variable_partitioner,
                          .compute_devices = options.compute_devices,
                          .device_deadline = options.device_deadline};
+  if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
+    refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",
+           given);
   const auto* kind = options.compute_devices.empty() ? "cpu" : "gpu";
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("{}:{}", kind, i));
@@ -508,8 +522,5 @@ strategy_layout layout_of(const parameter_server_options& options) {
 parameter_server_strategy::parameter_server_strategy(troupe::world& world,
                                                      parameter_server_options options)
   : strategy(world, layout_of(options)) {}
-  if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
-    refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",
-           given);
 
 } // namespace troupe
