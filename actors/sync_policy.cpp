@@ -66,6 +66,11 @@ expected<void> check_dynamic(const sync_options& options) {
 } // namespace
 
 expected<void> sync_options::validate() const {
+  // A negative number has become one beyond 2^31 on its way here.
+  for (auto [name, given] : {std::pair{"replicas_to_aggregate", replicas_to_aggregate},
+                             std::pair{"total_num_replicas", total_num_replicas}})
+    if (auto count = static_cast<int32_t>(given); count < 0)
+      return fail(errc::invalid_argument, fmt::format("{} is {}; give 1 or more", name, count));
   if (replicas_to_aggregate == 0)
     return fail(errc::invalid_argument,
                 "replicas_to_aggregate is 0; a step needs at least 1 gradient");

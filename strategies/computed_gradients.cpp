@@ -27,10 +27,12 @@ struct recorded_loss {
 };
 
 computed_gradients differentiate(const loss_function& loss, const std::vector<variable>& variables,
-                                 const std::vector<tensor>& values, const std::stop_token& stop) {
+                                 const std::vector<tensor>& values, double grad_loss,
+                                 const std::stop_token& stop) {
   recorded_loss recorded{loss, values, stop};
   computed_gradients computed{recorded.value(), {}};
-  auto gradients = value_or_throw(recorded.on.gradients(recorded.result, recorded.parameters));
+  auto target = grad_loss == 1 ? recorded.result : recorded.on.scale(recorded.result, grad_loss);
+  auto gradients = value_or_throw(recorded.on.gradients(target, recorded.parameters));
   for (size_t i = 0; i < variables.size(); ++i)
     computed.gradients_and_variables.push_back({std::move(gradients[i]), variables[i]});
   return computed;
@@ -49,12 +51,13 @@ double differentiate(const loss_function& loss, const std::vector<variable>& var
 } // namespace
 
 task<computed_gradients> compute_gradients(replica_context& context, loss_function loss,
-                                           std::vector<variable> variables) {
+                                           std::vector<variable> variables, double grad_loss) {
   auto reading = context.read(variables);
   auto values = co_await reading;
-  auto computing = context.compute([loss, variables, values](const std::stop_token& stop) {
-    return differentiate(loss, variables, values, stop);
-  });
+  auto computing
+    = context.compute([loss, variables, values, grad_loss](const std::stop_token& stop) {
+        return differentiate(loss, variables, values, grad_loss, stop);
+      });
   auto computed = co_await computing;
   co_return computed;
 }

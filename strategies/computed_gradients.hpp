@@ -30,9 +30,13 @@ using loss_function = std::function<expression(tape&, std::span<const expression
 
 /// The loss of a replica's batch and its gradients, computed where `context.compute` computes.
 /// Nothing is aggregated: who clips these, clips per replica.
+/// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied. The
+/// loss is reported without it.
 /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
-[[nodiscard]] task<computed_gradients>
-compute_gradients(replica_context& context, loss_function loss, std::vector<variable> variables);
+[[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
+                                                         loss_function loss,
+                                                         std::vector<variable> variables,
+                                                         double grad_loss = 1);
 
 /// Told of a gradient that nothing more is added to. Thread: a computing one.
 using gradient_taker = std::function<void(const variable& of, const gradient& final)>;

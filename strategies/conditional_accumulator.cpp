@@ -8,8 +8,10 @@
 #include "messages/training_message.hpp"
 #include "strategies/gradient_values.hpp"
 #include "strategies/on_host.hpp"
+#include "strategies/refuse.hpp"
 
 #include <fmt/format.h>
+#include <limits>
 
 namespace troupe {
 
@@ -38,6 +40,16 @@ accumulator_config to_config(troupe::world& world, const accumulator_options& op
   config.form = accumulator_form{options.name, options.type, holds, options.shape};
   config.how = options.reduction_type;
   return config;
+}
+
+uint32_t positive_count(int64_t num_required) {
+  if (num_required < 1)
+    refuse(errc::invalid_argument, "Argument num_required must be positive, but it is {}",
+           num_required);
+  if (num_required > std::numeric_limits<uint32_t>::max())
+    refuse(errc::invalid_argument, "num_required is {}; at most {} gradients can be required",
+           num_required, std::numeric_limits<uint32_t>::max());
+  return static_cast<uint32_t>(num_required);
 }
 
 uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
@@ -97,18 +109,19 @@ task<verdict> conditional_accumulator_base::apply(replica_context& context, grad
   co_return verdict_of(co_await pushing);
 }
 
-aggregated_gradient conditional_accumulator_base::take(uint32_t num_required,
+aggregated_gradient conditional_accumulator_base::take(int64_t num_required,
                                                        const std::stop_token& stop) {
+  auto required = positive_count(num_required);
   auto tell
     = [to = stage_->actor](caf::event_based_actor* asker) { asker->send(to, make_cancel_takes()); };
   return aggregate_of(ask<msg<wire::Aggregate>>(
-    stage_->world, stage_->actor, make_take_aggregate(num_required), {stop, std::move(tell)}));
+    stage_->world, stage_->actor, make_take_aggregate(required), {stop, std::move(tell)}));
 }
 
 task<aggregated_gradient> conditional_accumulator_base::take(replica_context& context,
-                                                             uint32_t num_required) {
-  auto taking
-    = context.request<msg<wire::Aggregate>>(stage_->actor, make_take_aggregate(num_required));
+                                                             int64_t num_required) {
+  auto required = positive_count(num_required);
+  auto taking = context.request<msg<wire::Aggregate>>(stage_->actor, make_take_aggregate(required));
   co_return aggregate_of(co_await taking);
 }
 
@@ -127,13 +140,13 @@ task<verdict> conditional_accumulator::apply_grad(replica_context& context, tens
   return apply(context, std::move(grad), local_step);
 }
 
-aggregated_gradient conditional_accumulator::take_grad(uint32_t num_required,
+aggregated_gradient conditional_accumulator::take_grad(int64_t num_required,
                                                        const std::stop_token& stop) {
   return take(num_required, stop);
 }
 
 task<aggregated_gradient> conditional_accumulator::take_grad(replica_context& context,
-                                                             uint32_t num_required) {
+                                                             int64_t num_required) {
   return take(context, num_required);
 }
 
@@ -162,14 +175,14 @@ verdict sparse_conditional_accumulator::apply_grad(tensor indices, tensor values
 }
 
 aggregated_gradient
-sparse_conditional_accumulator::take_indexed_slices_grad(uint32_t num_required,
+sparse_conditional_accumulator::take_indexed_slices_grad(int64_t num_required,
                                                          const std::stop_token& stop) {
   return take(num_required, stop);
 }
 
 task<aggregated_gradient>
 sparse_conditional_accumulator::take_indexed_slices_grad(replica_context& context,
-                                                         uint32_t num_required) {
+                                                         int64_t num_required) {
   return take(context, num_required);
 }
 

@@ -56,8 +56,8 @@ protected:
 
   [[nodiscard]] verdict apply(const gradient& value, uint64_t local_step);
   [[nodiscard]] task<verdict> apply(replica_context& context, gradient value, uint64_t local_step);
-  [[nodiscard]] aggregated_gradient take(uint32_t num_required, const std::stop_token& stop);
-  [[nodiscard]] task<aggregated_gradient> take(replica_context& context, uint32_t num_required);
+  [[nodiscard]] aggregated_gradient take(int64_t num_required, const std::stop_token& stop);
+  [[nodiscard]] task<aggregated_gradient> take(replica_context& context, int64_t num_required);
 
 private:
   class stage;
@@ -81,12 +81,11 @@ public:
 
   /// Waits until at least `num_required` gradients are there and it is this take's turn.
   /// @param stop Ends the wait.
-  /// Errors: throws `failure` with invalid_argument if `num_required` is 0; cancelled after a stop;
-  /// stalled, in the virtual world, if nothing is left that could bring them.
-  [[nodiscard]] aggregated_gradient take_grad(uint32_t num_required,
+  /// Errors: throws `failure` with invalid_argument unless `num_required` is positive; cancelled
+  /// after a stop; stalled, in the virtual world, if nothing is left that could bring them.
+  [[nodiscard]] aggregated_gradient take_grad(int64_t num_required,
                                               const std::stop_token& stop = {});
-  [[nodiscard]] task<aggregated_gradient> take_grad(replica_context& context,
-                                                    uint32_t num_required);
+  [[nodiscard]] task<aggregated_gradient> take_grad(replica_context& context, int64_t num_required);
 };
 
 /// Collects rows of a larger array. The mean of a row is over the gradients that hold it.
@@ -109,10 +108,10 @@ public:
 
   /// As for dense gradients. The result holds `indexed_slices`: the rows that occurred, ascending,
   /// each once; the first of its `dense_extents` is the declared one, or -1.
-  [[nodiscard]] aggregated_gradient take_indexed_slices_grad(uint32_t num_required,
+  [[nodiscard]] aggregated_gradient take_indexed_slices_grad(int64_t num_required,
                                                              const std::stop_token& stop = {});
   [[nodiscard]] task<aggregated_gradient> take_indexed_slices_grad(replica_context& context,
-                                                                   uint32_t num_required);
+                                                                   int64_t num_required);
 };
 
 } // namespace troupe

@@ -99,7 +99,7 @@ strategy_scope::strategy_scope(strategy& entered)
                "entered inside that of another; leave that one first"
              : "Mixing different tf.distribute.Strategy objects: scope was called inside the scope "
                "of another strategy; leave that one first");
-  stack_->push({.kind = context_kind::cross_replica, .owner = &entered});
+  stack_->push({.kind = context_kind::cross_replica, .owner = &entered, .beside = around.beside});
   depth_ = stack_->frames_.size();
 }
 

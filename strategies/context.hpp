@@ -34,6 +34,8 @@ struct context_frame {
   replica_context* replica = nullptr; ///< In a replica context.
   std::optional<uint32_t> component;  ///< In an update context: of which copy.
   bool is_set = false;                ///< By `experimental_set_strategy`.
+  /// By `colocate_vars_with`: the `index` of the variable that new ones are held beside.
+  std::optional<size_t> beside{};
 };
 
 /// The contexts that a thread or a coroutine has entered and not left, the innermost last.

@@ -370,6 +370,10 @@ cross_device_ops::batch_reduce(reduce_op op,
   return results;
 }
 
+tensor cross_device_ops::broadcast(const tensor& value, const destinations& /*to*/) const {
+  return value;
+}
+
 size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64_t axis) {
   if (components.empty()) refuse(errc::invalid_argument, "there is no value to gather");
   const auto& first = components.front();

@@ -133,6 +133,10 @@ public:
   /// The dimension that `gather` is along. Errors: as there.
   [[nodiscard]] static size_t gathered_axis(std::span<const tensor> components, int64_t axis);
 
+  /// The array that all `to` have of a value: the value itself, because devices share the host's
+  /// memory. A subclass may hand out another one; it must not wait for devices.
+  [[nodiscard]] virtual tensor broadcast(const tensor& value, const destinations& to) const;
+
   /// "reduction_to_one_device": as messages and command lines call it.
   [[nodiscard]] virtual std::string_view name() const = 0;
 

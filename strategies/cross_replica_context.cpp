@@ -338,7 +338,8 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
 }
 
 task<distributed_value<tensor>> cross_replica_context::broadcast_to(tensor value, destinations to) {
-  co_return distributed_value<tensor>::mirrored(std::move(value), to.devices().size());
+  auto shared = strategy_.layout().cross_device_operations->broadcast(value, to);
+  co_return distributed_value<tensor>::mirrored(std::move(shared), to.devices().size());
 }
 
 void cross_replica_context::check_alike(std::span<const reduce_op> ops) const {

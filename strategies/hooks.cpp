@@ -24,15 +24,25 @@ double mean_loss(const step_record& step) {
   return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / static_cast<double>(count);
 }
 
+// A negative number has become a large one on its way here.
+void refuse_negative_steps(const char* name, uint64_t steps) {
+  if (auto given = static_cast<int64_t>(steps); given < 0)
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("stop_at_step_hook: {} is {}; it must not be negative", name, given)}};
+}
+
 } // namespace
 
 std::shared_ptr<stop_at_step_hook> stop_at_step_hook::at(uint64_t last_step) {
+  refuse_negative_steps("last_step", last_step);
   auto hook = std::make_shared<stop_at_step_hook>();
   hook->last_step_ = last_step;
   return hook;
 }
 
 std::shared_ptr<stop_at_step_hook> stop_at_step_hook::after(uint64_t num_steps) {
+  refuse_negative_steps("num_steps", num_steps);
   auto hook = std::make_shared<stop_at_step_hook>();
   hook->num_steps_ = num_steps;
   return hook;

@@ -71,6 +71,8 @@ void compute_on_named(strategy_layout& layout, const gpu_source& gpus) {
 }
 
 std::vector<std::string> cpu_devices(uint32_t count) {
+  if (auto given = static_cast<int32_t>(count); given < 0) // unsigned, it is 2^32 too many
+    refuse(errc::invalid_argument, "cpu_devices: count is {}; it must not be negative", given);
   std::vector<std::string> devices;
   for (uint32_t i = 0; i < count; ++i)
     devices.push_back(fmt::format("cpu:{}", i));

@@ -454,12 +454,16 @@ task<void> optimizer::apply_reduced_gradients(
 }
 
 task<double> optimizer::minimize(replica_context& context, loss_function loss,
-                                 std::vector<variable> variables) const {
-  auto computing = compute_gradients(context, std::move(loss), std::move(variables));
+                                 std::vector<variable> variables, double grad_loss) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
   auto computed = co_await computing;
   auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
   co_await applying;
   co_return computed.loss;
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss) const {
+  return minimize(context, std::move(loss), context.strategy().trainable_variables());
 }
 
 task<double> optimizer::minimize(replica_context& context, loss_function loss,

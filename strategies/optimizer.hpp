@@ -90,9 +90,13 @@ public:
   apply_reduced_gradients(replica_context& context,
                           std::vector<gradient_and_variable> gradients_and_variables) const;
 
-  /// `compute_gradients`, then `apply_gradients`. @returns The loss of this replica's batch.
+  /// `compute_gradients`, then `apply_gradients`. @param grad_loss As there.
+  /// @returns The loss of this replica's batch.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
-                                      std::vector<variable> variables) const;
+                                      std::vector<variable> variables, double grad_loss = 1) const;
+
+  /// `minimize` for all trainable variables of the strategy, in order of creation.
+  [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss) const;
 
   /// Likewise for the variables of the buckets, whose gradients are combined while others are still
   /// computed. Errors: as `apply_reduced_gradients`, and those of the buckets.

@@ -282,8 +282,7 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   auto owner_name = "owner " + data->form.name;
   auto* placement = layout_.placement;
   data->index = variables_.size();
-  auto load = layout_.variable_load(data->form.extents, data->form.type);
-  data->is_here = placement == nullptr || value_or_throw(placement->enter(owner_name, load));
+  data->is_here = placement == nullptr || enter_owner(owner_name, data->form);
   variable_owner_config config{data->form, initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
@@ -300,6 +299,16 @@ variable strategy::add_variable(std::string name, const tensor& initial,
   extended_->deferred().forget(made.name());
   if (made.owner()) give_saved(world_, made, layout_.owner_copies == 1 && made.is_here(), *saved);
   return made;
+}
+
+// Whether the owner stands here: beside another variable's, or where its turn has come.
+bool strategy::enter_owner(const std::string& owner_name, const variable_form& form) {
+  auto& placement = *layout_.placement;
+  if (auto at = context_stack::current().top(); at.owner == this && at.beside)
+    return value_or_throw(
+      placement.enter_beside(owner_name, "owner " + variables_[*at.beside].name()));
+  auto load = layout_.variable_load(form.extents, form.type);
+  return value_or_throw(placement.enter(owner_name, load));
 }
 
 replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::string& name,
@@ -416,6 +425,17 @@ tensor strategy::reduce(reduce_op op, const variable& value) {
   return reduce(op, copies);
 }
 
+std::vector<tensor> strategy::experimental_local_results(const variable& of) {
+  if (!layout_.mirrors_variables) return {read(of)};
+  context_check::blocking("experimental_local_results", *this);
+  auto copies = run([of](replica_context& context) -> task<tensor> {
+    auto reading = context.read(of);
+    auto copy = co_await reading;
+    co_return copy;
+  });
+  return experimental_local_results(copies);
+}
+
 // A collective that begins at the last moment still has its time: its end says who is missing.
 job_time strategy::patience() const {
   return layout_.deadline + (layout_.group ? layout_.group->timeout : job_time{0});
@@ -488,6 +508,9 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .variable_partitioner = options.variable_partitioner,
                          .compute_devices = options.compute_devices,
                          .device_deadline = options.device_deadline};
+  if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
+    refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",
+           given);
   const auto* kind = options.compute_devices.empty() ? "cpu" : "gpu";
   for (uint32_t i = 0; i < options.replicas; ++i)
     layout.worker_devices.push_back(fmt::format("{}:{}", kind, i));

@@ -219,6 +219,10 @@ public:
     }
   }
 
+  /// The copies that the replicas of this process have of a variable, in their order; its value
+  /// alone, where they share it. Errors: as `run` and `read`.
+  [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& of);
+
   /// A value for each replica, made by `function(value_context)`.
   template <class Function>
   [[nodiscard]] auto experimental_distribute_values_from_function(const Function& function) {
@@ -318,6 +322,7 @@ private:
   [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
   void show_presence();
   void open_directory();
+  [[nodiscard]] bool enter_owner(const std::string& owner_name, const variable_form& form);
   [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
                                                    variable_owner_config config);
   [[nodiscard]] variable_owner_actor spawn_cache(variable::data& of, const std::string& owner_name);

@@ -75,6 +75,7 @@ context_guard strategy_extended::colocate_vars_with(const variable& beside) cons
                    fmt::format("colocate_vars_with was called for variable '{}', which another "
                                "strategy made; use a variable of this one",
                                beside.name())}};
+  at.beside = beside.index();
   return context_guard{at};
 }
 

@@ -69,7 +69,8 @@ public:
   [[nodiscard]] std::vector<std::string>
   non_slot_devices(std::span<const variable> variables) const;
 
-  /// Variables that are made until the guard is gone live where `beside` does.
+  /// Variables that are made until the guard is gone live where `beside` does: in a cluster, on its
+  /// parameter server. They take no turn among the parameter servers.
   /// Errors: throws `failure`: invalid_argument for a variable of another strategy; wrong_context
   /// outside the strategy's scope.
   [[nodiscard]] context_guard colocate_vars_with(const variable& beside) const;

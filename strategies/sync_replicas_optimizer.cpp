@@ -131,16 +131,22 @@ origin sync_replicas_optimizer::origin_of(const replica_context& context) {
           .loss = context.loss_};
 }
 
-task<computed_gradients>
-sync_replicas_optimizer::compute_gradients(replica_context& context, loss_function loss,
-                                           std::vector<variable> variables) const {
-  return troupe::compute_gradients(context, std::move(loss), std::move(variables));
+task<computed_gradients> sync_replicas_optimizer::compute_gradients(replica_context& context,
+                                                                    loss_function loss,
+                                                                    std::vector<variable> variables,
+                                                                    double grad_loss) const {
+  return troupe::compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
+}
+
+task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
+                                                      uint32_t examples) const {
+  return minimize(context, std::move(loss), context.strategy().trainable_variables(), examples);
 }
 
 task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
                                                       std::vector<variable> variables,
-                                                      uint32_t examples) const {
-  auto computing = compute_gradients(context, std::move(loss), std::move(variables));
+                                                      uint32_t examples, double grad_loss) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
   auto computed = co_await computing;
   context.report(computed.loss, examples);
   auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));

@@ -82,15 +82,21 @@ public:
 
   /// The loss of this replica's batch and its gradients, computed where `context.compute` computes.
   /// Nothing is aggregated: who clips these, clips per replica.
+  /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied.
   /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
   [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
                                                            loss_function loss,
-                                                           std::vector<variable> variables) const;
+                                                           std::vector<variable> variables,
+                                                           double grad_loss = 1) const;
 
   /// `compute_gradients`, `context.report` of the loss, and `apply_gradients`.
   /// @param examples In the replica's batch, for the report.
   [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
-                                             std::vector<variable> variables,
+                                             std::vector<variable> variables, uint32_t examples = 0,
+                                             double grad_loss = 1) const;
+
+  /// `minimize` for all trainable variables of the strategy, in order of creation.
+  [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
                                              uint32_t examples = 0) const;
 
   /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.

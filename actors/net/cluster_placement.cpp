@@ -93,9 +93,20 @@ expected<node_index> cluster_placement::node_of(const std::string& name, double 
 expected<bool> cluster_placement::enter(const std::string& name, double load) {
   auto at = node_of(name, load);
   if (!at) return tl::unexpected<error>(at.error());
+  return enter_at(name, *at);
+}
+
+expected<bool> cluster_placement::enter_beside(const std::string& name,
+                                               const std::string& neighbour) {
+  auto at = place_of(neighbour);
+  if (!at) return nobody_entered(neighbour);
+  return enter_at(name, *at);
+}
+
+bool cluster_placement::enter_at(const std::string& name, node_index at) {
   auto& one = entries_[name];
-  one = {*at, one.life + 1, nullptr};
-  return one.at == here_;
+  one = {at, one.life + 1, nullptr};
+  return at == here_;
 }
 
 void cluster_placement::place(const std::string& name, const caf::strong_actor_ptr& actor) {

@@ -51,6 +51,8 @@ public:
   [[nodiscard]] job_time start_deadline() const override { return start_deadline_; }
 
   [[nodiscard]] expected<bool> enter(const std::string& name, double load = 1) override;
+  [[nodiscard]] expected<bool> enter_beside(const std::string& name,
+                                            const std::string& neighbour) override;
   [[nodiscard]] uint32_t where(const std::string& name) const override;
   void give_up(const std::optional<error>& why) override;
   void part_with(uint32_t lost, uint32_t lost_by) override;
@@ -77,6 +79,7 @@ private:
   [[nodiscard]] expected<void> wait(const T& future, clock::time_point deadline) const;
   [[nodiscard]] expected<node_index> node_of(const std::string& name, double load);
   [[nodiscard]] expected<node_index> variable_node(const std::string& owner, double load);
+  [[nodiscard]] bool enter_at(const std::string& name, node_index at);
   [[nodiscard]] std::optional<node_index> place_of(const std::string& name) const;
   [[nodiscard]] expected<caf::strong_actor_ptr> look_for(const std::string& name,
                                                          const entry& whom);

@@ -71,6 +71,14 @@ public:
     return true;
   }
 
+  /// As `enter`, for an actor that stands in the process of `neighbour`, which has entered before.
+  /// No place counts it: the actors that follow stand where they would without it.
+  /// Errors: not_found, if nothing has entered as `neighbour`.
+  [[nodiscard]] virtual expected<bool> enter_beside(const std::string& name,
+                                                    const std::string& /*neighbour*/) {
+    return enter(name);
+  }
+
   /// The process where an actor that has entered stands.
   [[nodiscard]] virtual uint32_t where(const std::string& /*name*/) const { return 0; }
 

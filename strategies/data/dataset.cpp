@@ -25,6 +25,13 @@ void require(bool condition, std::string message) {
   if (!condition) throw failure{error{errc::invalid_argument, std::move(message)}};
 }
 
+// A negative number has become one beyond 2^63 on its way here.
+void require_not_negative(const char* argument, uint64_t given) {
+  if (auto count = static_cast<int64_t>(given); count < 0)
+    throw failure{error{errc::invalid_argument,
+                        fmt::format("{} is {}; it must not be negative", argument, count)}};
+}
+
 uint64_t saturated_sum(uint64_t a, uint64_t b) {
   return a > infinite - b ? infinite : a + b;
 }
@@ -166,6 +173,7 @@ dataset dataset::concatenate(const dataset& other) const {
 
 dataset dataset::shuffle(uint64_t buffer_size, uint64_t seed, bool reshuffle_each_iteration) const {
   require(buffer_size > 0, "shuffle: a buffer of 0 elements gives none");
+  require_not_negative("shuffle: buffer_size", buffer_size);
   auto made_by = made(stage_kind::shuffle, *this, [=](const dataset& before) {
     return before.shuffle(buffer_size, seed, reshuffle_each_iteration);
   });
@@ -181,6 +189,7 @@ dataset dataset::shuffle(uint64_t buffer_size, uint64_t seed, bool reshuffle_eac
 
 dataset dataset::batch(uint64_t n, bool drop_remainder) const {
   require(n > 0, "batch: a batch of 0 elements is none");
+  require_not_negative("batch: n", n);
   const auto whole = size_ / n;
   const auto rest = size_ % n != 0 && !drop_remainder ? 1 : 0;
   const auto size = size_ == infinite ? infinite : whole + rest;
@@ -221,6 +230,8 @@ dataset dataset::repeat(uint64_t count) const {
 
 dataset dataset::shard(uint64_t num_shards, uint64_t index) const {
   if (num_shards == shard_hint && index == shard_hint) return shard_when_distributed();
+  require_not_negative("shard: num_shards", num_shards);
+  require_not_negative("shard: index", index);
   require(index < num_shards,
           fmt::format("shard: there is no shard {} of {}, they count from 0", index, num_shards));
   const auto behind = size_ > index ? size_ - index : 0;

@@ -18,6 +18,10 @@ void require(bool condition, std::string message) {
 
 uint64_t input_context::get_per_replica_batch_size(uint64_t global_batch_size) const {
   require(num_replicas_in_sync > 0, "get_per_replica_batch_size: there is no replica");
+  require(
+    static_cast<int64_t>(global_batch_size) >= 0,
+    fmt::format("get_per_replica_batch_size: global_batch_size is {}; it must not be negative",
+                static_cast<int64_t>(global_batch_size)));
   require(global_batch_size % num_replicas_in_sync == 0,
           fmt::format("get_per_replica_batch_size: a global batch of {} cannot be divided evenly "
                       "by {} replicas",

@@ -197,6 +197,41 @@ TEST_SUITE("strategies/cluster_training") {
     CHECK(several.at(2).values == once.at(0).values);
   }
 
+  TEST_CASE("variables are held beside another by its parameter server, and take no turn") {
+    for (uint32_t owners : {1U, 2U}) {
+      CAPTURE(owners);
+      cluster_job job{.layout = {.ps = 2, .workers = 1, .owners_meet = owners == 2},
+                      .steps = 2,
+                      .replicate_owners = owners};
+      job.begin = [&job](node_index node, strategy& strategy) {
+        auto scope = strategy.scope();
+        auto holder = [&](const std::string& name) { // 0: the first server, 1: the other
+          return strategy.make_variable(name, scalar(1)).is_here() == (node == 0) ? 0 : 1;
+        };
+        if (node > 1) {
+          auto beside = strategy.extended().colocate_vars_with(strategy.variables()[1]);
+          for (const auto* name : {"a", "b", "c"})
+            strategy.make_variable(name, scalar(1));
+        } else {
+          CHECK(strategy.variables()[1].is_here() == (node == 1)); // w0 to w4 have taken turns
+          auto beside = strategy.extended().colocate_vars_with(strategy.variables()[1]);
+          CHECK(holder("a") == 1);
+          auto again = strategy.scope();
+          CHECK(holder("b") == 1);
+          CHECK(holder("c") == 1);
+        }
+        for (const auto* name : {"next", "last"})
+          if (node > 1) strategy.make_variable(name, scalar(1));
+        if (node < 2) CHECK(holder("next") == 1); // w4's was the first one's
+        if (node < 2) CHECK(holder("last") == 0);
+      };
+      auto outcomes = small_cluster{job}.run();
+      for (const auto& [node, outcome] : outcomes)
+        CHECK_FALSE(outcome.thrown);
+      CHECK(outcomes.at(job.layout.chief_node()).values.at("b") == numbers{1});
+    }
+  }
+
   TEST_CASE("what was restored before a variable is made reaches its owner, mirrored or not") {
     for (uint32_t owners : {1U, 2U}) {
       CAPTURE(owners);

@@ -148,7 +148,18 @@ TEST_SUITE("strategies/conditional_accumulator") {
   TEST_CASE_FIXTURE(virtual_stage, "taking none is refused") {
     conditional_accumulator mean{world};
     refuses([&] { static_cast<void>(mean.take_grad(0)); },
-            "Argument num_required must be positive");
+            "Argument num_required must be positive, but it is 0");
+  }
+
+  TEST_CASE_FIXTURE(virtual_stage, "taking a negative number is refused, not waited for") {
+    conditional_accumulator mean{world};
+    refuses([&] { static_cast<void>(mean.take_grad(-1)); },
+            "Argument num_required must be positive, but it is -1");
+    refuses([&] { static_cast<void>(mean.take_grad(int64_t{1} << 32)); },
+            "num_required is 4294967296; at most 4294967295 gradients can be required");
+    sparse_conditional_accumulator rows{world};
+    refuses([&] { static_cast<void>(rows.take_indexed_slices_grad(-7)); },
+            "Argument num_required must be positive, but it is -7");
   }
 
   TEST_CASE_FIXTURE(virtual_stage, "a take that nothing can serve is stalled in virtual time") {

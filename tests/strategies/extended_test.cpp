@@ -349,6 +349,50 @@ TEST_SUITE("strategies/extended") {
                    "non_slot_devices of no variables; give those that the state belongs to"});
   }
 
+  TEST_CASE("the local results of a variable are the copies of this process's replicas") {
+    auto world = world::virtual_time();
+    mirrored_strategy mirrored{world, {cpu_devices(2)}};
+    auto counts = mirrored.make_variable("v", scalar(0),
+                                         {.synchronization = variable_synchronization::on_read,
+                                          .aggregation = variable_aggregation::sum});
+    mirrored.run([counts](replica_context& context) -> task<void> {
+      auto adding = context.assign_add(counts, 5 + context.replica_id_in_sync_group());
+      co_await adding;
+    });
+    auto copies = mirrored.experimental_local_results(counts);
+    REQUIRE(copies.size() == 2);
+    CHECK(copies[0].values<float>()[0] == 5);
+    CHECK(copies[1].values<float>()[0] == 6);
+    central_storage_strategy central{world, {cpu_devices(2)}};
+    auto shared = central.make_variable("v", scalar(3));
+    REQUIRE(central.experimental_local_results(shared).size() == 1);
+    CHECK(central.experimental_local_results(shared)[0].values<float>()[0] == 3);
+  }
+
+  TEST_CASE("a subclass of cross_device_ops broadcasts in its own way") {
+    class halving final : public cross_device_ops {
+    public:
+      [[nodiscard]] std::string_view name() const override { return "halving"; }
+
+      [[nodiscard]] tensor broadcast(const tensor& value, const destinations& to) const override {
+        return scalar(value.values<float>()[0] / static_cast<float>(to.devices().size()));
+      }
+
+    protected:
+      [[nodiscard]] std::vector<gradient>
+      batch_all_reduce(reduce_op /*op*/, std::span<const device_values* const> values,
+                       const communication_options& /*options*/) const override {
+        return std::vector<gradient>(values.size());
+      }
+    };
+
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2), std::make_shared<halving>()}};
+    auto beside = strategy.make_variable("v", scalar(1));
+    auto sent = strategy.extended().broadcast_to(scalar(4), beside);
+    CHECK(sent.primary().values<float>()[0] == 2);
+  }
+
   TEST_CASE("variables are made beside another of the same strategy, in its scope") {
     for_every_strategy([](strategy& strategy) {
       auto first = strategy.make_variable("first", scalar(1));

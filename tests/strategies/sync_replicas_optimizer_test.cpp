@@ -289,6 +289,46 @@ TEST_SUITE("strategies/sync_replicas_optimizer") {
     CHECK(values.values<float>()[1] == -0.5F);
   }
 
+  TEST_CASE("minimize without variables takes all trainable ones, and scales by grad_loss") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world};
+    auto weights = strategy.make_variable("weights", make_tensor({1}, {3}));
+    strategy.make_variable("counter", make_tensor({1}, {9}), {.trainable = false});
+    sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.25},
+                                      {1, 1, sync_policy::latest_token}};
+    auto step = [=](replica_context& context) -> task<void> {
+      loss_function square = [](tape& t, std::span<const expression> variables) {
+        CHECK(variables.size() == 1);
+        return t.mean(t.multiply(variables[0], variables[0]));
+      };
+      auto plain = optimizer.minimize(context, square, 7);
+      co_await plain; // 3 - 0.25 * 6
+      auto scaled = optimizer.minimize(context, square, {weights}, 7, 2);
+      co_await scaled; // 1.5 - 0.25 * 2 * 3
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 2, .variables = {weights}});
+    REQUIRE(seen.steps.size() == 2);
+    CHECK(seen.steps[1].accepted[0].loss == 2.25); // without grad_loss
+    CHECK(strategy.read(weights).values<float>()[0] == 0);
+  }
+
+  TEST_CASE("negative numbers of replicas are refused by their names") {
+    int32_t negative = -1;
+    auto count = static_cast<uint32_t>(negative);
+    auto line_of = [](sync_options options) { return options.validate().error().message; };
+    CHECK(line_of({.replicas_to_aggregate = count})
+          == "replicas_to_aggregate is -1; give 1 or more");
+    CHECK(line_of({.replicas_to_aggregate = 1, .total_num_replicas = count})
+          == "total_num_replicas is -1; give 1 or more");
+    auto world = world::virtual_time();
+    CHECK(refusal_of([&] {
+            parameter_server_strategy none{world, {.replicas = count}};
+          }).message
+          == "replicas is -1; a parameter_server strategy needs at least 1");
+    CHECK(refusal_of([&] { static_cast<void>(stop_at_step_hook::at(uint64_t(-5))); }).message
+          == "stop_at_step_hook: last_step is -5; it must not be negative");
+  }
+
   TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 2}};

@@ -81,6 +81,19 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(nodes_of(process, {{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}}) == nodes{0, 1, 0, 1});
   }
 
+  TEST_CASE_FIXTURE(three_processes, "a variable that enters beside another one takes no turn") {
+    cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};
+    CHECK(nodes_of(process, {{"a", 1}, {"b", 1}}) == nodes{0, 1});
+    for (const auto* name : {"owner c", "owner d"}) {
+      REQUIRE(process.enter_beside(name, "owner b").has_value());
+      CHECK(process.where(name) == 1);
+    }
+    REQUIRE(process.enter("accumulator c"));
+    CHECK(process.where("accumulator c") == 1);
+    CHECK(nodes_of(process, {{"e", 1}, {"f", 1}}) == nodes{0, 1});
+    CHECK(process.enter_beside("owner g", "owner nothing").error().code == errc::not_found);
+  }
+
   TEST_CASE_FIXTURE(three_processes,
                     "each variable goes to the parameter server that holds least") {
     cluster_placement process{{.ps = 2, .workers = 1}, *members[0], 50ms};

@@ -66,11 +66,24 @@ TEST_SUITE("strategies/data/dataset") {
     CHECK(line_of(range(5).batch(2, true)) == "[0 1] [2 3]");
     CHECK(line_of(range(4).batch(2).batch(2)) == "[0 1 2 3]");
     CHECK(line_of(range(0).batch(2)).empty());
-    CHECK(range(5).batch(UINT64_MAX).size() == 1);
+    CHECK(range(5).batch(INT64_MAX).size() == 1);
     CHECK(refusal([] { return range(5).batch(0); }) == "batch: a batch of 0 elements is none");
     CHECK(line_of(range(2).concatenate(range(4).batch(2)).batch(3))
           == "batch: tensor 0 of element 2 of the batch is i64 [2], of the first i64 []: make them "
              "alike with map() [2 3]");
+  }
+
+  TEST_CASE("a negative count is refused by the name of its argument") {
+    const int64_t negative = -1;
+    const auto count = static_cast<uint64_t>(negative);
+    CHECK(refusal([&] { return range(5).batch(count); })
+          == "batch: n is -1; it must not be negative");
+    CHECK(refusal([&] { return range(5).shuffle(count, 1); })
+          == "shuffle: buffer_size is -1; it must not be negative");
+    CHECK(refusal([&] { return range(5).shard(count, 0); })
+          == "shard: num_shards is -1; it must not be negative");
+    CHECK(refusal([&] { return range(5).shard(2, count); })
+          == "shard: index is -1; it must not be negative");
   }
 
   TEST_CASE("repeats") {
