@@ -2,6 +2,9 @@
 // A step of parameter-server training in which there is nothing to do: replicas read sixteen
 // numbers, and give one gradient for each. What is left is coordination.
 //
+// null_step                                      a table of medians
+// null_step REPLICAS VARIABLES ELEMENTS STEPS    the seconds of each step, by momentum
+//
 // Beside it stands what TensorFlow's took with a worker on a machine each: 1.8 ms with one, 8.8 ms
 // with a hundred, and a straight line between.
 // Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", OSDI 2016,
@@ -11,29 +14,36 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
 
 using namespace troupe;
 
 namespace {
 
-constexpr int variables = 16;
-constexpr uint64_t steps = 500;
+struct job_size {
+  uint32_t workers = 1;
+  int variables = 16;
+  int64_t elements = 1; ///< Of each variable.
+  uint64_t steps = 500;
+};
+
 constexpr size_t warm_up_steps = 50;
 
 constexpr double published_ms(uint32_t workers) {
   return 1.8 + (8.8 - 1.8) / 99 * (workers - 1);
 }
 
-std::vector<double> seconds_of_steps(uint32_t workers) {
+std::vector<double> seconds_of_steps(const job_size& size, const update_rule& rule,
+                                     size_t left_out) {
+  auto workers = size.workers;
   auto world = world::threads({.observed = false});
   parameter_server_strategy strategy{world, {.replicas = workers}};
-  for (int i = 0; i < variables; ++i)
-    strategy.make_variable(fmt::format("v{}", i), zeros({}));
+  for (int i = 0; i < size.variables; ++i)
+    strategy.make_variable(fmt::format("v{}", i), zeros({size.elements}));
   std::vector<variable> all{strategy.variables().begin(), strategy.variables().end()};
-  sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 0.1},
-                                    {workers, workers, sync_policy::latest_token}};
-  auto step = [=, nothing = zeros({})](replica_context& context) -> task<void> {
+  sync_replicas_optimizer optimizer{rule, {workers, workers, sync_policy::latest_token}};
+  auto step = [=, nothing = zeros({size.elements})](replica_context& context) -> task<void> {
     auto reading = context.read(all);
     auto values = co_await reading;
     std::vector<gradient_and_variable> gradients;
@@ -43,9 +53,9 @@ std::vector<double> seconds_of_steps(uint32_t workers) {
     co_await applying;
   };
   std::vector<double> seconds;
-  training_options options{.steps = steps};
+  training_options options{.steps = size.steps};
   options.on_step = [&](const step_record& record) {
-    if (record.step > warm_up_steps)
+    if (record.step > left_out)
       seconds.push_back(std::chrono::duration<double>(record.ended - record.began).count());
   };
   auto report = train(strategy, optimizer, step, options);
@@ -55,11 +65,19 @@ std::vector<double> seconds_of_steps(uint32_t workers) {
 
 } // namespace
 
-int main() {
-  fmt::print("null step, {} scalar variables, all gradients needed; milliseconds\n", variables);
+int main(int count, char** arguments) {
+  if (count == 5) {
+    job_size size{static_cast<uint32_t>(std::atoi(arguments[1])), std::atoi(arguments[2]),
+                  std::atoll(arguments[3]), static_cast<uint64_t>(std::atoll(arguments[4]))};
+    for (auto seconds : seconds_of_steps(size, rules::momentum{.learning_rate = 0.01}, 0))
+      fmt::print("{:.9f}\n", seconds);
+    return 0;
+  }
+  fmt::print("null step, {} scalar variables, all gradients needed; milliseconds\n",
+             job_size{}.variables);
   fmt::print("{:>8} {:>8} {:>8} {:>24}\n", "workers", "median", "p90", "TensorFlow, published");
   for (uint32_t workers = 1; workers <= 64; workers *= 2) {
-    auto seconds = seconds_of_steps(workers);
+    auto seconds = seconds_of_steps({workers}, rules::sgd{.learning_rate = 0.1}, warm_up_steps);
     fmt::print("{:>8} {:>8.3f} {:>8.3f} {:>24.2f}\n", workers, 1e3 * median(seconds),
                1e3 * quantile(seconds, 0.9), published_ms(workers));
   }

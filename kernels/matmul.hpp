@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 namespace troupe {
 
@@ -21,7 +22,7 @@ struct matmul_form {
   double beta = 0;
 };
 
-/// Largest extent that the CPU twin takes: OpenBLAS counts in 32 bits.
+/// Largest extent that the twins for CPUs and GPUs take: cuBLAS counts in 32 bits.
 inline constexpr size_t matmul_extent_max = 0x7fffffff;
 
 namespace reference {
@@ -39,12 +40,16 @@ void matmul(const context&, const matmul_form& form, std::span<const T> a, std::
 
 namespace cpu {
 
-/// As the reference, through OpenBLAS. The first call sets OpenBLAS to one thread for the whole
-/// process: replicas are what runs in parallel here, and a product that is always computed by one
-/// thread always adds up in the same order. Another kind of processor may add up in another one.
+/// As the reference: f32 through oneDNN, f64 through Eigen. The calling thread computes alone:
+/// replicas are what runs in parallel here, and a product that is always computed by one thread
+/// always adds up in the same order. Another kind of processor may add up in another one.
+/// Thread: any; calls do not wait for each other.
 template <class T>
 void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
             std::span<T> c);
+
+/// The instruction set of this processor that products of f32 use: "AVX2".
+[[nodiscard]] std::string_view matmul_instructions();
 
 } // namespace cpu
 

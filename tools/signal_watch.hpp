@@ -12,7 +12,7 @@ namespace troupe {
 
 /// A signal handler may do next to nothing, so it only writes the signal into a pipe, at whose
 /// other end a thread waits: the first signal asks for a clean end, a later one ends the process at
-/// once. (Blocking the signals would not do: OpenBLAS has started threads before main.)
+/// once. (Blocking the signals would not do: a library may have started threads before main.)
 ///
 /// One at a time.
 class signal_watch {

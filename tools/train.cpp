@@ -6,6 +6,7 @@
 #include "actors/gpu/compute_device.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/name_lookup.hpp"
+#include "kernels/matmul.hpp"
 #include "simulation/scenario.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/exit_codes.hpp"
@@ -111,6 +112,9 @@ void announce(const prepared_run& run) {
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, how, step_count(options, run.corpus),
              run.directory.path().string());
+  if (run.devices.computing.empty())
+    fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
+               cpu::matmul_instructions());
   for (const auto& device : run.devices.computing)
     fmt::print(stderr, "device    {}\n", device->name());
   announce(run.cluster);

@@ -49,7 +49,7 @@ def strip(path):
 
 
 def look_beside_it_only(path):
-    """Has a program look for libraries in lib/ alone, not first in a folder of this machine: Meson adds OpenBLAS's."""
+    """Has a program look for libraries in lib/ alone, not first in a folder of this machine: Meson may add one."""
     content = path.read_bytes()
     for folders in LOOKED_IN.findall(content):
         content = content.replace(folders, BESIDE_IT.ljust(len(folders), b"\0"))

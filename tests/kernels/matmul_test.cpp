@@ -1,11 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the product through OpenBLAS is the plain one, up to the order in which it adds.
-// Method: both twins over a table of extents, all transpositions, alpha and beta, NaN and infinity.
+// Goal: the product through oneDNN or Eigen is the plain one, up to the order in which it adds.
+// Method: both twins over a table of extents, all transpositions, alpha and beta, NaN and infinity;
+// then the same products on many threads, and at all places of memory, for their bits.
 #include "kernels/matmul.hpp"
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <thread>
+
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
 
 using namespace troupe;
 using namespace troupe::test;
@@ -16,8 +25,15 @@ const reference::context plain;
 const cpu::context fast;
 
 constexpr matmul_form extents[]
-  = {{0, 3, 4},   {3, 0, 4},    {3, 4, 0},   {1, 1, 1},      {1, 31, 32},
-     {32, 33, 1}, {31, 32, 33}, {64, 65, 7}, {101, 103, 107}};
+  = {{0, 3, 4},    {3, 0, 4},   {3, 4, 0},    {0, 0, 0},       {1, 1, 1},
+     {1, 31, 32},  {32, 33, 1}, {1, 1, 509},  {2, 3, 5},       {7, 1, 257},
+     {31, 32, 33}, {64, 65, 7}, {97, 2, 193}, {101, 103, 107}, {64, 512, 160}};
+
+/// Threads that this process has now.
+long threads_now() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator{"/proc/self/task"}, fs::directory_iterator{});
+}
 
 /// Two sums of the same products in different orders differ by at most inner + 1 roundings of the
 /// sum of their magnitudes; these operands are below 6, so that sum is below 36 * inner.
@@ -85,18 +101,62 @@ TEST_SUITE("kernels/matmul") {
     CHECK(std::vector<float>(c, c + 4) == std::vector<float>{3, 11, 4, 14});
   }
 
-  TEST_CASE("the bits are the same on any thread, however many there are") {
-    constexpr matmul_form form{.rows = 64, .columns = 256, .inner = 300};
-    auto a = normal<float>(64 * 300, 1);
-    auto b = normal<float>(300 * 256, 2);
-    guarded<float> wanted{64 * 256};
+  TEST_CASE_TEMPLATE("the bits are the same on any thread, whatever others compute", T, float,
+                     double) {
+    for (auto form : extents) {
+      auto a = normal<T>(form.rows * form.inner, 1);
+      auto b = normal<T>(form.inner * form.columns, 2);
+      guarded<T> wanted{form.rows * form.columns};
+      cpu::matmul(fast, form, a.view(), b.view(), wanted.span());
+      std::vector<guarded<T>> results(4, guarded<T>{form.rows * form.columns});
+      std::vector<std::jthread> threads;
+      for (auto& result : results)
+        threads.emplace_back([&] {
+          for (int turn = 0; turn < 20; ++turn)
+            cpu::matmul(fast, form, a.view(), b.view(), result.span());
+        });
+      threads.clear();
+      for (auto& result : results)
+        CHECK(same_bits(result, wanted));
+    }
+  }
+
+  TEST_CASE_TEMPLATE("the bits are the same wherever the operands lie", T, float, double) {
+    constexpr matmul_form form{.rows = 31, .columns = 65, .inner = 127};
+    auto a = normal<T>(31 * 127, 1);
+    auto b = normal<T>(127 * 65, 2);
+    guarded<T> wanted{31 * 65};
     cpu::matmul(fast, form, a.view(), b.view(), wanted.span());
-    std::vector<guarded<float>> results(4, guarded<float>{64 * 256});
-    std::vector<std::jthread> threads;
-    for (auto& result : results)
-      threads.emplace_back([&] { cpu::matmul(fast, form, a.view(), b.view(), result.span()); });
-    threads.clear();
-    for (auto& result : results)
-      CHECK(same_bits(result, wanted));
+    for (size_t offset = 1; offset < 16; ++offset) {
+      std::vector<T> all(offset + 31 * 127 + 127 * 65 + 31 * 65);
+      auto parts = std::span{all}.subspan(offset);
+      std::ranges::copy(a.view(), parts.begin());
+      std::ranges::copy(b.view(), parts.begin() + 31 * 127);
+      auto result = parts.last(31 * 65);
+      cpu::matmul<T>(fast, form, parts.first(31 * 127), parts.subspan(31 * 127, 127 * 65), result);
+      CHECK(first_difference(result, wanted.span()) == result.size());
+    }
+  }
+
+  TEST_CASE("a product starts no threads, changes no bits with OpenMP's threads, and leaves them") {
+    constexpr matmul_form form{.rows = 256, .columns = 512, .inner = 512};
+    auto a = normal<float>(256 * 512, 1);
+    auto b = normal<float>(512 * 512, 2);
+    guarded<float> alone{256 * 512};
+    guarded<float> among_many{256 * 512};
+    auto before = omp_get_max_threads();
+    auto threads = threads_now();
+    omp_set_num_threads(1);
+    cpu::matmul(fast, form, a.view(), b.view(), alone.span());
+    omp_set_num_threads(7);
+    cpu::matmul(fast, form, a.view(), b.view(), among_many.span());
+    CHECK(omp_get_max_threads() == 7);
+    CHECK(threads_now() == threads);
+    CHECK(same_bits(alone, among_many));
+    omp_set_num_threads(before);
+  }
+
+  TEST_CASE("the instruction set of the products has a name") {
+    CHECK(!cpu::matmul_instructions().empty());
   }
 }
