@@ -20,6 +20,10 @@
 
 namespace troupe {
 
+/// Whether a job with these options may go on after a replica was lost: the others give what a step
+/// needs, each once or several times.
+[[nodiscard]] bool may_lose_replicas(const sync_options& sync);
+
 /// What a chief leads.
 struct chief_config {
   sync_options sync;

@@ -19,7 +19,19 @@ job_time after(job_time begin, job_time patience) {
   return patience > job_time::max() - begin ? job_time::max() : begin + patience;
 }
 
+// One replica that is left may give all that a step needs, or a step needs what there is.
+bool needs_any_replica(const sync_options& sync) {
+  auto may_repeat = sync.policy == sync_policy::k_batch_async || sync.policy == sync_policy::ssp
+                    || (sync.policy == sync_policy::tensorflow && !sync.one_gradient_per_replica);
+  return may_repeat || sync.dynamic.has_value();
+}
+
 } // namespace
+
+bool may_lose_replicas(const sync_options& sync) {
+  if (needs_any_replica(sync)) return sync.total_num_replicas > 1;
+  return sync.total_num_replicas > sync.replicas_to_aggregate;
+}
 
 step_record chief_state::close_books(job_time now) {
   step_record record{.step = step + 1,
@@ -40,10 +52,7 @@ step_record chief_state::close_books(job_time now) {
 }
 
 bool chief_state::enough_live() const {
-  auto policy = config.sync.policy;
-  auto may_repeat = policy == sync_policy::k_batch_async || policy == sync_policy::ssp
-                    || (policy == sync_policy::tensorflow && !config.sync.one_gradient_per_replica);
-  if (may_repeat || config.sync.dynamic) return !is_deserted();
+  if (needs_any_replica(config.sync)) return !is_deserted();
   return left_count() >= config.sync.replicas_to_aggregate;
 }
 

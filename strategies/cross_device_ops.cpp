@@ -389,7 +389,13 @@ size_t cross_device_ops::gathered_axis(std::span<const tensor> components, int64
     if (components[i].type() != first.type())
       refuse(errc::type_mismatch, "replica {} has a value of {}, replica 0 one of {}", i,
              to_string(components[i].type()), to_string(first.type()));
-    if (other.size() == dims.size()) other[along] = dims[along];
+    if (other.size() != dims.size())
+      refuse(errc::invalid_argument,
+             "replica {} has a value of rank {}, of shape {}, replica 0 one of rank {}, of shape "
+             "{}; what is gathered has one rank",
+             i, other.size(), to_string(components[i].extents()), dims.size(),
+             to_string(first.extents()));
+    other[along] = dims[along];
     if (other != dims)
       refuse(errc::invalid_argument,
              "replica {} has a value of shape {}, replica 0 one of shape {}; they may differ along "

@@ -4,6 +4,7 @@
 
 #include "kernels/cast.hpp"
 #include "messages/assert.hpp"
+#include "messages/limits.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 
@@ -46,24 +47,32 @@ indexed_slices reduce_rows(reduce_op op, std::span<const gradient> components,
   return here;
 }
 
+// The rank, and the extents: processes whose ranks differ make the same call, and find out by this.
 tensor extents_of(const tensor& value) {
-  tensor result{dtype::i64, {1, static_cast<int64_t>(value.rank())}};
-  std::ranges::copy(value.extents().dims(), result.mutable_values<int64_t>().begin());
+  tensor result{dtype::i64, {1 + static_cast<int64_t>(value.rank())}};
+  auto numbers = result.mutable_values<int64_t>();
+  numbers[0] = static_cast<int64_t>(value.rank());
+  std::ranges::copy(value.extents().dims(), numbers.begin() + 1);
   return result;
 }
 
-// The arrays that lie behind each other in `flat`, whose extents are the rows of `extents`.
+// The arrays that lie behind each other in `flat`, with what `extents_of` says of each.
 std::vector<tensor> split(const tensor& flat, const tensor& extents) {
+  constexpr auto misfit = "the extents of what is gathered do not fit its elements";
   std::vector<tensor> parts;
-  auto rank = static_cast<size_t>(extents.extents()[1]);
-  auto dims = extents.values<int64_t>();
+  auto numbers = extents.values<int64_t>();
   int64_t begin = 0;
-  for (size_t i = 0; i < static_cast<size_t>(extents.extents()[0]); ++i) {
-    auto of_one = dims.subspan(i * rank, rank);
+  while (!numbers.empty()) {
+    auto rank = static_cast<size_t>(numbers[0]);
+    if (numbers[0] < 0 || rank > limits::rank_max || rank >= numbers.size())
+      refuse(errc::malformed, misfit);
+    auto of_one = numbers.subspan(1, rank);
+    numbers = numbers.subspan(1 + rank);
     shape one{std::vector<int64_t>{of_one.begin(), of_one.end()}};
     auto end = begin + one.element_count();
-    if (std::ranges::min(of_one) < 0 || end < begin || end > flat.extents()[0])
-      refuse(errc::malformed, "the extents of what is gathered do not fit its elements");
+    auto is_negative = [](int64_t extent) { return extent < 0; };
+    if (std::ranges::any_of(of_one, is_negative) || end < begin || end > flat.extents()[0])
+      refuse(errc::malformed, misfit);
     parts.push_back(flat.slice(begin, end).reshape(one));
     begin = end;
   }
@@ -169,7 +178,7 @@ tensor gather_components(std::span<const tensor> components, int64_t axis,
     auto like = [&](const tensor& other) {
       return other.rank() == components.front().rank() && other.type() == components.front().type();
     };
-    if (!std::ranges::all_of(components, like) || components.front().rank() == 0)
+    if (!std::ranges::all_of(components, like))
       return cross_device_ops::gather(components, axis); // refuses them
   }
   auto all_extents = exchange->gather(extents, "extents");

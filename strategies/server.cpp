@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 #include "actors/net/host_port.hpp"
 #include "kernels/crc32c.hpp"
+#include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 
 #include <algorithm>
@@ -119,6 +120,8 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   replicas_ = layout.replica_count();
   is_chief_ = *cluster.own == layout.chief_node();
   placement_.emplace(layout, *network_, start_deadline);
+  placement_->on_spared(
+    [](const spared_tasks& spared) { tell_launcher(spared, process_environment()); });
   chief_gone_ = std::make_shared<std::promise<expected<void>>>();
   end_ = chief_gone_->get_future().share();
   network_->on_loss([chief = layout.chief_node(), gone = chief_gone_,

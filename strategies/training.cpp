@@ -55,6 +55,14 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                        strategy.num_replicas_in_sync(), expected_replicas));
 }
 
+// Whose loss the chief would not take for the end of the job.
+spared_tasks spared_by(const strategy& strategy, const sync_options& sync,
+                       const training_options& options) {
+  auto waits_for_return = options.rejoin_patience > job_time{0};
+  return {.workers = !options.stops_on_loss && (waits_for_return || may_lose_replicas(sync)),
+          .parameter_servers = strategy.layout().owner_copies > 1};
+}
+
 // Makes and wires those whom replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
                                            const training_options& options, job_members& members) {
@@ -353,6 +361,8 @@ job_report lead(strategy& strategy, const sync_replicas_optimizer& optimizer,
     report.has_begun = false;
     return members.end(std::move(report));
   }
+  if (auto* placement = strategy.layout().placement)
+    placement->tell_spared(spared_by(strategy, optimizer.options(), options));
   try {
     return members.end(stage{strategy, optimizer, options, members}.play(session));
   } catch (const failure& failed) {

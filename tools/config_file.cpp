@@ -163,9 +163,9 @@ expected<void> reader::read_entry(std::string_view key, const toml::node& value,
 } // namespace
 
 expected<void> read_config_file(const std::string& path, train_options& options,
-                                option_origins& origins) {
+                                option_origins& origins, std::string_view option) {
   const auto text = file_content(path, file_bytes_max);
-  if (!text) return fail(text.error().code, "--config: " + text.error().message);
+  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
   return read_config(*text, path, options, origins);
 }
 

@@ -134,6 +134,8 @@ std::string launch_help() {
   text += entry("--grace SECONDS", "what tasks that are to end get until they are killed [10]");
   text += entry("--restart N", "start a worker that fails again, or all tasks if the job cannot go "
                                "on without the one that failed: N times in all [0]");
+  text += entry("--spare-workers", "let the job go on if a worker fails that is not its chief; a "
+                                   "job of Troupe that may go on, as with backups, says so itself");
   text += entry("--spare-ps", "let the job go on if a parameter server fails, as with troupe train "
                               "--replicate-owners 2; --restart starts it again like a worker");
   text += entry("--job-id ID", "tells jobs apart [drawn]");
@@ -142,6 +144,7 @@ std::string launch_help() {
   text += entry("TF_CONFIG", "all tasks with their addresses on 127.0.0.1, and which one this is");
   text += entry("TROUPE_JOB_ID", "the same in all tasks");
   text += entry("TROUPE_RESTART_COUNT", "with --restart: how often all were started before");
+  text += entry("TROUPE_LAUNCHER", "where the job may say that it goes on without some tasks");
   text += entry("OMP_NUM_THREADS", "the processors over the tasks, unless it is set");
   text += "\nSignals:\n";
   text += entry("SIGINT, SIGTERM, SIGHUP, SIGQUIT",

@@ -223,6 +223,10 @@ const std::array options{
     "parameter servers that hold each variable: with 2, the loss of one loses nothing, and "
     "one that is started again takes its place",
     &member<&train_options::replicate_owners>, between(1, 2)},
+  train_option{"timeline-bytes", "", "Run", "COUNT",
+               "bytes that timeline.json may have; of a run that is too long for them, every "
+               "second, fourth, eighth step is shown, and so on",
+               &member<&train_options::timeline_bytes>, between(100'000, 1e12)},
   train_option{"metrics-port", "", "Run", "PORT",
                "serve /metrics (Prometheus) and /actors (JSON, for troupe top) there; 0: on any "
                "port that is free",

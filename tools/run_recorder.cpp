@@ -18,9 +18,6 @@ namespace troupe {
 
 namespace {
 
-// Some thousand steps; more would only make the viewer slow.
-constexpr uint64_t timeline_bytes_max = 16 * 1024 * 1024;
-
 void print(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
@@ -52,9 +49,10 @@ expected<std::unique_ptr<run_recorder>> run_recorder::create(const run_directory
   if (!evaluations) return tl::unexpected<error>(evaluations.error());
   auto ledger = ledger_file::create(directory.ledger());
   if (!ledger) return tl::unexpected<error>(ledger.error());
-  auto timeline = timeline_file::create(
-    directory.timeline(),
-    {.job = "troupe train", .tracks = tracks_of(options), .file_bytes_max = timeline_bytes_max});
+  auto timeline
+    = timeline_file::create(directory.timeline(), {.job = "troupe train",
+                                                   .tracks = tracks_of(options),
+                                                   .file_bytes_max = options.timeline_bytes_max});
   if (!timeline) return tl::unexpected<error>(timeline.error());
   auto curves = event_file::create(directory.path(), here_and_now(options.began));
   if (!curves) return tl::unexpected<error>(curves.error());
@@ -79,8 +77,7 @@ void run_recorder::on_step(const step_record& step) {
   tell_once(files_.metrics.append(step));
   tell_once(files_.ledger.append(step));
   write_curves(step);
-  for (const auto& event : events_.events_of(step))
-    tell_once(files_.timeline.append(event));
+  tell_once(files_.timeline.append(step.step, events_.events_of(step)));
   show_progress(step);
 }
 

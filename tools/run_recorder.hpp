@@ -11,6 +11,7 @@
 #include "actors/recording/timeline_file.hpp"
 #include "tools/progress.hpp"
 #include "tools/run_directory.hpp"
+#include "tools/train_options.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,6 +27,7 @@ struct run_recorder_options {
   uint64_t step_count = 0;
   uint32_t replica_count = 0;
   std::vector<std::string> variables; ///< Names, for the tracks of the timeline.
+  uint64_t timeline_bytes_max = train_defaults::timeline_bytes;
   job_time began{0}; ///< What the job's clock shows at first: more than 0 if it was resumed.
   std::function<double(uint64_t step)> learning_rate; ///< Of the update that leads to a step.
 };

@@ -100,6 +100,15 @@ void announce(const resolved_cluster& cluster) {
              cluster.tasks.size(), cluster.source);
 }
 
+// How more gradients than replicas come about.
+std::string gradients_of_each(const train_options& options) {
+  if (options.aggregate <= options.replicas) return {};
+  return fmt::format(
+    "          more gradients than replicas: an update takes several of a replica, "
+    "{:.2g} on average\n",
+    static_cast<double>(options.aggregate) / static_cast<double>(options.replicas));
+}
+
 void announce(const prepared_run& run) {
   const auto& options = run.command.options;
   auto how = replicas_meet(options.strategy)
@@ -108,10 +117,11 @@ void announce(const prepared_run& run) {
   fmt::print(stderr,
              "text      {}: {} bytes to train on, {} held out\n"
              "job       {} replicas, {} gradients an update, {}, {} steps\n"
+             "{}"
              "files     {}\n",
              options.text, run.corpus.training().size(), run.corpus.held_out().size(),
              options.replicas, options.aggregate, how, step_count(options, run.corpus),
-             run.directory.path().string());
+             gradients_of_each(options), run.directory.path().string());
   if (run.devices.computing.empty())
     fmt::print(stderr, "cpu       matrix products by {}, one thread for each replica\n",
                cpu::matmul_instructions());
@@ -282,6 +292,7 @@ int run(const prepared_run& run, signal_watch& signals) {
     {.step_count = steps,
      .replica_count = static_cast<uint32_t>(options.replicas),
      .variables = variable_names(options),
+     .timeline_bytes_max = options.timeline_bytes,
      .began = run.resume ? run.resume->time : job_time{0},
      .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); }});
   if (!recorder) {

@@ -78,7 +78,7 @@ expected<void> read_files(const raw_arguments& raw, train_command& command) {
       "config.toml; leave out --config");
   if (!raw.config.empty()) return read_config_file(raw.config, command.options, command.origins);
   auto path = std::filesystem::path{resumed.back()} / "config.toml";
-  return read_config_file(path.string(), command.options, command.origins).map([&] {
+  return read_config_file(path.string(), command.options, command.origins, "--resume").map([&] {
     command.options.run_dir.clear();
     command.origins.erase("run-dir");
   });

@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
+#include <utility>
 
 namespace troupe {
 
@@ -181,11 +183,15 @@ train_result run_train_job(const train_options& options, const train_surrounding
   if (given.resume) training.steps -= given.resume->step;
   training.resume = given.resume;
   training.on_step = [&](const step_record& step) { recorder.on_step(step); };
+  std::optional<std::pair<uint64_t, double>> last_evaluation; // of which step, and what
   training.evaluation = {
     .every_steps = options.evaluate_every,
     .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
-    .on_result
-    = [&](uint64_t step, double value) { recorder.on_evaluation(step, stage.world.now(), value); }};
+    .on_result =
+      [&](uint64_t step, double value) {
+        recorder.on_evaluation(step, stage.world.now(), value);
+        last_evaluation = {step, value};
+      }};
   training.hooks = given.onlookers;
   if (options.checkpoint_every > 0)
     training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
@@ -196,6 +202,8 @@ train_result run_train_job(const train_options& options, const train_surrounding
   auto report = stage.train(options, corpus);
   auto final_value = std::numeric_limits<double>::quiet_NaN();
   if (!report.has_begun) return {std::move(report), final_value};
+  if (last_evaluation && last_evaluation->first == report.step)
+    return {std::move(report), last_evaluation->second}; // these variables were evaluated already
   try {
     std::vector<tensor> values;
     for (const auto& variable : stage.strategy->variables())

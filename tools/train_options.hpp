@@ -28,6 +28,7 @@ inline constexpr uint64_t batch = 64;
 inline constexpr std::string_view optimizer = rules::adam::name;
 inline constexpr uint64_t checkpoint_every = 5000;
 inline constexpr uint64_t keep_checkpoints = 3;
+inline constexpr uint64_t timeline_bytes = uint64_t{16} << 20; ///< More makes viewers slow.
 
 /// Learning rates that suit most runs, for each optimizer, in the order of `update_rule`: the best
 /// of a few that were tried on 2500 steps.
@@ -133,6 +134,7 @@ struct train_options {
   loss_reaction on_loss = loss_reaction::go_on;
   double rejoin_patience_seconds = 0; ///< How long a lost worker is waited for.
   uint64_t replicate_owners = 1;      ///< Parameter servers that hold each variable.
+  uint64_t timeline_bytes = train_defaults::timeline_bytes; ///< That timeline.json may have.
   std::optional<uint64_t>
     metrics_port; ///< Where the running job can be looked at; 0: any that is free.
   std::string metrics_address = "127.0.0.1";

@@ -57,6 +57,16 @@ public:
   void give_up(const std::optional<error>& why) override;
   void part_with(uint32_t lost, uint32_t lost_by) override;
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;
+
+  void tell_spared(const spared_tasks& spared) override {
+    if (on_spared_) on_spared_(spared);
+  }
+
+  /// Has `listener` called with what `tell_spared` is told.
+  void on_spared(std::function<void(const spared_tasks&)> listener) {
+    on_spared_ = std::move(listener);
+  }
+
   [[nodiscard]] expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                     const std::string& name) override;
   [[nodiscard]] expected<actor_search> search(const std::string& viewer,
@@ -90,6 +100,7 @@ private:
   node_index here_;
   std::vector<double> ps_loads_; ///< What each parameter server holds.
   std::map<std::string, entry> entries_;
+  std::function<void(const spared_tasks&)> on_spared_;
   mutable std::mutex mutex_;
   std::optional<error> given_up_; ///< Guarded by `mutex_`.
 };

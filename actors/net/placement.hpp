@@ -24,6 +24,14 @@ namespace troupe {
 using actor_search
   = std::function<bool(const std::function<void(const caf::strong_actor_ptr&)>& found)>;
 
+/// The processes that a job may lose without an end: whether it goes on is seen when one is lost.
+struct spared_tasks {
+  bool workers = false; ///< All but the chief's process: replicas that are left may be enough.
+  bool parameter_servers = false; ///< Variables are held by two of them.
+
+  bool operator==(const spared_tasks&) const = default;
+};
+
 /// A job whose actors stand on several nodes is put on stage like any other: the same calls are
 /// made in the same order for each of its processes, and a placement says which actors are to be
 /// spawned in this one, and gives out the handles that hold where they are needed. Actors go by the
@@ -89,6 +97,10 @@ public:
   /// A process cannot be reached by another one of the job: it is given up here, too, as if it were
   /// gone, and ends when it hears of that. Thread: any.
   virtual void part_with(uint32_t /*lost*/, uint32_t /*lost_by*/) {}
+
+  /// The job begins, and may outlast the loss of these tasks: for the launcher of this process, if
+  /// there is one that wants to know. Said where the chief stands.
+  virtual void tell_spared(const spared_tasks& /*spared*/) {}
 
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;

@@ -2,6 +2,10 @@
 // Keeping a JSON file whole while it grows.
 #include "actors/recording/timeline_file.hpp"
 
+#include <algorithm>
+#include <fmt/format.h>
+#include <fstream>
+#include <set>
 #include <utility>
 
 namespace troupe {
@@ -10,10 +14,7 @@ namespace {
 
 constexpr std::string_view closing = "\n]}\n";
 constexpr std::string_view separator = ",\n";
-constexpr std::string_view full_note
-  = "the timeline is full: what came later was left out (raise the limit, or make fewer steps)";
-
-// Kept free for the note and the closing brackets of a full file.
+// Kept free for the note of which steps are there, and the closing brackets.
 constexpr uint64_t reserved_bytes = 256;
 
 } // namespace
@@ -36,33 +37,33 @@ expected<timeline_file> timeline_file::create(const std::filesystem::path& path,
   if (auto done = file->write_at(0, head + std::string{closing}); !done)
     return tl::unexpected(done.error());
   if (auto done = file->rename(path); !done) return tl::unexpected(done.error());
-  return timeline_file{std::move(*file), std::move(tracks), head.size(), options.file_bytes_max};
+  return timeline_file{std::move(*file), std::move(tracks), std::move(head),
+                       options.file_bytes_max};
 }
 
-timeline_file::timeline_file(output_file file, track_map tracks, uint64_t head_bytes,
+timeline_file::timeline_file(output_file file, track_map tracks, std::string head,
                              uint64_t file_bytes_max)
-  : file_(std::move(file)), closing_offset_(head_bytes), file_bytes_max_(file_bytes_max),
-    tracks_(std::move(tracks)) {}
+  : file_(std::move(file)), head_(std::move(head)), closing_offset_(head_.size()),
+    file_bytes_max_(file_bytes_max), tracks_(std::move(tracks)) {}
 
 timeline_file::~timeline_file() {
   [[maybe_unused]] const auto ignored = flush();
 }
 
-expected<void> timeline_file::append(const timeline_event& event) {
+expected<void> timeline_file::append(uint64_t step, std::span<const timeline_event> events) {
   if (failure_.code != errc::none) return tl::unexpected(failure_);
-  if (full_) {
-    ++left_out_;
+  auto is_kept = [&] { return step % steps_apart_ == 0; };
+  auto text = is_kept() ? text_of(events) : std::string{};
+  while (is_kept() && !fits(events, text.size()) && can_thin())
+    if (auto done = thin(); !done) return done;
+  if (!is_kept() || !fits(events, text.size())) {
+    left_out_ += events.size();
     return {};
   }
-  auto& track = track_of(event.actor);
-  auto text = timeline_json::event(track.number, nested(track, event));
-  full_ = !fits(text);
-  if (full_) {
-    ++left_out_;
-    text = timeline_json::note(event.start, full_note);
-  }
-  pending_.append(separator).append(text);
-  return full_ || pending_.size() >= pending_bytes_max ? flush() : expected<void>{};
+  name_tracks(events);
+  parts_.push_back({step, closing_offset_ + pending_.size(), text.size(), events.size()});
+  pending_ += text;
+  return pending_.size() >= pending_bytes_max ? flush() : expected<void>{};
 }
 
 expected<void> timeline_file::flush() {
@@ -81,11 +82,26 @@ expected<void> timeline_file::flush() {
   return done;
 }
 
-timeline_file::track& timeline_file::track_of(const std::string& actor) {
-  const auto [place, is_new] = tracks_.try_emplace(actor, track{tracks_.size() + 1, {}});
-  if (is_new)
-    pending_.append(separator).append(timeline_json::track_name(place->second.number, actor));
-  return place->second;
+std::string timeline_file::text_of(std::span<const timeline_event> events) {
+  std::string text;
+  for (const auto& event : events) {
+    auto& track
+      = tracks_.try_emplace(event.actor, timeline_file::track{tracks_.size() + 1, {}, false})
+          .first->second;
+    text.append(separator).append(timeline_json::event(track.number, nested(track, event)));
+  }
+  return text;
+}
+
+// A track has its name as soon as something of it is in the file.
+void timeline_file::name_tracks(std::span<const timeline_event> events) {
+  for (const auto& event : events) {
+    auto& track = tracks_.at(event.actor);
+    if (std::exchange(track.is_named, true)) continue;
+    auto name = std::string{separator} + timeline_json::track_name(track.number, event.actor);
+    head_ += name;
+    pending_ += name;
+  }
 }
 
 timeline_event timeline_file::nested(track& track, timeline_event event) {
@@ -98,9 +114,73 @@ timeline_event timeline_file::nested(track& track, timeline_event event) {
   return event;
 }
 
-bool timeline_file::fits(const std::string& text) const {
-  const uint64_t size = closing_offset_ + pending_.size() + separator.size() + text.size();
-  return size + reserved_bytes <= file_bytes_max_;
+bool timeline_file::fits(std::span<const timeline_event> events, uint64_t bytes) const {
+  std::set<std::string_view> unnamed;
+  for (const auto& event : events)
+    if (const auto& track = tracks_.at(event.actor);
+        !track.is_named && unnamed.insert(event.actor).second)
+      bytes += separator.size() + timeline_json::track_name(track.number, event.actor).size();
+  return closing_offset_ + pending_.size() + bytes + reserved_bytes <= file_bytes_max_;
+}
+
+// A single step cannot be made fewer.
+bool timeline_file::can_thin() const {
+  auto differs = [&](const part& each) { return each.step != parts_.front().step; };
+  return std::ranges::any_of(parts_, differs);
+}
+
+expected<void> timeline_file::thin() {
+  steps_apart_ *= 2;
+  std::vector<part> kept;
+  for (const auto& each : parts_) {
+    if (each.step % steps_apart_ == 0)
+      kept.push_back(each);
+    else
+      left_out_ += each.events;
+  }
+  if (kept.size() == parts_.size()) return {};
+  auto done = flush();
+  if (done) done = write_again(kept);
+  if (!done) failure_ = done.error();
+  return done;
+}
+
+// Into a new file, which takes the place of this one when it is whole.
+expected<void> timeline_file::write_again(const std::vector<part>& kept) {
+  auto path = file_.path();
+  auto unfinished = path;
+  unfinished += ".new";
+  std::ifstream before{path, std::ios::binary};
+  auto after = output_file::create(unfinished);
+  if (!after) return tl::unexpected(after.error());
+  auto sentence = fmt::format("the file was full: of every {} steps one is shown", steps_apart_);
+  auto block = head_ + std::string{separator} + timeline_json::note(job_time{0}, sentence);
+  uint64_t written = 0;
+  auto write = [&] {
+    auto done = after->write_at(written, block);
+    written += block.size();
+    block.clear();
+    return done;
+  };
+  parts_.clear();
+  for (auto each : kept) {
+    std::string text(each.bytes, '\0');
+    before.seekg(static_cast<std::streamoff>(each.offset));
+    before.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (!before)
+      return fail(errc::resource, fmt::format("{}: cannot be read again", path.string()));
+    each.offset = written + block.size();
+    parts_.push_back(each);
+    block += text;
+    if (block.size() < pending_bytes_max) continue;
+    if (auto done = write(); !done) return done;
+  }
+  closing_offset_ = written + block.size();
+  block += closing;
+  if (auto done = write(); !done) return done;
+  if (auto done = after->rename(path); !done) return done;
+  file_ = std::move(*after);
+  return {};
 }
 
 } // namespace troupe

@@ -7,7 +7,9 @@
 #include "actors/recording/span_nesting.hpp"
 #include "actors/recording/timeline_json.hpp"
 
+#include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@ struct timeline_options {
   std::string job = "troupe";
   /// Actors that get the first tracks, in this order, busy or not.
   std::vector<std::string> tracks;
-  /// What would make the file longer is counted, not written.
+  /// When the file would become longer, every second step is taken out of it.
   uint64_t file_bytes_max = uint64_t{128} << 20;
 };
 
@@ -28,6 +30,10 @@ struct timeline_options {
 /// closing brackets of the one before and brings its own, in one system call. The gap that is left:
 /// the kernel may stop between two memory pages of that call when the process is killed right then
 /// (1 kill in 25 of a program that does nothing but write; viewers then still show what is there).
+///
+/// A job of any length fits: when the file is full, every second step is taken out of it, and every
+/// second one is left out from then on; when it is full again, every fourth, and so on. So the
+/// steps that are there are spread evenly over the whole job, and are the same in every run.
 ///
 /// Each actor has one track, in the order of `timeline_options::tracks`, then of first appearance.
 /// Spans of a track nest (see `span_nesting`; what had to be cut is counted). An arrow is drawn
@@ -48,16 +54,26 @@ public:
   /// Writes what is pending; a failure is lost here, so call `flush` where it matters.
   ~timeline_file();
 
-  /// Adds an event. An event beyond the size limit is left out, and a note in the file says so.
+  /// Adds events that belong to a step: all of them, or none if the step is left out, or if one
+  /// step alone is too long. A note in the file says which steps are there.
+  /// Cost: now and then half of the file is written again.
   /// Errors: `resource` once the disk has refused, then for ever; the file keeps what was written
   /// before.
-  [[nodiscard]] expected<void> append(const timeline_event& event);
+  [[nodiscard]] expected<void> append(uint64_t step, std::span<const timeline_event> events);
+
+  /// Likewise with one event of the step that it names.
+  [[nodiscard]] expected<void> append(const timeline_event& event) {
+    return append(event.step, {&event, 1});
+  }
 
   /// Brings all events to the file. Errors: as `append`.
   [[nodiscard]] expected<void> flush();
 
-  /// Events that the size limit kept out.
+  /// Events that the size limit kept out, or took out.
   [[nodiscard]] uint64_t left_out() const { return left_out_; }
+
+  /// 1 if all steps are there, 2 if every second one is, 4, 8 and so on.
+  [[nodiscard]] uint64_t steps_apart() const { return steps_apart_; }
 
   /// Spans that had to be cut in order to nest.
   [[nodiscard]] uint64_t cut() const { return cut_; }
@@ -66,22 +82,37 @@ private:
   struct track {
     timeline_json::track_number number = 0;
     span_nesting nesting;
+    bool is_named = true; ///< In the file.
   };
 
   using track_map = std::map<std::string, track>;
 
-  timeline_file(output_file file, track_map tracks, uint64_t head_bytes, uint64_t file_bytes_max);
+  /// Where the events of a step stand in the file, or will.
+  struct part {
+    uint64_t step = 0;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t events = 0;
+  };
 
-  track& track_of(const std::string& actor);
+  timeline_file(output_file file, track_map tracks, std::string head, uint64_t file_bytes_max);
+
+  [[nodiscard]] std::string text_of(std::span<const timeline_event> events);
+  void name_tracks(std::span<const timeline_event> events);
   timeline_event nested(track& track, timeline_event event);
-  [[nodiscard]] bool fits(const std::string& text) const;
+  [[nodiscard]] bool fits(std::span<const timeline_event> events, uint64_t bytes) const;
+  [[nodiscard]] bool can_thin() const;
+  [[nodiscard]] expected<void> thin();
+  [[nodiscard]] expected<void> write_again(const std::vector<part>& kept);
 
   output_file file_;
+  std::string head_; // With all tracks.
   std::string pending_;
   uint64_t closing_offset_ = 0; // Where the closing brackets stand, and the next block goes.
   uint64_t file_bytes_max_ = 0;
   track_map tracks_;
-  bool full_ = false;
+  std::vector<part> parts_;
+  uint64_t steps_apart_ = 1;
   uint64_t left_out_ = 0;
   uint64_t cut_ = 0;
   error failure_;

@@ -865,4 +865,23 @@ TEST_SUITE("actors/chief") {
     CHECK(run.report->step == 0);
     CHECK(run.snapshots.empty());
   }
+
+  TEST_CASE("a job may lose replicas if those that are left can give what a step needs") {
+    CHECK(may_lose_replicas({3, 4, sync_policy::latest_token}));
+    CHECK(may_lose_replicas({3, 4, sync_policy::cancel}));
+    CHECK(may_lose_replicas({3, 4, sync_policy::k_async}));
+    CHECK_FALSE(may_lose_replicas({4, 4, sync_policy::latest_token}));
+    CHECK_FALSE(may_lose_replicas({4, 4, sync_policy::k_async}));
+    CHECK_FALSE(may_lose_replicas({1, 1, sync_policy::tensorflow}));
+    CHECK_FALSE(may_lose_replicas({1, 1, sync_policy::ssp}));
+    // One replica may give several gradients to a step.
+    CHECK(may_lose_replicas({4, 4, sync_policy::tensorflow}));
+    CHECK(may_lose_replicas({4, 4, sync_policy::k_batch_async}));
+    sync_options once{4, 4, sync_policy::tensorflow};
+    once.one_gradient_per_replica = true;
+    CHECK_FALSE(may_lose_replicas(once));
+    sync_options dynamic{4, 4, sync_policy::latest_token};
+    dynamic.dynamic.emplace();
+    CHECK(may_lose_replicas(dynamic));
+  }
 }

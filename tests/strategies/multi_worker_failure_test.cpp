@@ -225,6 +225,20 @@ TEST_SUITE("strategies/multi_worker_failure") {
     }
   }
 
+  TEST_CASE("processes that gather values of different ranks are told of the ranks") {
+    auto thrown = play(2, [](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      auto own = worker.rank == 0 ? array({2, 3}, {1, 2, 3, 4, 5, 6}) : array({4}, {1, 2, 3, 4});
+      auto why = refusal_of([&] { static_cast<void>(strategy.gather(own, 0)); });
+      CAPTURE(why.message);
+      CHECK(why.code == errc::invalid_argument);
+      CHECK(says(why, "replica 1 has a value of rank 1, of shape [4]"));
+      CHECK(says(why, "replica 0 one of rank 2, of shape [2, 3]"));
+      CHECK_FALSE(says(why, "order"));
+    });
+    CHECK(thrown == std::vector<error>(2));
+  }
+
   TEST_CASE("a process that never begins is named") {
     auto thrown = play(2,
                        [](played_worker& worker) {

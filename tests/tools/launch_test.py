@@ -223,6 +223,27 @@ class Launch(unittest.TestCase):
                          "ended; the last it wrote to standard error:\n(  \\| 1[2-9]\n){8}  \\| 20\n  \\| no such thing\n$")
         self.assertIn("asked", (self.folder / "logs/worker-0.log").read_text())
 
+    def test_a_worker_that_is_spared_ends_nothing(self):
+        script = """[ $me = worker:1 ] && kill -KILL $$
+            while [ ! -e told ]; do sleep 0.02; done; exit ${code:-0}"""
+        job = self.begin("-n 3 --spare-workers", script)
+        line = job.stderr.readline()
+        self.assertEqual(line, "troupe launch: worker:1 failed: signal 9 (SIGKILL); it is up to the others whether they go "
+                               "on without it\n")
+        (self.folder / "told").touch()
+        self.assertEqual(job.communicate(timeout=60), ("", ""))
+        self.assertEqual(job.returncode, 0)
+
+    def test_a_job_that_says_so_may_lose_workers(self):
+        tell = """import os, socket
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' + os.environ['TROUPE_LAUNCHER'][1:])"""
+        (self.folder / "tell.py").write_text(tell)
+        job = self.launch("-n 3", f"""if [ $me = worker:0 ]; then
+              {sys.executable} tell.py && touch told; while [ ! -e lost ]; do sleep 0.02; done; exit 0; fi
+            while [ ! -e told ]; do sleep 0.02; done; if [ $me = worker:1 ]; then touch lost; kill -KILL $$; fi""")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertRegex(job.stderr, "^troupe launch: worker:1 failed: .*whether they go on without it\n$")
+
     def test_a_task_that_dies_of_a_signal_counts_as_a_shell_has_it(self):
         job = self.launch("-n 2", "[ $me = worker:1 ] || exec sleep 100; kill -SEGV $$")
         self.assertEqual(job.returncode, 128 + signal.SIGSEGV)

@@ -52,6 +52,31 @@ class Survival(Job):
         job.send(signal.SIGINT)
         job.ends(130)
 
+    def test_a_job_with_a_backup_outlasts_the_loss_of_a_worker_without_any_option(self):
+        job = self.launch(*A_BACKUP, *FOR_EVER, workers=4, restarts=0)
+        self.kill("worker:2")
+        job.says("worker:2 failed: signal 9 .SIGKILL.; it is up to the others whether they go on without it")
+        job.says("lost replica 2.*; the job goes on with 3 of 4 replicas")
+        job.says(r"goes on with 3 of 4[\s\S]* live 3/3 ")
+        self.kill("worker:3")
+        job.ends(4)
+        self.assertRegex(job.errors(), "(worker:0|ps:0) failed: exit code 4 after .* s, when the job had lost worker:2: signal 9")
+
+    def test_a_job_that_needs_all_is_ended_with_the_first_worker(self):
+        job = self.launch(*ALL_FOUR, *FOR_EVER, workers=4, restarts=0)
+        self.kill("worker:2")
+        job.ends(128 + signal.SIGKILL)
+        self.assertIn("worker:2 failed: signal 9 (SIGKILL); ending ", job.errors())
+        self.assertNotIn("the job goes on", job.errors())
+
+    def test_a_job_whose_owners_have_mirrors_outlasts_the_loss_of_one_without_any_option(self):
+        job = self.launch(*A_BACKUP, *FOR_EVER, "--replicate-owners", "2", workers=2, ps=2, restarts=0)
+        self.kill("ps:1")
+        job.says("ps:1 failed: signal 9 .SIGKILL.; it is up to the others whether they go on without it")
+        job.says("held once from now on: .*; the job goes on")
+        job.send(signal.SIGINT)
+        job.ends(130)
+
     def test_a_job_that_needs_all_waits_for_the_return_of_one(self):
         job = self.launch(*ALL_FOUR, "--steps", "1500", "--rejoin-patience", "60")
         self.kill("worker:1")

@@ -119,4 +119,12 @@ TEST_SUITE("tools/train_command_line") {
     CHECK(message_of({"--slow", "4=2"}).find("--slow 4=2") == 0);
     CHECK(message_of({"--config", "/nonexistent.toml"}).find("--config: cannot read") == 0);
   }
+
+  TEST_CASE("a run to go on with that is not there is the fault of --resume") {
+    test::scratch_folder folder;
+    auto message = message_of({"--resume", (folder / "nope").string()});
+    CHECK(message.starts_with("--resume: "));
+    CHECK(message.find("nope") != std::string::npos);
+    CHECK(message_of({"--config", (folder / "nope").string()}).starts_with("--config: "));
+  }
 }

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <random>
 #include <unistd.h>
+#include <utility>
 
 namespace troupe {
 
@@ -46,7 +47,9 @@ int launch_command_main(int argument_count, const char* const* arguments) {
   open_standard_descriptors();
   auto ports = free_ports(task_count(*options));
   if (!ports) return refuse(ports.error());
-  launch_job job{*options, launch_tasks(*options, *ports)};
+  auto notices = notice_socket::open();
+  if (!notices) return refuse(notices.error());
+  launch_job job{*options, launch_tasks(*options, *ports), std::move(*notices)};
   auto job_id = options->job_id.empty() ? drawn_job_id() : options->job_id;
   if (auto started = job.start(job_id); !started) return refuse(started.error());
   return job.run();

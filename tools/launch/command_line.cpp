@@ -17,9 +17,9 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> option_names{"workers", "ps",    "chief",   "evaluator",
-                                                        "log-dir", "grace", "restart", "spare-ps",
-                                                        "job-id",  "help"};
+constexpr std::array<std::string_view, 11> option_names{
+  "workers",       "ps",       "chief",  "evaluator", "log-dir", "grace", "restart",
+  "spare-workers", "spare-ps", "job-id", "help"};
 constexpr double grace_seconds_max = 86'400;
 constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
@@ -35,6 +35,7 @@ struct raw_arguments {
   std::string log_dir;
   std::string grace;
   std::string restarts;
+  bool spares_workers = false;
   bool spares_ps = false;
   std::string job_id;
   bool help = false;
@@ -94,7 +95,10 @@ expected<void> settle_counts(const raw_arguments& raw, launch_options& options) 
 }
 
 expected<launch_options> settled(const raw_arguments& raw) {
-  launch_options options{.log_dir = raw.log_dir, .spares_ps = raw.spares_ps, .job_id = raw.job_id};
+  launch_options options{.log_dir = raw.log_dir,
+                         .spares_workers = raw.spares_workers,
+                         .spares_ps = raw.spares_ps,
+                         .job_id = raw.job_id};
   if (auto counts = settle_counts(raw, options); !counts)
     return tl::unexpected<error>(counts.error());
   if (!raw.grace.empty()) {
@@ -128,6 +132,7 @@ expected<raw_arguments> read_options(std::span<const char* const> words) {
   app.add_option("--log-dir", raw.log_dir)->take_last();
   app.add_option("--grace", raw.grace)->take_last();
   app.add_option("--restart", raw.restarts)->take_last();
+  app.add_flag("--spare-workers", raw.spares_workers);
   app.add_flag("--spare-ps", raw.spares_ps);
   app.add_option("--job-id", raw.job_id)->take_last();
   if (auto taken = take_apart(app, static_cast<int>(words.size()), words.data()); !taken)

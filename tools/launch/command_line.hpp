@@ -20,9 +20,10 @@ struct launch_options {
   std::string log_dir;    ///< A file for each task goes here; empty: none.
   /// What tasks get to end by themselves, once they are asked to, before they are killed.
   std::chrono::milliseconds grace{10'000};
-  uint32_t restarts = 0;  ///< How often tasks, or all of them, are started again after a failure.
-  bool spares_ps = false; ///< Whether the failure of a parameter server is none of the job's.
-  std::string job_id;     ///< Empty: one is drawn.
+  uint32_t restarts = 0; ///< How often tasks, or all of them, are started again after a failure.
+  bool spares_workers = false; ///< Whether the job may go on when a worker has failed.
+  bool spares_ps = false;      ///< Whether the job may go on when a parameter server has failed.
+  std::string job_id;          ///< Empty: one is drawn.
   std::vector<std::string> program; ///< Looked up in PATH, and its arguments.
   bool help = false;                ///< Only tell what there is.
 };

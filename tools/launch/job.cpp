@@ -69,10 +69,12 @@ std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
 
 } // namespace
 
-launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks)
-  : options_(options), tasks_(std::move(tasks)),
-    outcome_(tasks_, options_.grace, options_.restarts, options_.spares_ps), signals_(context_),
-    grace_(context_), next_look_(context_),
+launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks,
+                       notice_socket notices)
+  : options_(options), tasks_(std::move(tasks)), notices_(std::move(notices)),
+    outcome_(tasks_, options_.grace, options_.restarts,
+             {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
+    signals_(context_), grace_(context_), next_look_(context_),
     printer_(
       [this] {
         asio::post(context_, [this] {
@@ -108,8 +110,8 @@ expected<void> launch_job::start(const std::string& job_id) {
 
 expected<void> launch_job::start_process(size_t index) {
   auto restarts = options_.restarts > 0 ? std::optional{restarts_} : std::nullopt;
-  auto environment
-    = task_environment(inherited_, tasks_, tasks_[index], job_id_, restarts, processor_count());
+  auto environment = task_environment(inherited_, tasks_, tasks_[index], job_id_, restarts,
+                                      processor_count(), notices_.name());
   return members_[index].process->start(options_.program, environment);
 }
 
@@ -190,6 +192,7 @@ void launch_job::ask_to_end(int number, int passed_on) {
 // ---- ends ----
 
 void launch_job::look_at_all() {
+  if (auto spared = notices_.take()) outcome_.on_spared(*spared);
   for (size_t index = 0; index < members_.size(); ++index) {
     if (outcome_.has_ended(index)) continue;
     if (auto end = members_[index].process->look()) on_end(index, *end);
@@ -207,7 +210,9 @@ void launch_job::on_end(size_t index, task_end end) {
   }
   if (reaction == launch_outcome::reaction::spare) print(outcome_.spare_notice(index));
   drop_if_over(index);
-  if (reaction == launch_outcome::reaction::end_servers) end_servers_later();
+  if (reaction == launch_outcome::reaction::end_servers
+      || (reaction == launch_outcome::reaction::spare && outcome_.has_idle_servers()))
+    end_servers_later();
   if (outcome_.has_finished() && !looks_who_is_left_) look_who_is_left();
   auto ends_others = reaction == launch_outcome::reaction::end_others
                      || reaction == launch_outcome::reaction::restart;
@@ -254,6 +259,7 @@ void launch_job::start_again(size_t index) {
 
 void launch_job::restart_all() {
   ++restarts_;
+  static_cast<void>(notices_.take()); // what the former attempt may have said
   over_count_ = 0;
   killed_ = false;
   ending_since_.reset();

@@ -2,6 +2,7 @@
 // The job of `troupe launch`: its tasks from their start to the last one's end.
 #pragma once
 
+#include "tools/launch/notice_socket.hpp"
 #include "tools/launch/running_task.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -21,8 +22,8 @@ namespace troupe {
 /// tasks die with it.
 class launch_job {
 public:
-  /// @param tasks All of them.
-  launch_job(const launch_options& options, std::vector<launch_task> tasks);
+  /// @param tasks All of them. @param notices Where the job says what it may lose.
+  launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices);
 
   /// Starts all tasks, or none: those that were started are killed if another cannot be.
   /// Errors: `resource` for a log that cannot be written; else as `start_task`.
@@ -69,6 +70,7 @@ private:
   std::string job_id_;
   std::vector<std::string> inherited_; ///< Our environment.
   uint32_t restarts_ = 0;              ///< Of all tasks.
+  notice_socket notices_;
   launch_outcome outcome_;
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;

@@ -37,15 +37,21 @@ std::string to_string(task_end end) {
 }
 
 launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts,
-                               bool spares_ps)
-  : tasks_(std::move(tasks)), grace_(grace), spares_ps_(spares_ps), restarts_left_(restarts),
-    evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()), ends_(tasks_.size()),
-    given_up_(tasks_.size()) {}
+                               const spared_tasks& spared)
+  : tasks_(std::move(tasks)), grace_(grace), always_spared_(spared), spared_(spared),
+    restarts_left_(restarts), evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()),
+    ends_(tasks_.size()), given_up_(tasks_.size()) {}
+
+void launch_outcome::on_spared(const spared_tasks& spared) {
+  spared_.workers |= spared.workers;
+  spared_.parameter_servers |= spared.parameter_servers;
+}
 
 bool launch_outcome::can_spare(size_t task) const {
   const auto& [type, index, port] = tasks_[task];
   auto has_chief = std::ranges::count(tasks_, "chief", &launch_task::type) > 0;
-  return (type == "worker" && (index > 0 || has_chief)) || (type == "ps" && spares_ps_);
+  return (type == "worker" && (index > 0 || has_chief))
+         || (type == "ps" && spared_.parameter_servers);
 }
 
 // A worker that was started again may come too late, and find nobody whom it could work for.
@@ -55,7 +61,8 @@ bool launch_outcome::serves(size_t task) const {
 
 bool launch_outcome::is_spared(size_t task, task_end end) const {
   auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
-  auto is_spare = looks_on(task) || (spares_ps_ && tasks_[task].type == "ps");
+  auto is_ps = tasks_[task].type == "ps";
+  auto is_spare = looks_on(task) || ((is_ps || spared_.workers) && can_spare(task));
   return is_spare && !end.is_success() && !is_wrong;
 }
 
@@ -64,6 +71,15 @@ launch_outcome::reaction launch_outcome::on_evaluator_lost() {
   if (evaluator_restarts_left_ == 0) return reaction::spare;
   --evaluator_restarts_left_;
   return reaction::start_again;
+}
+
+launch_outcome::reaction launch_outcome::on_spare_lost(size_t task, task_end end, duration time) {
+  auto again = try_again(task, end, time);
+  if (again) return *again;
+  if (request_ != 0) // it was asked to end, as all tasks were
+    return has_idle_servers() ? reaction::end_servers : reaction::none;
+  if (!first_spared_) first_spared_ = task;
+  return reaction::spare;
 }
 
 bool launch_outcome::has_finished() const {
@@ -99,6 +115,8 @@ void launch_outcome::on_restart() {
   first_.reset();
   restarts_ = false;
   restarted_at_.assign(tasks_.size(), std::nullopt);
+  spared_ = always_spared_;
+  first_spared_.reset();
   running_at_failure_ = killed_ = 0;
 }
 
@@ -110,8 +128,7 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
     = given_up_[task] || (serves(task) && (servers_told_ || (can_spare(task) && has_finished())));
   if (restarts_) return reaction::none;
   if (!is_expected && is_spared(task, end))
-    return looks_on(task) ? on_evaluator_lost()
-                          : try_again(task, end, time).value_or(reaction::spare);
+    return looks_on(task) ? on_evaluator_lost() : on_spare_lost(task, end, time);
   if (!end.is_success() && !is_expected) {
     auto again = try_again(task, end, time);
     if (again == reaction::start_again) return *again;
@@ -120,11 +137,14 @@ launch_outcome::reaction launch_outcome::on_end(size_t task, task_end end, durat
     running_at_failure_ = running_count();
     return again.value_or(reaction::end_others);
   }
+  return has_idle_servers() ? reaction::end_servers : reaction::none;
+}
+
+bool launch_outcome::has_idle_servers() const {
   auto is_needless = [this](size_t each) { return has_ended(each) || serves(each); };
   for (size_t each = 0; each < tasks_.size(); ++each)
-    if (!is_needless(each)) return reaction::none;
-  auto has_servers = running_count() > 0 && !servers_told_;
-  return has_servers ? reaction::end_servers : reaction::none;
+    if (!is_needless(each)) return false;
+  return running_count() > 0 && !servers_told_;
 }
 
 void launch_outcome::on_request(int signal, duration time) {
@@ -214,6 +234,10 @@ std::string launch_outcome::summary() const {
                        seconds(requested_at_), name, to_string(end));
   }
   auto hint = end.signal == SIGKILL ? ", as the kernel sends when memory runs out" : "";
+  if (first_spared_)
+    return fmt::format("{} failed: {}{} after {:.1f} s, when the job had lost {}: {}{}", name,
+                       to_string(end), hint, seconds(failed_at_), tasks_[*first_spared_].name(),
+                       to_string(*ends_[*first_spared_]), others_text());
   return fmt::format("{} failed first: {}{} after {:.1f} s{}", name, to_string(end), hint,
                      seconds(failed_at_), others_text());
 }

@@ -2,6 +2,7 @@
 // What became of a job: which task failed first, what follows from that, and how to tell it.
 #pragma once
 
+#include "actors/net/placement.hpp"
 #include "tools/launch/tasks.hpp"
 
 #include <chrono>
@@ -42,8 +43,8 @@ struct task_end {
 /// started again as often as there may be restarts, which are not counted among the job's.
 ///
 /// Where parameter servers stand in for each other, one that fails is started again by itself like
-/// a worker, and without restarts it is up to the job whether it goes on: if it cannot, somebody
-/// else fails.
+/// a worker. Without restarts, or when none is left, it is up to the job whether it goes on without
+/// a parameter server, or a worker, that is spared: if it cannot, another task fails.
 class launch_outcome {
 public:
   using duration = std::chrono::milliseconds;
@@ -61,9 +62,12 @@ public:
   /// @param tasks All of them, just started. @param grace For the summary, and for how long after a
   /// worker's restart the others' failures are its consequences.
   /// @param restarts That there may be.
-  /// @param spares_ps Whether the failure of a parameter server is none of the job's.
+  /// @param spared Whose failure does not make the job fail, whatever the job says.
   launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0,
-                 bool spares_ps = false);
+                 const spared_tasks& spared = {});
+
+  /// The job says that it may outlast the loss of these, too, until all are started again.
+  void on_spared(const spared_tasks& spared);
 
   /// A task has ended.
   /// @pre It had not before.
@@ -107,7 +111,10 @@ public:
   /// What to say of a task that is started again by itself.
   [[nodiscard]] std::string restart_notice(size_t task) const;
 
-  /// Likewise for a parameter server or evaluator that is spared.
+  /// Whether only parameter servers are left, and none was told yet to end.
+  [[nodiscard]] bool has_idle_servers() const;
+
+  /// What to say of a worker, parameter server or evaluator that is spared.
   [[nodiscard]] std::string spare_notice(size_t task) const;
 
   /// Likewise for one that is given up because it is stopped.
@@ -133,10 +140,13 @@ private:
   [[nodiscard]] bool looks_on(size_t task) const { return tasks_[task].type == "evaluator"; }
 
   [[nodiscard]] reaction on_evaluator_lost();
+  [[nodiscard]] reaction on_spare_lost(size_t task, task_end end, duration time);
 
   std::vector<launch_task> tasks_;
   duration grace_;
-  bool spares_ps_;
+  spared_tasks always_spared_;
+  spared_tasks spared_;                // now
+  std::optional<size_t> first_spared_; // who failed, and the job was to go on
   uint32_t restarts_left_;
   uint32_t evaluator_restarts_left_;
   bool restarts_ = false;                             // all, once they have ended

@@ -3,6 +3,7 @@
 #include "tools/launch/tasks.hpp"
 
 #include "messages/assert.hpp"
+#include "strategies/cluster/launcher_notice.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -58,15 +59,17 @@ std::string tf_config(std::span<const launch_task> tasks, const launch_task& sel
 std::vector<std::string> task_environment(std::span<const std::string> inherited,
                                           std::span<const launch_task> tasks,
                                           const launch_task& self, const std::string& job_id,
-                                          std::optional<uint32_t> restarts, size_t processors) {
+                                          std::optional<uint32_t> restarts, size_t processors,
+                                          const std::string& launcher) {
   std::vector<std::string> lines;
   for (const auto& line : inherited)
     if (!sets(line, "TF_CONFIG") && !sets(line, "TROUPE_JOB_ID")
-        && !sets(line, "TROUPE_RESTART_COUNT"))
+        && !sets(line, "TROUPE_RESTART_COUNT") && !sets(line, launcher_variable))
       lines.push_back(line);
   lines.push_back("TF_CONFIG=" + tf_config(tasks, self));
   lines.push_back("TROUPE_JOB_ID=" + job_id);
   if (restarts) lines.push_back(fmt::format("TROUPE_RESTART_COUNT={}", *restarts));
+  if (!launcher.empty()) lines.push_back(fmt::format("{}={}", launcher_variable, launcher));
   auto sets_threads = [](const std::string& line) { return sets(line, "OMP_NUM_THREADS"); };
   if (std::ranges::none_of(inherited, sets_threads))
     lines.push_back(

@@ -44,9 +44,12 @@ struct launch_task {
 /// the processors as OMP_NUM_THREADS unless that is set: libraries that start a thread for each
 /// processor in each task are slower than one thread.
 /// @param inherited Ours, as "NAME=value". @param processors That the job may use.
+/// @param launcher Where the job may tell the launcher something, as TROUPE_LAUNCHER; empty: it
+/// may not.
 [[nodiscard]] std::vector<std::string>
 task_environment(std::span<const std::string> inherited, std::span<const launch_task> tasks,
                  const launch_task& self, const std::string& job_id,
-                 std::optional<uint32_t> restarts, size_t processors);
+                 std::optional<uint32_t> restarts, size_t processors,
+                 const std::string& launcher = {});
 
 } // namespace troupe

@@ -7,12 +7,15 @@
 #include "actors/net/node.hpp"
 #include "actors/net/transport.hpp"
 
+#include <algorithm>
+#include <condition_variable>
 #include <fmt/format.h>
 #include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,6 +56,7 @@ public:
 
   /// A node is gone: the others lose it, and it loses them.
   void lose(node_index gone, const std::string& how = "is gone") {
+    holder holding{*this};
     std::shared_ptr<node> lost;
     std::vector<std::shared_ptr<node>> others;
     {
@@ -68,16 +72,17 @@ public:
     }
   }
 
-  /// Likewise, unless it is in its next life already.
+  /// Likewise, unless it is in its next life already. Returns when no other thread refers to the
+  /// node: it would free the node, perhaps after the node's world.
   void leave(const std::shared_ptr<node>& one) {
-    {
-      std::lock_guard guard{mutex_};
-      if (places_[one->address().node]->here != one) return;
-    }
-    lose(one->address().node, "has left");
+    if (is_here(one)) lose(one->address().node, "has left");
+    std::unique_lock guard{mutex_};
+    auto is_mine = [](std::thread::id each) { return each == std::this_thread::get_id(); };
+    let_go_.wait(guard, [&] { return std::ranges::all_of(holders_, is_mine); });
   }
 
   void send(const node_address& from, parcel what) override {
+    holder holding{*this};
     std::shared_ptr<node> to;
     {
       std::lock_guard guard{mutex_};
@@ -99,11 +104,40 @@ private:
     std::shared_future<expected<node_address>> arrival{arrived.get_future()};
   };
 
+  /// A call that refers to nodes, until its end.
+  class holder {
+  public:
+    explicit holder(direct_network& network) : network_(network) {
+      std::lock_guard guard{network_.mutex_};
+      network_.holders_.push_back(std::this_thread::get_id());
+    }
+
+    holder(const holder&) = delete;
+    holder& operator=(const holder&) = delete;
+
+    ~holder() {
+      std::lock_guard guard{network_.mutex_};
+      auto& all = network_.holders_;
+      all.erase(std::ranges::find(all, std::this_thread::get_id()));
+      network_.let_go_.notify_all();
+    }
+
+  private:
+    direct_network& network_;
+  };
+
+  [[nodiscard]] bool is_here(const std::shared_ptr<node>& one) {
+    std::lock_guard guard{mutex_};
+    return places_[one->address().node]->here == one;
+  }
+
   [[nodiscard]] error reason(node_index node, const std::string& how) const {
     return {errc::unavailable, fmt::format("node '{}' {}", names_[node], how)};
   }
 
-  std::mutex mutex_; ///< Of who is here.
+  std::mutex mutex_; ///< Of who is here, and of the calls that refer to nodes.
+  std::condition_variable let_go_;
+  std::vector<std::thread::id> holders_; ///< Of each such call, its thread.
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<place>> places_;
 };

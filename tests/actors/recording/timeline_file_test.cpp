@@ -144,19 +144,54 @@ TEST_SUITE("actors/recording/timeline_file") {
     CHECK(text.find(R"("ts":10.000,"dur":8.000)") != std::string::npos);
   }
 
-  TEST_CASE("stays under its size, and says in the file that it is not the whole") {
+  TEST_CASE("stays under its size, and shows steps from all over the job") {
+    test::scratch_folder folder;
+    const auto path = folder / "timeline.json";
+    auto file = timeline_file::create(path, {.tracks = {"chief"}, .file_bytes_max = 20'000});
+    REQUIRE(file);
+    constexpr uint64_t steps = 5000;
+    size_t events = 0;
+    for (uint64_t step = 1; step <= steps; ++step) {
+      std::vector<timeline_event> of_step{span("chief", step * 1ms, 1ms),
+                                          span("replica 1", step * 1ms, 1us)};
+      for (auto& event : of_step)
+        event.step = step;
+      CHECK(file->append(step, of_step));
+      events += of_step.size();
+    }
+    CHECK(file->flush());
+    CHECK(std::filesystem::file_size(path) <= 20'000);
+    CHECK_FALSE(std::filesystem::exists(folder / "timeline.json.new"));
+    const auto trace = parsed(path);
+    REQUIRE_FALSE(trace.is_discarded());
+    CHECK(file->left_out() == events - count_of(trace, "X"));
+    std::map<int, std::vector<double>> times; // by track
+    for (const auto& event : trace["traceEvents"])
+      if (event["ph"] == "X") times[event["tid"]].push_back(event["ts"]);
+    REQUIRE(times.size() == 2);
+    CHECK(times[1] == times[2]); // of a step there is all or nothing
+    const auto apart = static_cast<double>(file->steps_apart());
+    CHECK(times[1].size() == static_cast<size_t>(steps / file->steps_apart()));
+    for (size_t i = 0; i < times[1].size(); ++i)
+      CHECK(times[1][i] == doctest::Approx(1000 * apart * static_cast<double>(i + 1)));
+    CHECK(test::content(path).find("of every " + std::to_string(file->steps_apart()) + " steps")
+          != std::string::npos);
+  }
+
+  TEST_CASE("leaves out a step that is too long by itself, with its tracks") {
     test::scratch_folder folder;
     const auto path = folder / "timeline.json";
     auto file = timeline_file::create(path, {.file_bytes_max = 4000});
     REQUIRE(file);
+    std::vector<timeline_event> events;
     for (int i = 0; i < 100; ++i)
-      CHECK(file->append(span("replica " + std::to_string(i), i * 1us, 1us)));
+      events.push_back(span("replica " + std::to_string(i), i * 1us, 1us));
+    CHECK(file->append(8, events));
+    CHECK(file->append(9, {events.data(), 1}));
     CHECK(file->flush());
     CHECK(std::filesystem::file_size(path) <= 4000);
-    const auto trace = parsed(path);
-    REQUIRE_FALSE(trace.is_discarded());
-    CHECK(trace["traceEvents"].back()["name"].get<std::string>().find("full") != std::string::npos);
-    CHECK(file->left_out() == 100 - count_of(trace, "X"));
+    CHECK(file->left_out() == 100);
+    CHECK(count_of(parsed(path), "X") == 1);
   }
 
   TEST_CASE("stays whole when the disk is full, and goes on refusing") {

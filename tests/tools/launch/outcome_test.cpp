@@ -250,7 +250,7 @@ TEST_SUITE("tools/launch/outcome") {
   }
 
   TEST_CASE("a parameter server that is spared fails for itself alone") {
-    launch_outcome outcome{job_tasks(), 10s, 0, true};
+    launch_outcome outcome{job_tasks(), 10s, 0, {.parameter_servers = true}};
     CHECK(outcome.on_end(3, killed, 1s) == reaction::spare);
     CHECK(outcome.spare_notice(3)
           == "ps:0 failed: signal 9 (SIGKILL); it is up to the others whether they go on without "
@@ -263,7 +263,7 @@ TEST_SUITE("tools/launch/outcome") {
   }
 
   TEST_CASE("a parameter server that is spared is started again by itself, while it may be") {
-    launch_outcome outcome{job_tasks(), 10s, 2, true};
+    launch_outcome outcome{job_tasks(), 10s, 2, {.parameter_servers = true}};
     for (auto left : {"1 restart is", "0 restarts are"}) {
       CHECK(outcome.on_end(3, killed, 1s) == reaction::start_again);
       CHECK(outcome.restart_notice(3).find(left) != std::string::npos);
@@ -278,10 +278,73 @@ TEST_SUITE("tools/launch/outcome") {
   }
 
   TEST_CASE("if the others cannot do without it, theirs is the failure, and may be tried again") {
-    launch_outcome outcome{job_tasks(), 10s, 1, true};
+    launch_outcome outcome{job_tasks(), 10s, 1, {.parameter_servers = true}};
     CHECK(outcome.on_end(3, killed, 1s) == reaction::start_again);
     CHECK(outcome.on_end(0, {.exit_code = 4}, 1s) == reaction::restart);
-    launch_outcome wrong{job_tasks(), 10s, 1, true};
+    launch_outcome wrong{job_tasks(), 10s, 1, {.parameter_servers = true}};
     CHECK(wrong.on_end(3, {.exit_code = 2}, 1s) == reaction::end_others);
+  }
+
+  TEST_CASE("a job that says it may lose workers is not ended for one") {
+    auto outcome = job();
+    outcome.on_spared({.workers = true});
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::spare);
+    CHECK(outcome.spare_notice(2)
+          == "worker:2 failed: signal 9 (SIGKILL); it is up to the others whether they go on "
+             "without it");
+    CHECK(outcome.on_end(1, success, 2s) == reaction::none);
+    CHECK(outcome.on_end(0, success, 2s) == reaction::end_servers);
+    outcome.on_servers_told();
+    CHECK(outcome.on_end(3, terminated, 3s) == reaction::none);
+    CHECK(outcome.exit_code() == 0);
+    CHECK(outcome.summary().empty());
+  }
+
+  TEST_CASE("the loss of the chief ends a job that may lose workers") {
+    launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(outcome.on_end(0, killed, 1s) == reaction::end_others);
+    launch_outcome wrong{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(wrong.on_end(1, {.exit_code = 2}, 1s) == reaction::end_others);
+    launch_outcome no_servers{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(no_servers.on_end(3, killed, 1s) == reaction::end_others);
+  }
+
+  TEST_CASE("if too few workers are left the chief fails, and both are named") {
+    launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::spare);
+    CHECK(outcome.on_end(1, {.exit_code = 4}, 2s) == reaction::spare);
+    CHECK(outcome.on_end(0, {.exit_code = 4}, 2s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 4);
+    CHECK(outcome.summary()
+          == "worker:0 failed: exit code 4 after 2.0 s, when the job had lost worker:2: signal 9 "
+             "(SIGKILL); 1 other was ended");
+  }
+
+  TEST_CASE("servers are not left alone with a worker that fails after the chief has finished") {
+    launch_outcome outcome{job_tasks(), 10s, 0, {.workers = true}};
+    CHECK(outcome.on_end(0, success, 1s) == reaction::none);
+    CHECK(outcome.on_end(1, success, 1s) == reaction::none);
+    CHECK_FALSE(outcome.has_idle_servers());
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::spare);
+    CHECK(outcome.has_idle_servers());
+  }
+
+  TEST_CASE("a spared worker is started again by itself while it may be, and not missed then") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    outcome.on_spared({.workers = true});
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
+    outcome.on_start(2);
+    CHECK(outcome.on_end(2, killed, 30s) == reaction::spare);
+    CHECK_FALSE(outcome.restarts());
+  }
+
+  TEST_CASE("what a job says of itself counts until all are started again") {
+    launch_outcome outcome{job_tasks(), 10s, 1};
+    outcome.on_spared({.workers = true});
+    CHECK(outcome.on_end(0, killed, 1s) == reaction::restart);
+    for (size_t task : {1U, 2U, 3U})
+      static_cast<void>(outcome.on_end(task, terminated, 2s));
+    outcome.on_restart();
+    CHECK(outcome.on_end(2, killed, 30s) == reaction::end_others);
   }
 }

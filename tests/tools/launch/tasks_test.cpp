@@ -48,12 +48,19 @@ TEST_SUITE("tools/launch/tasks") {
 
   TEST_CASE("replaces what an outer job left in the environment, and nothing else") {
     auto tasks = launch_tasks({.workers = 1}, std::vector<uint16_t>{7});
-    texts inherited{"A=1", "TF_CONFIG=old", "TROUPE_JOB_ID=old", "TF_CONFIG_DIR=kept",
+    texts inherited{"A=1",
+                    "TF_CONFIG=old",
+                    "TROUPE_JOB_ID=old",
+                    "TF_CONFIG_DIR=kept",
+                    "TROUPE_LAUNCHER=@old",
                     "OMP_NUM_THREADS=3"};
     auto lines = task_environment(inherited, tasks, tasks[0], "id", {}, 8);
     CHECK(lines
           == texts{"A=1", "TF_CONFIG_DIR=kept", "OMP_NUM_THREADS=3",
                    "TF_CONFIG=" + tf_config(tasks, tasks[0]), "TROUPE_JOB_ID=id"});
+    auto told = task_environment(inherited, tasks, tasks[0], "id", {}, 8, "@new");
+    CHECK(std::ranges::count(told, "TROUPE_LAUNCHER=@new") == 1);
+    CHECK(std::ranges::count(told, "TROUPE_LAUNCHER=@old") == 0);
   }
 
   TEST_CASE("a task has its share of the processors, and at least one") {
