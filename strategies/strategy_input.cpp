@@ -12,8 +12,8 @@ namespace troupe {
 
 namespace {
 
-distribution distribution_for(const strategy& of, const input_options& options) {
-  distribution how{.options = options};
+input_distribution distribution_for(const strategy& of, const input_options& options) {
+  input_distribution how{.options = options};
   how.context.num_replicas_in_sync = of.num_replicas_in_sync();
   if (const auto& group = of.layout().group) {
     how.context.num_input_pipelines = group->size;

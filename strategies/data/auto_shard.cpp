@@ -116,7 +116,7 @@ expected<auto_shard_policy> auto_shard_policy_of(std::string_view name) {
 }
 
 dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipelines,
-                   uint64_t pipeline, uint64_t replicas) {
+                   uint64_t pipeline, uint64_t replicas, std::string* told) {
   if (pipeline >= pipelines) {
     throw failure{error{errc::invalid_argument,
                         fmt::format("auto_shard: there is no pipeline {} of {}, they count from 0",
@@ -128,8 +128,10 @@ dataset auto_shard(const dataset& all, auto_shard_policy policy, uint64_t pipeli
   if (policy == auto_shard_policy::data) return shard_elements(all, mine, replicas);
   auto by_files = shard_files(all, mine);
   const bool is_hidden = !by_files && by_files.error().code == errc::not_found;
-  if (is_hidden && policy == auto_shard_policy::automatic)
+  if (is_hidden && policy == auto_shard_policy::automatic) {
+    if (told) *told = by_files.error().message;
     return shard_elements(all, mine, replicas);
+  }
   return value_or_throw(std::move(by_files));
 }
 

@@ -10,6 +10,10 @@
 #include "strategies/data/rebatch.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <fmt/format.h>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -40,16 +44,32 @@ dataset for_replicas(const dataset& global_batches, const input_context& context
                                    local_replicas(context), context.input_pipeline_id));
 }
 
-dataset read_ahead(const dataset& elements, uint64_t replicas, const distribution& how) {
+dataset read_ahead(const dataset& elements, uint64_t replicas, const input_distribution& how) {
   return elements.prefetch(replicas * how.options.per_replica_buffer_size, how.elsewhere);
 }
 
-distributed_dataset one_part(const dataset& global_batches, const distribution& how,
+// Every pipeline reads everything, which costs more the more of them there are.
+void warn(const input_distribution& how, const std::string& reason) {
+  auto line
+    = fmt::format("{}; AUTO has divided the elements, so that each of the {} pipelines reads "
+                  "all of the data and uses a part of it",
+                  reason.substr(0, reason.find(": take")), how.context.num_input_pipelines);
+  static std::atomic_flag has_told;
+  if (how.options.on_warning)
+    how.options.on_warning(line);
+  else if (!has_told.test_and_set())
+    fmt::print(stderr, "{}\n", line);
+}
+
+distributed_dataset one_part(const dataset& global_batches, const input_distribution& how,
                              uint64_t pipeline) {
   auto context = how.context;
   context.input_pipeline_id = pipeline;
-  const auto mine = auto_shard(for_replicas(global_batches, context), how.policy,
-                               context.num_input_pipelines, pipeline, context.num_replicas_in_sync);
+  std::string by_elements;
+  const auto mine
+    = auto_shard(for_replicas(global_batches, context), how.policy, context.num_input_pipelines,
+                 pipeline, context.num_replicas_in_sync, &by_elements);
+  if (!by_elements.empty() && pipeline == how.context.input_pipeline_id) warn(how, by_elements);
   const auto replicas = local_replicas(context);
   return {{read_ahead(mine, replicas, how)}, replicas};
 }
@@ -182,7 +202,7 @@ expected<void> distributed_iterator::restore(const tensor& position) {
 
 // ---- ways to distribute ----
 
-distributed_dataset distribute(const dataset& global_batches, const distribution& how) {
+distributed_dataset distribute(const dataset& global_batches, const input_distribution& how) {
   check(how.context);
   if (how.options.replication_mode == input_replication_mode::per_replica) {
     throw failure{error{errc::unimplemented,
@@ -198,7 +218,7 @@ distributed_dataset distribute(const dataset& global_batches, const distribution
 
 distributed_dataset
 distribute_from_function(const std::function<dataset(const input_context&)>& make,
-                         const distribution& how) {
+                         const input_distribution& how) {
   check(how.context);
   check(how.options);
   const auto replicas = local_replicas(how.context);

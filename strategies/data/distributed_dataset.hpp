@@ -106,7 +106,7 @@ private:
 };
 
 /// How a dataset is distributed.
-struct distribution {
+struct input_distribution {
   input_context context; ///< Which pipeline of how many this is, and for how many replicas.
   auto_shard_policy policy = auto_shard_policy::automatic;
   input_options options;
@@ -121,7 +121,7 @@ struct distribution {
 /// `per_replica`.
 /// Source: TensorFlow, `Strategy.experimental_distribute_dataset`.
 [[nodiscard]] distributed_dataset distribute(const dataset& global_batches,
-                                             const distribution& how = {});
+                                             const input_distribution& how = {});
 
 /// What this pipeline gives of a dataset that `make` returns for it: it has divided the data and
 /// made batches for single **replicas** already, so nothing is cut or divided. In the mode
@@ -134,7 +134,7 @@ struct distribution {
 /// Source: TensorFlow, `Strategy.distribute_datasets_from_function`.
 [[nodiscard]] distributed_dataset
 distribute_from_function(const std::function<dataset(const input_context&)>& make,
-                         const distribution& how = {});
+                         const input_distribution& how = {});
 
 /// Lets the pipelines of a job take the same number of steps; `distribute` has done so.
 void end_together(std::vector<distributed_dataset>& parts);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace troupe {
 
@@ -19,6 +21,9 @@ struct input_options {
   input_replication_mode replication_mode = input_replication_mode::per_worker;
   bool place_dataset_on_device = false; ///< The pipeline itself runs there.
   uint32_t per_replica_buffer_size = 1; ///< Elements read ahead for each replica.
+  /// Told what is allowed but costs: that every pipeline reads everything. Without it, standard
+  /// error is told, once in a process.
+  std::function<void(const std::string&)> on_warning = {};
 };
 
 /// Whether options make sense for a function that makes datasets.

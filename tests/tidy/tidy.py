@@ -61,6 +61,7 @@ class Tree:
     def __init__(self, root, paths):
         self.root = root
         self.lines = {}
+        self.types = None
         for path in sorted(paths):
             self.lines[path] = (root / path).read_bytes().decode("utf-8", "replace").split("\n")
 
@@ -69,6 +70,15 @@ class Tree:
         for number, line in enumerate(self.lines.get(path, []), 1):
             if match := INCLUDE.match(line):
                 yield number, match[1] == '"', match[2]
+
+    def definitions(self):
+        """The files that define each type, by its full name."""
+        if self.types is None:
+            self.types = {}
+            for path in filter(is_code, self.lines):
+                for name in dict.fromkeys(name for name, _ in types_of("\n".join(self.lines[path]))):
+                    self.types.setdefault(name, []).append(path)
+        return self.types
 
     def has(self, include):
         """Whether a quoted include names a file of the tree, or one that capnp generates from it."""
@@ -196,6 +206,46 @@ def check_text(tree, path):
                 yield number, f"{match[0]}: do it, or say which kind it is ({kinds})"
 
 
+NOISE = re.compile(
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*|R\"(\w*)\(.*?\)\1\"|\"(?:[^\"\\\n]|\\.)*\"|(?<![0-9a-fA-F])'(?:[^'\\\n]|\\.)+'",
+    re.DOTALL | re.MULTILINE)
+SCOPE = re.compile(
+    r"(?P<close>\})|\bnamespace\s*(?P<space>[\w:]*)\s*\{"
+    r"|\b(?:class|struct|union|enum(?:\s+class|\s+struct)?)\s+(?:\[\[[^\]]*\]\]\s*|alignas\([^)]*\)\s*)*"
+    r"(?P<type>\w+)(?:\s+final)?\s*(?::(?!:)[^;{}()]*)?\{|(?P<open>\{)")
+
+
+def types_of(text):
+    """Yields (full name, line) of each type that a file defines for all: not nested, not anonymous, no specialization."""
+    text = NOISE.sub(lambda match: "\n" * match[0].count("\n"), text)
+    scopes = []  # the name of a namespace, "" for an anonymous one, None for anything else
+    for match in SCOPE.finditer(text):
+        if match["close"]:
+            if scopes:
+                scopes.pop()
+            continue
+        if match["type"] and all(scopes):
+            yield "::".join([*scopes, match["type"]]), text.count("\n", 0, match.start()) + 1
+        scopes.append(match["space"])
+
+
+def check_twins(tree, path):
+    """One name is one type: of two, one's destructor may be called for the other."""
+    if not is_code(path):
+        return
+    for name, number in types_of("\n".join(tree.lines[path])):
+        others = [other for other in tree.definitions().get(name, ()) if other != path and may_meet(path, other)]
+        if others:
+            yield number, f"{name} is another type in {others[0]}: rename one of them"
+
+
+def may_meet(one, other):
+    """Whether two files may be part of one program: sources of tests and examples belong to those of their folder."""
+    programs = ("benchmarks", "examples", "tests")
+    are_apart = all(floor_of(path) in programs and Path(path).suffix in SOURCES for path in (one, other))
+    return not are_apart or Path(one).parent == Path(other).parent
+
+
 CHECKS = [
     check_arrows,
     check_device_code,
@@ -204,6 +254,7 @@ CHECKS = [
     check_beginning,
     check_size,
     check_text,
+    check_twins,
 ]
 
 

@@ -52,6 +52,23 @@ class TidyTest(unittest.TestCase):
     def test_leaves_a_clean_tree_alone(self):
         self.assertEqual(said_of(CLEAN), [])
 
+    def test_refuses_a_second_type_of_a_name(self):
+        first = 'namespace troupe {\n/// A { in a comment, "and a quote.\nclass part final : public base {\n  struct inner {};\n};\n}\n'
+        second = "namespace troupe::test {\nstruct part {};\n}\nnamespace troupe {\nstruct part {\n  class inner {};\n};\n}\n"
+        said = said_of({**CLEAN, "kernels/one.hpp": HEADER + first, "actors/other.hpp": HEADER + second})
+        self.assertEqual(len(said), 2, said)
+        self.assertTrue(said[0].startswith("actors/other.hpp:8: troupe::part is another type in kernels/one.hpp"), said)
+        self.assertTrue(said[1].startswith("kernels/one.hpp:6: "), said)
+        source = SLASHES + "namespace troupe {\nenum class part : int { a };\n}\n"
+        self.assertEqual(len(said_of({**CLEAN, "kernels/one.hpp": HEADER + first, "actors/one.cpp": source})), 2)
+
+    def test_lets_types_have_a_name_where_they_never_meet(self):
+        hidden = "namespace troupe {\nnamespace {\nstruct part {};\n}\n}\n"
+        named = "namespace troupe {\nstruct part;\ntemplate <> struct part<int> {};\nenum class part f();\nstruct part {};\n}\n"
+        self.assertEqual(said_of({**CLEAN, "kernels/a.cpp": SLASHES + hidden, "kernels/b.cpp": SLASHES + named}), [])
+        self.assertEqual(said_of({**CLEAN, "examples/a.cpp": SLASHES + named, "tests/b.cpp": SLASHES + named}), [])
+        self.assertEqual(len(said_of({**CLEAN, "tests/a.cpp": SLASHES + named, "tests/b.cpp": SLASHES + named})), 2)
+
     def test_refuses_an_include_that_points_up(self):
         text = HEADER + '#include "strategies/mirrored.hpp"\n'
         self.refuses("actors/token.hpp", text, "actors/token.hpp:4", "only points down")

@@ -39,7 +39,7 @@ TEST_SUITE("strategies/data/distributed_dataset") {
   }
 
   // One pipeline of so many replicas.
-  distribution alone(uint64_t replicas) {
+  input_distribution alone(uint64_t replicas) {
     return {.context = {1, 0, replicas}};
   }
 
@@ -205,10 +205,27 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(parts[0].steps() == 0);
   }
 
+  TEST_CASE(
+    "AUTO says why it has divided elements, once for all pipelines, and FILE says nothing") {
+    lines told;
+    input_distribution how{.context = {3, 1, 3},
+                           .options = {.on_warning = [&](auto line) { told.push_back(line); }}};
+    static_cast<void>(distribute(range(12).batch(3), how));
+    CHECK(told
+          == lines{"auto_shard: the dataset reads no files that could be divided; AUTO has divided "
+                   "the elements, so that each of the 3 pipelines reads all of the data and uses a "
+                   "part of it"});
+    how.policy = auto_shard_policy::data;
+    static_cast<void>(distribute(range(12).batch(3), how));
+    how = {.context = {1, 0, 3}, .options = how.options};
+    static_cast<void>(distribute(range(12).batch(3), how));
+    CHECK(told.size() == 1);
+  }
+
   TEST_CASE("in the mode per_replica a function makes a dataset for each replica") {
     std::vector<input_context> asked;
-    const distribution how{.context = {1, 0, 3},
-                           .options = {.replication_mode = input_replication_mode::per_replica}};
+    const input_distribution how{
+      .context = {1, 0, 3}, .options = {.replication_mode = input_replication_mode::per_replica}};
     const auto source = distribute_from_function(
       [&](const input_context& context) {
         asked.push_back(context);
