@@ -175,6 +175,15 @@ void on_down(self_pointer self, const caf::down_msg& down) {
   close_if_all_have_ended(self);
 }
 
+// Tells, now and then, which members have not entered so far.
+void tell_waiting(roll_call_state& state, job_time waited) {
+  const auto& config = state.config;
+  if (!config.on_waiting) return;
+  if (!state.waiting) state.waiting.emplace(config.enter_deadline);
+  auto awaited = fmt::format("{} to enter the job", fmt::join(state.missing(), ", "));
+  if (auto line = state.waiting->due(waited, awaited)) config.on_waiting(*line);
+}
+
 error late(const roll_call_state& state, job_time waited, const char* what) {
   return {errc::deadline_exceeded,
           fmt::format("waited {:.1f} s for {} to {} the job", seconds(waited),
@@ -185,6 +194,7 @@ void watch(self_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
   auto waited = config.world->now() - state.phase_began;
+  if (state.now_in == phase::entering) tell_waiting(state, waited);
   if (state.now_in == phase::entering && waited > config.enter_deadline)
     refuse(state, late(state, waited, "enter"));
   if (state.now_in >= phase::leaving && waited > config.leave_deadline) {

@@ -4,6 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/observing/observed.hpp"
+#include "actors/waiting_lines.hpp"
 #include "actors/world.hpp"
 #include "messages/cluster_message.hpp"
 
@@ -33,6 +34,9 @@ struct roll_call_config {
   job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks who is missing.
   /// Called once: with the greatest time on anybody's clock, or why the job cannot begin.
   std::function<void(expected<job_time>)> on_entered;
+  /// Called with a line every ten seconds that members are missing before the job begins, if that
+  /// is not empty.
+  std::function<void(const std::string& line)> on_waiting;
   /// Called when a member is lost while the job goes on, if that is not empty.
   std::function<void(uint32_t member, const error& reason)> on_lost;
   /// Called once, last: how the job ended for all.
@@ -76,6 +80,7 @@ struct roll_call_state {
   job_time clock{0};                    ///< The greatest on anybody's clock.
   uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
+  std::optional<waiting_lines> waiting; ///< While `entering`.
 
   /// What speaks against a member; nothing if it may enter.
   [[nodiscard]] std::optional<error> check(const entrance& who) const;

@@ -83,6 +83,7 @@ expected<void> job_members::gather(const std::string& agreement, const std::stop
                           .world = &world};
   config.on_entered
     = [answers = answers_](expected<job_time> clock) { answers->enter(std::move(clock)); };
+  config.on_waiting = [placement](const std::string& line) { placement->tell_waiting(line); };
   config.on_lost
     = [answers = answers_](uint32_t member, const error& reason) { answers->lose(member, reason); };
   config.on_left = [answers = answers_](const job_ending& ending) { answers->leave(ending); };

@@ -115,11 +115,13 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
   auto layout = layout_of(cluster, options);
   auto start_deadline = options.start_deadline;
   auto stop = options.stop;
+  auto tell = options.on_warning;
   network_ = value_or_throw(
     socket_network::open(world.system(), network_of(cluster, layout, std::move(options))));
   replicas_ = layout.replica_count();
   is_chief_ = *cluster.own == layout.chief_node();
   placement_.emplace(layout, *network_, start_deadline);
+  placement_->on_waiting(std::move(tell));
   placement_->on_spared(
     [](const spared_tasks& spared) { tell_launcher(spared, process_environment()); });
   chief_gone_ = std::make_shared<std::promise<expected<void>>>();

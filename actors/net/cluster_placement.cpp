@@ -4,10 +4,12 @@
 
 #include "actors/net/node.hpp"
 #include "actors/recording/seconds.hpp"
+#include "actors/waiting_lines.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <fmt/format.h>
 #include <future>
 #include <optional>
@@ -49,6 +51,11 @@ cluster_placement::cluster_placement(cluster_layout layout, membership& nodes,
                                      job_time start_deadline)
   : layout_(layout), nodes_(nodes), start_deadline_(start_deadline),
     here_(nodes.here()->address().node), ps_loads_(layout.ps) {}
+
+void cluster_placement::tell_waiting(const std::string& line) {
+  if (on_waiting_) return on_waiting_(line);
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
 
 std::map<uint32_t, std::string> cluster_placement::others() const {
   std::map<uint32_t, std::string> names;
@@ -170,16 +177,16 @@ void cluster_placement::part_with(uint32_t lost, uint32_t lost_by) {
 // The whole process waits: nothing can be done before the actor is there.
 expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& name,
                                                             const entry& whom) {
-  auto deadline = clock::now() + start_deadline_;
+  auto began = clock::now();
+  auto awaited = fmt::format("'{}' at {}", name, nodes_.name_of(whom.at));
   auto explain = [&](error reason, const std::string& trouble) {
     if (reason.code == errc::deadline_exceeded)
-      reason.message
-        = fmt::format("waited {:.1f} s for '{}' at {}{}{}", seconds(start_deadline_), name,
-                      nodes_.name_of(whom.at), trouble.empty() ? "" : ": ", trouble);
+      reason.message = fmt::format("waited {:.1f} s for {}{}{}", seconds(start_deadline_), awaited,
+                                   trouble.empty() ? "" : ": ", trouble);
     return tl::unexpected<error>(std::move(reason));
   };
   auto arrival = nodes_.arrival(whom.at);
-  if (auto come = wait(arrival, deadline); !come)
+  if (auto come = wait(arrival, began, awaited); !come)
     return explain(come.error(), nodes_.trouble_with(whom.at));
   const auto& address = arrival.get();
   if (!address) return explain(address.error(), nodes_.trouble_with(whom.at));
@@ -188,15 +195,19 @@ expected<caf::strong_actor_ptr> cluster_placement::look_for(const std::string& n
   auto answer = found->get_future();
   nodes_.here()->find(*address, published_name(name, whom.life),
                       [found](result actor) { found->set_value(std::move(actor)); });
-  if (auto come = wait(answer, deadline); !come)
+  if (auto come = wait(answer, began, awaited); !come)
     return explain(come.error(), "it has not come so far, or was started with other options");
   return answer.get();
 }
 
 template <class T>
-expected<void> cluster_placement::wait(const T& future, clock::time_point deadline) const {
+expected<void> cluster_placement::wait(const T& future, clock::time_point began,
+                                       const std::string& awaited) {
+  auto deadline = began + start_deadline_;
+  waiting_lines lines{start_deadline_};
   while (future.wait_until(std::min(deadline, clock::now() + look_period))
          != std::future_status::ready) {
+    if (auto line = lines.due(clock::now() - began, awaited)) tell_waiting(*line);
     std::lock_guard guard{mutex_};
     if (given_up_) return tl::unexpected<error>(*given_up_);
     if (clock::now() >= deadline) return fail(errc::deadline_exceeded, "");

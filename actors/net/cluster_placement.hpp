@@ -62,6 +62,14 @@ public:
     if (on_spared_) on_spared_(spared);
   }
 
+  /// Says it to the listener, or on standard error if there is none.
+  void tell_waiting(const std::string& line) override;
+
+  /// Has `listener` called with each line of `tell_waiting`. Thread: any, one at a time.
+  void on_waiting(std::function<void(const std::string&)> listener) {
+    on_waiting_ = std::move(listener);
+  }
+
   /// Has `listener` called with what `tell_spared` is told.
   void on_spared(std::function<void(const spared_tasks&)> listener) {
     on_spared_ = std::move(listener);
@@ -86,7 +94,8 @@ private:
   using clock = std::chrono::steady_clock;
 
   template <class T>
-  [[nodiscard]] expected<void> wait(const T& future, clock::time_point deadline) const;
+  [[nodiscard]] expected<void> wait(const T& future, clock::time_point began,
+                                    const std::string& awaited);
   [[nodiscard]] expected<node_index> node_of(const std::string& name, double load);
   [[nodiscard]] expected<node_index> variable_node(const std::string& owner, double load);
   [[nodiscard]] bool enter_at(const std::string& name, node_index at);
@@ -101,6 +110,7 @@ private:
   std::vector<double> ps_loads_; ///< What each parameter server holds.
   std::map<std::string, entry> entries_;
   std::function<void(const spared_tasks&)> on_spared_;
+  std::function<void(const std::string&)> on_waiting_;
   mutable std::mutex mutex_;
   std::optional<error> given_up_; ///< Guarded by `mutex_`.
 };

@@ -98,6 +98,9 @@ public:
   /// gone, and ends when it hears of that. Thread: any.
   virtual void part_with(uint32_t /*lost*/, uint32_t /*lost_by*/) {}
 
+  /// Says, in one line, what this process still waits for. Thread: any.
+  virtual void tell_waiting(const std::string& /*line*/) {}
+
   /// The job begins, and may outlast the loss of these tasks: for the launcher of this process, if
   /// there is one that wants to know. Said where the chief stands.
   virtual void tell_spared(const spared_tasks& /*spared*/) {}

@@ -33,6 +33,7 @@ struct gathering : deterministic_world {
                             .leave_deadline = 30s,
                             .world = &world};
     config.on_entered = [this](expected<job_time> clock) { entered = std::move(clock); };
+    config.on_waiting = [this](const std::string& line) { waiting.push_back(line); };
     config.on_lost = [this](uint32_t member, const error& reason) { lost[member] = reason; };
     config.on_left = [this](const job_ending& how) { left = how; };
     roll = spawn(roll_call, std::move(config));
@@ -79,6 +80,7 @@ struct gathering : deterministic_world {
   std::map<uint32_t, member_actor> members;
   std::map<uint32_t, told> hears;
   std::optional<expected<job_time>> entered;
+  std::vector<std::string> waiting;
   std::map<uint32_t, error> lost;
   std::optional<job_ending> left;
 };
@@ -109,6 +111,20 @@ TEST_SUITE("actors/roll_call") {
     REQUIRE(left);
     CHECK(*left == well);
     CHECK(lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(gathering, "members that are missing are told of every ten seconds") {
+    enter(2);
+    pass(9s);
+    CHECK(waiting.empty());
+    pass(2s);
+    CHECK(waiting
+          == std::vector<std::string>{"still waiting for worker:1 to enter the job, 10 s of 60"});
+    pass(20s);
+    CHECK(waiting.size() == 3);
+    enter(1);
+    pass(30s);
+    CHECK(waiting.size() == 3);
   }
 
   TEST_CASE_FIXTURE(gathering, "who does not enter in time is named, and the others are told") {
