@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of all that sends messages: CAF, Cap'n Proto, fmt, and every actor's interface.
+// The precompiled header of all that sends messages: CAF, Cap'n Proto, fmt, and every actor's
+// interface.
 #ifndef TROUPE_ACTORS_PCH
 #define TROUPE_ACTORS_PCH
 
@@ -14,6 +15,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 #include <capnp/message.h>
+
 #include <mutex>
 
 #endif

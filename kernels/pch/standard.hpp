@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precompiled header of arithmetic: the standard library's headers that most of its files include.
+// The precompiled header of arithmetic: the standard library's headers that most of its files
+// include.
 #ifndef TROUPE_STANDARD_PCH
 #define TROUPE_STANDARD_PCH
 

@@ -5,8 +5,9 @@
 
 #include "messages/envelope.capnp.h"
 
-#include <algorithm>
 #include <capnp/message.h>
+
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <tl/expected.hpp>
