@@ -16,7 +16,8 @@ constexpr size_t caption_part_max = 60; // letters of an expression for computin
 constexpr size_t line_name_max = 14; // letters, beside a picture
 
 std::string shortened(const std::string& text) {
-  return text.size() <= caption_part_max ? text : text.substr(0, caption_part_max - 3) + "...";
+  if (text.size() <= caption_part_max) return text;
+  return fmt::format("{}...", text.substr(0, caption_part_max - 3));
 }
 
 // Long names of rows are expressions, and differ at their ends as well.

@@ -33,7 +33,7 @@ encoded_parcel parcel_of(const msg<wire::PushGradient>& push) {
   return *encode_parcel({.content = caf::make_message(push)});
 }
 
-encoded_parcel gradient(int64_t elements) {
+encoded_parcel gradient_parcel(int64_t elements) {
   return parcel_of(push_of(elements));
 }
 
@@ -87,7 +87,7 @@ std::vector<std::byte> drain(outbox& out) {
 
 TEST_SUITE("actors/net/outbox") {
   TEST_CASE("a long message is cut, and whole again at the other side, however bytes come") {
-    auto sent = gradient(1000);
+    auto sent = gradient_parcel(1000);
     auto body = flatten(*sent.body);
     outbox out{part_bytes, 1 << 20};
     out.add(sent);
@@ -105,7 +105,7 @@ TEST_SUITE("actors/net/outbox") {
 
   TEST_CASE("a token overtakes a gradient that is under way") {
     outbox out{part_bytes, 1 << 20};
-    out.add(gradient(1000));
+    out.add(gradient_parcel(1000));
     write_batch first;
     REQUIRE(out.fill(first));
     out.add(token(5));
@@ -134,8 +134,8 @@ TEST_SUITE("actors/net/outbox") {
   TEST_CASE("without credit a message waits, and tokens do not wait with it") {
     outbox out{part_bytes, 1 << 20};
     out.set_window(1000);
-    out.add(gradient(500)); // the first may be larger than what is left
-    out.add(gradient(500));
+    out.add(gradient_parcel(500)); // the first may be larger than what is left
+    out.add(gradient_parcel(500));
     out.add(token(5));
     receiver from;
     REQUIRE(from.feed(drain(out), 100));
@@ -173,8 +173,8 @@ TEST_SUITE("actors/net/outbox") {
   TEST_CASE("small gradients go out many at a time, of a large one a part") {
     outbox out{part_bytes, 1 << 20};
     for (int i = 0; i < 40; ++i)
-      out.add(gradient(20));
-    out.add(gradient(1000));
+      out.add(gradient_parcel(20));
+    out.add(gradient_parcel(1000));
     write_batch batch;
     REQUIRE(out.fill(batch));
     CHECK(batch.frames == write_batch::frames_max);
@@ -246,7 +246,7 @@ TEST_SUITE("actors/net/outbox") {
     for (uint64_t i = 0; i < 100; ++i)
       out.add(token(i));
     for (int64_t i = 1; i <= 3; ++i)
-      out.add(gradient(i * 100));
+      out.add(gradient_parcel(i * 100));
     receiver from{1 << 20};
     REQUIRE(from.feed(drain(out), 1000));
     uint64_t next = 0;
@@ -267,7 +267,7 @@ TEST_SUITE("actors/net/outbox") {
 TEST_SUITE("actors/net/inbox") {
   TEST_CASE("memory counts as held until the last holder lets go") {
     outbox out{part_bytes, 1 << 20};
-    out.add(gradient(1000));
+    out.add(gradient_parcel(1000));
     receiver from;
     REQUIRE(from.feed(drain(out), 100));
     CHECK(from.retained->bytes(lane::bulk) == charge_of(from.frames[0].header));
@@ -280,8 +280,8 @@ TEST_SUITE("actors/net/inbox") {
 
   TEST_CASE("a sender that goes beyond its credit is refused") {
     outbox out{part_bytes, 1 << 20};
-    out.add(gradient(1000));
-    out.add(gradient(1000));
+    out.add(gradient_parcel(1000));
+    out.add(gradient_parcel(1000));
     receiver from{1000};
     auto refused = from.feed(drain(out), 100);
     REQUIRE_FALSE(refused);
