@@ -31,7 +31,8 @@ public:
 /// If the world has ended without it, it holds the thread until the process ends.
 void leave_user_code();
 
-/// Ends a world of any kind: destroys it, or leaves it in memory if work in it does not end.
-void end_world(std::unique_ptr<world::implementation> ending);
+/// Waits for the work in a world of any kind, so that it can be destroyed. A world whose work does
+/// not end is left in memory: `ending` is empty then.
+void end_world(std::unique_ptr<world::implementation>& ending);
 
 } // namespace troupe

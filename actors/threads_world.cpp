@@ -197,7 +197,7 @@ void leave_user_code() {
   if (working_in != nullptr) working_in->on_return(*working_at);
 }
 
-void end_world(std::unique_ptr<world::implementation> ending) {
+void end_world(std::unique_ptr<world::implementation>& ending) {
   auto* threads = dynamic_cast<threads_world*>(ending.get());
   if (threads == nullptr || threads->end()) return;
   // Its threads refer to it until the process ends.

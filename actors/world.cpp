@@ -25,12 +25,13 @@ world::world(std::unique_ptr<implementation> implementation)
 world::world(world&&) noexcept = default;
 
 world& world::operator=(world&& other) noexcept {
-  end_world(std::exchange(implementation_, std::move(other.implementation_)));
+  end_world(implementation_);
+  implementation_ = std::move(other.implementation_);
   return *this;
 }
 
 world::~world() {
-  end_world(std::move(implementation_));
+  end_world(implementation_); // what still runs asks this object for the time
 }
 
 caf::actor_system& world::system() {

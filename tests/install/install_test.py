@@ -51,7 +51,7 @@ class Install(unittest.TestCase):
 
     def test_every_header_and_schema_is_installed(self):
         ours = {path for folder in FOLDERS for kind in ("hpp", "capnp") for path in (ROOT / folder).rglob(f"*.{kind}")}
-        wanted = {str(path.relative_to(ROOT)) for path in ours}
+        wanted = {str(path.relative_to(ROOT)) for path in ours if path.parent.name != "pch"}
         include = self.prefix / "include" / "troupe"
         installed = {str(path.relative_to(include)) for path in include.rglob("*.*")}
         self.assertEqual(sorted(wanted - installed), [], "a new file is found by: meson setup --reconfigure")
