@@ -14,10 +14,7 @@ SKIPPED = 77
 
 
 def run(*command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-    if done.returncode not in (0, SKIPPED):
-        sys.exit(f'{command[0]} ended with {done.returncode}')
-    return done
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True)
 
 
 def milliseconds_by_case(lines):
@@ -37,11 +34,14 @@ def main():
             ratio = theirs[case] / float(line.split()[1])
             line += f'   PyTorch {theirs[case]:9.3f} ms, {ratio:5.2f} times ours'
         print(line)
+    if own.returncode != 0:
+        sys.exit(own.returncode)
+    if peer and peer.returncode not in (0, SKIPPED):
+        sys.exit(f'{script} ended with {peer.returncode}')
     if theirs:
         print('beside ' + peer.stdout.splitlines()[0])
-    elif own.returncode == 0 and not theirs:
+    else:
         print('no PyTorch that sees a GPU (python3-torch): only our own work is measured')
-    sys.exit(own.returncode)
 
 
 main()
