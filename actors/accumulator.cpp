@@ -16,13 +16,13 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<accumulator_actor, accumulator_state>;
+using accumulator_pointer = observed_pointer<accumulator_actor, accumulator_state>;
 using update_promise = accumulator_state::update_promise;
 using aggregate_promise = accumulator_state::aggregate_promise;
 
 const error take_cancelled{errc::cancelled, "TakeGrad operation was cancelled"};
 
-void serve(self_pointer self) {
+void serve(accumulator_pointer self) {
   auto& state = self->state;
   while (state.can_serve()) {
     auto take = std::move(state.takes.front());
@@ -41,7 +41,7 @@ void serve(self_pointer self) {
   }
 }
 
-caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGradient>& gradient) {
+caf::result<msg<wire::PushReply>> push(accumulator_pointer self, const msg<wire::PushGradient>& gradient) {
   auto reply = self->state.push(gradient, self->state.config.world->now());
   if (!reply) return to_caf(reply.error());
   serve(self);
@@ -50,7 +50,7 @@ caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGr
 
 // The answer to a take comes from here or from the owner, as `Reply` says.
 template <class Reply>
-caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = false,
+caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool hold = false,
                              bool measure = false) {
   if (required == 0)
     return to_caf({errc::invalid_argument, "Argument num_required must be positive: it is 0"});
@@ -64,7 +64,7 @@ caf::result<msg<Reply>> take(self_pointer self, uint32_t required, bool hold = f
   return promise;
 }
 
-caf::result<msg<wire::Aggregate>> await_aggregate(self_pointer self, uint64_t step) {
+caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint64_t step) {
   if (step < self->state.step) return to_caf({errc::out_of_range, "the step is over already"});
   auto asker = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
@@ -80,7 +80,7 @@ void answer_cancelled(Takes takes, Awaits awaits) {
     waiting.promise.deliver(to_caf(take_cancelled));
 }
 
-void cancel(self_pointer self, wire::CancelTakes::Reader said) {
+void cancel(accumulator_pointer self, wire::CancelTakes::Reader said) {
   const auto& asker = self->current_sender();
   if (said.getAtMost() > 0)
     self->state.lower_takes(asker, said.getStep(), said.getAtMost());
@@ -90,7 +90,7 @@ void cancel(self_pointer self, wire::CancelTakes::Reader said) {
 }
 
 // Nobody waits for an accumulator that is no more.
-void leave(self_pointer self, caf::exit_msg& exit) {
+void leave(accumulator_pointer self, caf::exit_msg& exit) {
   answer_cancelled(std::exchange(self->state.takes, {}), std::exchange(self->state.awaits, {}));
   self->quit(std::move(exit.reason));
 }
@@ -250,7 +250,7 @@ msg<wire::AccumulatorStatus> accumulator_state::status() const {
                                  static_cast<uint32_t>(takes.size()));
 }
 
-accumulator_actor::behavior_type accumulator(self_pointer self, accumulator_config config) {
+accumulator_actor::behavior_type accumulator(accumulator_pointer self, accumulator_config config) {
   self->state.step = config.first_step;
   self->state.config = std::move(config);
   self->set_exit_handler([self](caf::exit_msg& exit) { leave(self, exit); });

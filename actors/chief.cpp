@@ -18,46 +18,46 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<chief_actor, chief_state>;
+using chief_pointer = observed_pointer<chief_actor, chief_state>;
 using phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
-void finish(self_pointer self, std::optional<error> failure);
+void finish(chief_pointer self, std::optional<error> failure);
 
 bool is_training(const chief_state& state) {
   return state.now_in < phase::ending;
 }
 
-void keep_deadlines(self_pointer self);
+void keep_deadlines(chief_pointer self);
 
-void enter(self_pointer self, phase next) {
+void enter(chief_pointer self, phase next) {
   self->state.now_in = next;
   self->state.phase_began = self->state.config.world->now();
   keep_deadlines(self);
 }
 
-void tell_replicas(self_pointer self, const msg<wire::CancelStep>& cancel) {
+void tell_replicas(chief_pointer self, const msg<wire::CancelStep>& cancel) {
   for (const auto& [index, replica] : self->state.live)
     self->send(replica, cancel);
 }
 
 // ---- the life of a step ----
 
-void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held);
-void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
-void on_not_applied(self_pointer self, const error& reason);
-void end_if_taken_back(self_pointer self);
-void end_step_if_complete(self_pointer self);
-void go_on(self_pointer self);
-void take_snapshot(self_pointer self);
-void settle(self_pointer self);
+void on_measured(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& held);
+void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& applied);
+void on_not_applied(chief_pointer self, const error& reason);
+void end_if_taken_back(chief_pointer self);
+void end_step_if_complete(chief_pointer self);
+void go_on(chief_pointer self);
+void take_snapshot(chief_pointer self);
+void settle(chief_pointer self);
 
 void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader said) {
   state.norms[index] = {said.getSquaredNorm(), said.getMeanSquaredNorm()};
 }
 
-void begin_step(self_pointer self) {
+void begin_step(chief_pointer self) {
   auto& state = self->state;
   state.now_in = phase::collecting;
   state.applied.clear();
@@ -79,7 +79,7 @@ void begin_step(self_pointer self) {
 }
 
 // All mean gradients have to be known before the first is applied.
-void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
+void on_measured(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& held) {
   auto& state = self->state;
   keep_norms(state, index, held.reader());
   if (state.taken_back) return end_if_taken_back(self);
@@ -93,7 +93,7 @@ void on_measured(self_pointer self, size_t index, const msg<wire::UpdateApplied>
             [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
 
-void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
+void on_applied(chief_pointer self, size_t index, const msg<wire::UpdateApplied>& applied) {
   auto& state = self->state;
   auto done = applied.reader();
   if (state.config.sync.measures() && !state.norms.contains(index)) keep_norms(state, index, done);
@@ -102,7 +102,7 @@ void on_applied(self_pointer self, size_t index, const msg<wire::UpdateApplied>&
   state.taken_back ? end_if_taken_back(self) : end_step_if_complete(self);
 }
 
-void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
+void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!is_training(state)) return;
   auto said = report.reader();
@@ -122,7 +122,7 @@ void on_taken(self_pointer self, const msg<wire::TakenGradient>& report) {
   end_step_if_complete(self);
 }
 
-void end_step_if_complete(self_pointer self) {
+void end_step_if_complete(chief_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::applying || state.applied.size() < state.config.accumulators.size())
     return;
@@ -136,13 +136,13 @@ void end_step_if_complete(self_pointer self) {
 // Other messages of the moment at which the step was closed may still be on their way. They come
 // before the snapshot, which has to know all, and before the tokens, so that it makes no difference
 // whether a snapshot was taken.
-void settle(self_pointer self) {
+void settle(chief_pointer self) {
   enter(self, phase::settling);
   self->state.config.world->send_last(caf::actor_cast<caf::actor>(self),
                                       caf::make_message(moment_over{}));
 }
 
-void on_settled(self_pointer self) {
+void on_settled(chief_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::settling) return;
   auto& wants_snapshot = state.config.wants_snapshot;
@@ -152,7 +152,7 @@ void on_settled(self_pointer self) {
   go_on(self);
 }
 
-void go_on(self_pointer self) {
+void go_on(chief_pointer self) {
   auto& state = self->state;
   if (state.is_last()) return finish(self, state.stop_reason);
   self->send(state.config.tokens, make_put_tokens(state.step, state.config.sync.tokens_per_step()));
@@ -161,7 +161,7 @@ void go_on(self_pointer self) {
 
 // ---- a step that is taken back ----
 
-void take_step_back(self_pointer self) {
+void take_step_back(chief_pointer self) {
   auto& state = self->state;
   if (state.taken_back || state.now_in == phase::saving) return;
   if (state.now_in != phase::collecting) return finish(self, state.stop_reason);
@@ -170,7 +170,7 @@ void take_step_back(self_pointer self) {
     self->send(accumulator, make_cancel_takes());
 }
 
-void on_not_applied(self_pointer self, const error& reason) {
+void on_not_applied(chief_pointer self, const error& reason) {
   auto& state = self->state;
   if (!state.taken_back || reason.code != errc::cancelled) return finish(self, reason);
   ++*state.taken_back;
@@ -178,7 +178,7 @@ void on_not_applied(self_pointer self, const error& reason) {
 }
 
 // Where a variable is a step ahead of the others, there is no snapshot.
-void end_if_taken_back(self_pointer self) {
+void end_if_taken_back(chief_pointer self) {
   auto& state = self->state;
   auto ahead = std::max(state.applied.size(), state.norms.size());
   if (*state.taken_back + ahead < state.config.accumulators.size()) return;
@@ -197,7 +197,7 @@ void forget_step(chief_state& state) {
     replica.local_step = std::min(replica.local_step, state.step - 1);
 }
 
-void on_part(self_pointer self) {
+void on_part(chief_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::saving || --state.snapshot_missing > 0) return;
   std::ranges::sort(state.snapshot.replicas, {}, &replica_progress::replica);
@@ -209,7 +209,7 @@ void on_part(self_pointer self) {
 // Has `keep` put the answer into the snapshot. A replica may be gone; without the others there is
 // no job.
 template <class Reply, class Handle, class Message, class Keep>
-void ask_for_part(self_pointer self, const Handle& whom, const Message& message, Keep keep) {
+void ask_for_part(chief_pointer self, const Handle& whom, const Message& message, Keep keep) {
   ++self->state.snapshot_missing;
   self
     ->request(whom, caf::infinite, message) // the watch keeps the deadline
@@ -224,7 +224,7 @@ void ask_for_part(self_pointer self, const Handle& whom, const Message& message,
       });
 }
 
-void take_snapshot(self_pointer self) {
+void take_snapshot(chief_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
   enter(self, phase::saving);
@@ -251,7 +251,7 @@ void take_snapshot(self_pointer self) {
 
 // ---- who is there ----
 
-void on_join(self_pointer self, uint32_t index) {
+void on_join(chief_pointer self, uint32_t index) {
   auto& state = self->state;
   if (!self->current_sender() || index >= state.has_come.size()) return; // it is none of the job's
   auto replica = caf::actor_cast<replica_actor>(self->current_sender());
@@ -266,9 +266,9 @@ void on_join(self_pointer self, uint32_t index) {
   if (!is_training(state)) self->send(replica, make_cancel_step(no_step_is_wanted));
 }
 
-void on_leave(self_pointer self, uint32_t index, error reason);
+void on_leave(chief_pointer self, uint32_t index, error reason);
 
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(chief_pointer self, const caf::down_msg& down) {
   auto found = self->state.index_of.find(down.source.id());
   if (found == self->state.index_of.end()) return;
   auto why
@@ -278,7 +278,7 @@ void on_down(self_pointer self, const caf::down_msg& down) {
 
 // ---- the end of a job ----
 
-void conclude(self_pointer self) {
+void conclude(chief_pointer self) {
   auto& state = self->state;
   state.now_in = phase::over;
   state.report.step = state.step;
@@ -291,12 +291,12 @@ void conclude(self_pointer self) {
   self->quit();
 }
 
-void conclude_if_deserted(self_pointer self) {
+void conclude_if_deserted(chief_pointer self) {
   if (self->state.is_deserted() && !self->state.asks_queue) conclude(self);
 }
 
 // Of a step that is not over it is told how many tokens are left.
-void report_open_step(self_pointer self) {
+void report_open_step(chief_pointer self) {
   auto& state = self->state;
   state.report.open = state.not_over();
   state.asks_queue = true;
@@ -312,7 +312,7 @@ void report_open_step(self_pointer self) {
           [is_told](const caf::error&) { is_told({}); });
 }
 
-void finish(self_pointer self, std::optional<error> failure) {
+void finish(chief_pointer self, std::optional<error> failure) {
   auto& state = self->state;
   if (!is_training(state)) return;
   if (failure && state.config.on_trouble) state.config.on_trouble(failure->message);
@@ -334,13 +334,13 @@ std::string describe(const lost_replica& lost) {
 }
 
 // Under ssp nobody is to wait for the clock of one that is gone.
-void tell_clocks(self_pointer self, uint32_t gone) {
+void tell_clocks(chief_pointer self, uint32_t gone) {
   const auto& config = self->state.config;
   if (config.sync.policy == sync_policy::ssp)
     self->send(config.tokens, make_farewell(gone, errc::none, ""));
 }
 
-void finish_for_want_of_replicas(self_pointer self, const lost_replica& lost) {
+void finish_for_want_of_replicas(chief_pointer self, const lost_replica& lost) {
   auto& state = self->state;
   finish(self, error{lost.reason.code,
                      fmt::format("step {} needs {} gradients, but {} of {} replicas are left; "
@@ -350,7 +350,7 @@ void finish_for_want_of_replicas(self_pointer self, const lost_replica& lost) {
 }
 
 // A number that was chosen before a replica was lost may be more than are left.
-void need_no_more_than_are_left(self_pointer self) {
+void need_no_more_than_are_left(chief_pointer self) {
   auto& state = self->state;
   auto count = static_cast<uint32_t>(state.left_count());
   if (!state.choice || state.now_in != phase::collecting || state.needed <= count) return;
@@ -375,7 +375,7 @@ bool remove(chief_state& state, uint32_t index) {
 }
 
 // The step goes on if it can end; the watch takes it back if it does not.
-void stop_for_loss(self_pointer self, const lost_replica& lost) {
+void stop_for_loss(chief_pointer self, const lost_replica& lost) {
   auto& state = self->state;
   if (state.stop_reason) return;
   state.stop_reason
@@ -384,7 +384,7 @@ void stop_for_loss(self_pointer self, const lost_replica& lost) {
   keep_deadlines(self);
 }
 
-void on_leave(self_pointer self, uint32_t index, error reason) {
+void on_leave(chief_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (!remove(state, index)) return;
   tell_clocks(self, index);
@@ -408,7 +408,7 @@ void on_leave(self_pointer self, uint32_t index, error reason) {
 }
 
 // Their mirrors hold the variables, so nothing is lost but the next time.
-void on_owners_lost(self_pointer self, const msg<wire::OwnersLost>& lost) {
+void on_owners_lost(chief_pointer self, const msg<wire::OwnersLost>& lost) {
   auto& state = self->state;
   if (!is_training(state)) return;
   state.has_lost_owners = true;
@@ -417,13 +417,13 @@ void on_owners_lost(self_pointer self, const msg<wire::OwnersLost>& lost) {
   if (state.config.on_warning) state.config.on_warning(reason + "; the job goes on");
 }
 
-void on_owners_mirrored(self_pointer self, const msg<wire::OwnersMirrored>& told) {
+void on_owners_mirrored(chief_pointer self, const msg<wire::OwnersMirrored>& told) {
   const auto& state = self->state;
   if (is_training(state) && state.config.on_warning)
     state.config.on_warning(told.reader().getReason());
 }
 
-void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
+void on_stop(chief_pointer self, const msg<wire::StopJob>& stop) {
   auto& state = self->state;
   if (!is_training(state) || state.report.stopped) return;
   state.report.stopped = stop.reader().getReason();
@@ -432,7 +432,7 @@ void on_stop(self_pointer self, const msg<wire::StopJob>& stop) {
 }
 
 // Those who were awaited long enough are awaited no more.
-void give_up_awaited(self_pointer self) {
+void give_up_awaited(chief_pointer self) {
   auto& state = self->state;
   auto patience = state.config.rejoin_patience;
   const auto awaited = state.awaited;
@@ -452,7 +452,7 @@ void give_up_awaited(self_pointer self) {
 // ---- the watch: every wait has an end, and says who is missing ----
 
 // No accumulator is to be behind the others for ever, for parts of gradients that never come.
-void do_without(self_pointer self, const std::vector<accumulator_progress>& progress,
+void do_without(chief_pointer self, const std::vector<accumulator_progress>& progress,
                 const std::vector<uint32_t>& lacking) {
   const auto& config = self->state.config;
   for (size_t i = 0; i < lacking.size(); ++i) {
@@ -467,7 +467,7 @@ void do_without(self_pointer self, const std::vector<accumulator_progress>& prog
 
 // A report may still be on its way from another node. What an accumulator answers comes after what
 // it has reported: so when all have answered and the step is still open, no report will come.
-void confirm_stall(self_pointer self, uint32_t tokens) {
+void confirm_stall(chief_pointer self, uint32_t tokens) {
   auto& state = self->state;
   auto missing = std::make_shared<size_t>(state.config.accumulators.size());
   auto progress = std::make_shared<std::vector<accumulator_progress>>(*missing);
@@ -489,7 +489,7 @@ void confirm_stall(self_pointer self, uint32_t tokens) {
         [self](const caf::error& reason) { finish(self, from_caf(reason)); });
 }
 
-void look(self_pointer self, const msg<wire::QueueStatus>& status) {
+void look(chief_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
   if (state.now_in != phase::collecting || state.taken_back) return;
   auto waiting = status.reader().getWaiting();
@@ -509,7 +509,7 @@ void look(self_pointer self, const msg<wire::QueueStatus>& status) {
 
 // ---- the beginning ----
 
-void begin(self_pointer self) {
+void begin(chief_pointer self) {
   auto& state = self->state;
   for (auto index : state.config.absent)
     tell_clocks(self, index);
@@ -519,7 +519,7 @@ void begin(self_pointer self) {
   begin_step(self);
 }
 
-void look_at(self_pointer self, job_time time) {
+void look_at(chief_pointer self, job_time time) {
   auto& planned = self->state.planned_looks;
   if (!planned.empty() && *planned.begin() <= time) return;
   planned.insert(time);
@@ -527,12 +527,12 @@ void look_at(self_pointer self, job_time time) {
 }
 
 // Something has begun that is to be over in time.
-void keep_deadlines(self_pointer self) {
+void keep_deadlines(chief_pointer self) {
   auto first = self->state.first_deadline(self->state.config.world->now());
   if (first < job_time::max()) look_at(self, first);
 }
 
-void watch(self_pointer self) {
+void watch(chief_pointer self) {
   auto& state = self->state;
   state.planned_looks.erase(state.planned_looks.begin());
   auto now = state.config.world->now();
@@ -562,7 +562,7 @@ void watch(self_pointer self) {
 
 } // namespace
 
-chief_actor::behavior_type chief(self_pointer self, chief_config config) {
+chief_actor::behavior_type chief(chief_pointer self, chief_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.step = state.config.first_step;

@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<closure_worker_actor, closure_worker_state>;
+using closure_worker_pointer = observed_pointer<closure_worker_actor, closure_worker_state>;
 using call_message = msg<wire::RunClosure>;
 
 task<msg<wire::ClosureDone>> answer(activity& activity, closure_function call,
@@ -50,7 +50,7 @@ task<void> live(activity& activity, closure_worker_actor worker, closure_functio
   }
 }
 
-void spawn_host(self_pointer self) {
+void spawn_host(closure_worker_pointer self) {
   auto& state = self->state;
   replica_config config{.index = state.config.index, .world = state.config.world};
   config.body = [worker = caf::actor_cast<closure_worker_actor>(self->address()),
@@ -62,7 +62,7 @@ void spawn_host(self_pointer self) {
   self->link_to(state.host);
 }
 
-caf::result<msg<wire::ClosureDone>> on_call(self_pointer self, const call_message& said) {
+caf::result<msg<wire::ClosureDone>> on_call(closure_worker_pointer self, const call_message& said) {
   auto& state = self->state;
   if (state.running)
     return to_caf({errc::failed_precondition,
@@ -74,14 +74,14 @@ caf::result<msg<wire::ClosureDone>> on_call(self_pointer self, const call_messag
   return promise;
 }
 
-void on_cancel(self_pointer self, uint64_t closure) {
+void on_cancel(closure_worker_pointer self, uint64_t closure) {
   auto& state = self->state;
   if (state.running && state.running->closure == closure)
     self->send(state.host, make_cancel_step(state.calls + 1));
 }
 
 // One that leaves does not answer: its call is to be made by another worker.
-void on_ended(self_pointer self, const msg<wire::ClosureDone>& how) {
+void on_ended(closure_worker_pointer self, const msg<wire::ClosureDone>& how) {
   auto& state = self->state;
   if (state.is_leaving)
     self->quit();
@@ -92,7 +92,7 @@ void on_ended(self_pointer self, const msg<wire::ClosureDone>& how) {
 }
 
 // What computes would outlive the world that it refers to.
-void on_exit(self_pointer self, const caf::error& reason) {
+void on_exit(closure_worker_pointer self, const caf::error& reason) {
   auto& state = self->state;
   if (reason != caf::exit_reason::user_shutdown || !state.running) return self->quit(reason);
   state.is_leaving = true;
@@ -101,7 +101,7 @@ void on_exit(self_pointer self, const caf::error& reason) {
 
 } // namespace
 
-closure_worker_actor::behavior_type closure_worker(self_pointer self,
+closure_worker_actor::behavior_type closure_worker(closure_worker_pointer self,
                                                    closure_worker_config config) {
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& exit) { on_exit(self, exit.reason); });

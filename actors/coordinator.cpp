@@ -16,7 +16,7 @@ const error closure_cancelled{errc::cancelled,
 
 namespace {
 
-using self_pointer = observed_pointer<coordinator_actor, coordinator_state>;
+using coordinator_pointer = observed_pointer<coordinator_actor, coordinator_state>;
 
 void warn(const coordinator_state& state, const std::string& line) {
   if (state.config.on_warning) state.config.on_warning(line);
@@ -55,7 +55,7 @@ std::vector<closure_value> arguments_for(uint32_t worker, const schedule_closure
   return arguments;
 }
 
-void cancel_in_flight(self_pointer self) {
+void cancel_in_flight(coordinator_pointer self) {
   for (const auto& [index, worker] : self->state.workers)
     if (worker.runs) self->send(worker.handle, make_cancel_closure(*worker.runs));
 }
@@ -103,7 +103,7 @@ void answer_those_who_may_know(coordinator_state& state) {
     who.tell(all_done);
 }
 
-void finish(self_pointer self) {
+void finish(coordinator_pointer self) {
   auto& state = self->state;
   for (auto& bystander : state.bystanders)
     bystander.deliver(make_service_ended());
@@ -113,10 +113,10 @@ void finish(self_pointer self) {
 
 // ---- workers ----
 
-void on_answer(self_pointer self, uint32_t index, const closure_worker_actor& asked,
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
                uint64_t closure, const expected<msg<wire::ClosureDone>>& how);
 
-void give(self_pointer self, uint32_t index, uint64_t closure) {
+void give(coordinator_pointer self, uint32_t index, uint64_t closure) {
   auto& state = self->state;
   const auto& what = state.closures.at(closure);
   auto& worker = state.workers.at(index);
@@ -133,7 +133,7 @@ void give(self_pointer self, uint32_t index, uint64_t closure) {
 }
 
 // There is nothing left that a closure could use.
-void turn_away(self_pointer self) {
+void turn_away(coordinator_pointer self) {
   auto& state = self->state;
   const tl::unexpected<error> why{*state.stranded};
   cancel(state, state.queue->cancel_queued());
@@ -146,7 +146,7 @@ void turn_away(self_pointer self) {
 }
 
 // Whatever has happened, this is what follows from it.
-void go_on(self_pointer self) {
+void go_on(coordinator_pointer self) {
   auto& state = self->state;
   if (state.ending) {
     // A process that has not come yet would look for a coordinator that is gone.
@@ -171,7 +171,7 @@ void go_on(self_pointer self) {
 }
 
 // A worker is there no more: what it ran goes to another.
-void lose(self_pointer self, uint32_t index, const error& reason) {
+void lose(coordinator_pointer self, uint32_t index, const error& reason) {
   auto& state = self->state;
   auto lost = state.workers.extract(index);
   if (lost.empty()) return;
@@ -190,7 +190,7 @@ void lose(self_pointer self, uint32_t index, const error& reason) {
                             runs ? "another one runs what it ran" : "others go on"));
 }
 
-void fail(self_pointer self, uint32_t index, uint64_t closure, error reason) {
+void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {
   auto& state = self->state;
   // What is said of a cancelled one is of no interest to anybody but whoever fetches it.
   auto was_cancelled = state.ending || state.queue->has_failed();
@@ -207,7 +207,7 @@ void fail(self_pointer self, uint32_t index, uint64_t closure, error reason) {
   if (!was_cancelled) cancel_in_flight(self);
 }
 
-void on_answer(self_pointer self, uint32_t index, const closure_worker_actor& asked,
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
                uint64_t closure, const expected<msg<wire::ClosureDone>>& how) {
   auto& state = self->state;
   auto found = state.workers.find(index);
@@ -229,7 +229,7 @@ void on_answer(self_pointer self, uint32_t index, const closure_worker_actor& as
   go_on(self);
 }
 
-void on_ready(self_pointer self, uint32_t index) {
+void on_ready(coordinator_pointer self, uint32_t index) {
   auto& state = self->state;
   if (index >= state.config.workers)
     return warn(state, fmt::format("worker {} is none of {}; start it with the same cluster", index,
@@ -244,7 +244,7 @@ void on_ready(self_pointer self, uint32_t index) {
 }
 
 // An owner that ends by itself ends with its strategy.
-void strand(self_pointer self, const caf::error& why) {
+void strand(coordinator_pointer self, const caf::error& why) {
   auto& state = self->state;
   if (state.ending || state.stranded || !is_lost_node(why)) return;
   auto reason = from_caf(why);
@@ -255,7 +255,7 @@ void strand(self_pointer self, const caf::error& why) {
   go_on(self);
 }
 
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(coordinator_pointer self, const caf::down_msg& down) {
   if (self->state.relied_on.contains(down.source)) return strand(self, down.reason);
   for (const auto& [index, worker] : self->state.workers)
     if (worker.handle.address() == down.source) {
@@ -264,7 +264,7 @@ void on_down(self_pointer self, const caf::down_msg& down) {
     }
 }
 
-void on_schedule(self_pointer self, schedule_closure closure) {
+void on_schedule(coordinator_pointer self, schedule_closure closure) {
   auto& state = self->state;
   if (closure.admitted)
     state.waiting_for_room.push_back(std::move(closure));
@@ -273,7 +273,7 @@ void on_schedule(self_pointer self, schedule_closure closure) {
   go_on(self);
 }
 
-void on_end(self_pointer self, const end_service& end) {
+void on_end(coordinator_pointer self, const end_service& end) {
   auto& state = self->state;
   state.ending = end;
   cancel(state, state.queue->cancel_queued());
@@ -287,7 +287,7 @@ void on_end(self_pointer self, const end_service& end) {
   go_on(self);
 }
 
-caf::result<msg<wire::ServiceEnded>> on_bystander(self_pointer self) {
+caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self) {
   auto& state = self->state;
   auto promise = self->make_response_promise<msg<wire::ServiceEnded>>();
   state.bystanders.push_back(promise);
@@ -302,7 +302,7 @@ void tell_of_owners(const coordinator_state& state, const std::string& what) {
 }
 
 // Whatever still runs has no more use.
-void on_give_up(self_pointer self) {
+void on_give_up(coordinator_pointer self) {
   auto& state = self->state;
   while (!state.closures.empty())
     settle(state, state.closures.begin()->first, tl::unexpected<error>(closure_cancelled));
@@ -312,7 +312,7 @@ void on_give_up(self_pointer self) {
 
 } // namespace
 
-coordinator_actor::behavior_type coordinator(self_pointer self, coordinator_config config) {
+coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinator_config config) {
   auto& state = self->state;
   state.queue.emplace(config.capacity);
   state.config = std::move(config);

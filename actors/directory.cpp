@@ -14,16 +14,16 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<directory_actor, directory_state>;
+using directory_pointer = observed_pointer<directory_actor, directory_state>;
 using phase = directory_state::phase;
 
 // Actors of one process are lost one after the other; all are told of at once.
 constexpr auto gather_time = std::chrono::milliseconds{100};
 
-void go_on(self_pointer self, size_t index);
+void go_on(directory_pointer self, size_t index);
 
 // A follower that is gone has nothing left to give.
-void tell(self_pointer self, size_t index, const stand_in_actor& who) {
+void tell(directory_pointer self, size_t index, const stand_in_actor& who) {
   auto& entry = self->state.variables[index];
   ++entry.missing;
   auto done = [self, index, term = entry.term] {
@@ -37,7 +37,7 @@ void tell(self_pointer self, size_t index, const stand_in_actor& who) {
 }
 
 // Those whose turn it is; if there are none, it is the next ones'.
-void tell_followers(self_pointer self, size_t index) {
+void tell_followers(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   auto closes_steps = entry.now_in == phase::closing;
   for (const auto& one : self->state.followers)
@@ -57,7 +57,7 @@ void take_in(directory_state& state, size_t index) {
 }
 
 // All who were told in this phase have answered.
-void go_on(self_pointer self, size_t index) {
+void go_on(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   if (entry.now_in == phase::gathering) {
     entry.now_in = phase::closing;
@@ -78,13 +78,13 @@ void answer_followers(directory_state& state, size_t index) {
         asks->deliver(make_asker_known(one.number));
 }
 
-void gather(self_pointer self, size_t index) {
+void gather(directory_pointer self, size_t index) {
   self->state.variables[index].now_in = phase::gathering;
   tell_followers(self, index);
   answer_followers(self->state, index);
 }
 
-void lose(self_pointer self, size_t index, const error& reason) {
+void lose(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   if (entry.now_in == phase::lost) return;
   entry.now_in = phase::lost;
@@ -95,7 +95,7 @@ void lose(self_pointer self, size_t index, const error& reason) {
   answer_followers(self->state, index);
 }
 
-void on_took_over(self_pointer self, size_t index, const msg<wire::TookOver>& word) {
+void on_took_over(directory_pointer self, size_t index, const msg<wire::TookOver>& word) {
   auto& entry = self->state.variables[index];
   if (entry.now_in != phase::asking) return;
   entry.holder = std::exchange(entry.mirror, nullptr);
@@ -105,7 +105,7 @@ void on_took_over(self_pointer self, size_t index, const msg<wire::TookOver>& wo
 }
 
 // Whether the mirror knows what it is to hold, it knows best: its own word may be on its way.
-void take_over(self_pointer self, size_t index, const error& reason) {
+void take_over(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.now_in = phase::asking;
   entry.missing = 0;
@@ -116,7 +116,7 @@ void take_over(self_pointer self, size_t index, const error& reason) {
           [self, index, reason](const caf::error&) { lose(self, index, reason); });
 }
 
-void on_holder_lost(self_pointer self, size_t index, const error& reason) {
+void on_holder_lost(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   if (entry.now_in == phase::held && entry.mirror)
     take_over(self, index, reason);
@@ -124,7 +124,7 @@ void on_holder_lost(self_pointer self, size_t index, const error& reason) {
     lose(self, index, reason);
 }
 
-void on_mirror_lost(self_pointer self, size_t index, const error& reason) {
+void on_mirror_lost(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.mirror = nullptr;
   if (auto waits = std::exchange(entry.misses, std::nullopt)) waits->deliver(make_owner_followed());
@@ -134,7 +134,7 @@ void on_mirror_lost(self_pointer self, size_t index, const error& reason) {
 
 // @returns Whether less is held than was believed. Somebody who was lost while it was filled is
 // missed by nobody.
-bool on_gone(self_pointer self, size_t index, const caf::actor_addr& who, const error& reason) {
+bool on_gone(directory_pointer self, size_t index, const caf::actor_addr& who, const error& reason) {
   auto& entry = self->state.variables[index];
   if (entry.waits && entry.waits->who == who) entry.waits.reset();
   auto is_holder = entry.holder == who;
@@ -146,7 +146,7 @@ bool on_gone(self_pointer self, size_t index, const caf::actor_addr& who, const 
   return is_missed;
 }
 
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(directory_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   auto reason = from_caf(down.reason);
   auto is_missed = false;
@@ -158,7 +158,7 @@ void on_down(self_pointer self, const caf::down_msg& down) {
   self->delayed_send(self, gather_time, watch_tick{});
 }
 
-void tell_chief(self_pointer self) {
+void tell_chief(directory_pointer self) {
   auto& state = self->state;
   if (state.is_moving() || (state.is_filling() && !state.again.empty()))
     return self->delayed_send(self, gather_time, watch_tick{});
@@ -180,7 +180,7 @@ void part_with_missed(directory_state& state) {
 }
 
 // Mostly we are about to hear of the loss ourselves, or have heard of it long ago.
-caf::result<msg<wire::OwnerFollowed>> on_missed(self_pointer self, size_t index, uint32_t mirror) {
+caf::result<msg<wire::OwnerFollowed>> on_missed(directory_pointer self, size_t index, uint32_t mirror) {
   auto& entry = self->state.variables[index];
   if (entry.holder != self->current_sender())
     return to_caf({errc::cancelled, fmt::format("'{}' is held by another", entry.variable)});
@@ -190,7 +190,7 @@ caf::result<msg<wire::OwnerFollowed>> on_missed(self_pointer self, size_t index,
   return *entry.misses;
 }
 
-caf::result<msg<wire::OwnerFollowed>> on_filled(self_pointer self, size_t index) {
+caf::result<msg<wire::OwnerFollowed>> on_filled(directory_pointer self, size_t index) {
   auto& state = self->state;
   auto& entry = state.variables[index];
   if (entry.mirror == self->current_sender() && !std::exchange(entry.is_filled, true)) {
@@ -200,7 +200,7 @@ caf::result<msg<wire::OwnerFollowed>> on_filled(self_pointer self, size_t index)
   return make_owner_followed();
 }
 
-caf::result<msg<wire::OwnerFollowed>> on_offer(self_pointer self, wire::OfferMirror::Reader said) {
+caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self, wire::OfferMirror::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
   if (index >= state.variables.size())
@@ -220,7 +220,7 @@ caf::result<msg<wire::OwnerFollowed>> on_offer(self_pointer self, wire::OfferMir
   return promise;
 }
 
-void watch(self_pointer self, const watch_owner& who) {
+void watch(directory_pointer self, const watch_owner& who) {
   self->state.variables.push_back({.variable = who.variable,
                                    .holder = who.owner,
                                    .mirror = who.mirror,
@@ -231,7 +231,7 @@ void watch(self_pointer self, const watch_owner& who) {
 }
 
 // It may know of a variable before we do.
-caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, wire::FollowOwner::Reader said) {
+caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self, wire::FollowOwner::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
   auto who = caf::actor_cast<stand_in_actor>(self->current_sender());
@@ -282,7 +282,7 @@ std::string directory_state::tell_returns() {
   return twice.empty() ? std::string{} : "held twice again: " + names(twice);
 }
 
-directory_actor::behavior_type directory(self_pointer self,
+directory_actor::behavior_type directory(directory_pointer self,
                                          directory_state::give_up_process part_with) {
   self->state.part_with = std::move(part_with);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });

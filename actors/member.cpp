@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<member_actor, member_state>;
+using member_pointer = observed_pointer<member_actor, member_state>;
 
 constexpr auto patience = caf::infinite; // the roll call keeps its own deadlines
 
@@ -19,7 +19,7 @@ tl::unexpected<error> failed(const caf::error& reason) {
   return tl::unexpected<error>(from_caf(reason));
 }
 
-void await_end(self_pointer self) {
+void await_end(member_pointer self) {
   const auto& config = self->state.config;
   self->request(config.roll, patience, make_await_end(config.who.member))
     .then(
@@ -29,7 +29,7 @@ void await_end(self_pointer self) {
       [self](const caf::error& reason) { self->state.config.on_end(failed(reason)); });
 }
 
-void enter(self_pointer self) {
+void enter(member_pointer self) {
   const auto& config = self->state.config;
   self->request(config.roll, patience, make_enter_job(config.who))
     .then(
@@ -40,7 +40,7 @@ void enter(self_pointer self) {
       [self](const caf::error& reason) { self->state.config.on_begin(failed(reason)); });
 }
 
-void leave(self_pointer self) {
+void leave(member_pointer self) {
   const auto& config = self->state.config;
   self->request(config.roll, patience, make_leave_job(config.who.member))
     .then(
@@ -56,7 +56,7 @@ void leave(self_pointer self) {
 
 } // namespace
 
-member_actor::behavior_type member(self_pointer self, member_config config) {
+member_actor::behavior_type member(member_pointer self, member_config config) {
   self->state.config = std::move(config);
   enter(self);
   return {[self](const msg<wire::LeaveJob>&) { leave(self); }};

@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<rendezvous_actor, rendezvous_state>;
+using rendezvous_pointer = observed_pointer<rendezvous_actor, rendezvous_state>;
 using whereabouts = rendezvous_state::whereabouts;
 
 std::exception_ptr thrown(const error& reason) {
@@ -29,14 +29,14 @@ std::string describe(const std::exception_ptr& thrown) {
   }
 }
 
-void wake_one(self_pointer self, rendezvous_state::member& member, wake content) {
+void wake_one(rendezvous_pointer self, rendezvous_state::member& member, wake content) {
   member.is = whereabouts::computing;
   --self->state.waiting;
   self->send(std::exchange(member.arrival, {}).who, std::move(content));
 }
 
 // Nobody waits from now on; who comes later is told the same.
-void end_run(self_pointer self, error reason) {
+void end_run(rendezvous_pointer self, error reason) {
   auto& state = self->state;
   if (state.why_it_ended) return;
   state.why_it_ended = std::move(reason);
@@ -81,7 +81,7 @@ error mismatch(const rendezvous_state& state) {
   return {};
 }
 
-void gather(self_pointer self) {
+void gather(rendezvous_pointer self) {
   auto& state = self->state;
   if (auto wrong = mismatch(state); wrong.code != errc::none)
     return end_run(self, std::move(wrong));
@@ -93,7 +93,7 @@ void gather(self_pointer self) {
   wake_one(self, state.members.front(), {std::move(brought), nullptr});
 }
 
-void settle(self_pointer self) {
+void settle(rendezvous_pointer self) {
   auto& state = self->state;
   auto count = state.members.size();
   if (state.gone == count) {
@@ -109,7 +109,7 @@ void settle(self_pointer self) {
                              state.waiting == 1 ? "waits" : "wait")});
 }
 
-void on_arrival(self_pointer self, merge_arrival arrival) {
+void on_arrival(rendezvous_pointer self, merge_arrival arrival) {
   auto& state = self->state;
   auto& member = state.members[arrival.replica];
   member.is = whereabouts::waiting;
@@ -124,14 +124,14 @@ void on_arrival(self_pointer self, merge_arrival arrival) {
 }
 
 // Replica 0 has the result already. Who does not wait any more was told that the run is over.
-void on_merged(self_pointer self, const merge_result& merged) {
+void on_merged(rendezvous_pointer self, const merge_result& merged) {
   auto& state = self->state;
   state.merging = false;
   for (auto& member : state.members)
     if (member.is == whereabouts::waiting) wake_one(self, member, {merged.value, merged.thrown});
 }
 
-void on_departure(self_pointer self, const departure& leaving) {
+void on_departure(rendezvous_pointer self, const departure& leaving) {
   auto& state = self->state;
   auto& member = state.members[leaving.replica];
   member.is = whereabouts::gone;
@@ -145,7 +145,7 @@ void on_departure(self_pointer self, const departure& leaving) {
   settle(self);
 }
 
-void on_give_up(self_pointer self) {
+void on_give_up(rendezvous_pointer self) {
   auto& state = self->state;
   if (state.gave_up) {
     auto outcome = outcome_of(state);
@@ -180,7 +180,7 @@ std::string rendezvous_state::who(whereabouts is) const {
   return names.empty() ? "nobody" : fmt::format("{}{}", fmt::join(names, ", "), more);
 }
 
-rendezvous_actor::behavior_type rendezvous(self_pointer self, rendezvous_config config) {
+rendezvous_actor::behavior_type rendezvous(rendezvous_pointer self, rendezvous_config config) {
   self->state.members.resize(config.replicas);
   self->state.config = std::move(config);
   return {

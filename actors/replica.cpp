@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<replica_actor, replica_state>;
+using replica_pointer = observed_pointer<replica_actor, replica_state>;
 
 // Why a life ended. The job's end is no failure. What cannot be reached from here may be there for
 // others.
@@ -23,7 +23,7 @@ error reason_to_leave(const std::exception_ptr& thrown, const std::string& proce
   return reason;
 }
 
-task<void> live(self_pointer self) {
+task<void> live(replica_pointer self) {
   auto& [config, activity, life] = self->state;
   error reason;
   try {
@@ -37,7 +37,7 @@ task<void> live(self_pointer self) {
   self->quit(reason.code == errc::none ? caf::error{} : to_caf(reason));
 }
 
-void begin(self_pointer self) {
+void begin(replica_pointer self) {
   if (self->state.config.chief)
     self->send(self->state.config.chief, make_join_job(self->state.config.index));
   auto& activity = *self->state.activity;
@@ -55,7 +55,7 @@ msg<wire::ReplicaProgress> progress(const replica_state& state) {
 
 } // namespace
 
-replica_actor::behavior_type replica(self_pointer self, replica_config config) {
+replica_actor::behavior_type replica(replica_pointer self, replica_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.activity.emplace(self, *state.config.world, state.config.pace);

@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<roll_call_actor, roll_call_state>;
+using roll_call_pointer = observed_pointer<roll_call_actor, roll_call_state>;
 using phase = roll_call_state::phase;
 using begins_promise = caf::typed_response_promise<msg<wire::JobBegins>>;
 using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
@@ -67,7 +67,7 @@ void keep_out(roll_call_state::presence& member, const error& why) {
   tell(member.begins, to_caf(why));
 }
 
-caf::result<msg<wire::JobBegins>> on_enter(self_pointer self, const msg<wire::EnterJob>& said) {
+caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self, const msg<wire::EnterJob>& said) {
   auto& state = self->state;
   auto who = read_enter_job(said.reader());
   if (!state.config.members.contains(who.member)) return to_caf(unknown_member);
@@ -100,7 +100,7 @@ void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
 
 // ---- the end ----
 
-void close_if_all_have_ended(self_pointer self) {
+void close_if_all_have_ended(roll_call_pointer self) {
   auto& state = self->state;
   auto is_there = [](const auto& one) { return !one.second.is_lost; };
   if (state.now_in != phase::closing || std::ranges::any_of(state.members, is_there)) return;
@@ -109,7 +109,7 @@ void close_if_all_have_ended(self_pointer self) {
   self->quit();
 }
 
-void leave_if_all_want_to(self_pointer self) {
+void leave_if_all_want_to(roll_call_pointer self) {
   auto& state = self->state;
   if (state.now_in != phase::leaving || !state.missing().empty()) return;
   enter(state, phase::closing);
@@ -119,7 +119,7 @@ void leave_if_all_want_to(self_pointer self) {
   close_if_all_have_ended(self);
 }
 
-void on_ended(self_pointer self, const msg<wire::JobEnded>& ended) {
+void on_ended(roll_call_pointer self, const msg<wire::JobEnded>& ended) {
   auto& state = self->state;
   if (state.now_in >= phase::leaving) return;
   refuse(state, {errc::cancelled, "the job was over before it had begun"});
@@ -132,7 +132,7 @@ void on_ended(self_pointer self, const msg<wire::JobEnded>& ended) {
   leave_if_all_want_to(self);
 }
 
-caf::result<msg<wire::JobEnded>> on_await_end(self_pointer self, uint32_t index) {
+caf::result<msg<wire::JobEnded>> on_await_end(roll_call_pointer self, uint32_t index) {
   auto& state = self->state;
   if (state.now_in >= phase::leaving) return make_job_ended(state.ending);
   auto member = state.members.find(index);
@@ -142,7 +142,7 @@ caf::result<msg<wire::JobEnded>> on_await_end(self_pointer self, uint32_t index)
   return promise;
 }
 
-caf::result<msg<wire::JobEnded>> on_leave(self_pointer self, uint32_t index) {
+caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index) {
   auto& state = self->state;
   auto member = state.members.find(index);
   if (member == state.members.end()) return to_caf(unknown_member);
@@ -158,7 +158,7 @@ caf::result<msg<wire::JobEnded>> on_leave(self_pointer self, uint32_t index) {
 
 // ---- who is gone, and who is late ----
 
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(roll_call_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   auto is_gone = [&down](const auto& one) { return down.source == one.second.who; };
   auto gone = std::ranges::find_if(state.members, is_gone);
@@ -190,7 +190,7 @@ error late(const roll_call_state& state, job_time waited, const char* what) {
                       fmt::join(state.missing(), ", "), what)};
 }
 
-void watch(self_pointer self) {
+void watch(roll_call_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
   auto waited = config.world->now() - state.phase_began;
@@ -245,7 +245,7 @@ std::vector<std::string> roll_call_state::missing() const {
   return names;
 }
 
-roll_call_actor::behavior_type roll_call(self_pointer self, roll_call_config config) {
+roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.clock = state.config.world->now();

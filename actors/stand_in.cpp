@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<stand_in_actor, stand_in_state>;
+using stand_in_pointer = observed_pointer<stand_in_actor, stand_in_state>;
 using flight = stand_in_state::flight;
 using closed_or_none = std::optional<closed_step>;
 
@@ -111,7 +111,7 @@ std::vector<uint64_t> flights_of(const stand_in_state& state) {
   return ids;
 }
 
-void await_word(self_pointer self, flight& one, error why) {
+void await_word(stand_in_pointer self, flight& one, error why) {
   auto is_first = true;
   for (const auto& [id, other] : self->state.flights)
     is_first = is_first && !other.failed;
@@ -121,7 +121,7 @@ void await_word(self_pointer self, flight& one, error why) {
   self->delayed_send(self, self->state.config.patience, give_up{});
 }
 
-void on_failed(self_pointer self, uint64_t id, uint32_t attempt, const caf::error& reason) {
+void on_failed(stand_in_pointer self, uint64_t id, uint32_t attempt, const caf::error& reason) {
   auto& state = self->state;
   auto found = state.flights.find(id);
   if (found == state.flights.end() || found->second.attempts != attempt) return;
@@ -144,7 +144,7 @@ bool land(stand_in_state& state, uint64_t id, uint32_t attempt) {
 // @param holder Whom to ask: the owner, or the accumulator.
 // @param tell Told of the answer, or why there is none.
 template <class Reply, class Handle, class Message, class Tell>
-void set_out(self_pointer self, Handle stand_in_state::*holder, const msg<Message>& message,
+void set_out(stand_in_pointer self, Handle stand_in_state::*holder, const msg<Message>& message,
              Tell tell, bool is_repetition = false) {
   if (self->state.nobody)
     return tell(expected<msg<Reply>>{tl::unexpected<error>(*self->state.nobody)});
@@ -189,7 +189,7 @@ void tell(caf::typed_response_promise<msg<Reply>> asker, expected<msg<Reply>> an
 }
 
 template <class Reply, class Handle, class Message>
-caf::result<msg<Reply>> pass_on(self_pointer self, Handle stand_in_state::*holder,
+caf::result<msg<Reply>> pass_on(stand_in_pointer self, Handle stand_in_state::*holder,
                                 const msg<Message>& message) {
   auto promise = self->make_response_promise<msg<Reply>>();
   set_out<Reply>(self, holder, message,
@@ -216,7 +216,7 @@ void ask_later_ones(stand_in_state& state) {
 
 // Those behind it are asked for when it has an answer.
 template <class Reply, class Message>
-void ask_for(self_pointer self, const msg<Message>& wanted,
+void ask_for(stand_in_pointer self, const msg<Message>& wanted,
              caf::typed_response_promise<msg<Reply>> promise) {
   auto& state = self->state;
   auto number = ++state.change_count;
@@ -230,7 +230,7 @@ void ask_for(self_pointer self, const msg<Message>& wanted,
 }
 
 template <class Reply, class Message>
-caf::result<msg<Reply>> change_once(self_pointer self, const msg<Message>& wanted) {
+caf::result<msg<Reply>> change_once(stand_in_pointer self, const msg<Message>& wanted) {
   auto promise = self->make_response_promise<msg<Reply>>();
   self->state.later_changes.emplace_back(
     [self, wanted, promise] { ask_for<Reply>(self, wanted, promise); });
@@ -240,7 +240,7 @@ caf::result<msg<Reply>> change_once(self_pointer self, const msg<Message>& wante
 
 // What has no answer comes after what was asked before it, whoever is told.
 template <class Message>
-void say(self_pointer self, const msg<Message>& message) {
+void say(stand_in_pointer self, const msg<Message>& message) {
   auto& state = self->state;
   auto waits = !state.accumulator;
   for (const auto& [id, one] : state.flights)
@@ -250,12 +250,12 @@ void say(self_pointer self, const msg<Message>& message) {
 }
 
 // A token for a step says that all before it are over.
-caf::result<msg<wire::PushReply>> push(self_pointer self, const msg<wire::PushGradient>& gradient) {
+caf::result<msg<wire::PushReply>> push(stand_in_pointer self, const msg<wire::PushGradient>& gradient) {
   self->state.kept.forget_before(gradient.reader().getOrigin().getLocalStep());
   return pass_on<wire::PushReply>(self, the_accumulator, gradient);
 }
 
-void report(stand_in_state& state, self_pointer self, const msg<wire::TakenGradient>& taken) {
+void report(stand_in_state& state, stand_in_pointer self, const msg<wire::TakenGradient>& taken) {
   auto is_new
     = state.reported.is_empty() || state.reported.reader().getStep() < taken.reader().getStep();
   auto told = is_new ? taken : amendment(taken, state.reported);
@@ -265,7 +265,7 @@ void report(stand_in_state& state, self_pointer self, const msg<wire::TakenGradi
 }
 
 // What was on its way from an accumulator that is lost may have been an answer, or a report.
-void report_closed(stand_in_state& state, self_pointer self, const closed_or_none& closed) {
+void report_closed(stand_in_state& state, stand_in_pointer self, const closed_or_none& closed) {
   if (!state.closer || !closed) return;
   auto is_over = !state.reported.is_empty() && state.reported.reader().getStep() > closed->step;
   if (!is_over)
@@ -273,7 +273,7 @@ void report_closed(stand_in_state& state, self_pointer self, const closed_or_non
 }
 
 // One that was lost may still have something to say.
-void on_taken(self_pointer self, const msg<wire::TakenGradient>& taken) {
+void on_taken(stand_in_pointer self, const msg<wire::TakenGradient>& taken) {
   auto& state = self->state;
   if (self->current_sender() != caf::actor_cast<caf::strong_actor_ptr>(state.accumulator)) return;
   auto is_certain = !state.config.asynchronous || taken.reader().getStep() < state.next_taken;
@@ -289,12 +289,12 @@ void look_again(stand_in_state& state) {
 }
 
 // The step is closed, wherever the variable is held.
-void tell_untold(stand_in_state& state, self_pointer self) {
+void tell_untold(stand_in_state& state, stand_in_pointer self) {
   if (auto told = std::exchange(state.untold, {}); !told.is_empty()) report(state, self, told);
   look_again(state);
 }
 
-caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
+caf::result<msg<wire::UpdateApplied>> take(stand_in_pointer self,
                                            const msg<wire::TakeGradient>& request) {
   self->state.closer = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::UpdateApplied>>();
@@ -307,7 +307,7 @@ caf::result<msg<wire::UpdateApplied>> take(self_pointer self,
 }
 
 // What an accumulator says of itself comes after what it has reported, here too.
-void look(self_pointer self, const msg<wire::ReadAccumulator>& wanted,
+void look(stand_in_pointer self, const msg<wire::ReadAccumulator>& wanted,
           caf::typed_response_promise<msg<wire::AccumulatorStatus>> promise) {
   set_out<wire::AccumulatorStatus>(
     self, the_accumulator, wanted,
@@ -318,7 +318,7 @@ void look(self_pointer self, const msg<wire::ReadAccumulator>& wanted,
     });
 }
 
-caf::result<msg<wire::AccumulatorStatus>> look(self_pointer self,
+caf::result<msg<wire::AccumulatorStatus>> look(stand_in_pointer self,
                                                const msg<wire::ReadAccumulator>& wanted) {
   auto promise = self->make_response_promise<msg<wire::AccumulatorStatus>>();
   look(self, wanted, promise);
@@ -342,7 +342,7 @@ void lose(stand_in_state& state, const error& reason) {
 
 // Whoever is found says so from any thread.
 template <class Handle>
-auto teller(self_pointer self, Handle holder_found::*role) {
+auto teller(stand_in_pointer self, Handle holder_found::*role) {
   return [me = caf::weak_actor_ptr{self->ctrl()}, role,
           term = self->state.term](const caf::strong_actor_ptr& actor) {
     holder_found news{.term = term};
@@ -352,7 +352,7 @@ auto teller(self_pointer self, Handle holder_found::*role) {
 }
 
 // Both stand in one process: if the owner's has come, so has the accumulator's.
-void look_for_holder(self_pointer self) {
+void look_for_holder(stand_in_pointer self) {
   auto& state = self->state;
   if (state.is_found() || state.nobody || state.is_sought) return;
   const auto& config = state.config;
@@ -362,14 +362,14 @@ void look_for_holder(self_pointer self) {
     static_cast<void>(gradients(teller(self, &holder_found::accumulator)));
 }
 
-void seek_holder(self_pointer self) {
+void seek_holder(stand_in_pointer self) {
   auto& state = self->state;
   state.looked = job_time{0};
   look_for_holder(self);
   if (!std::exchange(state.is_looking, true)) self->delayed_send(self, look_period, watch_tick{});
 }
 
-void on_tick(self_pointer self) {
+void on_tick(stand_in_pointer self) {
   auto& state = self->state;
   look_for_holder(self);
   state.looked += look_period;
@@ -387,7 +387,7 @@ void say_unsaid(stand_in_state& state) {
 }
 
 // Who was there in a former life only is looked for again.
-void on_found(self_pointer self, const holder_found& news) {
+void on_found(stand_in_pointer self, const holder_found& news) {
   auto& state = self->state;
   if (news.term != state.term) return;
   if (news.owner) state.owner = news.owner;
@@ -450,7 +450,7 @@ void forget_counted(stand_in_state& state, const closed_or_none& closed) {
 
 // Gradients that may be lost are given again; whoever is told of the move waits until they are
 // there.
-caf::result<msg<wire::OwnerFollowed>> give_again(self_pointer self) {
+caf::result<msg<wire::OwnerFollowed>> give_again(stand_in_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   auto gradients = self->state.kept.give_again();
   for (auto& gradient : gradients)
@@ -467,7 +467,7 @@ caf::result<msg<wire::OwnerFollowed>> give_again(self_pointer self) {
   return promise;
 }
 
-caf::result<msg<wire::OwnerFollowed>> follow(self_pointer self, const msg<wire::TookOver>& told) {
+caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self, const msg<wire::TookOver>& told) {
   auto& state = self->state;
   auto said = told.reader();
   if (said.getCode() != wire::Errc::NONE) {
@@ -511,13 +511,13 @@ void on_patience_over(stand_in_state& state) {
 }
 
 // Nobody is left who could say who holds the variable: this process was given up, or the job ends.
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(stand_in_pointer self, const caf::down_msg& down) {
   if (is_lost_node(down.reason) && !self->state.nobody) lose(self->state, from_caf(down.reason));
 }
 
 } // namespace
 
-stand_in_actor::behavior_type stand_in(self_pointer self, stand_in_config config) {
+stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config config) {
   self->state.config = std::move(config);
   auto& state = self->state;
   state.next_taken = state.config.first_step;

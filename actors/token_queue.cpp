@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<token_queue_actor, token_queue_state>;
+using token_queue_pointer = observed_pointer<token_queue_actor, token_queue_state>;
 
 const error job_is_over{errc::cancelled, "the job is over"};
 const error overtaken{errc::failed_precondition, "a later question of this replica came before"};
@@ -18,7 +18,7 @@ const error overtaken{errc::failed_precondition, "a later question of this repli
 using waiter = token_queue_state::waiter;
 
 // Whoever is gone must not take a token along.
-void watch(self_pointer self, const caf::actor_addr& who) {
+void watch(token_queue_pointer self, const caf::actor_addr& who) {
   auto& state = self->state;
   if (state.config.watches && state.watched.insert(who).second) self->monitor(who);
 }
@@ -59,7 +59,7 @@ void serve(token_queue_state& state, std::vector<waiter> admitted, uint64_t not_
   }
 }
 
-caf::result<msg<wire::Token>> take(self_pointer self, const msg<wire::TakeToken>& request) {
+caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::TakeToken>& request) {
   auto& state = self->state;
   if (state.closed) return to_caf(job_is_over);
   auto asked = request.reader();
@@ -117,7 +117,7 @@ msg<wire::Token> token_queue_state::token(uint64_t step) {
   return newest;
 }
 
-token_queue_actor::behavior_type token_queue(self_pointer self, token_queue_config config) {
+token_queue_actor::behavior_type token_queue(token_queue_pointer self, token_queue_config config) {
   auto& state = self->state;
   state.ledger
     = token_ledger<token_queue_state::waiter>{config.policy, config.first_step, config.tokens};

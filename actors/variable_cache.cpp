@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<variable_owner_actor, variable_cache_state>;
+using variable_cache_pointer = observed_pointer<variable_owner_actor, variable_cache_state>;
 
 tensor value_of(const msg<wire::VariableSnapshot>& snapshot) {
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
@@ -30,7 +30,7 @@ void answer(std::vector<variable_cache_state::promise> all,
   }
 }
 
-void ask(self_pointer self) {
+void ask(variable_cache_pointer self) {
   auto& state = self->state;
   state.asked = std::exchange(state.waiting, {});
   if (state.asked.empty()) return;
@@ -51,13 +51,13 @@ void ask(self_pointer self) {
 
 /// Whatever it does not know is the owner's business.
 template <class Reply, class Message>
-caf::result<msg<Reply>> pass_on(self_pointer self, const Message& said) {
+caf::result<msg<Reply>> pass_on(variable_cache_pointer self, const Message& said) {
   const auto& state = self->state;
   if (state.lost) return to_caf(*state.lost);
   return self->delegate(state.config.owner, said);
 }
 
-caf::result<msg<wire::VariableSnapshot>> on_read(self_pointer self,
+caf::result<msg<wire::VariableSnapshot>> on_read(variable_cache_pointer self,
                                                  const msg<wire::ReadVariable>& wanted) {
   auto& state = self->state;
   if (state.lost || wanted.reader().getComponent() != whole_variable)
@@ -69,7 +69,7 @@ caf::result<msg<wire::VariableSnapshot>> on_read(self_pointer self,
 }
 
 // Those who ask later are told why, too; a cache that ended would have nothing to say.
-void on_loss(self_pointer self, const caf::error& reason) {
+void on_loss(variable_cache_pointer self, const caf::error& reason) {
   auto& state = self->state;
   state.lost = from_caf(reason);
   if (state.lost->code == errc::none)
@@ -108,7 +108,7 @@ variable_cache_state::take(const msg<wire::VariableSnapshot>& before,
   return now;
 }
 
-variable_owner_actor::behavior_type variable_cache(self_pointer self,
+variable_owner_actor::behavior_type variable_cache(variable_cache_pointer self,
                                                    variable_cache_config config) {
   self->state.config = std::move(config);
   self->set_down_handler([self](const caf::down_msg& down) { on_loss(self, down.reason); });

@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<replicated_owner_actor, variable_owner_state>;
+using variable_owner_pointer = observed_pointer<replicated_owner_actor, variable_owner_state>;
 
 const error taken_over{errc::cancelled, "its mirror has taken over"};
 
@@ -60,7 +60,7 @@ expected<msg<Reply>> read_if_held(variable_owner_state& state, Read read) {
 
 // @param read `expected<msg<Reply>> read(variable_owner_state&)`.
 template <class Reply, class Read>
-caf::result<msg<Reply>> answer(self_pointer self, Read read) {
+caf::result<msg<Reply>> answer(variable_owner_pointer self, Read read) {
   auto& state = self->state;
   if (state.is_certain && last_numbered(state) == nullptr)
     return to_result(read_if_held<Reply>(state, read));
@@ -93,7 +93,7 @@ void step_down(variable_owner_state& state) {
 }
 
 // Whether the mirror takes over, which is behind from now on, is not to be decided here.
-void miss_mirror(self_pointer self, const replicated_owner_actor& mirror) {
+void miss_mirror(variable_owner_pointer self, const replicated_owner_actor& mirror) {
   const auto& config = self->state.config;
   auto missed = make_miss_mirror(config.variable_index, self->state.mirror_number);
   self
@@ -107,7 +107,7 @@ void miss_mirror(self_pointer self, const replicated_owner_actor& mirror) {
 
 // Whoever is refused by a mirror that holds the variable has lost it. What a former mirror says is
 // late.
-void on_made(self_pointer self, const replicated_owner_actor& mirror,
+void on_made(variable_owner_pointer self, const replicated_owner_actor& mirror,
              const std::optional<error>& reason) {
   auto& state = self->state;
   if (mirror != state.mirror) return;
@@ -120,7 +120,7 @@ void on_made(self_pointer self, const replicated_owner_actor& mirror,
 }
 
 template <class Reply, class Message>
-void tell_mirror(self_pointer self, msg<Message> told,
+void tell_mirror(variable_owner_pointer self, msg<Message> told,
                  std::function<void(const std::optional<error>&)> settle,
                  bool is_numbered = false) {
   auto tell = [self, mirror = self->state.mirror, told = std::move(told)] {
@@ -135,7 +135,7 @@ void tell_mirror(self_pointer self, msg<Message> told,
 
 // The answer to a change that was made here, when the mirror has made it, too.
 template <class Reply, class Message>
-caf::result<msg<Reply>> mirrored(self_pointer self, const msg<Message>& told,
+caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>& told,
                                  expected<msg<Reply>> answer, bool is_numbered = false) {
   if (!answer || !self->state.mirror) return to_result(std::move(answer));
   auto promise = self->make_response_promise<msg<Reply>>();
@@ -148,7 +148,7 @@ caf::result<msg<Reply>> mirrored(self_pointer self, const msg<Message>& told,
   return promise;
 }
 
-bool is_former_owner(self_pointer self) {
+bool is_former_owner(variable_owner_pointer self) {
   const auto& state = self->state;
   return state.has_taken_over
          && self->current_sender() == caf::actor_cast<caf::strong_actor_ptr>(state.config.mirrored);
@@ -157,21 +157,21 @@ bool is_former_owner(self_pointer self) {
 // @param make A method of the state.
 template <class Reply, class Message>
 caf::result<msg<Reply>>
-change_by(self_pointer self, const msg<Message>& wanted,
+change_by(variable_owner_pointer self, const msg<Message>& wanted,
           expected<msg<Reply>> (variable_owner_state::*make)(const msg<Message>&)) {
   if (is_former_owner(self)) return to_caf(taken_over);
   return mirrored(self, wanted, (self->state.*make)(wanted));
 }
 
 // Of a change that is asked for again the mirror is told again: it may not have it yet.
-caf::result<msg<wire::VariableSnapshot>> change_by_hand(self_pointer self,
+caf::result<msg<wire::VariableSnapshot>> change_by_hand(variable_owner_pointer self,
                                                         const msg<wire::ChangeVariable>& wanted) {
   if (is_former_owner(self)) return to_caf(taken_over);
   return mirrored(self, wanted, self->state.change_once(wanted), wanted.reader().hasId());
 }
 
 // The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
-caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
+caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
   auto& state = self->state;
   if (is_former_owner(self)) return to_caf(taken_over);
@@ -185,11 +185,11 @@ caf::result<msg<wire::UpdateApplied>> apply(self_pointer self,
                     : mirrored(self, update, std::move(answer));
 }
 
-void tell_directory(self_pointer self);
+void tell_directory(variable_owner_pointer self);
 
 // Only its owner tells a mirror what to hold, and only until it takes over: an owner that has begun
 // a new life in the same place knows nothing of what has become of the variable.
-caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
+caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
                                              const msg<wire::MirrorState>& told) {
   const auto& state = self->state;
   auto is_owner
@@ -202,7 +202,7 @@ caf::result<msg<wire::UpdateApplied>> repeat(self_pointer self,
 
 // The state comes last: with it the mirror may take over. Whoever waits for a former mirror, which
 // is gone, waits no more.
-void use(self_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
+void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
   for (auto& change : std::exchange(state.changes, {}))
     change.settle(std::nullopt);
@@ -215,12 +215,12 @@ void use(self_pointer self, const replicated_owner_actor& mirror, uint32_t numbe
   tell_mirror<wire::UpdateApplied>(self, state.told_state(), nobody_waits);
 }
 
-void repeat_to_sender(self_pointer self, uint32_t number) {
+void repeat_to_sender(variable_owner_pointer self, uint32_t number) {
   if (self->state.holds())
     use(self, caf::actor_cast<replicated_owner_actor>(self->current_sender()), number);
 }
 
-void use(self_pointer self, const accumulator_actor& accumulator) {
+void use(variable_owner_pointer self, const accumulator_actor& accumulator) {
   self->state.accumulator = accumulator;
   self
     ->request(accumulator, caf::infinite, make_read_accumulator()) // it stands in this process
@@ -234,7 +234,7 @@ void use(self_pointer self, const accumulator_actor& accumulator) {
 // ---- coming back ----
 
 template <class Then>
-void offer(self_pointer self, const come_back& told, bool is_filled, Then then) {
+void offer(variable_owner_pointer self, const come_back& told, bool is_filled, Then then) {
   const auto& config = self->state.config;
   auto offered = make_offer_mirror(config.variable_index, told.is_mirrors, is_filled);
   self
@@ -254,7 +254,7 @@ void become_newcomer(variable_owner_state& state, const come_back& told) {
 }
 
 // Whoever is in its first life is refused, and stays what it is.
-void return_as_mirror(self_pointer self, const come_back& told) {
+void return_as_mirror(variable_owner_pointer self, const come_back& told) {
   if (told.is_known) become_newcomer(self->state, told);
   offer(self, told, false, [self, told](uint32_t mirror) {
     if (!told.is_known) become_newcomer(self->state, told);
@@ -263,12 +263,12 @@ void return_as_mirror(self_pointer self, const come_back& told) {
 }
 
 // It has what the others have.
-void tell_directory(self_pointer self) {
+void tell_directory(variable_owner_pointer self) {
   if (auto told = std::exchange(self->state.returned, std::nullopt))
     offer(self, *told, true, [](uint32_t) {});
 }
 
-caf::result<msg<wire::TookOver>> take_over(self_pointer self, uint64_t term) {
+caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t term) {
   auto& state = self->state;
   if (state.returned)
     return to_caf({errc::failed_precondition,
@@ -286,7 +286,7 @@ int64_t rows_in(const shape& extents) {
 
 } // namespace
 
-replicated_owner_actor::behavior_type variable_owner(self_pointer self,
+replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self,
                                                      variable_owner_config config) {
   self->state.copies
     = variable_copies{{config.variable.name, config.copies, config.rule, config.copies_elsewhere},

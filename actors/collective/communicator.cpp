@@ -16,17 +16,17 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<communicator_actor, communicator_state>;
+using communicator_pointer = observed_pointer<communicator_actor, communicator_state>;
 using part_message = msg<wire::CollectivePart>;
 
 // How often it is looked who is missing, in a deadline.
 constexpr int looks = 8;
 
-void watch(self_pointer self);
+void watch(communicator_pointer self);
 
 // ---- to the peers ----
 
-void send_to(self_pointer self, uint32_t rank, const part_message& message) {
+void send_to(communicator_pointer self, uint32_t rank, const part_message& message) {
   auto& state = self->state;
   if (state.peers.empty()) {
     state.unsent.emplace_back(rank, message);
@@ -42,7 +42,7 @@ void for_peers(const communicator_state& state, const Body& body) {
 }
 
 // Makes a part a message, and sends it where it belongs.
-auto sender(self_pointer self, uint64_t call, const collective_meaning& meaning) {
+auto sender(communicator_pointer self, uint64_t call, const collective_meaning& meaning) {
   return [self, call, &meaning](uint32_t peer, collective_part part) {
     part.call = call;
     part.rank = self->state.config.rank;
@@ -52,7 +52,7 @@ auto sender(self_pointer self, uint64_t call, const collective_meaning& meaning)
   };
 }
 
-void tell_all(self_pointer self, const communicator_state::breakdown& how) {
+void tell_all(communicator_pointer self, const communicator_state::breakdown& how) {
   auto& state = self->state;
   auto message = make_collective_failed({how.call, state.config.rank, how.reason});
   for (const auto& peer : state.peers)
@@ -63,7 +63,7 @@ void tell_all(self_pointer self, const communicator_state::breakdown& how) {
 
 // Everything from a call on fails, if it has not failed already. The peers are told first: whoever
 // is answered may leave at once, and would be named to them instead.
-void break_down(self_pointer self, uint64_t call, const error& reason, bool is_news = true) {
+void break_down(communicator_pointer self, uint64_t call, const error& reason, bool is_news = true) {
   auto& state = self->state;
   if (state.broken && state.broken->call <= call) return;
   state.broken = {call, reason};
@@ -79,7 +79,7 @@ void break_down(self_pointer self, uint64_t call, const error& reason, bool is_n
     onlooker.deliver(group_broken{reason});
 }
 
-caf::result<group_broken> on_await(self_pointer self) {
+caf::result<group_broken> on_await(communicator_pointer self) {
   auto& state = self->state;
   if (state.broken) return group_broken{state.broken->reason};
   return state.onlookers.emplace_back(self->make_response_promise<group_broken>());
@@ -89,13 +89,13 @@ uint64_t first_open(const communicator_state& state) {
   return state.open.empty() ? state.calls : state.open.begin()->first;
 }
 
-void on_failed(self_pointer self, wire::CollectiveFailed::Reader said) {
+void on_failed(communicator_pointer self, wire::CollectiveFailed::Reader said) {
   auto how = read_collective_failed(said);
   if (how.reason.code == errc::none) return;
   break_down(self, how.call, how.reason, false);
 }
 
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(communicator_pointer self, const caf::down_msg& down) {
   auto& state = self->state;
   auto gone = std::ranges::find_if(state.peers,
                                    [&](const auto& peer) { return peer && down.source == peer; });
@@ -114,7 +114,7 @@ void on_down(self_pointer self, const caf::down_msg& down) {
 }
 
 // We leave: nobody is to wait for calls that we shall not make, or not finish.
-void on_exit(self_pointer self, caf::exit_msg& how) {
+void on_exit(communicator_pointer self, caf::exit_msg& how) {
   auto& state = self->state;
   break_down(
     self, first_open(state),
@@ -123,7 +123,7 @@ void on_exit(self_pointer self, caf::exit_msg& how) {
 }
 
 // A peer that is gone may have done its part before.
-void check_gone(self_pointer self, uint64_t call) {
+void check_gone(communicator_pointer self, uint64_t call) {
   auto& state = self->state;
   auto one = state.open.find(call);
   for (const auto& [rank, reason] : state.gone)
@@ -146,7 +146,7 @@ std::vector<std::string> missing(const communicator_state& state, uint64_t call,
   return silent.empty() ? needed : silent;
 }
 
-void plan_watch(self_pointer self) {
+void plan_watch(communicator_pointer self) {
   auto& state = self->state;
   if (state.open.empty()) return;
   auto shortest = job_time::max();
@@ -162,12 +162,12 @@ void plan_watch(self_pointer self) {
 
 // Whoever has waited for long says that it has made the call, to whom it says nothing otherwise;
 // so all know who has not.
-void say_so(self_pointer self, uint64_t call, communicator_state::open_call& waiting) {
+void say_so(communicator_pointer self, uint64_t call, communicator_state::open_call& waiting) {
   if (std::exchange(waiting.has_said_so, true)) return;
   sender(self, call, waiting.transfer.meaning())(everybody, {.stage = collective_stage::called});
 }
 
-void watch(self_pointer self) {
+void watch(communicator_pointer self) {
   auto& state = self->state;
   state.is_watching = false;
   auto now = state.config.world->now();
@@ -189,7 +189,7 @@ void watch(self_pointer self) {
 
 // ---- calls, and parts ----
 
-void settle_if_done(self_pointer self,
+void settle_if_done(communicator_pointer self,
                     std::map<uint64_t, communicator_state::open_call>::iterator one) {
   if (!one->second.transfer.is_done()) return;
   one->second.answer.deliver(collective_result{one->second.transfer.result()});
@@ -197,7 +197,7 @@ void settle_if_done(self_pointer self,
 }
 
 // What a peer has sent for a call that is under way here.
-void take(self_pointer self, const part_message& message) {
+void take(communicator_pointer self, const part_message& message) {
   auto& state = self->state;
   auto body = message.reader();
   auto one = state.open.find(body.getCall());
@@ -219,7 +219,7 @@ void take(self_pointer self, const part_message& message) {
   settle_if_done(self, one);
 }
 
-void on_part(self_pointer self, const part_message& message) {
+void on_part(communicator_pointer self, const part_message& message) {
   auto& state = self->state;
   auto body = message.reader();
   auto rank = body.getRank();
@@ -238,7 +238,7 @@ void on_part(self_pointer self, const part_message& message) {
     take(self, message);
 }
 
-void begin(self_pointer self, uint64_t call, communicator_state::open_call what) {
+void begin(communicator_pointer self, uint64_t call, communicator_state::open_call what) {
   auto& state = self->state;
   auto one = state.open.emplace(call, std::move(what)).first;
   auto& transfer = one->second.transfer;
@@ -251,7 +251,7 @@ void begin(self_pointer self, uint64_t call, communicator_state::open_call what)
   plan_watch(self);
 }
 
-caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+caf::result<collective_result> on_call(communicator_pointer self, const collective_call& said) {
   auto& state = self->state;
   auto call = state.calls++;
   if (state.broken && call >= state.broken->call) return to_caf(state.broken->reason);
@@ -275,7 +275,7 @@ caf::result<collective_result> on_call(self_pointer self, const collective_call&
   return answer;
 }
 
-void on_meet(self_pointer self, std::vector<caf::strong_actor_ptr> peers) {
+void on_meet(communicator_pointer self, std::vector<caf::strong_actor_ptr> peers) {
   auto& state = self->state;
   if (!state.peers.empty() || peers.size() != state.config.size) return;
   state.peers = std::move(peers);
@@ -292,7 +292,7 @@ std::string communicator_state::name_of(uint32_t rank) const {
   return rank < config.names.size() ? config.names[rank] : fmt::format("rank {}", rank);
 }
 
-communicator_actor::behavior_type communicator(self_pointer self, communicator_config config) {
+communicator_actor::behavior_type communicator(communicator_pointer self, communicator_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.heard.resize(state.config.size);

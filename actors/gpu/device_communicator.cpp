@@ -20,7 +20,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<communicator_actor, device_communicator_state>;
+using device_communicator_pointer = observed_pointer<communicator_actor, device_communicator_state>;
 using phase = device_communicator_state::phase;
 
 // How often it is looked at the devices, in a deadline.
@@ -35,7 +35,7 @@ std::string_view name_of(collective_kind kind) {
 // ---- trouble ----
 
 // All calls fail, here and at all peers, and no device waits for another one any more.
-void break_down(self_pointer self, const error& reason) {
+void break_down(device_communicator_pointer self, const error& reason) {
   auto& state = self->state;
   if (state.broken) return;
   state.broken = reason;
@@ -102,7 +102,7 @@ std::vector<tensor> ask_device(collective_participant& participant,
   return results;
 }
 
-void on_answer(self_pointer self, uint64_t number, const device_work_done& done,
+void on_answer(device_communicator_pointer self, uint64_t number, const device_work_done& done,
                std::span<const tensor> values) {
   auto& state = self->state;
   if (done.thrown) {
@@ -126,7 +126,7 @@ device_work work_for(std::string what, job_time timeout) {
 }
 
 template <class Then>
-void ask_gpu(self_pointer self, device_work work, Then then) {
+void ask_gpu(device_communicator_pointer self, device_work work, Then then) {
   self
     ->request(self->state.config.gpu, caf::infinite, std::move(work)) // the gpu keeps a deadline
     .then(then, [self](const caf::error& reason) {
@@ -135,7 +135,7 @@ void ask_gpu(self_pointer self, device_work work, Then then) {
     });
 }
 
-void launch(self_pointer self, uint64_t number) {
+void launch(device_communicator_pointer self, uint64_t number) {
   auto& state = self->state;
   auto& batch = state.open.at(number);
   batch.at = phase::on_device;
@@ -152,7 +152,7 @@ void launch(self_pointer self, uint64_t number) {
 }
 
 // Devices are asked in the order of calls, whichever was agreed on first.
-void launch_agreed(self_pointer self) {
+void launch_agreed(device_communicator_pointer self) {
   auto& state = self->state;
   if (!state.is_ready || state.broken) return;
   for (auto& [number, batch] : state.open) {
@@ -163,7 +163,7 @@ void launch_agreed(self_pointer self) {
 
 // ---- the watch ----
 
-void plan_watch(self_pointer self) {
+void plan_watch(device_communicator_pointer self) {
   auto& state = self->state;
   auto is_joining = state.participant && !state.is_ready;
   if (state.broken || (!is_joining && state.open.empty())) return;
@@ -203,7 +203,7 @@ std::optional<error> overdue(const device_communicator_state& state) {
   return std::nullopt;
 }
 
-void look(self_pointer self) {
+void look(device_communicator_pointer self) {
   auto& state = self->state;
   if (state.broken) return;
   if (state.participant) {
@@ -218,7 +218,7 @@ void look(self_pointer self) {
 
 // ---- coming together ----
 
-void join(self_pointer self, const collective_id& id) {
+void join(device_communicator_pointer self, const collective_id& id) {
   auto& state = self->state;
   state.began = state.config.world->now();
   auto joined = std::make_shared<std::unique_ptr<collective_participant>>();
@@ -236,7 +236,7 @@ void join(self_pointer self, const collective_id& id) {
 }
 
 // The id is the first thing that the processes tell each other.
-void spread_id(self_pointer self) {
+void spread_id(device_communicator_pointer self) {
   auto& state = self->state;
   auto bytes = state.config.id.value_or(collective_id{});
   tensor words{dtype::i64, {static_cast<int64_t>(bytes.size() / sizeof(int64_t))}};
@@ -260,7 +260,7 @@ void spread_id(self_pointer self) {
 
 // ---- calls ----
 
-device_communicator_state::promise collect(self_pointer self, const collective_call& said) {
+device_communicator_state::promise collect(device_communicator_pointer self, const collective_call& said) {
   auto& state = self->state;
   if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting)
     state.open.emplace(
@@ -276,7 +276,7 @@ device_communicator_state::promise collect(self_pointer self, const collective_c
 }
 
 // Once all calls are there that are to be made as one.
-void agree_if_collected(self_pointer self) {
+void agree_if_collected(device_communicator_pointer self) {
   auto& state = self->state;
   if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting) return;
   if (state.awaited > 0) return plan_watch(self);
@@ -295,7 +295,7 @@ void agree_if_collected(self_pointer self) {
       [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
 }
 
-caf::result<collective_result> on_call(self_pointer self, const collective_call& said) {
+caf::result<collective_result> on_call(device_communicator_pointer self, const collective_call& said) {
   auto& state = self->state;
   state.awaited = state.awaited > 0 ? state.awaited - 1 : said.followers;
   if (!is_for_devices(said, state.config.size)) {
@@ -308,14 +308,14 @@ caf::result<collective_result> on_call(self_pointer self, const collective_call&
   return answer;
 }
 
-void on_exit(self_pointer self, const caf::exit_msg& how) {
+void on_exit(device_communicator_pointer self, const caf::exit_msg& how) {
   auto& state = self->state;
   if (state.participant) state.participant->abort();
   self->send_exit(state.config.host, how.reason); // and its end is this one's
 }
 
 // Without its device it stays, to say why; without the other communicator it has nothing to say.
-void on_down(self_pointer self, const caf::down_msg& down) {
+void on_down(device_communicator_pointer self, const caf::down_msg& down) {
   const auto& gpu = self->state.config.gpu;
   if (down.source == gpu.address())
     return break_down(self, with_process(self->state, from_caf(down.reason)));
@@ -362,7 +362,7 @@ std::string agreement_on(std::span<const collective_call> calls) {
                      cpu::crc32c(std::as_bytes(std::span{all})));
 }
 
-communicator_actor::behavior_type device_communicator(self_pointer self,
+communicator_actor::behavior_type device_communicator(device_communicator_pointer self,
                                                       device_communicator_config config) {
   self->state.config = std::move(config);
   const auto& host = self->state.config.host;

@@ -16,7 +16,7 @@ namespace troupe {
 
 namespace {
 
-using self_pointer = observed_pointer<gpu_actor, gpu_state>;
+using gpu_pointer = observed_pointer<gpu_actor, gpu_state>;
 
 // How often a deadline is looked at the device: one that is lost does not say so by itself.
 constexpr int looks = 8;
@@ -56,7 +56,7 @@ void launch_on(const std::shared_ptr<compute_device>& device, const world& world
   caf::anon_send(owner, std::move(told));
 }
 
-void launch_next(self_pointer self, uint32_t stream) {
+void launch_next(gpu_pointer self, uint32_t stream) {
   auto& state = self->state;
   auto ticket = state.ledger.begin_next(stream);
   if (!ticket) return;
@@ -67,7 +67,7 @@ void launch_next(self_pointer self, uint32_t stream) {
      work = state.open.at(*ticket).work] { launch_on(device, *world, owner, ticket, *work); });
 }
 
-void plan_watch(self_pointer self) {
+void plan_watch(gpu_pointer self) {
   auto& state = self->state;
   auto due = state.ledger.next_due();
   if (state.is_watching || !due) return;
@@ -80,13 +80,13 @@ void plan_watch(self_pointer self) {
 
 // The end of its device is its own, and the reason of it: whoever comes too late to be answered
 // finds it there.
-void leave_if_done(self_pointer self) {
+void leave_if_done(gpu_pointer self) {
   const auto& state = self->state;
   if ((state.is_leaving || state.lost) && state.open.empty() && state.launching == 0)
     self->quit(state.lost.value_or(caf::error{}));
 }
 
-void watch(self_pointer self) {
+void watch(gpu_pointer self) {
   auto& state = self->state;
   state.is_watching = false;
   if (is_lost(state)) return leave_if_done(self);
@@ -100,7 +100,7 @@ void watch(self_pointer self) {
   plan_watch(self);
 }
 
-caf::result<device_work_done> on_work(self_pointer self, const device_work& asked) {
+caf::result<device_work_done> on_work(gpu_pointer self, const device_work& asked) {
   auto& state = self->state;
   auto& device = *state.config.device;
   if (asked.stream >= device.stream_count())
@@ -131,7 +131,7 @@ void complete(gpu_state& state, const work_completed& told) {
     work.answer.deliver(device_work_done{now - work.began, work.thrown});
 }
 
-void on_launched(self_pointer self, const work_launched& told) {
+void on_launched(gpu_pointer self, const work_launched& told) {
   auto& state = self->state;
   --state.launching;
   state.ledger.launched(told.ticket);
@@ -147,7 +147,7 @@ void on_launched(self_pointer self, const work_launched& told) {
 }
 
 // The device may be faster than whoever tells it what to do.
-void on_completed(self_pointer self, const work_completed& told) {
+void on_completed(gpu_pointer self, const work_completed& told) {
   auto& state = self->state;
   auto found = state.open.find(told.ticket);
   if (found == state.open.end() || is_lost(state)) return leave_if_done(self);
@@ -157,7 +157,7 @@ void on_completed(self_pointer self, const work_completed& told) {
 }
 
 // What is launched, and what the device says then, would outlive the world that it refers to.
-void on_exit(self_pointer self, const caf::exit_msg& how) {
+void on_exit(gpu_pointer self, const caf::exit_msg& how) {
   if (how.reason != caf::exit_reason::user_shutdown) return self->quit(how.reason);
   self->state.is_leaving = true;
   leave_if_done(self);
@@ -165,7 +165,7 @@ void on_exit(self_pointer self, const caf::exit_msg& how) {
 
 } // namespace
 
-gpu_actor::behavior_type gpu(self_pointer self, gpu_config config) {
+gpu_actor::behavior_type gpu(gpu_pointer self, gpu_config config) {
   self->state.config = std::move(config);
   self->set_exit_handler([self](const caf::exit_msg& how) { on_exit(self, how); });
   return {
