@@ -12,9 +12,9 @@ namespace troupe::reference {
 
 namespace {
 
-/// Everything that the pass reads and writes.
+/// Everything that the reference_pass reads and writes.
 template <class T>
-struct pass {
+struct reference_pass {
   const gradient_sum& gradient;
   const replaced<T>& variable;
   std::span<const replaced<T>> slots;
@@ -22,7 +22,7 @@ struct pass {
 };
 
 template <class Rule, class T>
-auto slots_at(const pass<T>& over, size_t i) {
+auto slots_at(const reference_pass<T>& over, size_t i) {
   std::array<T, cpu::state_size<Rule>> state{};
   for (size_t slot = 0; slot < over.slots.size(); ++slot)
     state[slot] = over.slots[slot].before[i];
@@ -43,15 +43,15 @@ double sum_in_lanes(size_t begin, size_t end, const Element& element) {
 
 /// The same for chunks [begin, end) of all `count` elements, in halves.
 template <class Element>
-double sum_in_halves(size_t begin, size_t end, size_t count, const Element& element) {
+double sum_by_halves(size_t begin, size_t end, size_t count, const Element& element) {
   constexpr size_t chunk = cpu::sum_chunk_elements;
   if (end - begin <= 1) return sum_in_lanes(begin * chunk, std::min(end * chunk, count), element);
   size_t middle = begin + (end - begin) / 2;
-  return sum_in_halves(begin, middle, count, element) + sum_in_halves(middle, end, count, element);
+  return sum_by_halves(begin, middle, count, element) + sum_by_halves(middle, end, count, element);
 }
 
 template <class Rule, class T>
-rules::layer_norms norms_of(const Rule& settings, const pass<T>& over) {
+rules::layer_norms norms_of(const Rule& settings, const reference_pass<T>& over) {
   const typename Rule::template for_elements<T> rule{settings};
   size_t count = over.variable.before.size();
   size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
@@ -61,13 +61,13 @@ rules::layer_norms norms_of(const Rule& settings, const pass<T>& over) {
     return static_cast<double>(
       rule.direction(over.variable.before[i], combined<T>(over.gradient, i), state));
   };
-  return {std::sqrt(sum_in_halves(0, chunks, count, value)),
-          std::sqrt(sum_in_halves(0, chunks, count, direction))};
+  return {std::sqrt(sum_by_halves(0, chunks, count, value)),
+          std::sqrt(sum_by_halves(0, chunks, count, direction))};
 }
 
 /// The rule for elements of type T, with whatever it has to know of the whole variable.
 template <class Rule, class T>
-auto prepared(const Rule& settings, const pass<T>& over) {
+auto prepared(const Rule& settings, const reference_pass<T>& over) {
   using prepared_rule = typename Rule::template for_elements<T>;
   if constexpr (is_layer_wise_rule<Rule>)
     return prepared_rule{settings, norms_of(settings, over)};
@@ -76,7 +76,7 @@ auto prepared(const Rule& settings, const pass<T>& over) {
 }
 
 template <class T, class Rule>
-void update_with(const Rule& settings, const pass<T>& over) {
+void update_with(const Rule& settings, const reference_pass<T>& over) {
   const auto apply = prepared(settings, over);
   for (size_t i = 0; i < over.variable.after.size(); ++i) {
     auto state = slots_at<Rule>(over, i);
@@ -97,7 +97,7 @@ void update(const context&, const update_rule& rule, const gradient_sum& gradien
             const replaced<T>& variable, std::span<const replaced<T>> slots,
             const averaged<T>& average) {
   check(rule, gradient, variable, slots, average);
-  const pass<T> over{gradient, variable, slots, average};
+  const reference_pass<T> over{gradient, variable, slots, average};
   std::visit([&](const auto& settings) { update_with(settings, over); }, rule);
 }
 

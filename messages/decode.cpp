@@ -13,7 +13,7 @@
 namespace troupe {
 namespace {
 
-constexpr size_t word_bytes = sizeof(capnp::word);
+constexpr size_t bytes_of_word = sizeof(capnp::word);
 using words = kj::ArrayPtr<const capnp::word>;
 
 /// A message in the buffer that it came in.
@@ -32,14 +32,14 @@ struct received_message final : message_storage {
 };
 
 words as_words(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / word_bytes};
+  return {reinterpret_cast<const capnp::word*>(bytes.data()), bytes.size() / bytes_of_word};
 }
 
 /// Nothing to do in general: buffers from the pools are aligned, and so are frames that follow
 /// frames.
 void align(received_bytes& bytes) {
-  if (reinterpret_cast<uintptr_t>(bytes.frame.data()) % word_bytes == 0) return;
-  auto count = bytes.frame.size() / word_bytes;
+  if (reinterpret_cast<uintptr_t>(bytes.frame.data()) % bytes_of_word == 0) return;
+  auto count = bytes.frame.size() / bytes_of_word;
   auto copy = std::make_shared_for_overwrite<uint64_t[]>(count);
   std::memcpy(copy.get(), bytes.frame.data(), bytes.frame.size());
   bytes.frame = std::as_bytes(std::span(copy.get(), count));
@@ -58,7 +58,7 @@ expected<void> check_segment_table(std::span<const std::byte> frame) {
     return fail(errc::limit_exceeded,
                 "frame of " + std::to_string(frame.size()) + " bytes, at most "
                   + std::to_string(limits::frame_bytes_max) + " are accepted");
-  if (frame.size() < word_bytes || frame.size() % word_bytes != 0)
+  if (frame.size() < bytes_of_word || frame.size() % bytes_of_word != 0)
     return fail(errc::malformed,
                 "frame of " + std::to_string(frame.size()) + " bytes: no whole number of words");
   auto segments = size_t{read_uint32(frame, 0)} + 1;
@@ -67,13 +67,13 @@ expected<void> check_segment_table(std::span<const std::byte> frame) {
                                         + std::to_string(limits::segments_max) + " are accepted");
   auto table_words = segments / 2 + 1;
   auto needed = table_words;
-  if (needed * word_bytes <= frame.size())
+  if (needed * bytes_of_word <= frame.size())
     for (size_t i = 1; i <= segments; ++i)
       needed += read_uint32(frame, i);
-  if (needed * word_bytes != frame.size())
+  if (needed * bytes_of_word != frame.size())
     return fail(errc::malformed, "frame of " + std::to_string(frame.size())
                                    + " bytes, its segment table says "
-                                   + std::to_string(needed * word_bytes));
+                                   + std::to_string(needed * bytes_of_word));
   return {};
 }
 

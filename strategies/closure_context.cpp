@@ -6,17 +6,9 @@
 #include "messages/training_message.hpp"
 #include "strategies/refuse.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/variable_access.hpp"
 
 namespace troupe {
-
-namespace {
-
-tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
-  auto snapshot = value_or_throw(std::move(answer));
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
-}
-
-} // namespace
 
 variable_read_cache::variable_read_cache(closure_context& of) : of_(of) {
   if (of.cache_)

@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 
 #include <fmt/format.h>
+#include <string>
 #include <utility>
 
 namespace troupe {
@@ -14,6 +15,11 @@ template <class... Arguments>
 [[noreturn]] void refuse(errc code, fmt::format_string<Arguments...> format,
                          Arguments&&... arguments) {
   throw failure{{code, fmt::format(format, std::forward<Arguments>(arguments)...)}};
+}
+
+/// Refuses a call unless what it needs holds.
+inline void require(bool condition, std::string message) {
+  if (!condition) throw failure{error{errc::invalid_argument, std::move(message)}};
 }
 
 } // namespace troupe

@@ -23,12 +23,6 @@ msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica) 
   return component == whole_variable ? of_the_whole : make_read_variable(component);
 }
 
-// The tensor in the memory of an owner's answer.
-tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
-  auto snapshot = value_or_throw(std::move(answer));
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
-}
-
 // Each replica's read is a value of its own, even while all copies are one array: what a program
 // does must not depend on that.
 tensor own_handle(const tensor& value) {

@@ -18,12 +18,12 @@
 
 namespace troupe {
 
-namespace {
-
 tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   auto snapshot = value_or_throw(std::move(answer));
   return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
 }
+
+namespace {
 
 // One and the same number or array from everybody is not a value for each replica. A single array
 // is: that of the only replica of this process.

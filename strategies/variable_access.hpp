@@ -26,6 +26,10 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
   variable_operand(Integer number) : variant(static_cast<double>(number)) {}
 };
 
+/// The array in the memory of an owner's answer.
+/// Errors: throws `failure` if the answer is one.
+[[nodiscard]] tensor value_of(expected<msg<wire::VariableSnapshot>> answer);
+
 /// What all contexts do with variables. What a call does depends on the context:
 ///
 /// | context       | synchronised on write                     | synchronised on read           |

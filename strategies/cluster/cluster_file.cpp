@@ -15,8 +15,6 @@ namespace troupe {
 namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
-constexpr uint64_t index_max = 1'000'000;
-
 /// Reads one file; what it does not understand it notes and leaves out.
 class cluster_file_reader {
 public:
@@ -72,7 +70,7 @@ private:
   task_addresses read_tasks(const std::string& job, const toml::table& table) {
     task_addresses tasks;
     for (const auto& [key, address] : table) {
-      auto index = parse_count(key.str(), index_max);
+      auto index = parse_count(key.str(), task_index_max);
       if (index)
         tasks[*index] = read_address(job, address);
       else

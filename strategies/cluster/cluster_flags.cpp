@@ -11,8 +11,6 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t index_max = 1'000'000;
-
 std::string_view trimmed(std::string_view text) {
   auto begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return {};
@@ -42,7 +40,7 @@ std::optional<std::map<std::string, uint64_t>> counted_by_flags(const cluster_op
     if (part.empty()) continue;
     auto is = std::min(part.find('='), part.size());
     auto count = parse_count(trimmed(std::string_view{part}.substr(std::min(is + 1, part.size()))),
-                             index_max);
+                             task_index_max);
     auto job = std::string{trimmed(std::string_view{part}.substr(0, is))};
     if (!count || !counts.emplace(job, *count).second) return std::nullopt;
   }
@@ -109,7 +107,7 @@ void apply_task_flag(const cluster_options& options, declared_cluster& cluster,
         "--task {0} does not say which {0}: write {0}:0 or another index", options.task)));
     return;
   }
-  auto index = parse_count(std::string_view{options.task}.substr(colon + 1), index_max);
+  auto index = parse_count(std::string_view{options.task}.substr(colon + 1), task_index_max);
   if (index)
     cluster.task_id = static_cast<int64_t>(*index);
   else

@@ -19,6 +19,9 @@ namespace troupe {
 /// Tasks of a job by index; there may be holes.
 using task_addresses = std::map<uint64_t, std::string>;
 
+/// No task of a type has a larger index.
+constexpr uint64_t task_index_max = 1'000'000;
+
 /// A job as people give it: the addresses of tasks 0, 1, 2 and so on, or those by index.
 using job_addresses = std::variant<std::vector<std::string>, task_addresses>;
 

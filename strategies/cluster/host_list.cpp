@@ -23,7 +23,7 @@ tl::unexpected<error> malformed(std::string_view text, std::string_view reason) 
 }
 
 // At commas that are in no brackets. Parts are empty where a comma has nothing on one side.
-names split(std::string_view text) {
+names split_list(std::string_view text) {
   names parts{""};
   int depth = 0;
   for (char letter : text) {
@@ -40,7 +40,7 @@ names split(std::string_view text) {
 // "08-10,12"
 expected<names> expand_numbers(std::string_view text) {
   names numbers;
-  for (std::string_view part : split(text)) {
+  for (std::string_view part : split_list(text)) {
     if (part.empty()) return malformed(fmt::format("[{}]", text), "a number is missing");
     auto first = part.substr(0, part.find('-'));
     auto last = first.size() == part.size() ? first : part.substr(first.size() + 1);
@@ -82,7 +82,7 @@ expected<names> expand_host(std::string_view text) {
 expected<std::vector<std::string>> expand_hostlist(std::string_view text) {
   names hosts;
   if (text.empty()) return hosts;
-  for (const auto& part : split(text)) {
+  for (const auto& part : split_list(text)) {
     if (part.empty()) return malformed(text, "a host is missing beside a comma");
     if (std::ranges::count(part, '[') > brackets_max)
       return malformed(part, fmt::format("a name has at most {} brackets", brackets_max));
@@ -100,7 +100,7 @@ expected<std::vector<uint64_t>> expand_tasks_per_node(std::string_view text) {
     return fail(errc::invalid_argument,
                 fmt::format("malformed tasks per node '{}': it must be as in 2(x3),1", part));
   };
-  for (std::string_view part : split(text)) {
+  for (std::string_view part : split_list(text)) {
     if (part.empty()) return refuse(text);
     auto open = std::min(part.find("(x"), part.size());
     auto count = parse_count(part.substr(0, open), hosts_max);

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t number_max = 1'000'000'000;
+constexpr uint64_t slot_number_max = 1'000'000'000;
 
 } // namespace
 
@@ -53,7 +53,7 @@ std::string launcher_text(const environment_reader& environment, const std::stri
 uint64_t launcher_number(const environment_reader& environment, const std::string& launcher,
                          std::initializer_list<const char*> names) {
   auto text = launcher_text(environment, launcher, names);
-  auto number = parse_count(text, number_max);
+  auto number = parse_count(text, slot_number_max);
   if (!number)
     refuse(errc::failed_precondition, "{}: {} must be a whole number, not '{}'", launcher,
            *names.begin(), text);

@@ -81,7 +81,7 @@ card_list not_excluded(std::span<const network_card> cards, const card_pattern& 
   return found;
 }
 
-std::string known_cards(std::span<const network_card> cards) {
+std::string named_cards(std::span<const network_card> cards) {
   std::vector<std::string> words;
   for (const auto& card : cards)
     words.push_back(fmt::format("{} ({})", card.name, card.address));
@@ -116,7 +116,7 @@ expected<network_card> choose_network_card(std::span<const network_card> cards,
   if (found.empty()) {
     auto whose = wanted.empty() ? "no network card but the loopback one, which must be named (lo)"
                                 : fmt::format("no network card that '{}' means", wanted);
-    return fail(errc::not_found, fmt::format("{}; there are: {}", whose, known_cards(cards)));
+    return fail(errc::not_found, fmt::format("{}; there are: {}", whose, named_cards(cards)));
   }
   auto chosen = std::ranges::find_if(
     found, [](const auto& card) { return card.address.find(':') == std::string::npos; });

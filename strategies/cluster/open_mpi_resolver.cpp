@@ -13,10 +13,10 @@ namespace troupe {
 
 namespace {
 
-constexpr auto launcher = "Open MPI";
+constexpr auto open_mpi = "Open MPI";
 
 // A port may turn out to be none; `check_cluster` says so.
-std::string address_text(const std::string& host, uint64_t port) {
+std::string host_port_text(const std::string& host, uint64_t port) {
   auto is_version_6 = host.find(':') != std::string::npos;
   return is_version_6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
 }
@@ -28,7 +28,7 @@ open_mpi_resolver::open_mpi_resolver(open_mpi_options options, environment_reade
     environment_(std::move(environment)) {}
 
 uint64_t open_mpi_resolver::number(const char* variable) const {
-  return launcher_number(environment_, launcher, {variable});
+  return launcher_number(environment_, open_mpi, {variable});
 }
 
 job_counts open_mpi_resolver::jobs() const {
@@ -65,7 +65,7 @@ troupe::cluster_spec open_mpi_resolver::cluster_spec() const {
   for (uint64_t process = 0; process < processes; ++process) {
     const auto& host = all[process / (processes / all.size())];
     auto first = parse_host_port(host).value_or(host_port{host, options_.port_base});
-    addresses.push_back(address_text(first.host, first.port + processes_on[host]++));
+    addresses.push_back(host_port_text(first.host, first.port + processes_on[host]++));
   }
   return sliced(jobs(), addresses);
 }
@@ -89,7 +89,7 @@ declared_cluster declared_by_open_mpi(const cluster_options& options,
                                       std::vector<cluster_finding>& findings) {
   open_mpi_options wanted{.jobs = counted_by_flags(options)};
   wanted.port_base = options.port_base.value_or(wanted.port_base);
-  return declared_by_launcher(launcher, open_mpi_resolver{wanted, environment}, findings);
+  return declared_by_launcher(open_mpi, open_mpi_resolver{wanted, environment}, findings);
 }
 
 } // namespace troupe

@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-constexpr auto launcher = "Slurm";
+constexpr auto slurm = "Slurm";
 
 template <class T>
 T or_refuse(const char* variable, expected<T> value) {
@@ -67,12 +67,12 @@ slurm_resolver::layout slurm_resolver::read() const {
   auto hosts = or_refuse(
     "SLURM_STEP_NODELIST",
     expand_hostlist(launcher_text(
-      environment_, launcher, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
+      environment_, slurm, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   std::vector<uint64_t> counts(hosts.size(), options_.tasks_per_node.value_or(0));
   if (!options_.tasks_per_node) {
     counts = or_refuse(
       "SLURM_STEP_TASKS_PER_NODE",
-      expand_tasks_per_node(launcher_text(environment_, launcher,
+      expand_tasks_per_node(launcher_text(environment_, slurm,
                                           {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
   }
   if (counts.size() != hosts.size()) {
@@ -88,7 +88,7 @@ slurm_resolver::layout slurm_resolver::read() const {
 
 job_counts slurm_resolver::jobs() const {
   if (options_.jobs) return *options_.jobs;
-  return {{"worker", launcher_number(environment_, launcher,
+  return {{"worker", launcher_number(environment_, slurm,
                                      {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"})}};
 }
 
@@ -125,17 +125,17 @@ std::map<std::string, uint64_t> slurm_resolver::num_accelerators(const task_quer
 
 std::optional<std::string> slurm_resolver::task_type() const {
   if (own().task_type) return own().task_type;
-  return task_of_process(jobs(), launcher_number(environment_, launcher, {"SLURM_PROCID"}))
+  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"}))
     .task_type;
 }
 
 std::optional<uint64_t> slurm_resolver::task_id() const {
   if (own().task_id) return own().task_id;
-  return task_of_process(jobs(), launcher_number(environment_, launcher, {"SLURM_PROCID"})).task_id;
+  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"})).task_id;
 }
 
 process_place slurm_resolver::place() const {
-  return read().place_of(launcher_number(environment_, launcher, {"SLURM_PROCID"}));
+  return read().place_of(launcher_number(environment_, slurm, {"SLURM_PROCID"}));
 }
 
 std::string slurm_resolver::visible_devices() const {
@@ -165,7 +165,7 @@ declared_cluster declared_by_slurm(const cluster_options& options,
                        .hosts_as_listed = true};
   wanted.port_base = options.port_base.value_or(wanted.port_base);
   slurm_resolver resolver{wanted, environment};
-  auto declared = declared_by_launcher(launcher, resolver, findings);
+  auto declared = declared_by_launcher(slurm, resolver, findings);
   // A batch script has the numbers of its job: whoever is started there is alone, and would wait.
   if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1) {
     findings.push_back(

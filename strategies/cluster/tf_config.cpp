@@ -7,18 +7,16 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <nlohmann/tf_config_json.hpp>
 #include <set>
 
 namespace troupe {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using tf_config_json = nlohmann::ordered_json;
 
-constexpr uint64_t index_max = 1'000'000;
-
-std::string kind_of(const json& value) {
+std::string kind_of(const tf_config_json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   if (value.is_string()) return "a text";
@@ -56,13 +54,13 @@ private:
        {errc::malformed, fmt::format(format, std::forward<Arguments>(arguments)...)}});
   }
 
-  std::optional<json> parse(const std::string& text) {
+  std::optional<tf_config_json> parse(const std::string& text) {
     try {
       return parse_strictly(text);
-    } catch (const json::parse_error& failed) {
+    } catch (const tf_config_json::parse_error& failed) {
       auto mended = text;
       std::ranges::replace(mended, '\'', '"');
-      if (mended != text && json::accept(mended)) {
+      if (mended != text && tf_config_json::accept(mended)) {
         problem("it is not JSON: texts stand in double quotes, not in single ones");
         return parse_strictly(mended);
       }
@@ -71,32 +69,32 @@ private:
               text.find('"') == std::string::npos ? "; did the shell take the double quotes away?"
                                                   : "");
       return std::nullopt;
-    } catch (const json::out_of_range&) {
+    } catch (const tf_config_json::out_of_range&) {
       problem("it holds a number that is too large");
       return std::nullopt;
     }
   }
 
   // JSON's parser keeps the last of two equal keys and says nothing: a task would be lost.
-  json parse_strictly(const std::string& text) {
+  tf_config_json parse_strictly(const std::string& text) {
     std::vector<std::set<std::string>> keys;
-    return json::parse(text, [&](int, json::parse_event_t event, json& value) {
-      if (event == json::parse_event_t::object_start) keys.emplace_back();
-      if (event == json::parse_event_t::object_end) keys.pop_back();
-      if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
+    return tf_config_json::parse(text, [&](int, tf_config_json::parse_event_t event, tf_config_json& value) {
+      if (event == tf_config_json::parse_event_t::object_start) keys.emplace_back();
+      if (event == tf_config_json::parse_event_t::object_end) keys.pop_back();
+      if (event == tf_config_json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
         problem("the key '{}' stands twice in the same place", value.get<std::string>());
       return true;
     });
   }
 
   // A misspelt "cluster" would make every process a job of its own.
-  void check_other_keys(const json& all) {
+  void check_other_keys(const tf_config_json& all) {
     if (all.contains("cluster")) return;
     for (const auto& [key, value] : all.items())
       if (key.find("luster") != std::string::npos) problem("the key '{}' must be 'cluster'", key);
   }
 
-  cluster_spec read_cluster(const json& value) {
+  cluster_spec read_cluster(const tf_config_json& value) {
     cluster_spec cluster;
     if (!value.is_object()) {
       problem("'cluster' must be an object with a list of addresses for each job, not {}",
@@ -108,7 +106,7 @@ private:
     return cluster;
   }
 
-  job_addresses read_job(const std::string& job, const json& value) {
+  job_addresses read_job(const std::string& job, const tf_config_json& value) {
     if (value.is_object()) return read_tasks(job, value);
     std::vector<std::string> addresses;
     if (value.is_array()) {
@@ -127,10 +125,10 @@ private:
     return addresses;
   }
 
-  job_addresses read_tasks(const std::string& job, const json& value) {
+  job_addresses read_tasks(const std::string& job, const tf_config_json& value) {
     task_addresses tasks;
     for (const auto& [key, address] : value.items()) {
-      auto index = parse_count(key, index_max);
+      auto index = parse_count(key, task_index_max);
       if (!index) {
         problem("'{}' has a task '{}', but tasks are whole numbers from 0 on", job, key);
       } else if (!tasks.emplace(*index, read_address(job, address)).second) {
@@ -140,13 +138,13 @@ private:
     return tasks;
   }
 
-  std::string read_address(const std::string& job, const json& value) {
+  std::string read_address(const std::string& job, const tf_config_json& value) {
     if (value.is_string()) return value.get<std::string>();
     problem("an address of '{}' must be a text such as \"host:2222\", not {}", job, kind_of(value));
     return {};
   }
 
-  void read_task(const json& task, tf_config& config) {
+  void read_task(const tf_config_json& task, tf_config& config) {
     if (!task.is_object()) {
       problem(R"('task' must be an object such as {{"type": "worker", "index": 0}}, not {})",
               kind_of(task));
@@ -156,14 +154,14 @@ private:
     if (task.contains("index")) config.task_id = read_index(task.at("index"));
   }
 
-  std::optional<std::string> read_type(const json& type) {
+  std::optional<std::string> read_type(const tf_config_json& type) {
     if (type.is_string()) return type.get<std::string>();
     if (type.is_number()) return type.dump();
     problem("the task's 'type' must be a text, not {}", kind_of(type));
     return std::nullopt;
   }
 
-  std::optional<int64_t> read_index(const json& index) {
+  std::optional<int64_t> read_index(const tf_config_json& index) {
     if (index.is_number_integer()) return index.get<int64_t>();
     if (index.is_string()) {
       auto text = index.get<std::string>();
@@ -175,7 +173,7 @@ private:
     return std::nullopt;
   }
 
-  std::optional<std::string> text_at(const json& all, const std::string& key) {
+  std::optional<std::string> text_at(const tf_config_json& all, const std::string& key) {
     if (!all.contains(key) || all.at(key).is_null()) return std::nullopt;
     if (all.at(key).is_string()) return all.at(key).get<std::string>();
     problem("'{}' must be a text, not {}", key, kind_of(all.at(key)));

@@ -11,7 +11,7 @@ namespace troupe {
 
 namespace {
 
-constexpr auto launcher = "torchrun";
+constexpr auto torchrun = "torchrun";
 constexpr uint64_t port_max = 65535;
 
 } // namespace
@@ -20,7 +20,7 @@ torchrun_resolver::torchrun_resolver(environment_reader environment, std::option
   : environment_(std::move(environment)), jobs_(std::move(jobs)) {}
 
 uint64_t torchrun_resolver::number(const char* variable) const {
-  return launcher_number(environment_, launcher, {variable});
+  return launcher_number(environment_, torchrun, {variable});
 }
 
 std::optional<uint64_t> torchrun_resolver::number_if_set(const char* variable) const {
@@ -49,7 +49,7 @@ uint64_t torchrun_resolver::processes_of_first_machine(uint64_t processes) const
 
 troupe::cluster_spec torchrun_resolver::cluster_spec() const {
   auto processes = number("WORLD_SIZE");
-  auto host = launcher_text(environment_, launcher, {"MASTER_ADDR"});
+  auto host = launcher_text(environment_, torchrun, {"MASTER_ADDR"});
   auto first_port = number("MASTER_PORT") + 1;
   auto dialled = processes_of_first_machine(processes);
   if (first_port + dialled - 1 > port_max) {
@@ -90,7 +90,7 @@ declared_cluster declared_by_torchrun(const cluster_options& options,
                                       const environment_reader& environment,
                                       std::vector<cluster_finding>& findings) {
   torchrun_resolver resolver{environment, counted_by_flags(options)};
-  auto declared = declared_by_launcher(launcher, resolver, findings);
+  auto declared = declared_by_launcher(torchrun, resolver, findings);
   declared.addresses_may_be_empty = true;
   return declared;
 }

@@ -8,6 +8,7 @@
 #include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"
 #include "strategies/data/shuffle_order.hpp"
+#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <exception>
@@ -20,10 +21,6 @@ namespace troupe {
 namespace {
 
 constexpr uint64_t infinite = dataset::infinite;
-
-void require(bool condition, std::string message) {
-  if (!condition) throw failure{error{errc::invalid_argument, std::move(message)}};
-}
 
 // A negative number has become one beyond 2^63 on its way here.
 void require_not_negative(const char* argument, uint64_t given) {

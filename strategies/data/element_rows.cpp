@@ -20,7 +20,7 @@ bool alike(const tensor& a, const tensor& b) {
          && std::equal(left.begin() + 1, left.end(), right.begin() + 1);
 }
 
-expected<void> check_alike(std::span<const element> batches) {
+expected<void> check_rows_alike(std::span<const element> batches) {
   const auto& model = batches.front();
   for (const auto& one : batches) {
     if (one.tensors.size() != model.tensors.size()) {
@@ -98,7 +98,7 @@ element slice_rows(const element& batch, uint64_t begin, uint64_t end) {
 expected<element> join_rows(std::span<const element> batches) {
   TROUPE_ASSERT(!batches.empty());
   if (batches.size() == 1) return batches.front();
-  if (auto done = check_alike(batches); !done) return tl::unexpected(done.error());
+  if (auto done = check_rows_alike(batches); !done) return tl::unexpected(done.error());
   element result;
   for (size_t k = 0; k < batches.front().tensors.size(); ++k)
     result.tensors.push_back(join_tensors(batches, k));

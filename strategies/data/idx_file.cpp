@@ -32,7 +32,7 @@ std::optional<stored_numbers> numbers_of(std::byte code) {
   }
 }
 
-expected<array_layout> read_header(const input_file& file) {
+expected<array_layout> read_idx_header(const input_file& file) {
   std::array<std::byte, 4> magic{};
   if (auto done = file.read_at(0, magic); !done) return tl::unexpected(done.error());
   if (magic[0] == std::byte{0x1f} && magic[1] == std::byte{0x8b})
@@ -61,7 +61,7 @@ dataset idx_file(const std::filesystem::path& path, std::optional<dtype> type) {
 }
 
 expected<dataset> idx_dataset(const input_file& file, std::optional<dtype> type) {
-  return read_header(file).and_then(
+  return read_idx_header(file).and_then(
     [&](const array_layout& layout) { return array_rows(file, layout, type); });
 }
 

@@ -3,16 +3,13 @@
 #include "strategies/data/input_context.hpp"
 
 #include "actors/failure.hpp"
+#include "strategies/refuse.hpp"
 
 #include <fmt/format.h>
 
 namespace troupe {
 
 namespace {
-
-void require(bool condition, std::string message) {
-  if (!condition) throw failure{error{errc::invalid_argument, std::move(message)}};
-}
 
 } // namespace
 

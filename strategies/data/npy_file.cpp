@@ -163,7 +163,7 @@ std::optional<stored_numbers> numbers_of(std::string_view descr) {
   return numbers;
 }
 
-expected<array_layout> read_header(const input_file& file) {
+expected<array_layout> read_npy_header(const input_file& file) {
   auto dictionary = read_dictionary(file);
   if (!dictionary) return tl::unexpected(dictionary.error());
   dictionary_reader reader{dictionary->text};
@@ -195,7 +195,7 @@ dataset npy_file(const std::filesystem::path& path, std::optional<dtype> type) {
 }
 
 expected<dataset> npy_dataset(const input_file& file, std::optional<dtype> type) {
-  return read_header(file).and_then(
+  return read_npy_header(file).and_then(
     [&](const array_layout& layout) { return array_rows(file, layout, type); });
 }
 

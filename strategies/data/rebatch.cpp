@@ -6,6 +6,7 @@
 #include "strategies/data/batch_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
+#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -16,10 +17,6 @@
 namespace troupe {
 
 namespace {
-
-void require(bool condition, std::string message) {
-  if (!condition) throw failure{error{errc::invalid_argument, std::move(message)}};
-}
 
 void require_batches(const dataset& batches) {
   require(batch_size_of(batches) != 0,
