@@ -18,7 +18,7 @@ namespace troupe {
 namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 30;
-constexpr uint32_t replicas_max = 1'000'000;
+constexpr uint32_t trace_replicas_max = 1'000'000;
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view blanks = " \t\r";
@@ -121,7 +121,7 @@ private:
       if (!number) return refuse_number(fields[columns_[i]]);
       numbers[i] = *number;
     }
-    if (numbers[0] != std::floor(numbers[0]) || numbers[0] >= replicas_max)
+    if (numbers[0] != std::floor(numbers[0]) || numbers[0] >= trace_replicas_max)
       return refuse(fmt::format("'{}' is no replica", fields[columns_[0]]));
     entries_[static_cast<uint32_t>(numbers[0])].push_back({numbers[1], numbers[2]});
     return {};

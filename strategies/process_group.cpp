@@ -32,7 +32,7 @@ bool is_packed(const collective_call& sum, int64_t bytes_per_pack) {
 }
 
 // One name for all, and different if any of them is: "w0 and 3 more (1f00aa31)".
-std::string name_of(const std::vector<collective_call>& calls, const std::vector<size_t>& members) {
+std::string joint_name(const std::vector<collective_call>& calls, const std::vector<size_t>& members) {
   std::string all;
   for (auto member : members)
     all += fmt::format("{} {};", calls[member].name,
@@ -45,7 +45,7 @@ collective_call packed(const std::vector<collective_call>& calls,
                        const std::vector<size_t>& members) {
   auto call = calls[members.front()];
   if (members.size() == 1) return call;
-  call.name = name_of(calls, members);
+  call.name = joint_name(calls, members);
   size_t elements = 0;
   for (auto member : members)
     elements += calls[member].contributions.front().element_count();

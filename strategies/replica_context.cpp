@@ -30,7 +30,7 @@ tensor own_handle(const tensor& value) {
                                 std::make_shared<const tensor>(value));
 }
 
-std::string_view name_of(change how, const variable_operand& operand) {
+std::string_view call_name(change how, const variable_operand& operand) {
   return std::holds_alternative<indexed_slices>(operand) ? name_of_scatter(how)
                                                          : name_of_assign(how);
 }
@@ -251,10 +251,10 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     auto value = co_await reading;
     operand = value;
   }
-  context_check::replica(name_of(how, operand), *this);
-  check_made_by(name_of(how, operand), *place_.owner, target);
+  context_check::replica(call_name(how, operand), *this);
+  check_made_by(call_name(how, operand), *place_.owner, target);
   if (place_.cast) {
-    auto whose = check_change_in_job(target, name_of(how, operand), how, place_);
+    auto whose = check_change_in_job(target, call_name(how, operand), how, place_);
     if (whose == change_in_job::none) {
       auto reading = read(target);
       auto value = co_await reading;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t scratch_bytes = size_t{64} << 10;
 
-tl::unexpected<error> failure(std::string_view compressor, int code) {
+tl::unexpected<error> failed_compression(std::string_view compressor, int code) {
   return fail(errc::resource, fmt::format("{} could not compress the text (code {}); is there "
                                           "enough memory?",
                                           compressor, code));
@@ -29,7 +29,7 @@ expected<uint64_t> gzip_bytes(std::string_view text) {
   z_stream stream{};
   const int begun = deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS + gzip_framing,
                                  memory_level, Z_DEFAULT_STRATEGY);
-  if (begun != Z_OK) return failure("gzip", begun);
+  if (begun != Z_OK) return failed_compression("gzip", begun);
   unsigned char scratch[scratch_bytes];
   uint64_t size = 0;
   int state = Z_OK;
@@ -45,14 +45,14 @@ expected<uint64_t> gzip_bytes(std::string_view text) {
     size += scratch_bytes - stream.avail_out;
   }
   deflateEnd(&stream);
-  if (state != Z_STREAM_END) return failure("gzip", state);
+  if (state != Z_STREAM_END) return failed_compression("gzip", state);
   return size;
 }
 
 expected<uint64_t> xz_bytes(std::string_view text) {
   lzma_stream stream = LZMA_STREAM_INIT;
   const auto begun = lzma_easy_encoder(&stream, LZMA_PRESET_DEFAULT, LZMA_CHECK_CRC64);
-  if (begun != LZMA_OK) return failure("xz", begun);
+  if (begun != LZMA_OK) return failed_compression("xz", begun);
   uint8_t scratch[scratch_bytes];
   stream.next_in = reinterpret_cast<const uint8_t*>(text.data());
   stream.avail_in = text.size();
@@ -64,7 +64,7 @@ expected<uint64_t> xz_bytes(std::string_view text) {
   }
   const uint64_t size = stream.total_out;
   lzma_end(&stream);
-  if (state != LZMA_STREAM_END) return failure("xz", state);
+  if (state != LZMA_STREAM_END) return failed_compression("xz", state);
   return size;
 }
 

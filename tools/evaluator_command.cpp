@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-int refuse(const std::string& line) {
+int refuse_evaluator(const std::string& line) {
   fmt::print(stderr, "troupe train: {}\n", line);
   return static_cast<int>(exit_code::usage);
 }
@@ -51,12 +51,12 @@ int evaluator_command(const train_command& command, const resolved_cluster& clus
                       const text_corpus& corpus) {
   const auto& options = command.options;
   auto attempt = find_attempt(options.run_dir, true, process_environment());
-  if (!attempt) return refuse(attempt.error().message);
+  if (!attempt) return refuse_evaluator(attempt.error().message);
   const auto& folder = attempt->own;
   if (folder.empty())
-    return refuse("an evaluator finds the run by its folder: give all tasks the same --run-dir");
+    return refuse_evaluator("an evaluator finds the run by its folder: give all tasks the same --run-dir");
   if (options.checkpoint_every == 0)
-    return refuse(
+    return refuse_evaluator(
       "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
       "out");
   signal_watch signals;

@@ -3,6 +3,7 @@
 #include "tools/option_value.hpp"
 
 #include "actors/recording/readable.hpp"
+#include "tools/arguments.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -19,15 +20,6 @@ struct overloaded : Functions... {
 };
 template <class... Functions>
 overloaded(Functions...) -> overloaded<Functions...>;
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number{};
-  const auto* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, number);
-  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
-  return number;
-}
 
 bool accepts(const option_range& range, double number) {
   const bool high_enough = range.above_low ? number > range.low : number >= range.low;
@@ -143,7 +135,7 @@ std::string range_text(const option_range& range) {
                      bound_text(range.high));
 }
 
-std::string quoted(std::string_view text) {
+std::string toml_quoted(std::string_view text) {
   std::string result{'"'};
   for (char letter : text) {
     const auto code = static_cast<unsigned char>(letter);
@@ -222,11 +214,11 @@ std::string value_description(const train_option& option) {
 std::string toml_text(const train_option& option, const train_options& options) {
   auto values = options;
   const auto print_count = [](int64_t count) { return std::to_string(count); };
-  const auto print_pair = [](const auto& pair) { return quoted(pair_text(pair)); };
+  const auto print_pair = [](const auto& pair) { return toml_quoted(pair_text(pair)); };
   return std::visit(
     overloaded{
       [&](option_member<std::string> member) {
-        return member(values).empty() ? std::string{} : quoted(member(values));
+        return member(values).empty() ? std::string{} : toml_quoted(member(values));
       },
       [&](option_member<std::vector<int64_t>> member) {
         return fmt::format("[{}]", joined(member(values), ", ", print_count));
@@ -237,7 +229,7 @@ std::string toml_text(const train_option& option, const train_options& options) 
       [&](option_member<std::vector<optimizer_setting>> member) {
         return fmt::format("[{}]", joined(member(values), ", ", print_pair));
       },
-      [&](const option_choice& choice) { return quoted(choice.names[choice.get(values)]); },
+      [&](const option_choice& choice) { return toml_quoted(choice.names[choice.get(values)]); },
       [&](auto) { return plain_text(option, options); },
     },
     option.target);

@@ -34,7 +34,7 @@ std::string position_text(const progress_sample& sample) {
   return fmt::format("step {:>{}}/{}", readable::count(sample.step), total.size(), total);
 }
 
-std::string joined(const std::vector<std::string>& pieces) {
+std::string joined_by_blanks(const std::vector<std::string>& pieces) {
   std::string text;
   for (const auto& one : pieces) {
     if (!text.empty() && !one.empty()) text += "  ";
@@ -44,11 +44,11 @@ std::string joined(const std::vector<std::string>& pieces) {
 }
 
 std::string fitted(std::vector<std::string> pieces, size_t width) {
-  auto text = joined(pieces);
+  auto text = joined_by_blanks(pieces);
   for (piece one : expendable) {
     if (text.size() <= width) break;
     pieces[one].clear();
-    text = joined(pieces);
+    text = joined_by_blanks(pieces);
   }
   return text.substr(0, width);
 }
@@ -60,7 +60,7 @@ std::string progress::update(const progress_sample& sample, job_time now) {
   if (!first_) first_ = shown{sample.step, now};
   last_ = {sample.step, now};
   const auto all = pieces(sample, now);
-  if (!options_.terminal) return joined(all) + "\n";
+  if (!options_.terminal) return joined_by_blanks(all) + "\n";
   // The last column stays free: some terminals wrap as soon as it is filled.
   open_line_ = fitted(all, options_.width - std::min<size_t>(options_.width, 1));
   return fmt::format("{}{}", clear_line, open_line_);

@@ -2,6 +2,8 @@
 // Seven options as CLI11 takes them.
 #include "tools/server_arguments.hpp"
 
+#include "tools/arguments.hpp"
+
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
@@ -14,15 +16,13 @@ namespace {
 constexpr double start_deadline_max = 86'400;
 constexpr double window_mib_max = 1 << 20;
 
-expected<double> number_of(std::string_view option, const std::string& text, std::string_view what,
+expected<double> amount_of(std::string_view option, const std::string& text, std::string_view what,
                            double max) {
-  double given = 0;
-  auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), given);
-  if (failed != std::errc{} || end != text.data() + text.size() || !(given > 0) || given > max)
-    return fail(
-      errc::invalid_argument,
+  auto given = number_of<double>(text);
+  if (!given || !(*given > 0) || *given > max)
+    return misuse(
       fmt::format("--{} must be {}, above 0 and up to {}, not '{}'", option, what, max, text));
-  return given;
+  return *given;
 }
 
 } // namespace
@@ -46,13 +46,13 @@ expected<server_options> settled(const server_arguments& raw) {
       "--tls-ca, --tls-certificate and --tls-key belong together: give all three, or none");
   if (given == 3) options.tls = raw.tls;
   if (!raw.start_deadline.empty()) {
-    auto given = number_of("start-deadline", raw.start_deadline, "seconds", start_deadline_max);
+    auto given = amount_of("start-deadline", raw.start_deadline, "seconds", start_deadline_max);
     if (!given) return tl::unexpected<error>(given.error());
     options.start_deadline
       = std::chrono::duration_cast<job_time>(std::chrono::duration<double>{*given});
   }
   if (!raw.window.empty()) {
-    auto given = number_of("window", raw.window, "MiB", window_mib_max);
+    auto given = amount_of("window", raw.window, "MiB", window_mib_max);
     if (!given) return tl::unexpected<error>(given.error());
     options.window_bytes = static_cast<uint64_t>(std::ceil(*given * (1 << 20)));
   }

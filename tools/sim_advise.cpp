@@ -23,7 +23,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-int refuse(const error& reason, exit_code code) {
+int refuse_advice(const error& reason, exit_code code) {
   fmt::print(stderr, "troupe sim advise: {}\n", reason.message);
   return static_cast<int>(code);
 }
@@ -318,23 +318,23 @@ std::string advice_json(const sim_command& command, const advice_report& report)
 
 int advise_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_sim_options(argument_count, arguments);
-  if (!command) return refuse(command.error(), exit_code::usage);
+  if (!command) return refuse_advice(command.error(), exit_code::usage);
   if (!command->answer.empty()) {
     fmt::print("{}", advise_help());
     return static_cast<int>(exit_code::finished);
   }
   auto question = question_of(*command);
-  if (!question) return refuse(question.error(), exit_code::usage);
+  if (!question) return refuse_advice(question.error(), exit_code::usage);
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse(place.error(), exit_code::usage);
+  if (!place) return refuse_advice(place.error(), exit_code::usage);
   try {
     auto report = advise(*command, *question);
     if (auto written = write(*command, report); !written)
-      return refuse(written.error(), exit_code::user_error);
+      return refuse_advice(written.error(), exit_code::user_error);
   } catch (const failure& failed) {
     auto stalled = failed.reason().code == errc::stalled;
-    return refuse(failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
+    return refuse_advice(failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
   }
   return static_cast<int>(exit_code::finished);
 }

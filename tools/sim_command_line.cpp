@@ -20,12 +20,8 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
+constexpr uint64_t faults_bytes_max = uint64_t{1} << 20;
 constexpr size_t sweep_rows_max = 10'000;
-
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
 
 // All names that stand before a value in a file.
 std::vector<std::string_view> key_names() {
@@ -36,7 +32,7 @@ std::vector<std::string_view> key_names() {
 }
 
 // Likewise, on the command line.
-std::vector<std::string_view> option_names() {
+std::vector<std::string_view> sim_option_names() {
   auto names = key_names();
   std::erase(names, "fault");
   names.insert(names.end(), {"scenario", "help"});
@@ -44,13 +40,6 @@ std::vector<std::string_view> option_names() {
 }
 
 // ---- sweeps ----
-
-std::optional<uint64_t> number_of(std::string_view text) {
-  uint64_t number = 0;
-  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts(1);
@@ -70,15 +59,15 @@ std::vector<std::string> split(std::string_view text, char separator) {
 expected<std::vector<std::string>> values_of(std::string_view text) {
   auto parts = split(text, ':');
   if (parts.size() == 1) return split(text, ',');
-  auto low = number_of(parts[0]);
-  auto high = number_of(parts[1]);
-  auto step = parts.size() == 3 ? number_of(parts[2]) : std::optional<uint64_t>{1};
+  auto low = number_of<uint64_t>(parts[0]);
+  auto high = number_of<uint64_t>(parts[1]);
+  auto step = parts.size() == 3 ? number_of<uint64_t>(parts[2]) : std::optional<uint64_t>{1};
   if (parts.size() > 3 || !low || !high || !step || *step == 0)
-    return refuse(fmt::format("'{}' is no range, such as 90:100 or 10:100:10", text));
+    return misuse(fmt::format("'{}' is no range, such as 90:100 or 10:100:10", text));
   if (*low > *high)
-    return refuse(fmt::format("'{}' begins above its end; write {}:{}", text, *high, *low));
+    return misuse(fmt::format("'{}' begins above its end; write {}:{}", text, *high, *low));
   if (auto count = (*high - *low) / *step; count >= sweep_rows_max)
-    return refuse(fmt::format("'{}' has {} values; {} are the most: take a larger step", text,
+    return misuse(fmt::format("'{}' has {} values; {} are the most: take a larger step", text,
                               count + 1, sweep_rows_max));
   std::vector<std::string> values;
   for (uint64_t value = *low; value <= *high; value += *step)
@@ -98,7 +87,7 @@ std::optional<std::string> text_of(const toml::node& node) {
 
 expected<void> take_sweep(const std::string& text, const std::string& name, sim_command& command) {
   auto sweep = parse_sweep(text);
-  if (!sweep) return refuse(fmt::format("{}: {}", name, sweep.error().message));
+  if (!sweep) return misuse(fmt::format("{}: {}", name, sweep.error().message));
   command.sweep = std::move(*sweep);
   return {};
 }
@@ -106,7 +95,7 @@ expected<void> take_sweep(const std::string& text, const std::string& name, sim_
 expected<void> take_iterations(const std::string& text, const std::string& name,
                                sim_command& command) {
   auto curve = iteration_curve::parse(text);
-  if (!curve) return refuse(fmt::format("{}: {}", name, curve.error().message));
+  if (!curve) return misuse(fmt::format("{}: {}", name, curve.error().message));
   command.iterations = std::move(*curve);
   return {};
 }
@@ -114,7 +103,7 @@ expected<void> take_iterations(const std::string& text, const std::string& name,
 expected<void> take_faults(const toml::node& value, const std::string& path, sim_command& command) {
   const auto* list = value.as_array();
   if (list == nullptr || !list->is_homogeneous<toml::table>())
-    return refuse(fmt::format("{}:{}: faults are tables, each under [[fault]]", path,
+    return misuse(fmt::format("{}:{}: faults are tables, each under [[fault]]", path,
                               value.source().begin.line));
   for (const auto& one : *list) {
     auto planned = read_fault(*one.as_table(), path);
@@ -132,9 +121,9 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
   auto text = text_of(value);
   const auto* option = find_sim_option(key);
   if (option == nullptr && key != "sweep" && key != "json" && key != "plots" && key != "iterations")
-    return refuse(fmt::format("{}: unknown key '{}'; the nearest known one is '{}'", place, key,
+    return misuse(fmt::format("{}: unknown key '{}'; the nearest known one is '{}'", place, key,
                               nearest_name(key, key_names())));
-  if (!text) return refuse(fmt::format("{} must be a number or a text in quotes", name));
+  if (!text) return misuse(fmt::format("{} must be a number or a text in quotes", name));
   if (key == "sweep") return take_sweep(*text, name, command);
   if (key == "iterations") return take_iterations(*text, name, command);
   if (option != nullptr) {
@@ -148,7 +137,7 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
 // ---- flags ----
 
 // What stood on the command line, before anybody knows whether it makes sense.
-struct raw_arguments {
+struct raw_sim_arguments {
   std::map<std::string_view, std::string> texts;
   std::string scenario;
   std::string sweep;
@@ -158,7 +147,7 @@ struct raw_arguments {
   bool help = false;
 };
 
-void add_options(CLI::App& app, raw_arguments& raw) {
+void add_options(CLI::App& app, raw_sim_arguments& raw) {
   app.set_help_flag();
   app.allow_extras();
   app.add_flag("-h,--help", raw.help);
@@ -171,13 +160,13 @@ void add_options(CLI::App& app, raw_arguments& raw) {
     app.add_option("--" + std::string{option.key}, raw.texts[option.key])->take_last();
 }
 
-expected<sim_command> settled(const CLI::App& app, const raw_arguments& raw) {
+expected<sim_command> settled(const CLI::App& app, const raw_sim_arguments& raw) {
   if (app.get_option("--sweep")->count() > 1)
-    return refuse("--sweep is given twice, but one option is swept at a time; give all values of "
+    return misuse("--sweep is given twice, but one option is swept at a time; give all values of "
                   "one, and run again for the other");
   sim_command command;
   if (!raw.scenario.empty()) {
-    auto text = file_content(raw.scenario, file_bytes_max);
+    auto text = file_content(raw.scenario, faults_bytes_max);
     if (!text) return fail(text.error().code, "--scenario: " + text.error().message);
     if (auto done = read_scenario(*text, raw.scenario, command); !done)
       return tl::unexpected<error>(done.error());
@@ -217,7 +206,7 @@ std::vector<sim_options> sim_command::rows() const {
 expected<sim_sweep> parse_sweep(std::string_view text) {
   auto equals = text.find('=');
   if (equals == std::string_view::npos)
-    return refuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
+    return misuse(fmt::format("'{}' is no NAME=VALUES, such as aggregate=90:100", text));
   sim_sweep sweep;
   auto key = text.substr(0, equals);
   sweep.option = find_sim_option(key);
@@ -225,7 +214,7 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
     std::vector<std::string_view> keys;
     for (const auto& option : sim_option_table())
       keys.push_back(option.key);
-    return refuse(
+    return misuse(
       fmt::format("no option '{}'; the nearest known one is '{}'", key, nearest_name(key, keys)));
   }
   auto values = text.substr(equals + 1);
@@ -233,7 +222,7 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
   if (!listed) return tl::unexpected<error>(listed.error());
   sweep.values = std::move(*listed);
   if (sweep.values.size() > sweep_rows_max)
-    return refuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
+    return misuse(fmt::format("{} values; {} are the most", sweep.values.size(), sweep_rows_max));
   sim_options scratch;
   for (const auto& value : sweep.values)
     if (auto done = assign(*sweep.option, scratch, value, std::string{key}); !done)
@@ -248,13 +237,13 @@ expected<void> read_scenario(std::string_view toml, const std::string& path, sim
       if (auto done = take_entry(key.str(), value, path, command); !done) return done;
     return {};
   } catch (const toml::parse_error& problem) {
-    return refuse(
+    return misuse(
       fmt::format("{}:{}: {}", path, problem.source().begin.line, problem.description()));
   }
 }
 
 expected<sim_command> parse_sim_options(int argument_count, const char* const* arguments) {
-  raw_arguments raw;
+  raw_sim_arguments raw;
   CLI::App app;
   add_options(app, raw);
   if (auto taken = take_apart(app, argument_count, arguments); !taken)
@@ -265,7 +254,7 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
     return command;
   }
   if (const auto extra = app.remaining(); !extra.empty())
-    return refuse(unexpected_argument(extra.front(), "--steps 1000", option_names()));
+    return misuse(unexpected_argument(extra.front(), "--steps 1000", sim_option_names()));
   return settled(app, raw);
 }
 

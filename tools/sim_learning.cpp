@@ -5,6 +5,7 @@
 #include "actors/failure.hpp"
 #include "actors/optimizer_settings.hpp"
 #include "simulation/logistic_task.hpp"
+#include "tools/arguments.hpp"
 #include "tools/file_content.hpp"
 #include "tools/language_task.hpp"
 #include "tools/train_options.hpp"
@@ -27,10 +28,6 @@ constexpr uint64_t text_bytes_max = uint64_t{1} << 26;
 
 using learning_function = std::function<learning_options(uint64_t)>;
 
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
-
 expected<void> check_unused(const sim_options& options) {
   struct rule {
     bool is_given;
@@ -45,7 +42,7 @@ expected<void> check_unused(const sim_options& options) {
         rule{options.target_loss.has_value(), "target-loss"},
         rule{options.curvature.has_value(), "curvature"}, rule{!options.text.empty(), "text"}})
     if (is_given)
-      return refuse(
+      return misuse(
         fmt::format("--{} has no meaning where nothing is learnt; leave it out, or take "
                     "--train logistic or language",
                     option));
@@ -54,13 +51,13 @@ expected<void> check_unused(const sim_options& options) {
 
 expected<void> check_used(const sim_options& options) {
   if (options.train != logistic && options.train != language)
-    return refuse(
+    return misuse(
       fmt::format("--train: nothing called '{}' can be learnt; there are logistic and language",
                   options.train));
   if (!options.data.empty() && options.data != "same" && options.data != "own")
-    return refuse(fmt::format("--data must be same or own, not '{}'", options.data));
+    return misuse(fmt::format("--data must be same or own, not '{}'", options.data));
   if (!options.text.empty() && options.train != language)
-    return refuse("--text has no meaning under --train logistic, whose data are drawn; leave it "
+    return misuse("--text has no meaning under --train logistic, whose data are drawn; leave it "
                   "out, or take --train language");
   return {};
 }
@@ -69,18 +66,18 @@ expected<update_plan> plan_of(const sim_options& options) {
   auto optimizer = options.optimizer.empty() ? std::string{usual_optimizer} : options.optimizer;
   auto names = choice_names<update_rule>();
   if (std::ranges::count(names, optimizer) == 0)
-    return refuse(fmt::format("--optimizer: no optimizer '{}'; there are {}", optimizer,
+    return misuse(fmt::format("--optimizer: no optimizer '{}'; there are {}", optimizer,
                               fmt::join(names, ", ")));
   if (options.policy == "local_sgd" && options.local_steps.value_or(1) > 1
       && optimizer != usual_optimizer)
-    return refuse(fmt::format("--optimizer {} makes no local steps; leave it out, or take "
+    return misuse(fmt::format("--optimizer {} makes no local steps; leave it out, or take "
                               "--local-steps 1",
                               optimizer));
   auto usual = options.train == logistic && optimizer == usual_optimizer
                  ? logistic_learning_rate
                  : default_learning_rate(optimizer);
   auto plan = to_plan({optimizer, {{"learning_rate", options.learning_rate.value_or(usual)}}});
-  if (!plan) return refuse(fmt::format("--learning-rate: {}", plan.error().message));
+  if (!plan) return misuse(fmt::format("--learning-rate: {}", plan.error().message));
   return plan;
 }
 
@@ -107,7 +104,7 @@ expected<std::shared_ptr<const std::string>> text_of(const sim_options& options)
   if (!text) return fail(text.error().code, "--text: " + text.error().message);
   auto shared = std::make_shared<const std::string>(std::move(*text));
   if (auto task = language_of(options, shared, 0); !task)
-    return refuse("--text: " + task.error().message);
+    return misuse("--text: " + task.error().message);
   return shared;
 }
 

@@ -2,6 +2,7 @@
 // Reading sizes, times and faults.
 #include "tools/sim_network.hpp"
 
+#include "tools/arguments.hpp"
 #include "tools/nearest_name.hpp"
 
 #include <array>
@@ -31,10 +32,6 @@ constexpr std::array<unit, 3> time_units{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}}
 constexpr double bytes_max = 1e15;
 constexpr uint64_t other_draws = 0x6c696e6b73; // computing times and latencies must not be one
 
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
-
 // A number and its unit.
 template <size_t Count>
 std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
@@ -47,7 +44,7 @@ std::optional<double> quantity_of(std::string_view text, const std::array<unit, 
   return std::nullopt;
 }
 
-std::optional<double> real_of(std::string_view text) {
+std::optional<double> unitless(std::string_view text) {
   return quantity_of(text, std::array<unit, 1>{{{"", 1}}});
 }
 
@@ -59,7 +56,7 @@ expected<double> bytes_of(std::string_view option, std::string_view text) {
   if (text.empty()) return 0.0;
   auto bytes = quantity_of(text, byte_units);
   if (bytes && *bytes <= bytes_max) return *bytes;
-  return refuse(
+  return misuse(
     fmt::format("--{} must be a number of bytes such as 100MB, not '{}'", option, text));
 }
 
@@ -68,7 +65,7 @@ expected<distribution> times_of(std::string_view option, std::string_view text) 
   auto expression = std::string{text};
   if (auto seconds = quantity_of(text, time_units)) expression = fmt::format("{}", *seconds);
   auto parsed = distribution::parse(expression);
-  if (!parsed) return refuse(fmt::format("--{}: {}", option, parsed.error().message));
+  if (!parsed) return misuse(fmt::format("--{}: {}", option, parsed.error().message));
   return parsed;
 }
 
@@ -82,9 +79,9 @@ bool has_network(const sim_options& options) {
 // "1000/20": two times in seconds; the second may be left out.
 bool read_pair(std::string_view text, char separator, job_time& first, double& second) {
   auto cut = text.find(separator);
-  auto left = real_of(text.substr(0, cut));
+  auto left = unitless(text.substr(0, cut));
   auto right
-    = cut == std::string_view::npos ? std::optional{second} : real_of(text.substr(cut + 1));
+    = cut == std::string_view::npos ? std::optional{second} : unitless(text.substr(cut + 1));
   if (!left || !right || *left <= 0) return false;
   first = time_of(*left);
   second = *right;
@@ -99,14 +96,14 @@ bool read_times(std::string_view text, job_time& first, job_time& second) {
 }
 
 bool read_probability(std::string_view text, double& into) {
-  auto value = real_of(text);
+  auto value = unitless(text);
   if (!value || *value > 1) return false;
   into = *value;
   return true;
 }
 
 bool read_time(std::string_view text, job_time& into) {
-  auto value = real_of(text);
+  auto value = unitless(text);
   if (value) into = time_of(*value);
   return value.has_value();
 }
@@ -258,18 +255,18 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
   for (const auto* size : {&speed, &model, &gradient})
     if (!*size) return tl::unexpected<error>(size->error());
   if (*speed == 0 && *model + *gradient > 0)
-    return refuse(
+    return misuse(
       "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
       "bytes a card moves in a second, as in --bandwidth 1GB");
   if (!options.bandwidth.empty() && *speed == 0)
-    return refuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
+    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
   if (*speed > 0 && *model + *gradient == 0)
-    return refuse(
+    return misuse(
       "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
       "in --model-bytes 100MB, or leave it out");
   auto crowd = static_cast<double>(options.replicas);
   if (*speed > 0 && (*model + *gradient) * crowd / *speed > real_max)
-    return refuse(
+    return misuse(
       fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
                   "{:g} s are the most; raise it, or lower --model-bytes",
                   options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
@@ -311,14 +308,14 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
     auto equals = std::min(entry.find('='), entry.size());
     auto name = entry.substr(0, equals);
     if (std::ranges::count(names, name) == 0)
-      return refuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
+      return misuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
                                 name, nearest_name(name, names)));
     auto value = entry.substr(std::min(equals + 1, entry.size()));
     if (!read_rate(name, value, plan.rates, messages.luck))
-      return refuse(
+      return misuse(
         fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
   }
-  if (auto idle = without_effect(plan.rates); !idle.empty()) return refuse(idle);
+  if (auto idle = without_effect(plan.rates); !idle.empty()) return misuse(idle);
   if (messages.luck.lost + messages.luck.duplicated + messages.luck.reordered > 0)
     plan.faults.push_back(std::move(messages));
   return plan;
@@ -326,7 +323,7 @@ expected<fault_plan> parse_fault_rates(std::string_view text) {
 
 expected<faults_and_patience> faults_of(const sim_options& options) {
   auto plan = parse_fault_rates(options.faults);
-  if (!plan) return refuse("--faults: " + plan.error().message);
+  if (!plan) return misuse("--faults: " + plan.error().message);
   plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
   auto replicas = static_cast<uint32_t>(options.replicas);
   auto owners = static_cast<uint32_t>(options.owners.value_or(1));
@@ -335,7 +332,7 @@ expected<faults_and_patience> faults_of(const sim_options& options) {
   auto takes_no_time = options.network.empty() && options.bandwidth.empty();
   auto is_slow = [](const fault& one) { return one.kind == fault_kind::slow; };
   if (takes_no_time && std::ranges::any_of(plan->faults, is_slow))
-    return refuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
+    return misuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
                   "long they take, as in --network 1ms");
   auto patience = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
   return faults_and_patience{std::move(*plan), time_of(patience)};
@@ -344,7 +341,7 @@ expected<faults_and_patience> faults_of(const sim_options& options) {
 expected<fault> read_fault(const toml::table& table, std::string_view path) {
   fault result;
   auto refuse_at = [path](const toml::node& where, std::string_view line) {
-    return refuse(fmt::format("{}:{}: {}", path, where.source().begin.line, line));
+    return misuse(fmt::format("{}:{}: {}", path, where.source().begin.line, line));
   };
   const auto* kind = table.get("kind");
   if (kind == nullptr) return refuse_at(table, "a fault has no 'kind', such as \"crash\"");

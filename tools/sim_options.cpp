@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of options of `troupe sim`, and what they mean together.
+// The sim_options_table of options of `troupe sim`, and what they mean together.
 #include "tools/sim_options.hpp"
 
 #include "actors/recording/readable.hpp"
 #include "simulation/distribution_preset.hpp"
+#include "tools/arguments.hpp"
 #include "tools/sim_learning.hpp"
 #include "tools/sim_network.hpp"
 
@@ -24,7 +25,7 @@ constexpr uint64_t batch_max = 1'000'000;
 constexpr uint64_t owners_max = 10'000;
 constexpr uint64_t runs_max = 1'000'000;
 constexpr uint64_t threads_max = 1024;
-constexpr uint64_t seed_max = uint64_t{1} << 63;
+constexpr uint64_t sim_seed_max = uint64_t{1} << 63;
 
 constexpr std::string_view dynamic_word = "dynamic";
 constexpr std::string_view local_sgd_name = "local_sgd";
@@ -46,7 +47,7 @@ constexpr shorthand shorthands[] = {
   {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
 };
 
-constexpr sim_option table[] = {
+constexpr sim_option sim_options_table[] = {
   {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
   {"aggregate", "N|dynamic",
    "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
@@ -127,7 +128,7 @@ constexpr sim_option table[] = {
   {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
   {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
    steps_max, "a twentieth"},
-  {"seed", "N", "of all draws", &sim_options::seed, 0, seed_max},
+  {"seed", "N", "of all draws", &sim_options::seed, 0, sim_seed_max},
   {"runs", "N", "runs, each with the next seed", &sim_options::runs, 1, runs_max},
   {"threads", "N", "rows or runs at a time; results do not depend on it", &sim_options::threads, 1,
    threads_max, "all cores"},
@@ -138,23 +139,10 @@ unsigned threads_of(const sim_options& options) {
   return std::max(1U, std::thread::hardware_concurrency());
 }
 
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
-
-std::optional<uint64_t> number_of(std::string_view text) {
-  uint64_t number = 0;
-  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 // Of a number that need not be whole.
 std::optional<double> real_of(std::string_view text) {
-  double number = 0;
-  auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
-  return number >= 0 && number <= real_max ? std::optional{number} : std::nullopt;
+  auto number = number_of<double>(text);
+  return number && *number >= 0 && *number <= real_max ? number : std::nullopt;
 }
 
 const shorthand* find_shorthand(std::string_view policy) {
@@ -166,7 +154,7 @@ expected<sync_policy> policy_of(const sim_options& options) {
   if (const auto* known = find_shorthand(options.policy)) return known->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
-  return refuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
+  return misuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
                             "sync, async, k_async, k_batch_async, ssp and local_sgd",
                             options.policy));
 }
@@ -177,12 +165,12 @@ expected<uint64_t> needed_of(const sim_options& options) {
   auto needed = options.aggregate.value_or(usual);
   auto is_dynamic = needed == dynamic_aggregate;
   if (is_dynamic && known != nullptr)
-    return refuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
+    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
                               "latest_token or cancel",
                               known->name));
   if (is_dynamic) return options.replicas;
   if (known != nullptr && known->is_fixed && needed != usual)
-    return refuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
+    return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
                               "or choose another policy",
                               needed, options.replicas, known->name, known->why));
   return needed;
@@ -207,7 +195,7 @@ expected<sync_options> sync_of(const sim_options& options) {
   auto policy = policy_of(options);
   if (!policy) return tl::unexpected<error>(policy.error());
   if (options.distinct != "on" && options.distinct != "off")
-    return refuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
+    return misuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
   auto needed = needed_of(options);
   if (!needed) return tl::unexpected<error>(needed.error());
   sync_options sync{.replicas_to_aggregate = static_cast<uint32_t>(*needed),
@@ -224,12 +212,12 @@ expected<sync_options> sync_of(const sim_options& options) {
 } // namespace
 
 std::span<const sim_option> sim_option_table() {
-  return table;
+  return sim_options_table;
 }
 
 const sim_option* find_sim_option(std::string_view key) {
-  const auto* found = std::ranges::find(table, key, &sim_option::key);
-  return found == std::end(table) ? nullptr : found;
+  const auto* found = std::ranges::find(sim_options_table, key, &sim_option::key);
+  return found == std::end(sim_options_table) ? nullptr : found;
 }
 
 expected<void> assign(const sim_option& option, sim_options& options, const std::string& text,
@@ -241,14 +229,14 @@ expected<void> assign(const sim_option& option, sim_options& options, const std:
   if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target)) {
     options.*(*real) = real_of(text);
     if (options.*(*real)) return {};
-    return refuse(
+    return misuse(
       fmt::format("{} must be a number from 0 to {:g}, not '{}'", name, real_max, text));
   }
-  auto number = number_of(text);
+  auto number = number_of<uint64_t>(text);
   auto is_word = !option.zero_word.empty() && text == option.zero_word;
   if (is_word) number = 0;
   if (!number || (*number < option.low && !is_word) || *number > option.high)
-    return refuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
+    return misuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
                               readable::count(option.low), readable::count(option.high), text));
   if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
     options.*(*count) = *number;
@@ -278,11 +266,11 @@ expected<void> check_uses(std::span<const sim_options> rows) {
   };
   auto is_fixed = no_row([](const sim_options& row) { return row.aggregate == dynamic_aggregate; });
   auto of_policy = [&](std::string_view option, std::string_view policy) {
-    return refuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
+    return misuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
                               option, first.policy, policy));
   };
   auto of_dynamic = [&](std::string_view option) {
-    return refuse(fmt::format("--{} has no meaning where a step needs a fixed number of gradients; "
+    return misuse(fmt::format("--{} has no meaning where a step needs a fixed number of gradients; "
                               "leave it out, or take --aggregate dynamic",
                               option));
   };
@@ -296,7 +284,7 @@ expected<void> check_uses(std::span<const sim_options> rows) {
            || row.policy == "local_sgd";
   };
   if (first.distinct == "on" && std::ranges::all_of(rows, gives_one))
-    return refuse(
+    return misuse(
       fmt::format("--distinct on has no meaning under {}, where no replica gives a step "
                   "two gradients; leave it out, or take --policy tensorflow",
                   first.policy));
@@ -326,17 +314,17 @@ expected<experiment> experiment_of(const sim_options& options) {
   auto sync = sync_of(options);
   if (!sync) return tl::unexpected<error>(sync.error());
   if (options.dead > options.replicas)
-    return refuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
+    return misuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
                               options.replicas));
   auto warm_up = options.warm_up.value_or(std::min((options.steps + 19) / 20, options.steps - 1));
   if (warm_up >= options.steps)
-    return refuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
+    return misuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
                               warm_up, options.steps));
   auto compute = distribution::parse(options.compute);
   if (!compute)
     return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
   if (auto named = compute->last_named_replica(); named && *named >= options.replicas)
-    return refuse(fmt::format("--compute: {} speaks of replica {}, but there are {}: 0 to {}",
+    return misuse(fmt::format("--compute: {} speaks of replica {}, but there are {}: 0 to {}",
                               compute->text(), *named, options.replicas, options.replicas - 1));
   auto learning = learning_of(options);
   if (!learning) return tl::unexpected<error>(learning.error());

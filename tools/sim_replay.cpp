@@ -28,16 +28,12 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
-constexpr uint64_t replicas_max = 1'000'000;
+constexpr uint64_t replay_replicas_max = 1'000'000;
 
-constexpr std::array<std::string_view, 6> option_names{"replicas", "aggregate", "policy",
+constexpr std::array<std::string_view, 6> replay_option_names{"replicas", "aggregate", "policy",
                                                        "repair",   "json",      "help"};
 
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
-
-int refuse(const error& reason, exit_code code) {
+int refuse_replay(const error& reason, exit_code code) {
   fmt::print(stderr, "troupe sim replay: {}\n", reason.message);
   return static_cast<int>(code);
 }
@@ -46,11 +42,9 @@ int refuse(const error& reason, exit_code code) {
 
 expected<std::optional<uint64_t>> count_of(const std::string& text, std::string_view name) {
   if (text.empty()) return std::nullopt;
-  uint64_t number = 0;
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (problem != std::errc{} || end != text.data() + text.size() || number == 0
-      || number > replicas_max)
-    return refuse(
+  auto number = number_of<uint64_t>(text);
+  if (!number || *number == 0 || *number > replay_replicas_max)
+    return misuse(
       fmt::format("{} must be a whole number from 1 to 1,000,000, not '{}'", name, text));
   return number;
 }
@@ -60,18 +54,17 @@ expected<std::vector<uint32_t>> replicas_of(std::string text) {
   while (!text.empty()) {
     auto part = text.substr(0, text.find(','));
     text.erase(0, part.size() + 1);
-    uint32_t number = 0;
-    auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), number);
-    if (problem != std::errc{} || end != part.data() + part.size())
-      return refuse(
+    auto number = number_of<uint32_t>(part);
+    if (!number)
+      return misuse(
         fmt::format("--repair takes indices of replicas, such as 7 or 3,7; '{}' is none", part));
-    replicas.push_back(number);
+    replicas.push_back(*number);
   }
   return replicas;
 }
 
 /// What stood on the command line.
-struct raw_arguments {
+struct raw_replay_arguments {
   std::string replicas;
   std::string aggregate;
   std::string policy;
@@ -80,7 +73,7 @@ struct raw_arguments {
   bool help = false;
 };
 
-expected<replay_command> settled(const raw_arguments& raw, std::string run_dir) {
+expected<replay_command> settled(const raw_replay_arguments& raw, std::string run_dir) {
   replay_command command{.run_dir = std::move(run_dir), .json = raw.json};
   auto replicas = count_of(raw.replicas, "--replicas");
   if (!replicas) return tl::unexpected<error>(replicas.error());
@@ -93,7 +86,7 @@ expected<replay_command> settled(const raw_arguments& raw, std::string run_dir) 
   command.repaired = std::move(*repaired);
   if (raw.policy.empty()) return command;
   auto policy = parse_sync_policy(raw.policy);
-  if (!policy) return refuse("--policy: " + policy.error().message);
+  if (!policy) return misuse("--policy: " + policy.error().message);
   command.policy = *policy;
   return command;
 }
@@ -198,7 +191,7 @@ expected<void> write(const replay_command& command, const run_folder& folder,
 } // namespace
 
 expected<replay_command> parse_replay_options(int argument_count, const char* const* arguments) {
-  raw_arguments raw;
+  raw_replay_arguments raw;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -212,10 +205,10 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
     return tl::unexpected(taken.error());
   if (raw.help) return replay_command{.answer = replay_help()};
   auto rest = app.remaining();
-  if (rest.empty()) return refuse("which run? Give its folder: troupe sim replay runs/NAME");
+  if (rest.empty()) return misuse("which run? Give its folder: troupe sim replay runs/NAME");
   if (rest.size() > 1 || rest[0].starts_with("-")) {
     auto wrong = rest[0].starts_with("-") ? rest[0] : rest[1];
-    return refuse(unexpected_argument(wrong, "--aggregate 3", option_names));
+    return misuse(unexpected_argument(wrong, "--aggregate 3", replay_option_names));
   }
   return settled(raw, rest[0]);
 }
@@ -334,23 +327,23 @@ std::string replay_json(const replay_command& command, const replay_report& repo
 
 int replay_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_replay_options(argument_count, arguments);
-  if (!command) return refuse(command.error(), exit_code::usage);
+  if (!command) return refuse_replay(command.error(), exit_code::usage);
   if (!command->answer.empty()) {
     fmt::print("{}", command->answer);
     return static_cast<int>(exit_code::finished);
   }
   auto folder = read_run_folder(command->run_dir);
-  if (!folder) return refuse(folder.error(), exit_code::usage);
+  if (!folder) return refuse_replay(folder.error(), exit_code::usage);
   if (auto place = check_json(command->json); !place)
-    return refuse(place.error(), exit_code::usage);
+    return refuse_replay(place.error(), exit_code::usage);
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)
-      return refuse(written.error(), exit_code::user_error);
+      return refuse_replay(written.error(), exit_code::user_error);
     auto stalled = report.changed && report.changed->stalled;
     return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
-    return refuse(failed.reason(), exit_code::usage);
+    return refuse_replay(failed.reason(), exit_code::usage);
   }
 }
 

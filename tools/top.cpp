@@ -36,7 +36,7 @@ struct top_options {
   bool help = false;
 };
 
-int refuse(const std::string& line, exit_code code = exit_code::usage) {
+int refuse_top(const std::string& line, exit_code code = exit_code::usage) {
   fmt::print(stderr, "troupe top: {}\n", line);
   return static_cast<int>(code);
 }
@@ -95,7 +95,7 @@ void end_soon(int) {
   asked_to_end = 1;
 }
 
-void print(const std::string& text) {
+void write_out(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }
@@ -114,11 +114,11 @@ public:
     action.sa_handler = end_soon; // without SA_RESTART: the wait for a key ends
     for (int number : {SIGINT, SIGTERM, SIGHUP})
       sigaction(number, &action, nullptr);
-    print("\x1b[?1049h\x1b[?25l");
+    write_out("\x1b[?1049h\x1b[?25l");
   }
 
   ~screen() {
-    print("\x1b[?25h\x1b[?1049l");
+    write_out("\x1b[?25h\x1b[?1049l");
     if (is_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
 
@@ -130,7 +130,7 @@ public:
     std::string text = "\x1b[H";
     for (char letter : page)
       text += letter == '\n' ? std::string{"\x1b[K\r\n"} : std::string{letter};
-    print(text + "\x1b[J");
+    write_out(text + "\x1b[J");
   }
 
   /// Waits for a key that ends the show. @returns Whether one came in time, or a signal.
@@ -178,13 +178,13 @@ std::optional<error> show(const top_options& options, top_sample now) {
 
 int run(const top_options& options) {
   auto first = look(options);
-  if (!first) return refuse(first.error().message, code_of(first.error()));
+  if (!first) return refuse_top(first.error().message, code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
-    print(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
+    write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
     return static_cast<int>(exit_code::finished);
   }
   if (auto ended = show(options, std::move(*first)))
-    return refuse("the job is over, or out of reach: " + ended->message, code_of(*ended));
+    return refuse_top("the job is over, or out of reach: " + ended->message, code_of(*ended));
   return static_cast<int>(exit_code::finished);
 }
 
@@ -192,7 +192,7 @@ int run(const top_options& options) {
 
 int top_command_main(int argument_count, const char* const* arguments) {
   auto options = parse(argument_count, arguments);
-  if (!options) return refuse(options.error().message);
+  if (!options) return refuse_top(options.error().message);
   if (options->help) {
     fmt::print("{}", top_help());
     return static_cast<int>(exit_code::finished);

@@ -24,7 +24,7 @@ namespace troupe {
 namespace {
 
 // What stood on the command line, before anybody knows whether it makes sense.
-struct raw_arguments {
+struct raw_train_arguments {
   std::map<std::string_view, std::vector<std::string>> texts;
   cluster_arguments cluster;
   server_arguments server;
@@ -34,7 +34,7 @@ struct raw_arguments {
 };
 
 // CLI11 splits the arguments; what they mean, and the help, come from the table.
-void add_options(CLI::App& app, raw_arguments& raw) {
+void add_options(CLI::App& app, raw_train_arguments& raw) {
   app.set_help_flag();
   app.allow_extras();
   app.add_flag("-h,--help", raw.help);
@@ -47,7 +47,7 @@ void add_options(CLI::App& app, raw_arguments& raw) {
   }
 }
 
-std::vector<std::string_view> option_names() {
+std::vector<std::string_view> train_option_names() {
   std::vector<std::string_view> names{"help", "config", "dump-config"};
   names.insert(names.end(), cluster_option_names.begin(), cluster_option_names.end());
   names.insert(names.end(), server_option_names.begin(), server_option_names.end());
@@ -56,7 +56,7 @@ std::vector<std::string_view> option_names() {
   return names;
 }
 
-expected<void> take_arguments(const raw_arguments& raw, train_command& command) {
+expected<void> take_arguments(const raw_train_arguments& raw, train_command& command) {
   for (const auto& option : train_option_table()) {
     const auto& texts = raw.texts.at(option.key);
     if (texts.empty()) continue;
@@ -68,7 +68,7 @@ expected<void> take_arguments(const raw_arguments& raw, train_command& command) 
 }
 
 // A run that goes on has the options that it had, but for its folder.
-expected<void> read_files(const raw_arguments& raw, train_command& command) {
+expected<void> read_files(const raw_train_arguments& raw, train_command& command) {
   const auto& resumed = raw.texts.at("resume");
   if (raw.config.empty() && resumed.empty()) return {};
   if (!raw.config.empty() && !resumed.empty())
@@ -84,7 +84,7 @@ expected<void> read_files(const raw_arguments& raw, train_command& command) {
   });
 }
 
-expected<train_command> settled(const raw_arguments& raw) {
+expected<train_command> settled(const raw_train_arguments& raw) {
   train_command command;
   auto cluster = settled(raw.cluster);
   if (!cluster) return tl::unexpected(cluster.error());
@@ -108,7 +108,7 @@ expected<train_command> settled(const raw_arguments& raw) {
 } // namespace
 
 expected<train_command> parse_train_options(int argument_count, const char* const* arguments) {
-  raw_arguments raw;
+  raw_train_arguments raw;
   CLI::App app;
   add_options(app, raw);
   if (auto taken = take_apart(app, argument_count, arguments); !taken)
@@ -120,7 +120,7 @@ expected<train_command> parse_train_options(int argument_count, const char* cons
   }
   if (const auto extra = app.remaining(); !extra.empty())
     return fail(errc::invalid_argument,
-                unexpected_argument(extra.front(), "--text FILE", option_names()));
+                unexpected_argument(extra.front(), "--text FILE", train_option_names()));
   return settled(raw);
 }
 

@@ -20,7 +20,7 @@ using communicator_pointer = observed_pointer<communicator_actor, communicator_s
 using part_message = msg<wire::CollectivePart>;
 
 // How often it is looked who is missing, in a deadline.
-constexpr int looks = 8;
+constexpr int call_looks = 8;
 
 void watch(communicator_pointer self);
 
@@ -152,7 +152,7 @@ void plan_watch(communicator_pointer self) {
   auto shortest = job_time::max();
   for (const auto& [call, one] : state.open)
     shortest = std::min(shortest, one.timeout);
-  auto pause = std::max<job_time>(shortest / looks, std::chrono::milliseconds{1});
+  auto pause = std::max<job_time>(shortest / call_looks, std::chrono::milliseconds{1});
   auto due = state.config.world->now() + pause;
   if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
   state.is_watching = true;

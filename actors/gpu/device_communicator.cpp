@@ -24,7 +24,7 @@ using device_communicator_pointer = observed_pointer<communicator_actor, device_
 using phase = device_communicator_state::phase;
 
 // How often it is looked at the devices, in a deadline.
-constexpr int looks = 8;
+constexpr int meeting_looks = 8;
 
 std::string_view name_of(collective_kind kind) {
   constexpr std::string_view names[]
@@ -171,8 +171,8 @@ void plan_watch(device_communicator_pointer self) {
   for (const auto& [number, batch] : state.open)
     shortest = std::min(shortest, batch.timeout);
   // Devices come together in less than any deadline: that is looked for more often.
-  auto pause = is_joining ? std::min<job_time>(shortest / looks, std::chrono::milliseconds{10})
-                          : shortest / looks;
+  auto pause = is_joining ? std::min<job_time>(shortest / meeting_looks, std::chrono::milliseconds{10})
+                          : shortest / meeting_looks;
   pause = std::max<job_time>(pause, std::chrono::milliseconds{1});
   auto due = state.config.world->now() + pause;
   if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others

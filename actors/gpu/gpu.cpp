@@ -19,7 +19,7 @@ namespace {
 using gpu_pointer = observed_pointer<gpu_actor, gpu_state>;
 
 // How often a deadline is looked at the device: one that is lost does not say so by itself.
-constexpr int looks = 8;
+constexpr int work_looks = 8;
 
 // All that waits is told why, and all that comes: nothing can be asked of the device any more.
 void give_up_device(gpu_state& state, const error& reason) {
@@ -73,7 +73,7 @@ void plan_watch(gpu_pointer self) {
   if (state.is_watching || !due) return;
   auto left = *due - state.config.world->now();
   auto pause
-    = std::clamp<job_time>(left, std::chrono::milliseconds{1}, state.config.deadline / looks);
+    = std::clamp<job_time>(left, std::chrono::milliseconds{1}, state.config.deadline / work_looks);
   state.is_watching = true;
   self->delayed_send(self, pause, watch_tick{});
 }

@@ -10,7 +10,7 @@ namespace troupe {
 
 namespace {
 
-tl::unexpected<error> refuse(std::string why) {
+tl::unexpected<error> turn_away(std::string why) {
   return fail(errc::failed_precondition, std::move(why));
 }
 
@@ -52,20 +52,20 @@ bool goes_past_network(const socket_network_options& options) {
 expected<void> judge_belonging(const socket_network_options& options, const greeting& who,
                                std::optional<node_index> dialed) {
   if (who.job != options.job)
-    return refuse(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
+    return turn_away(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
                               "same --job-id, and each job ports of its own",
                               options.nodes[options.self].name, options.job, who.job));
   if (who.nodes != options.nodes.size())
-    return refuse(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
+    return turn_away(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
                               options.nodes[options.self].name, options.nodes.size(), who.nodes));
   if (who.node >= options.nodes.size() || who.node == options.self)
-    return refuse(fmt::format("{} is at this address, and has the same task index",
+    return turn_away(fmt::format("{} is at this address, and has the same task index",
                               options.nodes[options.self].name));
   if (dialed && who.node != *dialed)
-    return refuse(fmt::format("at the address of {} is {}; check the addresses",
+    return turn_away(fmt::format("at the address of {} is {}; check the addresses",
                               name_of(options, *dialed), options.nodes[who.node].name));
   if (!dialed && (who.node < options.self || !talks_to(options, who.node)))
-    return refuse(fmt::format("{} is not dialed by {}; start all tasks with the same options",
+    return turn_away(fmt::format("{} is not dialed by {}; start all tasks with the same options",
                               options.nodes[options.self].name, options.nodes[who.node].name));
   return {};
 }

@@ -21,7 +21,7 @@ namespace troupe {
 namespace {
 
 // How often whoever waits looks whether somebody wants it to give up.
-constexpr auto look_period = std::chrono::milliseconds{20};
+constexpr auto peer_look_period = std::chrono::milliseconds{20};
 
 // What follows `role` in a name that begins with it.
 std::optional<std::string_view> after(std::string_view role, std::string_view name) {
@@ -205,7 +205,7 @@ expected<void> cluster_placement::wait(const T& future, clock::time_point began,
                                        const std::string& awaited) {
   auto deadline = began + start_deadline_;
   waiting_lines lines{start_deadline_};
-  while (future.wait_until(std::min(deadline, clock::now() + look_period))
+  while (future.wait_until(std::min(deadline, clock::now() + peer_look_period))
          != std::future_status::ready) {
     if (auto line = lines.due(clock::now() - began, awaited)) tell_waiting(*line);
     std::lock_guard guard{mutex_};

@@ -30,7 +30,7 @@ struct block_layout {
 
 static_assert(sizeof(block_layout) == frame_header_bytes);
 
-tl::unexpected<error> refuse(std::string what) {
+tl::unexpected<error> bad_header(std::string what) {
   return fail(errc::malformed, "frame header: " + std::move(what));
 }
 
@@ -66,12 +66,12 @@ expected<void> check_sizes(const frame_header& header, const frame_limits& limit
     return fail(errc::limit_exceeded, fmt::format("message of {} bytes, at most {} are accepted",
                                                   header.total_bytes, limits.message_bytes_max));
   if (header.body_bytes % sizeof(uint64_t) != 0 || header.total_bytes % sizeof(uint64_t) != 0)
-    return refuse(
+    return bad_header(
       fmt::format("{} and {} bytes are no whole words", header.body_bytes, header.total_bytes));
   auto is_opening = header.kind == frame_kind::opening;
   if (is_opening != (header.total_bytes > 0) || (is_opening && header.body_bytes == 0)
       || (is_opening && header.body_bytes >= header.total_bytes))
-    return refuse(fmt::format("kind {} with {} of {} bytes", static_cast<int>(header.kind),
+    return bad_header(fmt::format("kind {} with {} of {} bytes", static_cast<int>(header.kind),
                               header.body_bytes, header.total_bytes));
   return {};
 }
@@ -98,13 +98,13 @@ expected<frame_header> read_frame_header(std::span<const std::byte, frame_header
                                          const frame_limits& limits) {
   block_layout layout;
   std::memcpy(&layout, block.data(), sizeof layout);
-  if (layout.magic != frame_magic) return refuse("whoever speaks here is no node of Troupe");
+  if (layout.magic != frame_magic) return bad_header("whoever speaks here is no node of Troupe");
   if (layout.kind < static_cast<uint8_t>(frame_kind::hello)
       || layout.kind > static_cast<uint8_t>(frame_kind::recalled))
-    return refuse(fmt::format("no frame is of kind {}", layout.kind));
+    return bad_header(fmt::format("no frame is of kind {}", layout.kind));
   if (layout.content > static_cast<uint8_t>(content_code::found))
-    return refuse(fmt::format("no content has the code {}", layout.content));
-  if (layout.lane >= lane_count) return refuse(fmt::format("there is no lane {}", layout.lane));
+    return bad_header(fmt::format("no content has the code {}", layout.content));
+  if (layout.lane >= lane_count) return bad_header(fmt::format("there is no lane {}", layout.lane));
   frame_header header{.kind = static_cast<frame_kind>(layout.kind),
                       .content = static_cast<content_code>(layout.content),
                       .lane = static_cast<lane>(layout.lane),
@@ -115,7 +115,7 @@ expected<frame_header> read_frame_header(std::span<const std::byte, frame_header
                       .to = layout.to,
                       .id = layout.id};
   if (!carries_message(header.kind) && header.content != content_code::none)
-    return refuse(fmt::format("kind {} carries no content", layout.kind));
+    return bad_header(fmt::format("kind {} carries no content", layout.kind));
   return check_sizes(header, limits).map([&] { return header; });
 }
 

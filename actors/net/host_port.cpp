@@ -9,7 +9,7 @@ namespace troupe {
 
 namespace {
 
-tl::unexpected<error> refuse(std::string line) {
+tl::unexpected<error> bad_address(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
 }
 
@@ -21,23 +21,23 @@ bool is_host(std::string_view host) {
 
 expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) {
   if (auto scheme = text.find("://"); scheme != std::string_view::npos)
-    return refuse(fmt::format("'{}' begins with '{}', but an address is only host:port", text,
+    return bad_address(fmt::format("'{}' begins with '{}', but an address is only host:port", text,
                               text.substr(0, scheme + 3)));
   auto colon = text.rfind(':');
   auto is_bracketed = text.starts_with('[') && text.find(']') != std::string_view::npos;
   if (colon == std::string_view::npos || (is_bracketed && colon < text.find(']')))
-    return refuse(fmt::format("'{}' has no port", text));
+    return bad_address(fmt::format("'{}' has no port", text));
   auto host = text.substr(0, colon);
   if (is_bracketed && host.ends_with(']'))
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
-    return refuse(fmt::format("'{}' has several colons; an IPv6 address stands in brackets: "
+    return bad_address(fmt::format("'{}' has several colons; an IPv6 address stands in brackets: "
                               "[::1]:2222",
                               text));
-  if (!is_host(host)) return refuse(fmt::format("'{}' has no host", text));
+  if (!is_host(host)) return bad_address(fmt::format("'{}' has no host", text));
   auto port = parse_count(text.substr(colon + 1), 65535);
   if (!port || *port < least_port)
-    return refuse(fmt::format("'{}' has no port from {} to 65535", text, least_port));
+    return bad_address(fmt::format("'{}' has no port from {} to 65535", text, least_port));
   return host_port{std::string{host}, static_cast<uint16_t>(*port)};
 }
 
@@ -55,7 +55,7 @@ expected<uint64_t> parse_count(std::string_view text, uint64_t max) {
   uint64_t number = 0;
   auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (problem != std::errc{} || end != text.data() + text.size() || number > max)
-    return refuse(fmt::format("'{}' is no whole number from 0 to {}", text, max));
+    return bad_address(fmt::format("'{}' is no whole number from 0 to {}", text, max));
   return number;
 }
 

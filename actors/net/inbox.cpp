@@ -18,7 +18,7 @@ constexpr size_t buffer_bytes = 64 * 1024;
 constexpr uint64_t pooled_bytes_min = 4096;
 
 // After a body of so many bytes another one like it is expected.
-constexpr uint64_t long_bytes = buffer_bytes;
+constexpr uint64_t long_body_bytes = buffer_bytes;
 
 std::shared_ptr<std::byte> allocate(uint64_t bytes) {
   if (bytes >= pooled_bytes_min) return cpu_pool().allocate(bytes);
@@ -117,7 +117,7 @@ expected<bool> inbox::begin_frame(const std::function<expected<void>(received_fr
     if (!memory) return tl::unexpected<error>(memory.error());
     frame_ = arriving{*header, std::move(*memory), 0};
   }
-  expects_long_ = header->body_bytes >= long_bytes;
+  expects_long_ = header->body_bytes >= long_body_bytes;
   auto here = std::min<uint64_t>(header->body_bytes, available());
   if (here > 0) std::memcpy(frame_->memory.get() + frame_->filled, buffer_.data() + begin_, here);
   begin_ += here;

@@ -20,7 +20,7 @@ namespace {
 
 // Between two looks of the watcher: so seldom that it costs nothing, and so often that nobody
 // notices the time in which nobody reads.
-constexpr std::chrono::milliseconds look_period{1};
+constexpr std::chrono::milliseconds watcher_period{1};
 
 } // namespace
 
@@ -127,7 +127,7 @@ void reading_threads::read(woken_actor& woken) {
 void reading_threads::watch(woken_actor& readers) {
   auto seen = turn_.load();
   while (!is_over_) {
-    std::this_thread::sleep_for(look_period);
+    std::this_thread::sleep_for(watcher_period);
     auto turn = turn_.load();
     auto is_with_actors = turn % 2 == 1;
     if (turn == seen && is_with_actors && turn_.compare_exchange_strong(turn, turn + 1))

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fmt/format.h>
-#include <nlohmann/tf_config_json.hpp>
+#include <nlohmann/json.hpp>
 #include <set>
 
 namespace troupe {

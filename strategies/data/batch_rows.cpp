@@ -12,8 +12,6 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t infinite = dataset::infinite;
-
 uint64_t total_rows(const dataset& batches);
 
 bool cuts(stage_kind kind) {
@@ -30,8 +28,8 @@ uint64_t rows_to_cut(const dataset_stage& cutting) {
 bool all_full(const dataset& batches) {
   const auto& stage = batches.made_by();
   if (!cuts(stage.kind)) return std::ranges::all_of(stage.inputs, all_full);
-  const auto rows = stage.drop_remainder ? infinite : rows_to_cut(stage);
-  return rows == infinite || rows % stage.numbers.front() == 0;
+  const auto rows = stage.drop_remainder ? dataset::infinite : rows_to_cut(stage);
+  return rows == dataset::infinite || rows % stage.numbers.front() == 0;
 }
 
 // The rows of a batch as an element.
@@ -71,7 +69,7 @@ uint64_t rows_at(const element_reader& sizes, uint64_t epoch, uint64_t index) {
 // For stages that let every batch of their input come once, that is known without looking at each.
 uint64_t total_rows(const dataset& batches) {
   const auto& stage = batches.made_by();
-  if (batches.size() == infinite || batches.size() == 0) return batches.size();
+  if (batches.size() == dataset::infinite || batches.size() == 0) return batches.size();
   switch (stage.kind) {
   case stage_kind::batch:
   case stage_kind::rebatch: {
@@ -127,8 +125,8 @@ batch_rows::batch_rows(const dataset& batches) {
     throw failure{error{errc::invalid_argument, "rebatch: the size of the batches is not known"}};
   batch_size_ = static_cast<uint64_t>(size);
   if (all_full(batches)) {
-    const auto is_endless = batches.size() > infinite / batch_size_;
-    total_ = is_endless ? infinite : batches.size() * batch_size_;
+    const auto is_endless = batches.size() > dataset::infinite / batch_size_;
+    total_ = is_endless ? dataset::infinite : batches.size() * batch_size_;
     return;
   }
   if (is_drawn(batches)) {

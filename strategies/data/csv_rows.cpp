@@ -21,9 +21,9 @@ void csv_grammar::advance(char letter) {
 namespace {
 
 // Rows as they turn up, one letter after the other.
-class row_finder {
+class csv_row_finder {
 public:
-  row_finder(uint64_t begin, char separator) : grammar_(separator), begin_(begin) {}
+  csv_row_finder(uint64_t begin, char separator) : grammar_(separator), begin_(begin) {}
 
   void take(uint64_t offset, char letter) {
     const bool ends_row = grammar_.ends_row(letter);
@@ -66,7 +66,7 @@ expected<uint64_t> text_begin(const input_file& file) {
 expected<record_table> find_csv_rows(const input_file& file, char separator) {
   auto begin = text_begin(file);
   if (!begin) return tl::unexpected(begin.error());
-  row_finder rows{*begin, separator};
+  csv_row_finder rows{*begin, separator};
   auto done = for_each_block(file, *begin, [&](uint64_t offset, std::string_view block) {
     for (char letter : block)
       rows.take(offset++, letter);

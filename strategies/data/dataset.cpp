@@ -20,8 +20,6 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t infinite = dataset::infinite;
-
 // A negative number has become one beyond 2^63 on its way here.
 void require_not_negative(const char* argument, uint64_t given) {
   if (auto count = static_cast<int64_t>(given); count < 0)
@@ -30,11 +28,7 @@ void require_not_negative(const char* argument, uint64_t given) {
 }
 
 uint64_t saturated_sum(uint64_t a, uint64_t b) {
-  return a > infinite - b ? infinite : a + b;
-}
-
-uint64_t saturated_product(uint64_t a, uint64_t b) {
-  return a != 0 && b > infinite / a ? infinite : a * b;
+  return a > dataset::infinite - b ? dataset::infinite : a + b;
 }
 
 // Opens a stage whose readers need nothing but a reader of the stage before.
@@ -126,7 +120,7 @@ dataset dataset::from_tensor_slices(std::vector<tensor> tensors) {
 
 dataset dataset::zip(const std::vector<dataset>& datasets) {
   require(!datasets.empty(), "zip: there is no dataset");
-  auto size = infinite;
+  auto size = dataset::infinite;
   for (const auto& one : datasets)
     size = std::min(size, one.size_);
   dataset_stage made_by{.kind = stage_kind::zip, .inputs = datasets, .again = zip};
@@ -151,7 +145,7 @@ dataset dataset::zip(const std::vector<dataset>& datasets) {
 }
 
 dataset dataset::concatenate(const dataset& other) const {
-  require(size_ != infinite, "concatenate: nothing comes after a dataset without end");
+  require(size_ != dataset::infinite, "concatenate: nothing comes after a dataset without end");
   dataset_stage made_by{
     .kind = stage_kind::concatenate, .inputs = {*this, other}, .again = [](const auto& inputs) {
       return inputs[0].concatenate(inputs[1]);
@@ -189,7 +183,7 @@ dataset dataset::batch(uint64_t n, bool drop_remainder) const {
   require_not_negative("batch: n", n);
   const auto whole = size_ / n;
   const auto rest = size_ % n != 0 && !drop_remainder ? 1 : 0;
-  const auto size = size_ == infinite ? infinite : whole + rest;
+  const auto size = size_ == dataset::infinite ? dataset::infinite : whole + rest;
   auto made_by = made(
     stage_kind::batch, *this,
     [=](const dataset& before) { return before.batch(n, drop_remainder); }, {n}, drop_remainder);
@@ -232,7 +226,7 @@ dataset dataset::shard(uint64_t num_shards, uint64_t index) const {
   require(index < num_shards,
           fmt::format("shard: there is no shard {} of {}, they count from 0", index, num_shards));
   const auto behind = size_ > index ? size_ - index : 0;
-  const auto size = size_ == infinite ? infinite : behind / num_shards + (behind % num_shards != 0);
+  const auto size = size_ == dataset::infinite ? dataset::infinite : behind / num_shards + (behind % num_shards != 0);
   auto made_by = made(stage_kind::shard, *this,
                       [=](const dataset& before) { return before.shard(num_shards, index); });
   return {size,
@@ -258,7 +252,7 @@ dataset dataset::take(uint64_t count) const {
 }
 
 dataset dataset::skip(uint64_t count) const {
-  const auto size = size_ == infinite ? infinite : size_ - std::min(size_, count);
+  const auto size = size_ == dataset::infinite ? dataset::infinite : size_ - std::min(size_, count);
   auto made_by
     = made(stage_kind::skip, *this, [=](const dataset& before) { return before.skip(count); });
   return {size,

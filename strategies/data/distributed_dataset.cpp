@@ -20,14 +20,9 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t infinite = dataset::infinite;
-
-uint64_t saturated_product(uint64_t a, uint64_t b) {
-  return a != 0 && b > infinite / a ? infinite : a * b;
-}
 
 bool may_end_early(const dataset& elements) {
-  return elements.size() != infinite && !has_fixed_extents(elements);
+  return elements.size() != dataset::infinite && !has_fixed_extents(elements);
 }
 
 uint64_t local_replicas(const input_context& context) {
@@ -90,9 +85,9 @@ distributed_dataset::distributed_dataset(std::vector<dataset> pipelines, uint64_
 }
 
 uint64_t distributed_dataset::whole_steps() const {
-  uint64_t steps = infinite;
+  uint64_t steps = dataset::infinite;
   for (const auto& one : pipelines_)
-    if (one.size() != infinite) steps = std::min(steps, one.size() / replicas_of_each());
+    if (one.size() != dataset::infinite) steps = std::min(steps, one.size() / replicas_of_each());
   return steps;
 }
 
@@ -106,7 +101,7 @@ uint64_t distributed_dataset::begun_steps() const {
 }
 
 pipeline_extent distributed_dataset::extent() const {
-  return {has_partial_steps_, model_.has_value(), has_partial_steps_ ? begun_steps() : infinite,
+  return {has_partial_steps_, model_.has_value(), has_partial_steps_ ? begun_steps() : dataset::infinite,
           whole_steps()};
 }
 

@@ -17,7 +17,7 @@ namespace troupe {
 
 namespace {
 
-int refuse(const error& reason) {
+int refuse_launch(const error& reason) {
   fmt::print(stderr, "troupe launch: {}\n", reason.message);
   return static_cast<int>(exit_code::usage);
 }
@@ -39,19 +39,19 @@ void open_standard_descriptors() {
 
 int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
-  if (!options) return refuse(options.error());
+  if (!options) return refuse_launch(options.error());
   if (options->help) {
     fmt::print("{}", launch_help());
     return static_cast<int>(exit_code::finished);
   }
   open_standard_descriptors();
   auto ports = free_ports(task_count(*options));
-  if (!ports) return refuse(ports.error());
+  if (!ports) return refuse_launch(ports.error());
   auto notices = notice_socket::open();
-  if (!notices) return refuse(notices.error());
+  if (!notices) return refuse_launch(notices.error());
   launch_job job{*options, launch_tasks(*options, *ports), std::move(*notices)};
   auto job_id = options->job_id.empty() ? drawn_job_id() : options->job_id;
-  if (auto started = job.start(job_id); !started) return refuse(started.error());
+  if (auto started = job.start(job_id); !started) return refuse_launch(started.error());
   return job.run();
 }
 

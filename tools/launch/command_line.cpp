@@ -17,7 +17,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> option_names{
+constexpr std::array<std::string_view, 11> launch_option_names{
   "workers",       "ps",       "chief",  "evaluator", "log-dir", "grace", "restart",
   "spare-workers", "spare-ps", "job-id", "help"};
 constexpr double grace_seconds_max = 86'400;
@@ -27,7 +27,7 @@ constexpr size_t job_id_letters_max = 64;
 constexpr std::string_view sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
 
 /// What stood before `--`.
-struct raw_arguments {
+struct raw_launch_arguments {
   std::string workers;
   std::string parameter_servers;
   bool chief = false;
@@ -41,29 +41,19 @@ struct raw_arguments {
   bool help = false;
 };
 
-tl::unexpected<error> refuse(std::string line) {
-  return fail(errc::invalid_argument, std::move(line));
-}
-
-template <class Number>
-bool read_whole(const std::string& text, Number& number) {
-  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return problem == std::errc{} && end == text.data() + text.size();
-}
-
 expected<uint32_t> count_of(const std::string& text, std::string_view name, uint32_t least,
                             uint32_t most = launch_tasks_max) {
-  uint32_t number = 0;
-  if (read_whole(text, number) && number >= least && number <= most) return number;
-  return refuse(
+  auto number = number_of<uint32_t>(text);
+  if (number && *number >= least && *number <= most) return *number;
+  return misuse(
     fmt::format("{} must be a whole number from {} to {}, not '{}'", name, least, most, text));
 }
 
 expected<std::chrono::milliseconds> grace_of(const std::string& text) {
-  double seconds = 0;
-  if (read_whole(text, seconds) && seconds >= 0 && seconds <= grace_seconds_max)
-    return std::chrono::milliseconds{std::llround(seconds * 1000)};
-  return refuse(fmt::format("--grace must be seconds from 0 to 86,400, not '{}'", text));
+  auto seconds = number_of<double>(text);
+  if (seconds && *seconds >= 0 && *seconds <= grace_seconds_max)
+    return std::chrono::milliseconds{std::llround(*seconds * 1000)};
+  return misuse(fmt::format("--grace must be seconds from 0 to 86,400, not '{}'", text));
 }
 
 bool is_job_id(std::string_view text) {
@@ -74,8 +64,8 @@ bool is_job_id(std::string_view text) {
   return !text.empty() && text.size() <= job_id_letters_max && std::ranges::all_of(text, is_usual);
 }
 
-expected<void> settle_counts(const raw_arguments& raw, launch_options& options) {
-  if (raw.workers.empty()) return refuse(fmt::format("how many workers? Say -n: {}", sample));
+expected<void> settle_counts(const raw_launch_arguments& raw, launch_options& options) {
+  if (raw.workers.empty()) return misuse(fmt::format("how many workers? Say -n: {}", sample));
   auto workers = count_of(raw.workers, "-n", 1);
   if (!workers) return tl::unexpected<error>(workers.error());
   options.workers = *workers;
@@ -89,12 +79,12 @@ expected<void> settle_counts(const raw_arguments& raw, launch_options& options) 
   auto all = options.workers + options.parameter_servers + (options.chief ? 1 : 0)
              + (options.evaluator ? 1 : 0);
   if (all <= launch_tasks_max) return {};
-  return refuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
+  return misuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
                             "that are no workers",
                             all, launch_tasks_max));
 }
 
-expected<launch_options> settled(const raw_arguments& raw) {
+expected<launch_options> settled(const raw_launch_arguments& raw) {
   launch_options options{.log_dir = raw.log_dir,
                          .spares_workers = raw.spares_workers,
                          .spares_ps = raw.spares_ps,
@@ -112,15 +102,15 @@ expected<launch_options> settled(const raw_arguments& raw) {
     options.restarts = *restarts;
   }
   if (!raw.job_id.empty() && !is_job_id(raw.job_id)) {
-    return refuse(fmt::format("--job-id takes at most {} letters, digits, '-', '_' and '.', not "
+    return misuse(fmt::format("--job-id takes at most {} letters, digits, '-', '_' and '.', not "
                               "'{}'",
                               job_id_letters_max, raw.job_id));
   }
   return options;
 }
 
-expected<raw_arguments> read_options(std::span<const char* const> words) {
-  raw_arguments raw;
+expected<raw_launch_arguments> read_options(std::span<const char* const> words) {
+  raw_launch_arguments raw;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -139,8 +129,8 @@ expected<raw_arguments> read_options(std::span<const char* const> words) {
     return tl::unexpected<error>(taken.error());
   auto rest = app.remaining();
   if (rest.empty() || raw.help) return raw;
-  if (rest[0].starts_with("-")) return refuse(unexpected_argument(rest[0], "-n 4", option_names));
-  return refuse(
+  if (rest[0].starts_with("-")) return misuse(unexpected_argument(rest[0], "-n 4", launch_option_names));
+  return misuse(
     fmt::format("unexpected argument '{}': the program follows --, as in {}", rest[0], sample));
 }
 
@@ -153,12 +143,12 @@ expected<launch_options> parse_launch_options(int argument_count, const char* co
   if (!raw) return tl::unexpected<error>(raw.error());
   if (raw->help) return launch_options{.help = true};
   if (dashes == words.end())
-    return refuse(fmt::format("which program? It follows --, as in {}", sample));
+    return misuse(fmt::format("which program? It follows --, as in {}", sample));
   auto options = settled(*raw);
   if (!options) return options;
   options->program.assign(dashes + 1, words.end());
   if (options->program.empty() || options->program[0].empty())
-    return refuse(fmt::format("there is no program behind --, as in {}", sample));
+    return misuse(fmt::format("there is no program behind --, as in {}", sample));
   return options;
 }
 

@@ -34,7 +34,7 @@ bool is_shown(const sim_row& row) {
 }
 
 // Of the mean, in 95 of 100 cases.
-double half_width(const experiment_report& report) {
+double interval_half(const experiment_report& report) {
   auto batches = report.batches.size();
   return batches < 2 ? 0 : student_quantile(batches - 1) * report.step_time.standard_error;
 }
@@ -81,7 +81,7 @@ std::string backup_table(const std::vector<backup_point>& points) {
                     std::to_string(row->what.sync.total_num_replicas),
                     field(row->profile->step_p10), field(row->profile->step_p50),
                     field(row->profile->step_p90), field(row->report.step_time.mean),
-                    field(half_width(row->report)), field(speed_up), field(of_median)});
+                    field(interval_half(row->report)), field(speed_up), field(of_median)});
   }
   return text;
 }
@@ -149,7 +149,7 @@ expected<std::vector<goal_point>> goal_points(const sim_command& command, const 
                               gradients));
     }
     points.push_back(
-      {gradients, *steps * row.report.step_time.mean, *steps * half_width(row.report)});
+      {gradients, *steps * row.report.step_time.mean, *steps * interval_half(row.report)});
   }
   std::ranges::sort(points, {}, &goal_point::gradients);
   return points;
