@@ -41,7 +41,8 @@ void serve(accumulator_pointer self) {
   }
 }
 
-caf::result<msg<wire::PushReply>> push(accumulator_pointer self, const msg<wire::PushGradient>& gradient) {
+caf::result<msg<wire::PushReply>> push(accumulator_pointer self,
+                                       const msg<wire::PushGradient>& gradient) {
   auto reply = self->state.push(gradient, self->state.config.world->now());
   if (!reply) return to_caf(reply.error());
   serve(self);

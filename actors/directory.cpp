@@ -134,7 +134,8 @@ void on_mirror_lost(directory_pointer self, size_t index, const error& reason) {
 
 // @returns Whether less is held than was believed. Somebody who was lost while it was filled is
 // missed by nobody.
-bool on_gone(directory_pointer self, size_t index, const caf::actor_addr& who, const error& reason) {
+bool on_gone(directory_pointer self, size_t index, const caf::actor_addr& who,
+             const error& reason) {
   auto& entry = self->state.variables[index];
   if (entry.waits && entry.waits->who == who) entry.waits.reset();
   auto is_holder = entry.holder == who;
@@ -180,7 +181,8 @@ void part_with_missed(directory_state& state) {
 }
 
 // Mostly we are about to hear of the loss ourselves, or have heard of it long ago.
-caf::result<msg<wire::OwnerFollowed>> on_missed(directory_pointer self, size_t index, uint32_t mirror) {
+caf::result<msg<wire::OwnerFollowed>> on_missed(directory_pointer self, size_t index,
+                                                uint32_t mirror) {
   auto& entry = self->state.variables[index];
   if (entry.holder != self->current_sender())
     return to_caf({errc::cancelled, fmt::format("'{}' is held by another", entry.variable)});
@@ -200,7 +202,8 @@ caf::result<msg<wire::OwnerFollowed>> on_filled(directory_pointer self, size_t i
   return make_owner_followed();
 }
 
-caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self, wire::OfferMirror::Reader said) {
+caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self,
+                                               wire::OfferMirror::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
   if (index >= state.variables.size())
@@ -231,7 +234,8 @@ void watch(directory_pointer self, const watch_owner& who) {
 }
 
 // It may know of a variable before we do.
-caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self, wire::FollowOwner::Reader said) {
+caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self,
+                                             wire::FollowOwner::Reader said) {
   auto& state = self->state;
   auto index = said.getVariable();
   auto who = caf::actor_cast<stand_in_actor>(self->current_sender());

@@ -67,7 +67,8 @@ void keep_out(roll_call_state::presence& member, const error& why) {
   tell(member.begins, to_caf(why));
 }
 
-caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self, const msg<wire::EnterJob>& said) {
+caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
+                                           const msg<wire::EnterJob>& said) {
   auto& state = self->state;
   auto who = read_enter_job(said.reader());
   if (!state.config.members.contains(who.member)) return to_caf(unknown_member);

@@ -250,7 +250,8 @@ void say(stand_in_pointer self, const msg<Message>& message) {
 }
 
 // A token for a step says that all before it are over.
-caf::result<msg<wire::PushReply>> push(stand_in_pointer self, const msg<wire::PushGradient>& gradient) {
+caf::result<msg<wire::PushReply>> push(stand_in_pointer self,
+                                       const msg<wire::PushGradient>& gradient) {
   self->state.kept.forget_before(gradient.reader().getOrigin().getLocalStep());
   return pass_on<wire::PushReply>(self, the_accumulator, gradient);
 }
@@ -467,7 +468,8 @@ caf::result<msg<wire::OwnerFollowed>> give_again(stand_in_pointer self) {
   return promise;
 }
 
-caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self, const msg<wire::TookOver>& told) {
+caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self,
+                                             const msg<wire::TookOver>& told) {
   auto& state = self->state;
   auto said = told.reader();
   if (said.getCode() != wire::Errc::NONE) {

@@ -32,7 +32,8 @@ bool is_packed(const collective_call& sum, int64_t bytes_per_pack) {
 }
 
 // One name for all, and different if any of them is: "w0 and 3 more (1f00aa31)".
-std::string joint_name(const std::vector<collective_call>& calls, const std::vector<size_t>& members) {
+std::string joint_name(const std::vector<collective_call>& calls,
+                       const std::vector<size_t>& members) {
   std::string all;
   for (auto member : members)
     all += fmt::format("{} {};", calls[member].name,

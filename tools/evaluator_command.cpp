@@ -54,7 +54,8 @@ int evaluator_command(const train_command& command, const resolved_cluster& clus
   if (!attempt) return refuse_evaluator(attempt.error().message);
   const auto& folder = attempt->own;
   if (folder.empty())
-    return refuse_evaluator("an evaluator finds the run by its folder: give all tasks the same --run-dir");
+    return refuse_evaluator(
+      "an evaluator finds the run by its folder: give all tasks the same --run-dir");
   if (options.checkpoint_every == 0)
     return refuse_evaluator(
       "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "

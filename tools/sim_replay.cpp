@@ -31,7 +31,7 @@ constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
 constexpr uint64_t replay_replicas_max = 1'000'000;
 
 constexpr std::array<std::string_view, 6> replay_option_names{"replicas", "aggregate", "policy",
-                                                       "repair",   "json",      "help"};
+                                                              "repair",   "json",      "help"};
 
 int refuse_replay(const error& reason, exit_code code) {
   fmt::print(stderr, "troupe sim replay: {}\n", reason.message);

@@ -231,7 +231,7 @@ int refuse_job(const failure& failed, const resolved_cluster& cluster, const sig
   auto is_asked = failed.reason().code == errc::cancelled && signals.signal_number() != 0;
   if (!is_asked)
     return refuse_train(with_unknown_hosts(failed.reason(), cluster),
-                  code_of_failure(failed, cluster, otherwise));
+                        code_of_failure(failed, cluster, otherwise));
   fmt::print(stderr, "troupe train: asked to stop before the job had begun\n");
   return exit_code_of_signal(signals.signal_number());
 }

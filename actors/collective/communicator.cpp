@@ -63,7 +63,8 @@ void tell_all(communicator_pointer self, const communicator_state::breakdown& ho
 
 // Everything from a call on fails, if it has not failed already. The peers are told first: whoever
 // is answered may leave at once, and would be named to them instead.
-void break_down(communicator_pointer self, uint64_t call, const error& reason, bool is_news = true) {
+void break_down(communicator_pointer self, uint64_t call, const error& reason,
+                bool is_news = true) {
   auto& state = self->state;
   if (state.broken && state.broken->call <= call) return;
   state.broken = {call, reason};
@@ -292,7 +293,8 @@ std::string communicator_state::name_of(uint32_t rank) const {
   return rank < config.names.size() ? config.names[rank] : fmt::format("rank {}", rank);
 }
 
-communicator_actor::behavior_type communicator(communicator_pointer self, communicator_config config) {
+communicator_actor::behavior_type communicator(communicator_pointer self,
+                                               communicator_config config) {
   auto& state = self->state;
   state.config = std::move(config);
   state.heard.resize(state.config.size);

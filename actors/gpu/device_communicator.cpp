@@ -171,8 +171,9 @@ void plan_watch(device_communicator_pointer self) {
   for (const auto& [number, batch] : state.open)
     shortest = std::min(shortest, batch.timeout);
   // Devices come together in less than any deadline: that is looked for more often.
-  auto pause = is_joining ? std::min<job_time>(shortest / meeting_looks, std::chrono::milliseconds{10})
-                          : shortest / meeting_looks;
+  auto pause = is_joining
+                 ? std::min<job_time>(shortest / meeting_looks, std::chrono::milliseconds{10})
+                 : shortest / meeting_looks;
   pause = std::max<job_time>(pause, std::chrono::milliseconds{1});
   auto due = state.config.world->now() + pause;
   if (state.is_watching && state.next_look <= due) return; // a patient call must not delay others
@@ -260,7 +261,8 @@ void spread_id(device_communicator_pointer self) {
 
 // ---- calls ----
 
-device_communicator_state::promise collect(device_communicator_pointer self, const collective_call& said) {
+device_communicator_state::promise collect(device_communicator_pointer self,
+                                           const collective_call& said) {
   auto& state = self->state;
   if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting)
     state.open.emplace(
@@ -295,7 +297,8 @@ void agree_if_collected(device_communicator_pointer self) {
       [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
 }
 
-caf::result<collective_result> on_call(device_communicator_pointer self, const collective_call& said) {
+caf::result<collective_result> on_call(device_communicator_pointer self,
+                                       const collective_call& said) {
   auto& state = self->state;
   state.awaited = state.awaited > 0 ? state.awaited - 1 : said.followers;
   if (!is_for_devices(said, state.config.size)) {

@@ -72,7 +72,7 @@ expected<void> check_sizes(const frame_header& header, const frame_limits& limit
   if (is_opening != (header.total_bytes > 0) || (is_opening && header.body_bytes == 0)
       || (is_opening && header.body_bytes >= header.total_bytes))
     return bad_header(fmt::format("kind {} with {} of {} bytes", static_cast<int>(header.kind),
-                              header.body_bytes, header.total_bytes));
+                                  header.body_bytes, header.total_bytes));
   return {};
 }
 

@@ -22,7 +22,7 @@ bool is_host(std::string_view host) {
 expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) {
   if (auto scheme = text.find("://"); scheme != std::string_view::npos)
     return bad_address(fmt::format("'{}' begins with '{}', but an address is only host:port", text,
-                              text.substr(0, scheme + 3)));
+                                   text.substr(0, scheme + 3)));
   auto colon = text.rfind(':');
   auto is_bracketed = text.starts_with('[') && text.find(']') != std::string_view::npos;
   if (colon == std::string_view::npos || (is_bracketed && colon < text.find(']')))
@@ -32,8 +32,8 @@ expected<host_port> parse_host_port(std::string_view text, uint16_t least_port) 
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return bad_address(fmt::format("'{}' has several colons; an IPv6 address stands in brackets: "
-                              "[::1]:2222",
-                              text));
+                                   "[::1]:2222",
+                                   text));
   if (!is_host(host)) return bad_address(fmt::format("'{}' has no host", text));
   auto port = parse_count(text.substr(colon + 1), 65535);
   if (!port || *port < least_port)

@@ -15,6 +15,7 @@ namespace troupe {
 namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
+
 /// Reads one file; what it does not understand it notes and leaves out.
 class cluster_file_reader {
 public:

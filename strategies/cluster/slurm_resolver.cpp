@@ -70,10 +70,10 @@ slurm_resolver::layout slurm_resolver::read() const {
       environment_, slurm, {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})));
   std::vector<uint64_t> counts(hosts.size(), options_.tasks_per_node.value_or(0));
   if (!options_.tasks_per_node) {
-    counts = or_refuse(
-      "SLURM_STEP_TASKS_PER_NODE",
-      expand_tasks_per_node(launcher_text(environment_, slurm,
-                                          {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
+    counts
+      = or_refuse("SLURM_STEP_TASKS_PER_NODE",
+                  expand_tasks_per_node(launcher_text(
+                    environment_, slurm, {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"})));
   }
   if (counts.size() != hosts.size()) {
     refuse(errc::failed_precondition,
@@ -125,8 +125,7 @@ std::map<std::string, uint64_t> slurm_resolver::num_accelerators(const task_quer
 
 std::optional<std::string> slurm_resolver::task_type() const {
   if (own().task_type) return own().task_type;
-  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"}))
-    .task_type;
+  return task_of_process(jobs(), launcher_number(environment_, slurm, {"SLURM_PROCID"})).task_type;
 }
 
 std::optional<uint64_t> slurm_resolver::task_id() const {

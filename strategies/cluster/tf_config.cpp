@@ -78,13 +78,15 @@ private:
   // JSON's parser keeps the last of two equal keys and says nothing: a task would be lost.
   tf_config_json parse_strictly(const std::string& text) {
     std::vector<std::set<std::string>> keys;
-    return tf_config_json::parse(text, [&](int, tf_config_json::parse_event_t event, tf_config_json& value) {
-      if (event == tf_config_json::parse_event_t::object_start) keys.emplace_back();
-      if (event == tf_config_json::parse_event_t::object_end) keys.pop_back();
-      if (event == tf_config_json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second)
-        problem("the key '{}' stands twice in the same place", value.get<std::string>());
-      return true;
-    });
+    return tf_config_json::parse(
+      text, [&](int, tf_config_json::parse_event_t event, tf_config_json& value) {
+        if (event == tf_config_json::parse_event_t::object_start) keys.emplace_back();
+        if (event == tf_config_json::parse_event_t::object_end) keys.pop_back();
+        if (event == tf_config_json::parse_event_t::key
+            && !keys.back().insert(value.get<std::string>()).second)
+          problem("the key '{}' stands twice in the same place", value.get<std::string>());
+        return true;
+      });
   }
 
   // A misspelt "cluster" would make every process a job of its own.

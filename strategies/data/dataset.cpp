@@ -226,7 +226,8 @@ dataset dataset::shard(uint64_t num_shards, uint64_t index) const {
   require(index < num_shards,
           fmt::format("shard: there is no shard {} of {}, they count from 0", index, num_shards));
   const auto behind = size_ > index ? size_ - index : 0;
-  const auto size = size_ == dataset::infinite ? dataset::infinite : behind / num_shards + (behind % num_shards != 0);
+  const auto size = size_ == dataset::infinite ? dataset::infinite
+                                               : behind / num_shards + (behind % num_shards != 0);
   auto made_by = made(stage_kind::shard, *this,
                       [=](const dataset& before) { return before.shard(num_shards, index); });
   return {size,

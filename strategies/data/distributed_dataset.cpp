@@ -20,7 +20,6 @@ namespace troupe {
 
 namespace {
 
-
 bool may_end_early(const dataset& elements) {
   return elements.size() != dataset::infinite && !has_fixed_extents(elements);
 }
@@ -101,8 +100,8 @@ uint64_t distributed_dataset::begun_steps() const {
 }
 
 pipeline_extent distributed_dataset::extent() const {
-  return {has_partial_steps_, model_.has_value(), has_partial_steps_ ? begun_steps() : dataset::infinite,
-          whole_steps()};
+  return {has_partial_steps_, model_.has_value(),
+          has_partial_steps_ ? begun_steps() : dataset::infinite, whole_steps()};
 }
 
 void distributed_dataset::end_with(std::span<const pipeline_extent> all) {

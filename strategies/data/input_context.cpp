@@ -9,9 +9,7 @@
 
 namespace troupe {
 
-namespace {
-
-} // namespace
+namespace {} // namespace
 
 uint64_t input_context::get_per_replica_batch_size(uint64_t global_batch_size) const {
   require(num_replicas_in_sync > 0, "get_per_replica_batch_size: there is no replica");

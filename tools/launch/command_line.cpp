@@ -129,7 +129,8 @@ expected<raw_launch_arguments> read_options(std::span<const char* const> words) 
     return tl::unexpected<error>(taken.error());
   auto rest = app.remaining();
   if (rest.empty() || raw.help) return raw;
-  if (rest[0].starts_with("-")) return misuse(unexpected_argument(rest[0], "-n 4", launch_option_names));
+  if (rest[0].starts_with("-"))
+    return misuse(unexpected_argument(rest[0], "-n 4", launch_option_names));
   return misuse(
     fmt::format("unexpected argument '{}': the program follows --, as in {}", rest[0], sample));
 }
