@@ -58,6 +58,9 @@ public:
   /// The error, if there is one and nothing is in flight. After this there is none.
   [[nodiscard]] std::optional<error> take_error();
 
+  /// Keeps an error that was taken, but that nobody wants yet.
+  void keep_error(error reason) { failure_ = std::move(reason); }
+
   /// Empties the queue. @returns The closures that were queued.
   [[nodiscard]] std::vector<uint64_t> cancel_queued();
 

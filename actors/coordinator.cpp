@@ -14,6 +14,36 @@ const error closure_cancelled{errc::cancelled,
                               "The corresponding function is cancelled. Please reschedule the "
                               "function."};
 
+void queue_gauge::begin(uint32_t worker, std::string function) {
+  std::lock_guard guard{mutex_};
+  run_[worker] = std::move(function);
+}
+
+void queue_gauge::end(uint32_t worker) {
+  std::lock_guard guard{mutex_};
+  ended_ += run_.erase(worker);
+}
+
+void queue_gauge::lose(uint32_t worker) {
+  std::lock_guard guard{mutex_};
+  run_.erase(worker);
+}
+
+uint64_t queue_gauge::ended() const {
+  std::lock_guard guard{mutex_};
+  return ended_;
+}
+
+std::string queue_gauge::awaited() const {
+  std::lock_guard guard{mutex_};
+  std::string all;
+  for (const auto& [worker, function] : run_)
+    all += fmt::format("{}worker {} to return from '{}'", all.empty() ? "" : ", ", worker, function);
+  if (all.empty()) all = "a worker to come";
+  auto queued = taken.load();
+  return queued == 0 ? all : fmt::format("{}, with {} more queued", all, queued);
+}
+
 namespace {
 
 using coordinator_pointer = observed_pointer<coordinator_actor, coordinator_state>;
@@ -66,30 +96,37 @@ void let_in(coordinator_state& state) {
   while (!state.waiting_for_room.empty() && !state.queue->is_full()) {
     auto next = std::move(state.waiting_for_room.front());
     state.waiting_for_room.pop_front();
-    auto admitted = std::exchange(next.admitted, {});
+    if (!std::exchange(next.admitted, {})({})) continue;
     ++state.config.gauge->taken;
     put(state, std::move(next));
-    admitted({});
   }
+}
+
+// One of those who wait is told; false if nobody does.
+bool tell_someone(coordinator_state& state, const error& reason) {
+  while (!state.waiting_for_room.empty()) {
+    auto refused = std::move(state.waiting_for_room.front());
+    state.waiting_for_room.pop_front();
+    refused.settle(tl::unexpected<error>(closure_cancelled));
+    if (refused.admitted(tl::unexpected<error>(reason))) return true;
+  }
+  if (state.waiting_for_end.empty()) return false;
+  auto told = std::move(state.waiting_for_end.front());
+  state.waiting_for_end.erase(state.waiting_for_end.begin());
+  told.tell(tl::unexpected<error>(reason));
+  return true;
 }
 
 // One of those who wait is told the error, if anybody waits.
 bool raise(coordinator_state& state) {
-  if (state.waiting_for_room.empty() && state.waiting_for_end.empty()) return false;
   auto reason = state.queue->take_error();
   if (!reason) return false;
-  state.config.gauge->has_failed = false;
-  if (!state.waiting_for_room.empty()) {
-    auto refused = std::move(state.waiting_for_room.front());
-    state.waiting_for_room.pop_front();
-    refused.settle(tl::unexpected<error>(closure_cancelled));
-    refused.admitted(tl::unexpected<error>(*reason));
-  } else {
-    auto told = std::move(state.waiting_for_end.front());
-    state.waiting_for_end.erase(state.waiting_for_end.begin());
-    told.tell(tl::unexpected<error>(*reason));
-  }
-  return true;
+  auto is_told = tell_someone(state, *reason);
+  if (is_told)
+    state.config.gauge->has_failed = false;
+  else
+    state.queue->keep_error(std::move(*reason));
+  return is_told;
 }
 
 void answer_those_who_may_know(coordinator_state& state) {
@@ -121,6 +158,7 @@ void give(coordinator_pointer self, uint32_t index, uint64_t closure) {
   const auto& what = state.closures.at(closure);
   auto& worker = state.workers.at(index);
   worker.runs = closure;
+  state.config.gauge->begin(index, what.function);
   auto asked = worker.handle;
   auto message = make_run_closure(closure, what.function, arguments_for(index, what));
   self
@@ -178,6 +216,7 @@ void lose(coordinator_pointer self, uint32_t index, const error& reason) {
   std::erase(state.idle, index);
   ++state.losses[index];
   auto runs = lost.mapped().runs;
+  state.config.gauge->lose(index);
   if (runs) {
     ++state.config.gauge->taken;
     if (state.ending || !state.queue->put_back(*runs)) {
@@ -218,6 +257,7 @@ void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_ac
     return go_on(self);
   }
   found->second.runs = std::nullopt;
+  state.config.gauge->end(index);
   state.idle.push_back(index);
   auto results = read_results(*how);
   if (results) {

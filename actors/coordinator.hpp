@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -25,6 +26,23 @@ namespace troupe {
 struct queue_gauge {
   std::atomic<size_t> taken{0};        ///< Places in the queue, of those on their way there, too.
   std::atomic<bool> has_failed{false}; ///< Whether the next question is answered by an error.
+
+  // ---- which worker runs what ----
+
+  void begin(uint32_t worker, std::string function);
+  void end(uint32_t worker);
+  void lose(uint32_t worker);
+
+  /// Closures that have returned or failed.
+  [[nodiscard]] uint64_t ended() const;
+
+  /// What somebody who waits waits for: "worker 0 to return from 'step', with 3 more queued".
+  [[nodiscard]] std::string awaited() const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<uint32_t, std::string> run_;
+  uint64_t ended_ = 0;
 };
 
 /// Whom a coordinator gives work.

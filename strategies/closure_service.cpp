@@ -4,6 +4,7 @@
 
 #include "actors/caf_compat.hpp"
 #include "actors/closure_worker.hpp"
+#include "actors/recording/seconds.hpp"
 #include "messages/coordinator_message.hpp"
 #include "strategies/owner_replication.hpp"
 #include "strategies/refuse.hpp"
@@ -55,10 +56,12 @@ struct single_answer {
   expected<void> answer;
   std::promise<void> promise;
 
-  void tell(expected<void> told) {
-    if (is_told.exchange(true)) return;
+  /// Returns false if it was told before.
+  bool tell(expected<void> told) {
+    if (is_told.exchange(true)) return false;
     answer = std::move(told);
     promise.set_value();
+    return true;
   }
 };
 
@@ -69,6 +72,11 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
     options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
   if (options_.queue_capacity == 0)
     refuse(errc::invalid_argument, "queue_capacity is 0; a closure needs a place to wait in");
+  if (options_.stall_deadline <= job_time{0})
+    refuse(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
+           seconds(options_.stall_deadline));
+  patience_ = std::make_shared<closure_patience>(gauge_, options_.stall_deadline,
+                                                 options_.on_waiting);
   if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
     refuse(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();
@@ -187,20 +195,19 @@ void closure_service::schedule(const std::string& function, std::vector<closure_
     std::move(arguments),
     [outcome](expected<std::vector<closure_value>> result) { outcome->settle(std::move(result)); },
     {}};
+  outcome->wait_by(patience_);
   watch_owners();
   auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
   if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
   --gauge_->taken;
-  auto answer = std::make_shared<expected<void>>();
-  auto answered = std::make_shared<std::promise<void>>();
-  auto over = answered->get_future();
-  closure.admitted = [answer, answered](expected<void> admitted) {
-    *answer = std::move(admitted);
-    answered->set_value();
-  };
+  auto admitted = std::make_shared<single_answer>();
+  auto over = admitted->promise.get_future();
+  closure.admitted = [admitted](expected<void> told) { return admitted->tell(std::move(told)); };
   caf::anon_send(coordinator_, std::move(closure));
-  value_or_throw(world_.run_until(over));
-  value_or_throw(*answer);
+  auto turned = patience_->wait(world_, over);
+  if (!turned) admitted->tell(std::move(turned)); // unless it was admitted just now
+  over.wait();
+  value_or_throw(admitted->answer);
 }
 
 bool closure_service::ask(bool until_all_are_done, job_time patience) {
@@ -212,7 +219,7 @@ bool closure_service::ask(bool until_all_are_done, job_time patience) {
                                   *answer = std::move(all_done);
                                   answered->set_value();
                                 }});
-  value_or_throw(world_.run_until(over, patience));
+  value_or_throw(patience_->wait(world_, over, patience));
   return value_or_throw(*answer);
 }
 

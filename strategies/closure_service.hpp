@@ -6,6 +6,7 @@
 #include "actors/coordinator.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
+#include "strategies/closure_patience.hpp"
 #include "strategies/closure_registry.hpp"
 #include "strategies/remote_value.hpp"
 
@@ -33,6 +34,12 @@ struct coordinator_options {
   /// fast, at the beginning of training, few workers disturb each other less.
   job_time start_delay{0};
   job_time start_delay_max = job_time::max();
+  /// How long no closure may end while somebody waits for some: `join`, `fetch`, and `schedule` at
+  /// a full queue. A single closure that takes longer needs more.
+  job_time stall_deadline = std::chrono::minutes{10};
+  /// Told every 10 s what is waited for; null: standard error.
+  /// Thread: the one that waits.
+  std::function<void(const std::string& line)> on_waiting;
   /// Told, in one line, of workers that are lost and workers that are back; and of owners, where
   /// they are replicated. Thread: an actor's.
   std::function<void(const std::string&)> on_warning;
@@ -95,6 +102,7 @@ private:
   std::vector<uint32_t> workers_here_;
   std::shared_ptr<closure_registry> registry_ = std::make_shared<closure_registry>();
   std::shared_ptr<queue_gauge> gauge_ = std::make_shared<queue_gauge>();
+  std::shared_ptr<const closure_patience> patience_;
   size_t watched_ = 0;            ///< Variables whose owners the coordinator watches.
   coordinator_actor coordinator_; ///< Null until it is needed, where it does not lead.
   std::vector<closure_worker_actor> spawned_;

@@ -132,8 +132,8 @@ public:
   }
 
   /// Waits until all calls have been made; without workers, for their return.
-  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`;
-  /// unavailable, as `schedule`.
+  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`, and if
+  /// no call returns for `coordinator_options::stall_deadline`; unavailable, as `schedule`.
   void join(job_time patience = world::for_ever) {
     service_->check_call("join");
     service_->join(patience);
@@ -148,7 +148,8 @@ public:
 
   /// The values of remote values, anywhere in a nest; everything else as it is. Waits for them.
   /// Errors: throws `failure`: that of the call; cancelled, if another one failed first ("The
-  /// corresponding function is cancelled. Please reschedule the function.").
+  /// corresponding function is cancelled. Please reschedule the function."); deadline_exceeded, as
+  /// `join`.
   template <class T>
   [[nodiscard]] fetched_t<T> fetch(const T& nest) {
     service_->check_call("fetch");

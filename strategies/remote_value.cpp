@@ -2,6 +2,8 @@
 // Waiting for a closure.
 #include "strategies/remote_value.hpp"
 
+#include "strategies/closure_patience.hpp"
+
 #include <future>
 
 namespace troupe {
@@ -33,7 +35,7 @@ const std::vector<closure_value>& closure_outcome::wait(world& world) {
     else
       waiting_.emplace_back([settled] { settled->set_value(); });
   }
-  value_or_throw(world.run_until(over));
+  value_or_throw(patience_ ? patience_->wait(world, over) : world.run_until(over));
   if (!*result_) throw failure{result_->error()};
   return **result_; // nobody writes it any more
 }

@@ -19,20 +19,27 @@
 
 namespace troupe {
 
+class closure_patience;
+
 /// What becomes of one closure: told once, by the coordinator's actor, and waited for by whoever
 /// fetches it. Thread: any.
 class closure_outcome {
 public:
+  /// @param patience Of whoever fetches it.
+  void wait_by(std::shared_ptr<const closure_patience> patience) { patience_ = std::move(patience); }
+
   void settle(expected<std::vector<closure_value>> result);
 
   [[nodiscard]] bool is_settled() const;
 
   /// Waits until it is settled. Errors: throws `failure`: the closure's; cancelled, if it was;
-  /// stalled, if nothing is left that could ever settle it (virtual world only).
+  /// stalled, if nothing is left that could ever settle it (virtual world only); else as
+  /// `closure_patience::wait`.
   /// @returns The leaves, which live as long as this.
   [[nodiscard]] const std::vector<closure_value>& wait(world& world);
 
 private:
+  std::shared_ptr<const closure_patience> patience_; ///< Set before anybody waits.
   mutable std::mutex mutex_;
   std::optional<expected<std::vector<closure_value>>> result_;
   std::vector<std::function<void()>> waiting_;

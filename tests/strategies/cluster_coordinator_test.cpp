@@ -656,6 +656,34 @@ TEST_SUITE("strategies/cluster_coordinator") {
     one.coordinator.join();
   }
 
+  TEST_CASE("join, fetch and a full queue give up when no function returns for very long") {
+    gate open;
+    team one{1, two_threads(), {.queue_capacity = 1, .stall_deadline = 50ms}};
+    auto function = one.coordinator.make_function(
+      "wait", [&open](closure_context& context) { return compute_at(context, open); });
+    auto value = one.coordinator.schedule(function);
+    open.await(1);
+    static_cast<void>(one.coordinator.schedule(function));
+    auto joined = refusal_of([&] { one.coordinator.join(); });
+    CHECK(joined.code == errc::deadline_exceeded);
+    CHECK(joined.message
+          == "no closure has ended for 0.05 s: worker 0 to return from 'wait', with 1 more queued");
+    CHECK(refusal_of([&] { static_cast<void>(one.coordinator.fetch(value)); }).code
+          == errc::deadline_exceeded);
+    CHECK(refusal_of([&] { static_cast<void>(one.coordinator.schedule(function)); }).code
+          == errc::deadline_exceeded);
+    open.is_open = true;
+    one.coordinator.join();
+    CHECK(one.coordinator.fetch(value) == 0);
+  }
+
+  TEST_CASE("a deadline that is not positive is refused") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, {.replicas = 1}};
+    CHECK(refusal_of([&] { cluster_coordinator{strategy, {.stall_deadline = 0s}}; }).message
+          == "stall_deadline is 0 s; it must be positive");
+  }
+
   TEST_CASE("a coordinator that ends cancels what is queued, and waits for what runs") {
     gate open;
     auto world = two_threads();
