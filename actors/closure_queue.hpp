@@ -9,6 +9,7 @@
 #include <deque>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace troupe {
