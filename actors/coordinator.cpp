@@ -38,7 +38,8 @@ std::string queue_gauge::awaited() const {
   std::lock_guard guard{mutex_};
   std::string all;
   for (const auto& [worker, function] : run_)
-    all += fmt::format("{}worker {} to return from '{}'", all.empty() ? "" : ", ", worker, function);
+    all
+      += fmt::format("{}worker {} to return from '{}'", all.empty() ? "" : ", ", worker, function);
   if (all.empty()) all = "a worker to come";
   auto queued = taken.load();
   return queued == 0 ? all : fmt::format("{}, with {} more queued", all, queued);

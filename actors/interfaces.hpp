@@ -330,7 +330,8 @@ struct schedule_closure {
   /// Called once: what the function returned, or why it did not.
   std::function<void(expected<std::vector<closure_value>>)> settle;
   /// Called once, when there is room in the queue. Errors: that of another closure; then this one
-  /// is cancelled. Returns false if whoever scheduled it has given up: then it is not called at all.
+  /// is cancelled. Returns false if whoever scheduled it has given up: then it is not called at
+  /// all.
   std::function<bool(expected<void>)> admitted;
 };
 

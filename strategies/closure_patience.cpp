@@ -34,8 +34,9 @@ expected<void> closure_patience::wait(world& world, std::future<void>& over,
   waiting_lines lines{stall_deadline_};
   while (true) {
     const auto now = world.now();
-    const auto piece = std::min({waiting_line_period, stall_deadline_ - (now - moved),
-                                 patience == world::for_ever ? patience : patience - (now - began)});
+    const auto piece
+      = std::min({waiting_line_period, stall_deadline_ - (now - moved),
+                  patience == world::for_ever ? patience : patience - (now - began)});
     auto turned = world.run_until(over, std::max(piece, job_time{0}));
     if (turned || turned.error().code != errc::deadline_exceeded) return turned;
     const auto waited = world.now();
@@ -47,9 +48,11 @@ expected<void> closure_patience::wait(world& world, std::future<void>& over,
       return fail(errc::deadline_exceeded,
                   fmt::format("not done in {:.1f} s: {}", seconds(patience), gauge_->awaited()));
     if (waited - moved >= stall_deadline_)
-      return fail(errc::deadline_exceeded, fmt::format("no closure has ended for {} s: {}",
-                                                       seconds(stall_deadline_), gauge_->awaited()));
-    if (auto line = lines.due(waited - moved, gauge_->awaited()); line && !world.computes_in_place())
+      return fail(errc::deadline_exceeded,
+                  fmt::format("no closure has ended for {} s: {}", seconds(stall_deadline_),
+                              gauge_->awaited()));
+    if (auto line = lines.due(waited - moved, gauge_->awaited());
+        line && !world.computes_in_place())
       on_waiting_(*line);
   }
 }

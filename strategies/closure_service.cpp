@@ -75,8 +75,8 @@ closure_service::closure_service(troupe::strategy& strategy, coordinator_options
   if (options_.stall_deadline <= job_time{0})
     refuse(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
            seconds(options_.stall_deadline));
-  patience_ = std::make_shared<closure_patience>(gauge_, options_.stall_deadline,
-                                                 options_.on_waiting);
+  patience_
+    = std::make_shared<closure_patience>(gauge_, options_.stall_deadline, options_.on_waiting);
   if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
     refuse(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
   workers_ = strategy.num_replicas_in_sync();

@@ -132,8 +132,8 @@ public:
   }
 
   /// Waits until all calls have been made; without workers, for their return.
-  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`, and if
-  /// no call returns for `coordinator_options::stall_deadline`; unavailable, as `schedule`.
+  /// Errors: throws `failure`: the first error of a call; deadline_exceeded after `patience`, and
+  /// if no call returns for `coordinator_options::stall_deadline`; unavailable, as `schedule`.
   void join(job_time patience = world::for_ever) {
     service_->check_call("join");
     service_->join(patience);

@@ -26,7 +26,9 @@ class closure_patience;
 class closure_outcome {
 public:
   /// @param patience Of whoever fetches it.
-  void wait_by(std::shared_ptr<const closure_patience> patience) { patience_ = std::move(patience); }
+  void wait_by(std::shared_ptr<const closure_patience> patience) {
+    patience_ = std::move(patience);
+  }
 
   void settle(expected<std::vector<closure_value>> result);
 

@@ -680,7 +680,9 @@ TEST_SUITE("strategies/cluster_coordinator") {
   TEST_CASE("a deadline that is not positive is refused") {
     auto world = world::virtual_time();
     parameter_server_strategy strategy{world, {.replicas = 1}};
-    CHECK(refusal_of([&] { cluster_coordinator{strategy, {.stall_deadline = 0s}}; }).message
+    CHECK(refusal_of([&] {
+            cluster_coordinator{strategy, {.stall_deadline = 0s}};
+          }).message
           == "stall_deadline is 0 s; it must be positive");
   }
 
