@@ -17,7 +17,8 @@ namespace troupe {
 /// What an average is set to besides its decay.
 struct average_options {
   /// Lets young averages forget faster: after n updates, the decay is (1 + n) / (10 + n) if that is
-  /// less.
+  /// less. n is the number of updates that the variable, or the plain tensor, has had; TensorFlow
+  /// takes a count that the caller keeps.
   bool num_updates = false;
   /// Corrects the averages of plain tensors for having begun at 0. Those of variables begin at
   /// values, and need no correction.
