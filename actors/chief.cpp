@@ -19,19 +19,19 @@ namespace troupe {
 namespace {
 
 using chief_pointer = observed_pointer<chief_actor, chief_state>;
-using phase = chief_state::phase;
+using chief_phase = chief_state::phase;
 
 constexpr auto no_step_is_wanted = std::numeric_limits<uint64_t>::max();
 
 void finish(chief_pointer self, std::optional<error> failure);
 
 bool is_training(const chief_state& state) {
-  return state.now_in < phase::ending;
+  return state.now_in < chief_phase::ending;
 }
 
 void keep_deadlines(chief_pointer self);
 
-void enter(chief_pointer self, phase next) {
+void enter(chief_pointer self, chief_phase next) {
   self->state.now_in = next;
   self->state.phase_began = self->state.config.world->now();
   keep_deadlines(self);
@@ -59,7 +59,7 @@ void keep_norms(chief_state& state, size_t index, wire::UpdateApplied::Reader sa
 
 void begin_step(chief_pointer self) {
   auto& state = self->state;
-  state.now_in = phase::collecting;
+  state.now_in = chief_phase::collecting;
   state.applied.clear();
   state.norms.clear();
   state.needed = state.choose_needed();
@@ -106,7 +106,7 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!is_training(state)) return;
   auto said = report.reader();
-  auto is_due = state.now_in == phase::collecting && !state.ledger.complete();
+  auto is_due = state.now_in == chief_phase::collecting && !state.ledger.complete();
   if (!is_due && !said.getAmends()) return; // it comes twice, or nobody has asked
   if (auto stranger = state.stranger_in(said))
     return finish(
@@ -114,8 +114,8 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
                   fmt::format("step {} was given a gradient of replica {}; there are {}",
                               state.step + 1, *stranger, state.config.sync.total_num_replicas)});
   state.ledger.add(report);
-  if (!state.ledger.complete() || state.now_in != phase::collecting) return;
-  state.now_in = phase::applying;
+  if (!state.ledger.complete() || state.now_in != chief_phase::collecting) return;
+  state.now_in = chief_phase::applying;
   state.taken_back.reset(); // too late: all have what the step needs
   if (state.config.sync.policy == sync_policy::cancel)
     tell_replicas(self, make_cancel_step(state.step + 1));
@@ -124,7 +124,8 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
 
 void end_step_if_complete(chief_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::applying || state.applied.size() < state.config.accumulators.size())
+  if (state.now_in != chief_phase::applying
+      || state.applied.size() < state.config.accumulators.size())
     return;
   auto record = state.close_books(state.config.world->now());
   if (state.choice) state.choice->add(record, state.all_norms());
@@ -137,14 +138,14 @@ void end_step_if_complete(chief_pointer self) {
 // before the snapshot, which has to know all, and before the tokens, so that it makes no difference
 // whether a snapshot was taken.
 void settle(chief_pointer self) {
-  enter(self, phase::settling);
+  enter(self, chief_phase::settling);
   self->state.config.world->send_last(caf::actor_cast<caf::actor>(self),
                                       caf::make_message(moment_over{}));
 }
 
 void on_settled(chief_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::settling) return;
+  if (state.now_in != chief_phase::settling) return;
   auto& wants_snapshot = state.config.wants_snapshot;
   auto is_saved = std::exchange(state.config.resumes, false);
   if (!is_saved && wants_snapshot && wants_snapshot(state.step, state.is_last()))
@@ -163,8 +164,8 @@ void go_on(chief_pointer self) {
 
 void take_step_back(chief_pointer self) {
   auto& state = self->state;
-  if (state.taken_back || state.now_in == phase::saving) return;
-  if (state.now_in != phase::collecting) return finish(self, state.stop_reason);
+  if (state.taken_back || state.now_in == chief_phase::saving) return;
+  if (state.now_in != chief_phase::collecting) return finish(self, state.stop_reason);
   state.taken_back = 0;
   for (const auto& accumulator : state.config.accumulators)
     self->send(accumulator, make_cancel_takes());
@@ -199,7 +200,7 @@ void forget_step(chief_state& state) {
 
 void on_part(chief_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::saving || --state.snapshot_missing > 0) return;
+  if (state.now_in != chief_phase::saving || --state.snapshot_missing > 0) return;
   std::ranges::sort(state.snapshot.replicas, {}, &replica_progress::replica);
   if (state.taken_back) forget_step(state);
   self->send(state.config.recorder, std::exchange(state.snapshot, {}));
@@ -227,7 +228,7 @@ void ask_for_part(chief_pointer self, const Handle& whom, const Message& message
 void take_snapshot(chief_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
-  enter(self, phase::saving);
+  enter(self, chief_phase::saving);
   state.snapshot = {.step = state.step, .time = config.world->now(), .seed = config.world->seed()};
   for (const auto& name : config.variables)
     state.snapshot.variables.push_back({name, {}});
@@ -280,7 +281,7 @@ void on_down(chief_pointer self, const caf::down_msg& down) {
 
 void conclude(chief_pointer self) {
   auto& state = self->state;
-  state.now_in = phase::over;
+  state.now_in = chief_phase::over;
   state.report.step = state.step;
   for (const auto& accumulator : state.config.accumulators)
     self->send_exit(accumulator, caf::exit_reason::user_shutdown);
@@ -321,7 +322,7 @@ void finish(chief_pointer self, std::optional<error> failure) {
   auto& patience = state.config.leave_deadline;
   if (failure && failure->code == errc::deadline_exceeded)
     patience = std::min<job_time>(patience, std::chrono::seconds{1});
-  enter(self, phase::ending);
+  enter(self, chief_phase::ending);
   if (failure) report_open_step(self);
   state.report.failure = std::move(failure);
   self->send(state.config.tokens, make_close_tokens());
@@ -353,7 +354,7 @@ void finish_for_want_of_replicas(chief_pointer self, const lost_replica& lost) {
 void need_no_more_than_are_left(chief_pointer self) {
   auto& state = self->state;
   auto count = static_cast<uint32_t>(state.left_count());
-  if (!state.choice || state.now_in != phase::collecting || state.needed <= count) return;
+  if (!state.choice || state.now_in != chief_phase::collecting || state.needed <= count) return;
   state.needed = count;
   for (const auto& accumulator : state.config.accumulators)
     self->send(accumulator, make_cancel_takes(count, state.step));
@@ -388,7 +389,7 @@ void on_leave(chief_pointer self, uint32_t index, error reason) {
   auto& state = self->state;
   if (!remove(state, index)) return;
   tell_clocks(self, index);
-  if (state.now_in == phase::ending) return conclude_if_deserted(self);
+  if (state.now_in == chief_phase::ending) return conclude_if_deserted(self);
   if (reason.code == errc::none)
     reason = {errc::user_code, "its function returned before the job was over"};
   if (reason.code == errc::unavailable && state.config.rejoin_patience > job_time{0}) {
@@ -479,7 +480,7 @@ void confirm_stall(chief_pointer self, uint32_t tokens) {
         [self, missing, progress, i, tokens,
          step = state.step](const msg<wire::AccumulatorStatus>& said) {
           const auto& now = self->state;
-          auto is_open = now.now_in == phase::collecting && now.step == step;
+          auto is_open = now.now_in == chief_phase::collecting && now.step == step;
           (*progress)[i] = {said.reader().getStep(), said.reader().getAccumulated()};
           if (--*missing > 0 || !is_open) return;
           auto lacking = now.lost_parts(*progress);
@@ -491,7 +492,7 @@ void confirm_stall(chief_pointer self, uint32_t tokens) {
 
 void look(chief_pointer self, const msg<wire::QueueStatus>& status) {
   auto& state = self->state;
-  if (state.now_in != phase::collecting || state.taken_back) return;
+  if (state.now_in != chief_phase::collecting || state.taken_back) return;
   auto waiting = status.reader().getWaiting();
   auto tokens = status.reader().getTokens();
   if (state.finds_stall({waiting.begin(), waiting.end()})) return confirm_stall(self, tokens);
@@ -541,17 +542,18 @@ void watch(chief_pointer self) {
     take_step_back(self);
   if (is_training(state)) give_up_awaited(self);
   if (auto silent = state.silent_owners(now)) finish(self, std::move(silent));
-  if (state.now_in == phase::saving && now - state.phase_began > state.config.deadline)
+  if (state.now_in == chief_phase::saving && now - state.phase_began > state.config.deadline)
     finish(self, error{errc::deadline_exceeded,
                        fmt::format("{} of those asked for a checkpoint of step {} did not answer",
                                    state.snapshot_missing, state.step)});
-  if (state.now_in == phase::ending && now - state.phase_began > state.config.leave_deadline) {
+  if (state.now_in == chief_phase::ending
+      && now - state.phase_began > state.config.leave_deadline) {
     for (const auto& [index, replica] : state.live)
       state.report.lost.push_back(
         {index, {errc::deadline_exceeded, "did not leave when the job was over"}});
     return conclude(self);
   }
-  if (state.now_in == phase::collecting)
+  if (state.now_in == chief_phase::collecting)
     self
       ->request(state.config.tokens, caf::infinite, // the queue answers at once, or is gone
                 make_read_queue_status())

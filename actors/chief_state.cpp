@@ -12,7 +12,7 @@ namespace troupe {
 
 namespace {
 
-using phase = chief_state::phase;
+using chief_phase = chief_state::phase;
 
 // Deadlines may be as far away as time goes.
 job_time after(job_time begin, job_time patience) {
@@ -115,13 +115,13 @@ std::vector<std::string> chief_state::not_applied() const {
 }
 
 std::optional<error> chief_state::silent_owners(job_time now) const {
-  if (taken_back && now_in == phase::collecting
+  if (taken_back && now_in == chief_phase::collecting
       && now - *stop_asked > config.stop_patience + config.deadline)
     return error{errc::deadline_exceeded,
                  fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
                              "answered",
                              step + 1, *taken_back, config.accumulators.size())};
-  if (now_in == phase::applying && now - step_began > config.deadline)
+  if (now_in == chief_phase::applying && now - step_began > config.deadline)
     return error{errc::deadline_exceeded,
                  fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
                              seconds(now - step_began), fmt::join(not_applied(), ", "))};
@@ -133,11 +133,11 @@ job_time chief_state::first_deadline(job_time now) const {
   auto keep = [&](job_time due) {
     if (due >= now) first = std::min(first, due);
   };
-  if (now_in == phase::collecting && !warned) keep(after(step_began, config.deadline / 6));
-  if (now_in == phase::collecting || now_in == phase::applying)
+  if (now_in == chief_phase::collecting && !warned) keep(after(step_began, config.deadline / 6));
+  if (now_in == chief_phase::collecting || now_in == chief_phase::applying)
     keep(after(step_began, config.deadline));
-  if (now_in == phase::saving) keep(after(phase_began, config.deadline));
-  if (now_in == phase::ending) keep(after(phase_began, config.leave_deadline));
+  if (now_in == chief_phase::saving) keep(after(phase_began, config.deadline));
+  if (now_in == chief_phase::ending) keep(after(phase_began, config.leave_deadline));
   if (stop_asked) keep(after(*stop_asked, config.stop_patience));
   if (taken_back) keep(after(after(*stop_asked, config.stop_patience), config.deadline));
   for (const auto& [index, since] : awaited)

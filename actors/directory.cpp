@@ -15,7 +15,7 @@ namespace troupe {
 namespace {
 
 using directory_pointer = observed_pointer<directory_actor, directory_state>;
-using phase = directory_state::phase;
+using directory_phase = directory_state::phase;
 
 // Actors of one process are lost one after the other; all are told of at once.
 constexpr auto gather_time = std::chrono::milliseconds{100};
@@ -39,7 +39,7 @@ void tell(directory_pointer self, size_t index, const stand_in_actor& who) {
 // Those whose turn it is; if there are none, it is the next ones'.
 void tell_followers(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
-  auto closes_steps = entry.now_in == phase::closing;
+  auto closes_steps = entry.now_in == directory_phase::closing;
   for (const auto& one : self->state.followers)
     if (one.variable == index && one.closes_steps == closes_steps) tell(self, index, one.who);
   if (entry.missing == 0) go_on(self, index);
@@ -48,7 +48,7 @@ void tell_followers(directory_pointer self, size_t index) {
 // A new mirror is told all there is by who holds the variable, which has to be certain.
 void take_in(directory_state& state, size_t index) {
   auto& entry = state.variables[index];
-  if (entry.now_in != phase::held || entry.mirror || !entry.waits) return;
+  if (entry.now_in != directory_phase::held || entry.mirror || !entry.waits) return;
   if (entry.waits->is_mirrors != entry.lacks_mirrors()) return; // the holder's next life
   auto comes = *std::exchange(entry.waits, std::nullopt);
   entry.mirror = comes.who;
@@ -59,11 +59,11 @@ void take_in(directory_state& state, size_t index) {
 // All who were told in this phase have answered.
 void go_on(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
-  if (entry.now_in == phase::gathering) {
-    entry.now_in = phase::closing;
+  if (entry.now_in == directory_phase::gathering) {
+    entry.now_in = directory_phase::closing;
     tell_followers(self, index);
-  } else if (entry.now_in == phase::closing) {
-    entry.now_in = phase::held;
+  } else if (entry.now_in == directory_phase::closing) {
+    entry.now_in = directory_phase::held;
     take_in(self->state, index);
   }
 }
@@ -71,7 +71,7 @@ void go_on(directory_pointer self, size_t index) {
 // Those who want to know who holds the variable, if that is certain. Who is to be told that it is
 // the mirror has been told before.
 void answer_followers(directory_state& state, size_t index) {
-  if (state.variables[index].now_in == phase::asking) return;
+  if (state.variables[index].now_in == directory_phase::asking) return;
   for (auto& one : state.followers)
     if (one.variable == index)
       if (auto asks = std::exchange(one.asks, std::nullopt))
@@ -79,15 +79,15 @@ void answer_followers(directory_state& state, size_t index) {
 }
 
 void gather(directory_pointer self, size_t index) {
-  self->state.variables[index].now_in = phase::gathering;
+  self->state.variables[index].now_in = directory_phase::gathering;
   tell_followers(self, index);
   answer_followers(self->state, index);
 }
 
 void lose(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
-  if (entry.now_in == phase::lost) return;
-  entry.now_in = phase::lost;
+  if (entry.now_in == directory_phase::lost) return;
+  entry.now_in = directory_phase::lost;
   entry.word = make_nobody_took_over(
     {reason.code, fmt::format("the owner of '{}' is gone: {}", entry.variable, reason.message)});
   for (const auto& one : self->state.followers)
@@ -97,7 +97,7 @@ void lose(directory_pointer self, size_t index, const error& reason) {
 
 void on_took_over(directory_pointer self, size_t index, const msg<wire::TookOver>& word) {
   auto& entry = self->state.variables[index];
-  if (entry.now_in != phase::asking) return;
+  if (entry.now_in != directory_phase::asking) return;
   entry.holder = std::exchange(entry.mirror, nullptr);
   entry.word = word;
   self->state.moved.push_back(entry.variable);
@@ -107,7 +107,7 @@ void on_took_over(directory_pointer self, size_t index, const msg<wire::TookOver
 // Whether the mirror knows what it is to hold, it knows best: its own word may be on its way.
 void take_over(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
-  entry.now_in = phase::asking;
+  entry.now_in = directory_phase::asking;
   entry.missing = 0;
   entry.misses.reset();
   self
@@ -118,9 +118,9 @@ void take_over(directory_pointer self, size_t index, const error& reason) {
 
 void on_holder_lost(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
-  if (entry.now_in == phase::held && entry.mirror)
+  if (entry.now_in == directory_phase::held && entry.mirror)
     take_over(self, index, reason);
-  else if (entry.now_in != phase::asking)
+  else if (entry.now_in != directory_phase::asking)
     lose(self, index, reason);
 }
 
@@ -128,7 +128,7 @@ void on_mirror_lost(directory_pointer self, size_t index, const error& reason) {
   auto& entry = self->state.variables[index];
   entry.mirror = nullptr;
   if (auto waits = std::exchange(entry.misses, std::nullopt)) waits->deliver(make_owner_followed());
-  if (entry.now_in == phase::asking) return lose(self, index, reason);
+  if (entry.now_in == directory_phase::asking) return lose(self, index, reason);
   take_in(self->state, index);
 }
 
@@ -244,7 +244,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self,
   state.followers.push_back({index, who, said.getClosesSteps(), ++state.follower_count, promise});
   if (index >= state.variables.size()) return promise;
   const auto& entry = state.variables[index];
-  if (!entry.word.is_empty() && entry.now_in != phase::asking) tell(self, index, who);
+  if (!entry.word.is_empty() && entry.now_in != directory_phase::asking) tell(self, index, who);
   answer_followers(state, index);
   return promise;
 }
@@ -257,7 +257,7 @@ std::string names(const std::vector<std::string>& variables) {
 
 bool directory_state::is_moving() const {
   return std::ranges::any_of(variables, [](const entry& one) {
-    return one.now_in != phase::held && one.now_in != phase::lost;
+    return one.now_in != directory_phase::held && one.now_in != directory_phase::lost;
   });
 }
 
@@ -272,7 +272,7 @@ std::string directory_state::tell_losses() {
   auto single = std::exchange(alone, {});
   std::erase_if(single, [this](const std::string& name) {
     auto found = std::ranges::find(variables, name, &entry::variable);
-    return found == variables.end() || found->now_in == phase::lost;
+    return found == variables.end() || found->now_in == directory_phase::lost;
   });
   if (single.empty()) return {};
   auto mirrors

@@ -15,7 +15,7 @@ namespace {
 
 using extent_list = ::capnp::List<int64_t>::Reader;
 
-shape to_shape(extent_list extents) {
+shape shape_of(extent_list extents) {
   std::vector<int64_t> dims;
   for (auto extent : extents)
     dims.push_back(extent);
@@ -43,7 +43,7 @@ expected<void> shape_mismatch(const variable_form& variable, std::string_view wh
   return fail(errc::invalid_argument,
               fmt::format("Shape mismatch: variable '{}' has shape {}, its gradient's {} {}",
                           variable.name, to_string(variable.extents), what,
-                          to_string(to_shape(extents))));
+                          to_string(shape_of(extents))));
 }
 
 expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader gradient) {
@@ -64,7 +64,7 @@ expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Re
   if (extents.size() != 1)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}': Input indices should be vector but received shape: {}",
-                            variable.name, to_string(to_shape(extents))));
+                            variable.name, to_string(shape_of(extents))));
   if (extents[0] != row_count)
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}': Expected {} non-empty input values, got {}",

@@ -16,7 +16,7 @@ namespace troupe {
 namespace {
 
 using roll_call_pointer = observed_pointer<roll_call_actor, roll_call_state>;
-using phase = roll_call_state::phase;
+using roll_call_phase = roll_call_state::phase;
 using begins_promise = caf::typed_response_promise<msg<wire::JobBegins>>;
 using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
 
@@ -25,7 +25,7 @@ const error unknown_member{errc::invalid_argument,
 
 const error never_in{errc::failed_precondition, "it has no part in this job"};
 
-void enter(roll_call_state& state, phase next) {
+void enter(roll_call_state& state, roll_call_phase next) {
   state.now_in = next;
   state.phase_began = state.config.world->now();
 }
@@ -39,14 +39,16 @@ void tell(std::optional<Promise>& asked, const Answer& answer) {
 // ---- the beginning ----
 
 void refuse(roll_call_state& state, error reason) {
-  if (state.now_in != phase::entering) return;
-  enter(state, phase::refused);
+  if (state.now_in != roll_call_phase::entering) return;
+  enter(state, roll_call_phase::refused);
   state.config.on_entered(tl::unexpected<error>(std::move(reason)));
 }
 
 void begin_if_all_are_there(roll_call_state& state) {
-  if (state.now_in != phase::entering || state.members.size() < state.config.members.size()) return;
-  enter(state, phase::entered);
+  if (state.now_in != roll_call_phase::entering
+      || state.members.size() < state.config.members.size())
+    return;
+  enter(state, roll_call_phase::entered);
   state.config.on_entered(state.clock);
 }
 
@@ -80,9 +82,9 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
   member = {.who = sender, .life = life, .begins = promise};
   state.clock = std::max(state.clock, who.clock);
   auto wrong = state.check(who);
-  if (state.now_in >= phase::leaving)
+  if (state.now_in >= roll_call_phase::leaving)
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
-  else if (state.now_in == phase::playing)
+  else if (state.now_in == roll_call_phase::playing)
     wrong ? keep_out(member, *wrong) : let_in_again(state, member);
   else if (wrong)
     refuse(state, std::move(*wrong));
@@ -92,8 +94,8 @@ caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
 }
 
 void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
-  if (state.now_in != phase::entered) return;
-  enter(state, phase::playing);
+  if (state.now_in != roll_call_phase::entered) return;
+  enter(state, roll_call_phase::playing);
   state.first_step = begins.reader().getFirstStep();
   for (auto& [index, member] : state.members)
     tell(member.begins, begins);
@@ -104,16 +106,17 @@ void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
 void close_if_all_have_ended(roll_call_pointer self) {
   auto& state = self->state;
   auto is_there = [](const auto& one) { return !one.second.is_lost; };
-  if (state.now_in != phase::closing || std::ranges::any_of(state.members, is_there)) return;
-  enter(state, phase::over);
+  if (state.now_in != roll_call_phase::closing || std::ranges::any_of(state.members, is_there))
+    return;
+  enter(state, roll_call_phase::over);
   state.config.on_left(state.ending);
   self->quit();
 }
 
 void leave_if_all_want_to(roll_call_pointer self) {
   auto& state = self->state;
-  if (state.now_in != phase::leaving || !state.missing().empty()) return;
-  enter(state, phase::closing);
+  if (state.now_in != roll_call_phase::leaving || !state.missing().empty()) return;
+  enter(state, roll_call_phase::closing);
   auto ended = make_job_ended(state.ending);
   for (auto& [index, member] : state.members)
     tell(member.leaves, ended);
@@ -122,9 +125,9 @@ void leave_if_all_want_to(roll_call_pointer self) {
 
 void on_ended(roll_call_pointer self, const msg<wire::JobEnded>& ended) {
   auto& state = self->state;
-  if (state.now_in >= phase::leaving) return;
+  if (state.now_in >= roll_call_phase::leaving) return;
   refuse(state, {errc::cancelled, "the job was over before it had begun"});
-  enter(state, phase::leaving);
+  enter(state, roll_call_phase::leaving);
   state.ending = read_job_ended(ended.reader());
   for (auto& [index, member] : state.members) {
     tell(member.begins, to_caf(why_it_did_not_begin(state)));
@@ -135,7 +138,7 @@ void on_ended(roll_call_pointer self, const msg<wire::JobEnded>& ended) {
 
 caf::result<msg<wire::JobEnded>> on_await_end(roll_call_pointer self, uint32_t index) {
   auto& state = self->state;
-  if (state.now_in >= phase::leaving) return make_job_ended(state.ending);
+  if (state.now_in >= roll_call_phase::leaving) return make_job_ended(state.ending);
   auto member = state.members.find(index);
   if (member == state.members.end()) return to_caf(unknown_member);
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
@@ -147,10 +150,11 @@ caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index
   auto& state = self->state;
   auto member = state.members.find(index);
   if (member == state.members.end()) return to_caf(unknown_member);
-  if (state.now_in == phase::playing && member->second.is_lost) return to_caf(never_in);
+  if (state.now_in == roll_call_phase::playing && member->second.is_lost) return to_caf(never_in);
   auto promise = self->make_response_promise<msg<wire::JobEnded>>();
   member->second.leaves = promise;
-  if (state.now_in == phase::closing) // it comes late, and the others have not waited for it
+  if (state.now_in
+      == roll_call_phase::closing) // it comes late, and the others have not waited for it
     tell(member->second.leaves, make_job_ended(state.ending));
   else
     leave_if_all_want_to(self);
@@ -167,10 +171,10 @@ void on_down(roll_call_pointer self, const caf::down_msg& down) {
   gone->second.is_lost = true;
   auto why = from_caf(down.reason);
   if (why.code != errc::unavailable) why = {errc::unavailable, "has left"};
-  if (state.now_in <= phase::entered)
+  if (state.now_in <= roll_call_phase::entered)
     refuse(state, {why.code, fmt::format("{} left before the job had begun: {}",
                                          state.name_of(gone->first), why.message)});
-  if (state.now_in <= phase::playing && state.config.on_lost)
+  if (state.now_in <= roll_call_phase::playing && state.config.on_lost)
     state.config.on_lost(gone->first, why);
   leave_if_all_want_to(self);
   close_if_all_have_ended(self);
@@ -195,18 +199,19 @@ void watch(roll_call_pointer self) {
   auto& state = self->state;
   const auto& config = state.config;
   auto waited = config.world->now() - state.phase_began;
-  if (state.now_in == phase::entering) tell_waiting(state, waited);
-  if (state.now_in == phase::entering && waited > config.enter_deadline)
+  if (state.now_in == roll_call_phase::entering) tell_waiting(state, waited);
+  if (state.now_in == roll_call_phase::entering && waited > config.enter_deadline)
     refuse(state, late(state, waited, "enter"));
-  if (state.now_in >= phase::leaving && waited > config.leave_deadline) {
-    if (state.now_in == phase::leaving && !state.ending.failure)
+  if (state.now_in >= roll_call_phase::leaving && waited > config.leave_deadline) {
+    if (state.now_in == roll_call_phase::leaving && !state.ending.failure)
       state.ending.failure = late(state, waited, "leave");
     for (auto& [index, member] : state.members)
-      member.is_lost = member.is_lost || !member.leaves || state.now_in == phase::closing;
+      member.is_lost = member.is_lost || !member.leaves || state.now_in == roll_call_phase::closing;
     leave_if_all_want_to(self);
     close_if_all_have_ended(self);
   }
-  if (state.now_in != phase::over) self->delayed_send(self, config.watch_period, watch_tick{});
+  if (state.now_in != roll_call_phase::over)
+    self->delayed_send(self, config.watch_period, watch_tick{});
 }
 
 } // namespace
@@ -225,7 +230,7 @@ std::optional<error> roll_call_state::check(const entrance& who) const {
                  fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
                              "the same options",
                              name_of(who.member), line->first, line->second)};
-  if (now_in == phase::playing && config.holders.contains(who.member))
+  if (now_in == roll_call_phase::playing && config.holders.contains(who.member))
     return error{errc::failed_precondition,
                  fmt::format("{} was lost, and with it variables that nobody else holds: this job "
                              "cannot go on",
@@ -238,7 +243,7 @@ std::vector<std::string> roll_call_state::missing() const {
   for (const auto& [index, name] : config.members) {
     auto found = members.find(index);
     auto is_there = found != members.end();
-    auto is_missing = now_in < phase::leaving
+    auto is_missing = now_in < roll_call_phase::leaving
                         ? !is_there
                         : is_there && !found->second.is_lost && !found->second.leaves;
     if (is_missing) names.push_back(name);
@@ -250,7 +255,7 @@ roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_confi
   auto& state = self->state;
   state.config = std::move(config);
   state.clock = state.config.world->now();
-  enter(state, phase::entering);
+  enter(state, roll_call_phase::entering);
   self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
   watch(self);
   begin_if_all_are_there(state);

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-[[noreturn]] void refuse(std::string line) {
+[[noreturn]] void refuse_context(std::string line) {
   throw failure{{errc::wrong_context, std::move(line)}};
 }
 
@@ -77,9 +77,10 @@ std::optional<uint32_t> get_update_replica_id() {
 void experimental_set_strategy(strategy* chosen) {
   auto& stack = context_stack::current();
   if (!stack.frames_.empty() && !stack.top().is_set)
-    refuse(fmt::format("experimental_set_strategy was called in {}. Must not be called inside a "
-                       "`strategy.scope()`; leave it first",
-                       describe(stack.top())));
+    refuse_context(
+      fmt::format("experimental_set_strategy was called in {}. Must not be called inside a "
+                  "`strategy.scope()`; leave it first",
+                  describe(stack.top())));
   stack.frames_.clear();
   if (chosen != nullptr)
     stack.push({.kind = context_kind::cross_replica, .owner = chosen, .is_set = true});
@@ -90,15 +91,17 @@ strategy_scope::strategy_scope(strategy& entered)
   auto around = stack_->top();
   if (around.kind == context_kind::replica || around.kind == context_kind::computing
       || around.kind == context_kind::closure)
-    refuse(fmt::format("scope was called in {}, but needs the cross-replica context; enter the "
-                       "scope around `run`",
-                       describe(around)));
+    refuse_context(
+      fmt::format("scope was called in {}, but needs the cross-replica context; enter the "
+                  "scope around `run`",
+                  describe(around)));
   if (around.owner != nullptr && around.owner != &entered)
-    refuse(&entered == default_strategy::instance()
-             ? "Must not nest tf.distribute.Strategy scopes: the default strategy's scope was "
-               "entered inside that of another; leave that one first"
-             : "Mixing different tf.distribute.Strategy objects: scope was called inside the scope "
-               "of another strategy; leave that one first");
+    refuse_context(
+      &entered == default_strategy::instance()
+        ? "Must not nest tf.distribute.Strategy scopes: the default strategy's scope was "
+          "entered inside that of another; leave that one first"
+        : "Mixing different tf.distribute.Strategy objects: scope was called inside the scope "
+          "of another strategy; leave that one first");
   stack_->push({.kind = context_kind::cross_replica, .owner = &entered, .beside = around.beside});
   depth_ = stack_->frames_.size();
 }
@@ -110,8 +113,9 @@ strategy_scope::~strategy_scope() {
 void strategy_scope::exit() {
   if (stack_ == nullptr) return;
   if (stack_->frames_.size() != depth_)
-    refuse("scope nesting error: a scope was left while another, entered later, was not; leave "
-           "them in the order of their nesting");
+    refuse_context(
+      "scope nesting error: a scope was left while another, entered later, was not; leave "
+      "them in the order of their nesting");
   stack_->pop();
   stack_ = nullptr;
 }
@@ -122,45 +126,51 @@ void cross_replica(std::string_view call, const strategy& owner) {
   auto at = context_stack::current().top();
   if (at.kind == context_kind::default_replica) return;
   if (at.owner != &owner && at.owner != nullptr)
-    refuse(fmt::format("{} was called in {} of another strategy. Mixing different "
-                       "tf.distribute.Strategy objects; leave the other scope first",
-                       call, describe(at)));
+    refuse_context(fmt::format("{} was called in {} of another strategy. Mixing different "
+                               "tf.distribute.Strategy objects; leave the other scope first",
+                               call, describe(at)));
   if (at.kind == context_kind::closure)
-    refuse(fmt::format("{} was called in {}; call it where all processes do, before they serve",
-                       call, describe(at)));
+    refuse_context(
+      fmt::format("{} was called in {}; call it where all processes do, before they serve", call,
+                  describe(at)));
   if (!is_cross_replica(at.kind))
-    refuse(fmt::format("{} was called in {}. Method requires being in cross-replica context, use "
-                       "get_replica_context().merge_call()",
-                       call, describe(at)));
+    refuse_context(
+      fmt::format("{} was called in {}. Method requires being in cross-replica context, use "
+                  "get_replica_context().merge_call()",
+                  call, describe(at)));
 }
 
 void blocking(std::string_view call, const strategy& owner, std::string_view awaited) {
   cross_replica(call, owner);
   const auto& stack = context_stack::current();
   if (!stack.may_block())
-    refuse(fmt::format("{} of the strategy was called in {}, inside a coroutine, but it blocks; "
-                       "await {} of the cross_replica_context",
-                       call, describe(stack.top()), awaited));
+    refuse_context(
+      fmt::format("{} of the strategy was called in {}, inside a coroutine, but it blocks; "
+                  "await {} of the cross_replica_context",
+                  call, describe(stack.top()), awaited));
 }
 
 void waiting(std::string_view call, std::string_view awaited) {
   const auto& stack = context_stack::current();
   if (stack.may_block() && stack.top().kind != context_kind::computing) return;
-  refuse(fmt::format("{} of the strategy was called in {}, but it blocks; await {} of the context "
-                     "that your function was given",
-                     call, describe(stack.top()), awaited));
+  refuse_context(
+    fmt::format("{} of the strategy was called in {}, but it blocks; await {} of the context "
+                "that your function was given",
+                call, describe(stack.top()), awaited));
 }
 
 void replica(std::string_view call, const replica_context& of) {
   auto at = context_stack::current().top();
   if (at.replica == &of) return;
   if (at.kind == context_kind::replica)
-    refuse(fmt::format("{} was called for replica {} in {}. Mismatching ReplicaContext; use the "
-                       "context that your function was given",
-                       call, of.replica_id_in_sync_group(), describe(at)));
-  refuse(fmt::format("{} was called in {}, but needs the replica context of replica {}; call it in "
-                     "the function that `run` runs",
-                     call, describe(at), of.replica_id_in_sync_group()));
+    refuse_context(
+      fmt::format("{} was called for replica {} in {}. Mismatching ReplicaContext; use the "
+                  "context that your function was given",
+                  call, of.replica_id_in_sync_group(), describe(at)));
+  refuse_context(
+    fmt::format("{} was called in {}, but needs the replica context of replica {}; call it in "
+                "the function that `run` runs",
+                call, describe(at), of.replica_id_in_sync_group()));
 }
 
 } // namespace context_check

@@ -87,7 +87,7 @@ change_in_job check_change_in_job(const variable& target, std::string_view call,
 }
 
 // A variable's name without the numbers that tell replicas apart: "dense_1/bias" is "dense/bias".
-std::string canonical(const std::string& name) {
+std::string canonical_name(const std::string& name) {
   std::string result;
   for (size_t begin = 0; begin <= name.size();) {
     auto end = std::min(name.find('/', begin), name.size());
@@ -317,7 +317,7 @@ task<variable> replica_context::make_variable(std::string name, tensor initial,
   auto make = [options](cross_replica_context& context, distributed_value<std::string> names,
                         distributed_value<tensor> initials) -> task<variable> {
     for (size_t i = 1; i < names.size(); ++i)
-      if (canonical(names[i]) != canonical(names[0]))
+      if (canonical_name(names[i]) != canonical_name(names[0]))
         throw failure{{errc::invalid_argument,
                        fmt::format("Tried to create variable '{}' with mismatching name on device "
                                    "{}: replica {} makes '{}'; all have to make the same one",

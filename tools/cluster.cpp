@@ -23,7 +23,7 @@ constexpr size_t label_width = 11;
 constexpr std::chrono::seconds lookup_patience{10};
 
 // A label, and beside it a text of as many lines as it takes.
-std::string entry(std::string_view label, std::string_view text) {
+std::string report_line(std::string_view label, std::string_view text) {
   return fmt::format("{:<{}}{}\n", label, label_width, wrapped(text, label_width, text_width));
 }
 
@@ -60,11 +60,11 @@ std::string task_table(const resolved_cluster& cluster) {
 
 std::string card_text(const cluster_report& report) {
   if (!report.card) return {};
-  if (!*report.card) return entry("listens", report.card->error().message);
+  if (!*report.card) return report_line("listens", report.card->error().message);
   const auto& [name, address] = **report.card;
   auto dialled = parse_host_port(report.cluster.self().address);
-  return entry("listens",
-               fmt::format("on {}, card {}", to_string(host_port{address, dialled->port}), name));
+  return report_line(
+    "listens", fmt::format("on {}, card {}", to_string(host_port{address, dialled->port}), name));
 }
 
 // Cards matter where somebody connects from elsewhere.
@@ -120,14 +120,14 @@ cluster_report report_cluster(const cluster_options& options, const environment_
 
 std::string cluster_text(const cluster_report& report) {
   const auto& cluster = report.cluster;
-  auto text = entry("cluster", task_count(cluster));
+  auto text = report_line("cluster", task_count(cluster));
   if (!cluster.ignored.empty())
-    text += entry("ignored", fmt::format("{}", fmt::join(cluster.ignored, ", ")));
+    text += report_line("ignored", fmt::format("{}", fmt::join(cluster.ignored, ", ")));
   if (!cluster.source.empty()) text += task_table(cluster);
   text += card_text(report);
   for (const auto& finding : cluster.findings)
-    text += entry(finding.is_problem() ? "wrong" : "note", finding.reason.message);
-  if (!report.card_note.empty()) text += entry("note", report.card_note);
+    text += report_line(finding.is_problem() ? "wrong" : "note", finding.reason.message);
+  if (!report.card_note.empty()) text += report_line("note", report.card_note);
   if (cluster.mended.empty()) return text;
   auto mended = cluster.mended;
   for (auto end = mended.find('\n'); end != std::string::npos; end = mended.find('\n', end + 1))

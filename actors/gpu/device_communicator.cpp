@@ -21,12 +21,12 @@ namespace troupe {
 namespace {
 
 using device_communicator_pointer = observed_pointer<communicator_actor, device_communicator_state>;
-using phase = device_communicator_state::phase;
+using meeting_phase = device_communicator_state::phase;
 
 // How often it is looked at the devices, in a deadline.
 constexpr int meeting_looks = 8;
 
-std::string_view name_of(collective_kind kind) {
+std::string_view kind_name(collective_kind kind) {
   constexpr std::string_view names[]
     = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "barrier"};
   return names[static_cast<size_t>(kind)];
@@ -138,7 +138,7 @@ void ask_gpu(device_communicator_pointer self, device_work work, Then then) {
 void launch(device_communicator_pointer self, uint64_t number) {
   auto& state = self->state;
   auto& batch = state.open.at(number);
-  batch.at = phase::on_device;
+  batch.at = meeting_phase::on_device;
   batch.since = state.config.world->now();
   auto values = std::make_shared<std::vector<tensor>>();
   auto work = work_for(agreement_on(*batch.calls), batch.timeout);
@@ -156,8 +156,8 @@ void launch_agreed(device_communicator_pointer self) {
   auto& state = self->state;
   if (!state.is_ready || state.broken) return;
   for (auto& [number, batch] : state.open) {
-    if (batch.at < phase::agreed) return;
-    if (batch.at == phase::agreed) launch(self, number);
+    if (batch.at < meeting_phase::agreed) return;
+    if (batch.at == meeting_phase::agreed) launch(self, number);
   }
 }
 
@@ -191,12 +191,12 @@ std::optional<error> overdue(const device_communicator_state& state) {
                              state.config.size, seconds(state.config.deadline))};
   for (const auto& [number, batch] : state.open) {
     if (now - batch.since < batch.timeout) continue;
-    if (batch.at == phase::on_device)
+    if (batch.at == meeting_phase::on_device)
       return error{errc::deadline_exceeded,
                    fmt::format("{} is not done on {} in {:.1f} s: a device has not come to it",
                                agreement_on(*batch.calls), state.config.device->name(),
                                seconds(batch.timeout))};
-    if (batch.at == phase::collecting)
+    if (batch.at == meeting_phase::collecting)
       return error{errc::deadline_exceeded,
                    fmt::format("{}: {} calls that are to be made with it have not come in {:.1f} s",
                                agreement_on(*batch.calls), state.awaited, seconds(batch.timeout))};
@@ -264,7 +264,7 @@ void spread_id(device_communicator_pointer self) {
 device_communicator_state::promise collect(device_communicator_pointer self,
                                            const collective_call& said) {
   auto& state = self->state;
-  if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting)
+  if (state.open.empty() || state.open.rbegin()->second.at != meeting_phase::collecting)
     state.open.emplace(
       state.batches++,
       device_communicator_state::open_batch{
@@ -280,10 +280,10 @@ device_communicator_state::promise collect(device_communicator_pointer self,
 // Once all calls are there that are to be made as one.
 void agree_if_collected(device_communicator_pointer self) {
   auto& state = self->state;
-  if (state.open.empty() || state.open.rbegin()->second.at != phase::collecting) return;
+  if (state.open.empty() || state.open.rbegin()->second.at != meeting_phase::collecting) return;
   if (state.awaited > 0) return plan_watch(self);
   auto& [number, batch] = *state.open.rbegin();
-  batch.at = phase::agreeing;
+  batch.at = meeting_phase::agreeing;
   collective_call agreeing{.name = agreement_on(*batch.calls), .timeout = batch.timeout};
   self
     ->request(state.config.host, caf::infinite, std::move(agreeing)) // it keeps a deadline
@@ -291,7 +291,7 @@ void agree_if_collected(device_communicator_pointer self) {
       [self, number = number](const collective_result&) {
         auto agreed = self->state.open.find(number);
         if (agreed == self->state.open.end()) return;
-        agreed->second.at = phase::agreed;
+        agreed->second.at = meeting_phase::agreed;
         look(self);
       },
       [self](const caf::error& reason) { break_down(self, from_caf(reason)); });
@@ -354,8 +354,8 @@ std::string agreement_on(std::span<const collective_call> calls) {
   std::string all;
   auto name = [](const collective_call& call) {
     const auto& first = call.contributions.front();
-    return fmt::format("{} on devices of '{}', {} x {} {}, root {}", name_of(call.kind), call.name,
-                       call.contributions.size(), to_string(first.type()),
+    return fmt::format("{} on devices of '{}', {} x {} {}, root {}", kind_name(call.kind),
+                       call.name, call.contributions.size(), to_string(first.type()),
                        to_string(first.extents()), call.root);
   };
   if (calls.size() == 1) return name(calls.front());

@@ -19,9 +19,10 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-using answer = expected<endpoint_list>;
+using found_endpoints = expected<endpoint_list>;
 
-answer asked(const std::string& host, const std::string& port, tcp::resolver::flags flags) {
+found_endpoints asked(const std::string& host, const std::string& port,
+                      tcp::resolver::flags flags) {
   asio::io_context context;
   error_code failed;
   auto found = tcp::resolver{context}.resolve(host, port, flags, failed);
@@ -39,7 +40,7 @@ bool is_number(const std::string& host) {
 
 // @param tell Called on this thread or on one of its own.
 void ask(const std::string& host, const std::string& port,
-         const std::function<void(answer)>& tell) {
+         const std::function<void(found_endpoints)>& tell) {
   if (is_number(host)) return tell(asked(host, port, tcp::resolver::numeric_host));
   try {
     std::thread{[host, port, tell] { tell(asked(host, port, {})); }}.detach();
@@ -53,22 +54,22 @@ void ask(const std::string& host, const std::string& port,
 struct awaited_answer {
   std::mutex mutex;
   std::condition_variable_any has_come;
-  std::optional<answer> what;
+  std::optional<found_endpoints> what;
 };
 
 } // namespace
 
 void look_up(const std::shared_ptr<asio::io_context>& io, const std::string& host,
-             const std::string& port, const std::function<void(answer)>& tell) {
-  ask(host, port, [io, tell](answer found) {
+             const std::string& port, const std::function<void(found_endpoints)>& tell) {
+  ask(host, port, [io, tell](found_endpoints found) {
     asio::post(*io, [tell, found = std::move(found)] { tell(found); });
   });
 }
 
-answer look_up(const std::string& host, const std::string& port, std::chrono::milliseconds deadline,
-               const std::stop_token& stop) {
+found_endpoints look_up(const std::string& host, const std::string& port,
+                        std::chrono::milliseconds deadline, const std::stop_token& stop) {
   auto awaited = std::make_shared<awaited_answer>();
-  ask(host, port, [awaited](answer found) {
+  ask(host, port, [awaited](found_endpoints found) {
     std::lock_guard guard{awaited->mutex};
     awaited->what = std::move(found);
     awaited->has_come.notify_all();

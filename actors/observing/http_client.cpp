@@ -30,8 +30,8 @@ namespace ssl = boost::asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-using plain_stream = beast::tcp_stream;
-using tls_stream = beast::ssl_stream<beast::tcp_stream>;
+using plain_http = beast::tcp_stream;
+using tls_http = beast::ssl_stream<beast::tcp_stream>;
 
 /// One question and what came of it. @tparam Stream Plain, or with TLS.
 template <class Stream>
@@ -75,7 +75,7 @@ private:
   }
 
   void shake_hands() {
-    if constexpr (std::is_same_v<Stream, tls_stream>)
+    if constexpr (std::is_same_v<Stream, tls_http>)
       stream_.async_handshake(ssl::stream_base::client,
                               [this](error_code failed) { failed ? finish(failed) : send(); });
     else
@@ -113,7 +113,7 @@ private:
 
   // Empty unless its certificate was the reason.
   std::string refusal() {
-    if constexpr (std::is_same_v<Stream, tls_stream>) {
+    if constexpr (std::is_same_v<Stream, tls_http>) {
       auto verified = ::SSL_get_verify_result(stream_.native_handle());
       if (verified != X509_V_OK) return ::X509_verify_cert_error_string(verified);
     }
@@ -149,7 +149,7 @@ private:
 };
 
 // The certificate must be of the one whom we dial, be that a name or a number.
-void expect_name(tls_stream& stream, const std::string& host) {
+void expect_name(tls_http& stream, const std::string& host) {
   auto* checks = ::SSL_get0_param(stream.native_handle());
   if (::X509_VERIFY_PARAM_set1_ip_asc(checks, host.c_str()) == 1) return;
   ::X509_VERIFY_PARAM_set1_host(checks, host.c_str(), host.size());
@@ -160,10 +160,10 @@ void expect_name(tls_stream& stream, const std::string& host) {
 } // namespace
 
 expected<http_reply> http_ask(const http_question& question) {
-  if (question.authority.empty()) return conversation<plain_stream>{question}.hold();
+  if (question.authority.empty()) return conversation<plain_http>{question}.hold();
   ssl::context tls{ssl::context::tls_client};
   if (auto done = trust(tls, question.authority); !done) return tl::unexpected<error>(done.error());
-  conversation<tls_stream> talk{question, tls};
+  conversation<tls_http> talk{question, tls};
   expect_name(talk.stream(), question.host);
   return talk.hold();
 }

@@ -24,7 +24,7 @@ constexpr double grace_seconds_max = 86'400;
 constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
 
-constexpr std::string_view sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
+constexpr std::string_view launch_sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
 
 /// What stood before `--`.
 struct raw_launch_arguments {
@@ -65,7 +65,8 @@ bool is_job_id(std::string_view text) {
 }
 
 expected<void> settle_counts(const raw_launch_arguments& raw, launch_options& options) {
-  if (raw.workers.empty()) return misuse(fmt::format("how many workers? Say -n: {}", sample));
+  if (raw.workers.empty())
+    return misuse(fmt::format("how many workers? Say -n: {}", launch_sample));
   auto workers = count_of(raw.workers, "-n", 1);
   if (!workers) return tl::unexpected<error>(workers.error());
   options.workers = *workers;
@@ -131,8 +132,8 @@ expected<raw_launch_arguments> read_options(std::span<const char* const> words) 
   if (rest.empty() || raw.help) return raw;
   if (rest[0].starts_with("-"))
     return misuse(unexpected_argument(rest[0], "-n 4", launch_option_names));
-  return misuse(
-    fmt::format("unexpected argument '{}': the program follows --, as in {}", rest[0], sample));
+  return misuse(fmt::format("unexpected argument '{}': the program follows --, as in {}", rest[0],
+                            launch_sample));
 }
 
 } // namespace
@@ -144,12 +145,12 @@ expected<launch_options> parse_launch_options(int argument_count, const char* co
   if (!raw) return tl::unexpected<error>(raw.error());
   if (raw->help) return launch_options{.help = true};
   if (dashes == words.end())
-    return misuse(fmt::format("which program? It follows --, as in {}", sample));
+    return misuse(fmt::format("which program? It follows --, as in {}", launch_sample));
   auto options = settled(*raw);
   if (!options) return options;
   options->program.assign(dashes + 1, words.end());
   if (options->program.empty() || options->program[0].empty())
-    return misuse(fmt::format("there is no program behind --, as in {}", sample));
+    return misuse(fmt::format("there is no program behind --, as in {}", launch_sample));
   return options;
 }
 

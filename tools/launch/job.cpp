@@ -30,7 +30,7 @@ constexpr std::array end_signals{SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr std::array user_signals{SIGUSR1, SIGUSR2};
 
 // A terminal and a launcher that passes signals on both send the same Ctrl-C.
-constexpr auto echo_time = std::chrono::milliseconds{500};
+constexpr auto signal_echo_time = std::chrono::milliseconds{500};
 
 // What it takes at most to read what a process left in its pipes.
 constexpr auto patience_min = std::chrono::milliseconds{500};
@@ -181,7 +181,7 @@ void launch_job::on_signal(int number) {
 void launch_job::ask_to_end(int number, int passed_on) {
   if (ending_since_) {
     if (outcome_.restarts()) outcome_.on_request(number, now());
-    if (steady::now() - *ending_since_ > echo_time) kill_all();
+    if (steady::now() - *ending_since_ > signal_echo_time) kill_all();
     return;
   }
   outcome_.on_request(number, now());
