@@ -6,6 +6,8 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+namespace accumulator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -475,3 +477,5 @@ TEST_SUITE("actors/accumulator") {
     CHECK(take.has_come());
   }
 }
+
+} // namespace accumulator_test

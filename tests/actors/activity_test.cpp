@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace activity_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -320,3 +322,5 @@ TEST_SUITE("actors/activity") {
     enough.set_value();
   }
 }
+
+} // namespace activity_test

@@ -4,6 +4,8 @@
 #include "actors/arrival_history.hpp"
 #include "tests/doctest.hpp"
 
+namespace arrival_history_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -114,3 +116,5 @@ TEST_SUITE("actors/arrival_history") {
     CHECK(seen.expected_times({0, 2, 7}, 20s) == times{1, 2, 20});
   }
 }
+
+} // namespace arrival_history_test

@@ -7,6 +7,8 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
+namespace asking_again_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -152,3 +154,5 @@ TEST_SUITE("actors/asking_again") {
     caf::anon_send_exit(queue, caf::exit_reason::user_shutdown);
   }
 }
+
+} // namespace asking_again_test

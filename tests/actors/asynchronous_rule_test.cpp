@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace asynchronous_rule_test {
+
 using namespace troupe;
 
 namespace {
@@ -81,3 +83,5 @@ TEST_SUITE("actors/asynchronous_rule") {
     CHECK(rule->gradients == 2);
   }
 }
+
+} // namespace asynchronous_rule_test

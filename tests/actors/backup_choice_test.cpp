@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+namespace backup_choice_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -147,3 +149,5 @@ TEST_SUITE("actors/backup_choice") {
     CHECK(choice.curvature() == 0.1);
   }
 }
+
+} // namespace backup_choice_test

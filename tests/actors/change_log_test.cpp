@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 
+namespace change_log_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -80,3 +82,5 @@ TEST_SUITE("actors/change_log") {
     CHECK(log.rows_since(1) == rows{});
   }
 }
+
+} // namespace change_log_test

@@ -14,6 +14,8 @@
 
 #include <limits>
 
+namespace chief_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -885,3 +887,5 @@ TEST_SUITE("actors/chief") {
     CHECK(may_lose_replicas(dynamic));
   }
 }
+
+} // namespace chief_test

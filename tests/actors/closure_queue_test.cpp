@@ -4,6 +4,8 @@
 #include "actors/closure_queue.hpp"
 #include "tests/doctest.hpp"
 
+namespace closure_queue_test {
+
 using namespace troupe;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_SUITE("actors/closure_queue") {
     CHECK(queue.in_flight() == std::set<uint64_t>{1});
   }
 }
+
+} // namespace closure_queue_test

@@ -11,6 +11,8 @@
 #include <array>
 #include <variant>
 
+namespace coordinator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -198,3 +200,5 @@ TEST_SUITE("actors/coordinator") {
     CHECK_FALSE(config.gauge->has_failed);
   }
 }
+
+} // namespace coordinator_test

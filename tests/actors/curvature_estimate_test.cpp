@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace curvature_estimate_test {
+
 using namespace troupe;
 
 namespace {
@@ -76,3 +78,5 @@ TEST_SUITE("actors/curvature_estimate") {
     CHECK_FALSE(estimate_curvature(nowhere, learning_rate));
   }
 }
+
+} // namespace curvature_estimate_test

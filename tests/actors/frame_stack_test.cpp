@@ -9,6 +9,8 @@
 #include <functional>
 #include <utility>
 
+namespace frame_stack_test {
+
 using namespace troupe;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_CASE("coroutines that await each other run on a stack too small for all of 
   replaced.start();
   CHECK(replaced.result() == 2);
 }
+
+} // namespace frame_stack_test

@@ -6,6 +6,8 @@
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
+namespace gradient_check_test {
+
 using namespace troupe;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_SUITE("actors/gradient_check") {
           == "the gradient of variable 'w' is none; push only what the loss depends on");
   }
 }
+
+} // namespace gradient_check_test

@@ -5,6 +5,8 @@
 #include "actors/tensor_payload.hpp"
 #include "tests/doctest.hpp"
 
+namespace job_file_test {
+
 using namespace troupe;
 
 namespace {
@@ -121,3 +123,5 @@ TEST_SUITE("actors/checkpoint/job_file") {
     CHECK(error_of(content).message == "it has format 2, this version of Troupe reads format 1");
   }
 }
+
+} // namespace job_file_test

@@ -5,6 +5,8 @@
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
+namespace kept_gradients_test {
+
 using namespace troupe;
 
 namespace {
@@ -117,3 +119,5 @@ TEST_SUITE("actors/kept_gradients") {
     CHECK(amendment(second, both).is_empty());
   }
 }
+
+} // namespace kept_gradients_test

@@ -5,6 +5,8 @@
 #include "messages/limits.hpp"
 #include "tests/doctest.hpp"
 
+namespace made_changes_test {
+
 using namespace troupe;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_SUITE("actors/made_changes") {
     CHECK(!changes.is_over({2, 4, 4}));
   }
 }
+
+} // namespace made_changes_test

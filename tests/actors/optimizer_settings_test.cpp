@@ -10,6 +10,8 @@
 #include <limits>
 #include <type_traits>
 
+namespace optimizer_settings_test {
+
 using namespace troupe;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_SUITE("actors/optimizer_settings") {
     CHECK(setting_names("magic").error().code == errc::not_found);
   }
 }
+
+} // namespace optimizer_settings_test

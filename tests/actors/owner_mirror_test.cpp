@@ -11,6 +11,8 @@
 
 #include <cstring>
 
+namespace owner_mirror_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -549,3 +551,5 @@ TEST_SUITE("actors/owner_mirror") {
     CHECK(state_of(mirror).version == 0);
   }
 }
+
+} // namespace owner_mirror_test

@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 
+namespace rendezvous_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -240,3 +242,5 @@ TEST_SUITE("actors/rendezvous") {
              "merge_call: replica 3");
   }
 }
+
+} // namespace rendezvous_test

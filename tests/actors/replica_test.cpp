@@ -9,6 +9,8 @@
 
 #include <stdexcept>
 
+namespace replica_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -189,3 +191,5 @@ TEST_SUITE("actors/replica") {
     CHECK(paced == std::vector<uint64_t>{9});
   }
 }
+
+} // namespace replica_test

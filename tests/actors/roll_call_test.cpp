@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <map>
 
+namespace roll_call_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -298,3 +300,5 @@ TEST_SUITE("actors/roll_call") {
     CHECK(left);
   }
 }
+
+} // namespace roll_call_test

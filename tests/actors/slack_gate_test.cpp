@@ -6,6 +6,8 @@
 
 #include <random>
 
+namespace slack_gate_test {
+
 using namespace troupe;
 
 namespace {
@@ -101,3 +103,5 @@ TEST_SUITE("actors/slack_gate") {
     }
   }
 }
+
+} // namespace slack_gate_test

@@ -4,6 +4,8 @@
 // it to shows what is not certain yet.
 #include "tests/actors/replicated_job.hpp"
 
+namespace stand_in_asynchronous_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -252,3 +254,5 @@ TEST_SUITE("actors/stand_in_asynchronous") {
     CHECK(waiting() == 0);
   }
 }
+
+} // namespace stand_in_asynchronous_test

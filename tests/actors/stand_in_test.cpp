@@ -5,6 +5,8 @@
 #include "tests/actors/lose_node.hpp"
 #include "tests/actors/replicated_job.hpp"
 
+namespace stand_in_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -454,3 +456,5 @@ TEST_SUITE("actors/stand_in") {
     CHECK(late.error().message == "chief:0 is gone");
   }
 }
+
+} // namespace stand_in_test

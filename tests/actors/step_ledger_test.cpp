@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace step_ledger_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -212,3 +214,5 @@ TEST_SUITE("actors/step_ledger") {
     }
   }
 }
+
+} // namespace step_ledger_test

@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace sync_policy_test {
+
 using namespace troupe;
 
 namespace {
@@ -144,3 +146,5 @@ TEST_SUITE("actors/sync_policy") {
     CHECK(sync_options{3, 5, sync_policy::cancel, 7}.first_tokens() == 0);
   }
 }
+
+} // namespace sync_policy_test

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace task_test {
+
 using namespace troupe;
 
 namespace {
@@ -219,3 +221,5 @@ TEST_SUITE("actors/task") {
     CHECK(nested.result() == 100'000);
   }
 }
+
+} // namespace task_test

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace tensor_payload_test {
+
 using namespace troupe;
 
 namespace {
@@ -99,3 +101,5 @@ TEST_SUITE("actors/tensor_payload") {
     CHECK(std::get<tensor>(back).values<float>()[3] == 4);
   }
 }
+
+} // namespace tensor_payload_test

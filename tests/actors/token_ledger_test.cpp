@@ -4,6 +4,8 @@
 #include "actors/token_ledger.hpp"
 #include "tests/doctest.hpp"
 
+namespace token_ledger_test {
+
 using namespace troupe;
 
 namespace {
@@ -167,3 +169,5 @@ TEST_SUITE("actors/token_ledger") {
     CHECK(*served[0].waiter == 3);
   }
 }
+
+} // namespace token_ledger_test

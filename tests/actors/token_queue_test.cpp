@@ -5,6 +5,8 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+namespace token_queue_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -234,3 +236,5 @@ TEST_SUITE("actors/token_queue") {
     CHECK(fast.error().code == errc::cancelled);
   }
 }
+
+} // namespace token_queue_test

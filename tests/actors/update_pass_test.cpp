@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
+namespace update_pass_test {
+
 using namespace troupe;
 
 namespace {
@@ -255,3 +257,5 @@ TEST_SUITE("actors/update_pass") {
     CHECK_FALSE(held.state.average);
   }
 }
+
+} // namespace update_pass_test

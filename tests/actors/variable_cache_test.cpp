@@ -11,6 +11,8 @@
 
 #include <functional>
 
+namespace variable_cache_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -242,3 +244,5 @@ TEST_SUITE("actors/variable_cache") {
           == errc::malformed);
   }
 }
+
+} // namespace variable_cache_test

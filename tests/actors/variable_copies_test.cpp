@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 
+namespace variable_copies_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -257,3 +259,5 @@ TEST_SUITE("actors/variable_copies") {
     CHECK(read(alone, 0) == numbers{10});
   }
 }
+
+} // namespace variable_copies_test

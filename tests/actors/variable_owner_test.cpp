@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <cmath>
 
+namespace variable_owner_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -467,3 +469,5 @@ TEST_SUITE("actors/variable_owner") {
     CHECK(target.snapshot().reader().getVersion() == 0);
   }
 }
+
+} // namespace variable_owner_test

@@ -11,6 +11,8 @@
 #include <future>
 #include <thread>
 
+namespace world_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -282,3 +284,5 @@ TEST_SUITE("actors/world") {
     end(queue);
   }
 }
+
+} // namespace world_test

@@ -5,6 +5,8 @@
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+namespace activations_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -117,3 +119,5 @@ TEST_SUITE("kernels/activations") {
     CHECK(std::isnan(value_of(activation::relu, std::nanf(""))));
   }
 }
+
+} // namespace activations_test

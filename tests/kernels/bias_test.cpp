@@ -4,6 +4,8 @@
 #include "kernels/bias.hpp"
 #include "tests/kernels/arrays.hpp"
 
+namespace bias_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -54,3 +56,5 @@ TEST_SUITE("kernels/bias") {
     CHECK(std::vector<float>(sums, sums + 2) == std::vector<float>{4, 6});
   }
 }
+
+} // namespace bias_test

@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+namespace buffer_test {
+
 using namespace troupe;
 
 namespace {
@@ -151,3 +153,5 @@ TEST_SUITE("kernels/buffer") {
     CHECK(pool.bytes_in_use() == 512);
   }
 }
+
+} // namespace buffer_test

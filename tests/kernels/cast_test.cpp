@@ -7,6 +7,8 @@
 #include <Eigen/Core>
 #include <bit>
 
+namespace cast_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -107,3 +109,5 @@ TEST_SUITE("kernels/cast") {
         }
   }
 }
+
+} // namespace cast_test

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <limits>
 
+namespace change_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -161,3 +163,5 @@ TEST_SUITE("kernels/change") {
     CHECK(name_of_scatter(change::maximum) == "scatter_max");
   }
 }
+
+} // namespace change_test

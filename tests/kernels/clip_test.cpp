@@ -4,6 +4,8 @@
 #include "kernels/clip.hpp"
 #include "tests/kernels/arrays.hpp"
 
+namespace clip_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -58,3 +60,5 @@ TEST_SUITE("kernels/clip") {
       CHECK(std::isnan(value));
   }
 }
+
+} // namespace clip_test

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <string_view>
 
+namespace crc32c_test {
+
 TEST_SUITE("kernels/crc32c") {
   using namespace troupe;
 
@@ -58,3 +60,5 @@ TEST_SUITE("kernels/crc32c") {
     }
   }
 }
+
+} // namespace crc32c_test

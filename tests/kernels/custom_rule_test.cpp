@@ -11,6 +11,8 @@
 #include <cstring>
 #include <limits>
 
+namespace custom_rule_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -194,3 +196,5 @@ TEST_SUITE("kernels/custom_rule") {
       "the gradient is not a number", std::domain_error);
   }
 }
+
+} // namespace custom_rule_test

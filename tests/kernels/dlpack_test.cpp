@@ -7,6 +7,8 @@
 #include <functional>
 #include <vector>
 
+namespace dlpack_test {
+
 using namespace troupe;
 
 namespace {
@@ -145,3 +147,5 @@ TEST_SUITE("kernels/dlpack") {
     CHECK(value.is_unique());
   }
 }
+
+} // namespace dlpack_test

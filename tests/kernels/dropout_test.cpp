@@ -4,6 +4,8 @@
 #include "kernels/dropout.hpp"
 #include "tests/kernels/arrays.hpp"
 
+namespace dropout_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -71,3 +73,5 @@ TEST_SUITE("kernels/dropout") {
     CHECK_FALSE(same_bits(a, c));
   }
 }
+
+} // namespace dropout_test

@@ -4,6 +4,8 @@
 #include "kernels/elementwise.hpp"
 #include "tests/kernels/arrays.hpp"
 
+namespace elementwise_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -92,3 +94,5 @@ TEST_SUITE("kernels/elementwise") {
     CHECK(is(3, -6, 24));
   }
 }
+
+} // namespace elementwise_test

@@ -4,6 +4,8 @@
 #include "kernels/embedding.hpp"
 #include "tests/kernels/arrays.hpp"
 
+namespace embedding_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -74,3 +76,5 @@ TEST_SUITE("kernels/embedding") {
     CHECK(cpu::find_outside(fast, {}, 6) == 0);
   }
 }
+
+} // namespace embedding_test

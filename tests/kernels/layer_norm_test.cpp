@@ -5,6 +5,8 @@
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+namespace layer_norm_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -97,3 +99,5 @@ TEST_SUITE("kernels/layer_norm") {
       CHECK(std::isnan(value));
   }
 }
+
+} // namespace layer_norm_test

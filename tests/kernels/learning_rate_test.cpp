@@ -8,6 +8,8 @@
 #include <numbers>
 #include <vector>
 
+namespace learning_rate_test {
+
 using namespace troupe;
 
 namespace {
@@ -112,3 +114,5 @@ TEST_SUITE("kernels/learning_rate") {
     CHECK(refusal({.warm_up_from = 2}).find("warm_up_from is 2") == 0);
   }
 }
+
+} // namespace learning_rate_test

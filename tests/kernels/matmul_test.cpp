@@ -11,6 +11,8 @@
 #include <iterator>
 #include <thread>
 
+namespace matmul_test {
+
 extern "C" {
 int omp_get_max_threads();
 void omp_set_num_threads(int count);
@@ -160,3 +162,5 @@ TEST_SUITE("kernels/matmul") {
     CHECK(!cpu::matmul_instructions().empty());
   }
 }
+
+} // namespace matmul_test

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace mean_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -46,3 +48,5 @@ TEST_SUITE("kernels/mean") {
     }
   }
 }
+
+} // namespace mean_test

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <vector>
 
+namespace optimizer_table_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -76,3 +78,5 @@ TEST_SUITE("kernels/optimizer_table") {
       CHECK(std::ranges::count(names, name) > 0);
   }
 }
+
+} // namespace optimizer_table_test

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace parallel_test {
+
 using namespace troupe::cpu;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_SUITE("kernels/parallel") {
     CHECK(runs == 1);
   }
 }
+
+} // namespace parallel_test

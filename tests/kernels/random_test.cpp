@@ -11,6 +11,8 @@
 #include <set>
 #include <vector>
 
+namespace random_test {
+
 using namespace troupe;
 
 namespace {
@@ -150,3 +152,5 @@ TEST_SUITE("kernels/random") {
     CHECK_THROWS_AS((void)stream.below(0), failure);
   }
 }
+
+} // namespace random_test

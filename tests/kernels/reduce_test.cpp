@@ -6,6 +6,8 @@
 
 #include <tbb/global_control.h>
 
+namespace reduce_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -170,3 +172,5 @@ TEST_SUITE("kernels/reduce") {
       }
   }
 }
+
+} // namespace reduce_test

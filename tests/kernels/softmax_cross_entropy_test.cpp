@@ -5,6 +5,8 @@
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
 
+namespace softmax_cross_entropy_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -126,3 +128,5 @@ TEST_SUITE("kernels/softmax_cross_entropy") {
     CHECK(back[2] == doctest::Approx(1.4));
   }
 }
+
+} // namespace softmax_cross_entropy_test

@@ -10,6 +10,8 @@
 #include <map>
 #include <tbb/global_control.h>
 
+namespace sparse_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -253,3 +255,5 @@ TEST_SUITE("kernels/sparse") {
       }
   }
 }
+
+} // namespace sparse_test

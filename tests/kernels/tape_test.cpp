@@ -9,6 +9,8 @@
 #include <functional>
 #include <string>
 
+namespace tape_test {
+
 using namespace troupe;
 
 namespace {
@@ -520,3 +522,5 @@ TEST_SUITE("kernels/tape: refusals") {
     CHECK(t.value(x).error().message == "tanh: an operand is not on this tape");
   }
 }
+
+} // namespace tape_test

@@ -8,6 +8,8 @@
 
 #include <numeric>
 
+namespace tensor_test {
+
 using namespace troupe;
 
 namespace {
@@ -222,3 +224,5 @@ TEST_SUITE("kernels/tensor") {
     CHECK(refusal_of([] { (void)zeros({1L << 62}); }).code == errc::limit_exceeded);
   }
 }
+
+} // namespace tensor_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace update_rules_test {
+
 using namespace troupe;
 
 namespace {
@@ -158,3 +160,5 @@ TEST_SUITE("kernels/update_rules") {
     CHECK(refusal(rules::lamb{.epsilon = INFINITY}).find("epsilon") == 0);
   }
 }
+
+} // namespace update_rules_test

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <tbb/global_control.h>
 
+namespace update_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -195,3 +197,5 @@ TEST_SUITE("kernels/update") {
     }
   }
 }
+
+} // namespace update_test

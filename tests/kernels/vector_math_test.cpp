@@ -9,6 +9,8 @@
 #include <bit>
 #include <vector>
 
+namespace vector_math_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -66,3 +68,5 @@ TEST_SUITE("kernels/vector_math") {
     CHECK(sum() == 0);
   }
 }
+
+} // namespace vector_math_test

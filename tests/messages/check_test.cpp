@@ -8,6 +8,8 @@
 
 #include <capnp/dynamic.h>
 
+namespace check_test {
+
 using namespace troupe;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_SUITE("messages/check") {
     CHECK(refusal(decode_any(frame)) == errc::malformed);
   }
 }
+
+} // namespace check_test

@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+namespace coordinator_message_test {
+
 using namespace troupe;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_SUITE("messages/coordinator_message") {
           == errc::malformed);
   }
 }
+
+} // namespace coordinator_message_test

@@ -9,6 +9,8 @@
 
 #include <numeric>
 
+namespace decode_test {
+
 using namespace troupe;
 
 namespace {
@@ -201,3 +203,5 @@ TEST_SUITE("messages/decode") {
     check_decodes_or_refuses(raw_frame(words).frame);
   }
 }
+
+} // namespace decode_test

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+namespace frame_test {
+
 using namespace troupe;
 
 namespace {
@@ -122,3 +124,5 @@ TEST_SUITE("messages/frame") {
     }
   }
 }
+
+} // namespace frame_test

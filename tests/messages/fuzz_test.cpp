@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tests/messages/hostile_frame.hpp"
 
+namespace fuzz_test {
+
 using namespace troupe;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_SUITE("messages/fuzz") {
     CHECK(counts.refused > 1'000);
   }
 }
+
+} // namespace fuzz_test

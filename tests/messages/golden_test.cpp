@@ -6,6 +6,8 @@
 
 #include <sstream>
 
+namespace golden_test {
+
 using namespace troupe;
 
 namespace {
@@ -379,3 +381,5 @@ TEST_SUITE("messages/golden") {
     }
   }
 }
+
+} // namespace golden_test

@@ -12,6 +12,8 @@
 #include <cctype>
 #include <string>
 
+namespace limits_test {
+
 using namespace troupe;
 
 namespace {
@@ -65,3 +67,5 @@ TEST_SUITE("messages/limits") {
     CHECK(capnp::Schema::from<wire::Verdict>().getEnumerants().size() == 2);
   }
 }
+
+} // namespace limits_test

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace own_message_test {
+
 using namespace troupe;
 
 namespace {
@@ -53,3 +55,5 @@ TEST_SUITE("messages/own_message") {
           == "a message of a schema of your own has no frame: it stays in its process");
   }
 }
+
+} // namespace own_message_test

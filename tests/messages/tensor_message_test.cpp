@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <thread>
 
+namespace tensor_message_test {
+
 using namespace troupe;
 
 namespace {
@@ -201,3 +203,5 @@ TEST_SUITE("messages/tensor_message") {
     CHECK(sums == std::vector<size_t>(4, 200 * (20 * 80 + 3)));
   }
 }
+
+} // namespace tensor_message_test

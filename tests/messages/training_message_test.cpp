@@ -15,6 +15,8 @@
 #include <cmath>
 #include <cstring>
 
+namespace training_message_test {
+
 using namespace troupe;
 using std::chrono::nanoseconds;
 
@@ -330,3 +332,5 @@ TEST_SUITE("messages/training_message") {
     CHECK(text_of(make_farewell(0, errc::none, {}).reader().getReason()).empty());
   }
 }
+
+} // namespace training_message_test

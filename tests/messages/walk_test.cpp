@@ -10,6 +10,8 @@
 #include <capnp/schema.capnp.h>
 #include <capnp/serialize.h>
 
+namespace walk_test {
+
 using namespace troupe;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_SUITE("messages/walk") {
     CHECK(walked.error().code == errc::malformed);
   }
 }
+
+} // namespace walk_test

@@ -21,6 +21,8 @@
 #include <numeric>
 #include <span>
 
+namespace closures_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -374,3 +376,5 @@ TEST_SUITE("sim/closures") {
       CHECK(are_alike(closure_job{seed}.run(), closure_job{seed}.run()));
   }
 }
+
+} // namespace closures_test

@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+namespace coordinated_owner_loss_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -273,3 +275,5 @@ TEST_SUITE("sim/coordinated_owner_loss") {
     CHECK(one.deliveries == other.deliveries);
   }
 }
+
+} // namespace coordinated_owner_loss_test

@@ -10,6 +10,8 @@
 #include <map>
 #include <string>
 
+namespace drawn_jobs_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -118,3 +120,5 @@ TEST_SUITE("sim/drawn_jobs") {
     CHECK(cpu_pool().bytes_in_use() == before);
   }
 }
+
+} // namespace drawn_jobs_test

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <map>
 
+namespace meeting_jobs_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -104,3 +106,5 @@ TEST_SUITE("sim/meeting_jobs") {
     CHECK(cpu_pool().bytes_in_use() == before);
   }
 }
+
+} // namespace meeting_jobs_test

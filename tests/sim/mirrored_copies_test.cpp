@@ -10,6 +10,8 @@
 
 #include <cstring>
 
+namespace mirrored_copies_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -70,3 +72,5 @@ TEST_SUITE("sim/mirrored_copies") {
     }
   }
 }
+
+} // namespace mirrored_copies_test

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+namespace owner_loss_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -561,3 +563,5 @@ TEST_SUITE("sim/owner_loss") {
     CHECK(course->report.job.step == job.steps);
   }
 }
+
+} // namespace owner_loss_test

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
+namespace asynchronous_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -268,3 +270,5 @@ TEST_SUITE("simulation/asynchronous") {
     }
   }
 }
+
+} // namespace asynchronous_test

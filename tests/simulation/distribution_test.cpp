@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace distribution_test {
+
 using troupe::distribution;
 using troupe::seconds;
 
@@ -428,3 +430,5 @@ TEST_SUITE("simulation/distribution") {
     CHECK(parsed(expression).text() == expression);
   }
 }
+
+} // namespace distribution_test

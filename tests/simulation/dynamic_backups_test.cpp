@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace dynamic_backups_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -127,3 +129,5 @@ TEST_SUITE("simulation/dynamic_backups") {
     }
   }
 }
+
+} // namespace dynamic_backups_test

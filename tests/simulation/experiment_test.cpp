@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+namespace experiment_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -164,3 +166,5 @@ TEST_SUITE("simulation/ledger_hash") {
     CHECK(hash_of(moved) != hash_of(step));
   }
 }
+
+} // namespace experiment_test

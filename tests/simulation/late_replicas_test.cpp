@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace late_replicas_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -136,3 +138,5 @@ TEST_SUITE("simulation/late_replicas") {
     check_case(tensorflow, {4, 3, "exponential(1)", 1.2180, .0002, 200'000});
   }
 }
+
+} // namespace late_replicas_test

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <numeric>
 
+namespace learning_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -234,3 +236,5 @@ TEST_SUITE("simulation/learning") {
     }
   }
 }
+
+} // namespace learning_test

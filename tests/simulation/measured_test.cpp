@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace measured_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -120,3 +122,5 @@ TEST_SUITE("simulation/measured") {
     CHECK(run(what).log_hash == 15684704411591212225U);
   }
 }
+
+} // namespace measured_test

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+namespace order_statistics_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -234,3 +236,5 @@ TEST_SUITE("simulation/order_statistics") {
     check_arrivals(100, {"pareto(1, 3)", {{99, 4.1948282}, {100, 6.2922424}}}, 20'000);
   }
 }
+
+} // namespace order_statistics_test

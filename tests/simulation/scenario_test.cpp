@@ -8,6 +8,8 @@
 
 #include <cmath>
 
+namespace scenario_test {
+
 using namespace std::chrono_literals;
 using troupe::scenario;
 using troupe::simulate;
@@ -187,3 +189,5 @@ TEST_SUITE("simulation/scenario") {
                     troupe::failure);
   }
 }
+
+} // namespace scenario_test

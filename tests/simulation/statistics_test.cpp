@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+namespace statistics_test {
+
 using namespace troupe;
 
 namespace {
@@ -101,3 +103,5 @@ TEST_SUITE("simulation/statistics") {
     CHECK(holds / 2000.0 == doctest::Approx(0.95).epsilon(0.02)); // one error is 0.005
   }
 }
+
+} // namespace statistics_test

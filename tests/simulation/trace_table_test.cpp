@@ -4,6 +4,8 @@
 #include "simulation/trace_table.hpp"
 #include "tests/doctest.hpp"
 
+namespace trace_table_test {
+
 using troupe::read_trace_table;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_SUITE("simulation/trace_table") {
     CHECK(table.error().code == troupe::errc::not_found);
   }
 }
+
+} // namespace trace_table_test

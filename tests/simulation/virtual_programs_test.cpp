@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+namespace virtual_programs_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -164,3 +166,5 @@ TEST_SUITE("simulation/virtual_programs") {
     CHECK(played.left == 0);
   }
 }
+
+} // namespace virtual_programs_test

@@ -7,6 +7,8 @@
 #include <array>
 #include <numeric>
 
+namespace agreement_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -300,3 +302,5 @@ TEST_SUITE("strategies/agreement") {
     check_same(run().found, run().found);
   }
 }
+
+} // namespace agreement_test

@@ -12,6 +12,8 @@
 #include <map>
 #include <tuple>
 
+namespace arrays_on_devices_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -406,3 +408,5 @@ TEST_SUITE("strategies/arrays_on_devices") {
     CHECK(is_same(results[1], results[3]));
   }
 }
+
+} // namespace arrays_on_devices_test

@@ -3,6 +3,8 @@
 // replicas. Method: gradients of -1, so that a variable counts its updates; the ledger.
 #include "tests/strategies/small_job.hpp"
 
+namespace asynchronous_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -126,3 +128,5 @@ TEST_SUITE("strategies/asynchronous") {
     CHECK(lags == 3 * 40 - (3 + 2 + 1)); // all but the first three saw those of the other three
   }
 }
+
+} // namespace asynchronous_test

@@ -9,6 +9,8 @@
 
 #include <stdexcept>
 
+namespace change_in_job_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -273,3 +275,5 @@ TEST_SUITE("strategies/change_in_job") {
     }
   }
 }
+
+} // namespace change_in_job_test

@@ -5,6 +5,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 
+namespace checkpoint_saver_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -175,3 +177,5 @@ TEST_SUITE("strategies/checkpoint_saver_hook") {
           == "the checkpoint of step 2 was made with the optimizer sgd, this job has adam");
   }
 }
+
+} // namespace checkpoint_saver_test

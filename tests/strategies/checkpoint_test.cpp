@@ -7,6 +7,8 @@
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/small_job.hpp"
 
+namespace checkpoint_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -196,3 +198,5 @@ TEST_SUITE("strategies/checkpoint") {
     CHECK(refused.message == "the checkpoint of step 1 has no variable 'w'");
   }
 }
+
+} // namespace checkpoint_test

@@ -10,6 +10,8 @@
 #include <functional>
 #include <limits>
 
+namespace clip_test {
+
 using namespace troupe;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_SUITE("strategies/clip") {
     CHECK(refusal([&] { (void)clip_by_global_norm({dense({1})}, -1); }) == errc::invalid_argument);
   }
 }
+
+} // namespace clip_test

@@ -19,6 +19,8 @@
 #include <tuple>
 #include <vector>
 
+namespace cluster_coordinator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -726,3 +728,5 @@ TEST_SUITE("strategies/cluster_coordinator") {
     CHECK(changes(1) == changes(1));
   }
 }
+
+} // namespace cluster_coordinator_test

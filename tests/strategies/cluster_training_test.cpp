@@ -11,6 +11,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_cluster.hpp"
 
+namespace cluster_training_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -616,3 +618,5 @@ TEST_SUITE("strategies/cluster_training") {
     CHECK((other.stopped == "asked to stop" || other.failure || outcomes.at(0).thrown));
   }
 }
+
+} // namespace cluster_training_test

@@ -6,6 +6,8 @@
 #include "strategies/conditional_accumulator.hpp"
 #include "tests/strategies/small_job.hpp"
 
+namespace conditional_accumulator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -335,3 +337,5 @@ TEST_SUITE("strategies/conditional_accumulator") {
     CHECK(seen[0] == 1);
   }
 }
+
+} // namespace conditional_accumulator_test

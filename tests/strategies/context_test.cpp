@@ -10,6 +10,8 @@
 #include <set>
 #include <thread>
 
+namespace context_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -516,3 +518,5 @@ TEST_SUITE("strategies/context") {
     });
   }
 }
+
+} // namespace context_test

@@ -17,6 +17,8 @@
 #include <set>
 #include <thread>
 
+namespace coordinator_cluster_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -462,3 +464,5 @@ TEST_SUITE("strategies/coordinator_cluster") {
              "processes, before they serve");
   }
 }
+
+} // namespace coordinator_cluster_test

@@ -9,6 +9,8 @@
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace cross_device_ops_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -230,3 +232,5 @@ TEST_SUITE("strategies/cross_device_ops") {
                                            "are AUTO, RING, NCCL, HALVING_DOUBLING and TREE"});
   }
 }
+
+} // namespace cross_device_ops_test

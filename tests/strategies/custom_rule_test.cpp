@@ -13,6 +13,8 @@
 #include <cstring>
 #include <limits>
 
+namespace custom_rule_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -162,3 +164,5 @@ TEST_SUITE("strategies/custom_rule") {
              "[velocity] here");
   }
 }
+
+} // namespace custom_rule_test

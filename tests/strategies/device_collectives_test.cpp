@@ -14,6 +14,8 @@
 #include <atomic>
 #include <cmath>
 
+namespace device_collectives_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -253,3 +255,5 @@ TEST_SUITE("strategies/device_collectives") {
     CHECK(devices.uploads == 0);
   }
 }
+
+} // namespace device_collectives_test

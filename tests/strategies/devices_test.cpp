@@ -7,6 +7,8 @@
 
 #include <set>
 
+namespace devices_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -156,3 +158,5 @@ TEST_SUITE("strategies/devices") {
           == std::vector<std::string>{"gpu:0", "gpu:1", "gpu:2"});
   }
 }
+
+} // namespace devices_test

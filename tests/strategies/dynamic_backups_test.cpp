@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace dynamic_backups_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -105,3 +107,5 @@ TEST_SUITE("strategies/dynamic_backups") {
     CHECK(chosen(4).validate());
   }
 }
+
+} // namespace dynamic_backups_test

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace evaluation_schedule_test {
+
 namespace {
 
 using namespace troupe;
@@ -103,3 +105,5 @@ TEST_SUITE("strategies/evaluation_schedule") {
     CHECK(one.look({5}, 40s, false, 2) == action::give_up);
   }
 }
+
+} // namespace evaluation_schedule_test

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <string>
 
+namespace exit_codes_test {
+
 TEST_SUITE("strategies/exit_codes") {
   using namespace troupe;
 
@@ -37,3 +39,5 @@ TEST_SUITE("strategies/exit_codes") {
       CHECK(text.find(std::string{"\n  "} + number + " ") != std::string::npos);
   }
 }
+
+} // namespace exit_codes_test

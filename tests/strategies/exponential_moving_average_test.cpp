@@ -7,6 +7,8 @@
 #include "strategies/optimizer.hpp"
 #include "tests/strategies/small_job.hpp"
 
+namespace exponential_moving_average_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -165,3 +167,5 @@ TEST_SUITE("strategies/exponential_moving_average") {
     CHECK(all.at("a/ExponentialMovingAverage") == job.a);
   }
 }
+
+} // namespace exponential_moving_average_test

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace extended_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -454,3 +456,5 @@ TEST_SUITE("strategies/extended") {
     });
   }
 }
+
+} // namespace extended_test

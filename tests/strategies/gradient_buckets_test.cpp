@@ -16,6 +16,8 @@
 #include <optional>
 #include <thread>
 
+namespace gradient_buckets_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -327,3 +329,5 @@ TEST_SUITE("strategies/gradient_buckets") {
     CHECK(why.primary().code == errc::failed_precondition);
   }
 }
+
+} // namespace gradient_buckets_test

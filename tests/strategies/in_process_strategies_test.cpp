@@ -5,6 +5,8 @@
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace in_process_strategies_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -174,3 +176,5 @@ TEST_SUITE("strategies/in_process_strategies") {
     });
   }
 }
+
+} // namespace in_process_strategies_test

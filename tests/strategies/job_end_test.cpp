@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <thread>
 
+namespace job_end_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -298,3 +300,5 @@ TEST_SUITE("strategies/job_end") {
     CHECK(job.values() == std::vector<double>{-2});
   }
 }
+
+} // namespace job_end_test

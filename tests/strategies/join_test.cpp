@@ -11,6 +11,8 @@
 
 #include <numeric>
 
+namespace join_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -173,3 +175,5 @@ TEST_SUITE("strategies/join") {
     CHECK(reason(every_third, 2, 2).code == errc::failed_precondition);
   }
 }
+
+} // namespace join_test

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+namespace loss_scale_test {
+
 using namespace troupe;
 
 namespace {
@@ -124,3 +126,5 @@ TEST_SUITE("strategies/loss_scale") {
     CHECK(refusal([] { (void)all_finite({tensor{dtype::i32, {1}}}); }) == errc::type_mismatch);
   }
 }
+
+} // namespace loss_scale_test

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <numeric>
 
+namespace merge_call_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -527,3 +529,5 @@ TEST_SUITE("strategies/merge_call") {
     });
   }
 }
+
+} // namespace merge_call_test

@@ -15,6 +15,8 @@
 #include <optional>
 #include <vector>
 
+namespace multi_worker_failure_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -345,3 +347,5 @@ TEST_SUITE("strategies/multi_worker_failure") {
     CHECK(thrown == std::vector<error>(2));
   }
 }
+
+} // namespace multi_worker_failure_test

@@ -18,6 +18,8 @@
 #include <mutex>
 #include <numeric>
 
+namespace multi_worker_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -656,3 +658,5 @@ TEST_SUITE("strategies/multi_worker") {
                      "restore the same checkpoint"});
   }
 }
+
+} // namespace multi_worker_test

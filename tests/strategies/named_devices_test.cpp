@@ -11,6 +11,8 @@
 #include "tests/strategies/played_workers.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace named_devices_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -285,3 +287,5 @@ TEST_SUITE("strategies/named_devices") {
           == errc::unimplemented);
   }
 }
+
+} // namespace named_devices_test

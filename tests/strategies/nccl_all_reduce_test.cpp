@@ -13,6 +13,8 @@
 #include <cstdlib>
 #include <future>
 
+namespace nccl_all_reduce_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -224,3 +226,5 @@ TEST_SUITE("strategies/nccl_all_reduce") {
     CHECK(refused.message.find("CUDA error 700") != std::string::npos);
   }
 }
+
+} // namespace nccl_all_reduce_test

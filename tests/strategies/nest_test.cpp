@@ -7,6 +7,8 @@
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace nest_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -182,3 +184,5 @@ TEST_SUITE("strategies/nest") {
                    "a distributed value of no replicas; give one value for each replica"});
   }
 }
+
+} // namespace nest_test

@@ -9,6 +9,8 @@
 
 #include <stdexcept>
 
+namespace observing_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -142,3 +144,5 @@ TEST_SUITE("strategies/observing") {
     CHECK(has(said[0], "/dev/null/flight.txt"));
   }
 }
+
+} // namespace observing_test

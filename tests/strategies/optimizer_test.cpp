@@ -9,6 +9,8 @@
 
 #include <cmath>
 
+namespace optimizer_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -226,3 +228,5 @@ TEST_SUITE("strategies/optimizer") {
     });
   }
 }
+
+} // namespace optimizer_test

@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace partitioner_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -73,3 +75,5 @@ TEST_SUITE("strategies/partitioner") {
     CHECK(shard_offsets(0, 1) == parts{0, 0});
   }
 }
+
+} // namespace partitioner_test

@@ -6,6 +6,8 @@
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace process_group_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -144,3 +146,5 @@ TEST_SUITE("strategies/process_group") {
     CHECK(refusal({.timeout_seconds = -1}).code == errc::invalid_argument);
   }
 }
+
+} // namespace process_group_test

@@ -10,6 +10,8 @@
 #include <rapidcheck.h>
 #include <set>
 
+namespace protocol_property_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -186,3 +188,5 @@ TEST_SUITE("strategies/protocol_property") {
     }));
   }
 }
+
+} // namespace protocol_property_test

@@ -5,6 +5,8 @@
 #include "tests/strategies/every_strategy.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace reduce_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -498,3 +500,5 @@ TEST_SUITE("strategies/reduce") {
           == error{errc::invalid_argument, "there is no value to gather"});
   }
 }
+
+} // namespace reduce_test

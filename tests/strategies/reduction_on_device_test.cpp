@@ -9,6 +9,8 @@
 #include "tests/strategies/played_gpus.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace reduction_on_device_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -157,3 +159,5 @@ TEST_SUITE("strategies/reduction_on_device") {
     CHECK(!make_cross_device_ops("reduction_to_one_device", {"cpu:0"}, gpus.source())->waits());
   }
 }
+
+} // namespace reduction_on_device_test

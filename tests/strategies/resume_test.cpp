@@ -9,6 +9,8 @@
 
 #include <cmath>
 
+namespace resume_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -186,3 +188,5 @@ TEST_SUITE("strategies/resume") {
                      true});
   }
 }
+
+} // namespace resume_test

@@ -10,6 +10,8 @@
 
 #include <atomic>
 
+namespace run_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -217,3 +219,5 @@ TEST_SUITE("strategies/run") {
                    "give it to `train`"});
   }
 }
+
+} // namespace run_test

@@ -16,6 +16,8 @@
 #include <cmath>
 #include <mutex>
 
+namespace run_training_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -412,3 +414,5 @@ TEST_SUITE("strategies/run_training") {
     CHECK(why.message.find("give `train` a sync_replicas_optimizer") != std::string::npos);
   }
 }
+
+} // namespace run_training_test

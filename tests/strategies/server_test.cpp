@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace server_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -133,3 +135,5 @@ TEST_SUITE("strategies/server") {
     CHECK(name({}) != drawn);
   }
 }
+
+} // namespace server_test

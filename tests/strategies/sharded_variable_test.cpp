@@ -12,6 +12,8 @@
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"
 
+namespace sharded_variable_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -391,3 +393,5 @@ TEST_SUITE("strategies/sharded_variable") {
     CHECK(refused({2}));
   }
 }
+
+} // namespace sharded_variable_test

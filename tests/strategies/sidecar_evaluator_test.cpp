@@ -9,6 +9,8 @@
 
 #include <stdexcept>
 
+namespace sidecar_evaluator_test {
+
 namespace {
 
 using namespace troupe;
@@ -195,3 +197,5 @@ TEST_SUITE("strategies/sidecar_evaluator") {
     CHECK(refused({.checkpoint_dir = "somewhere"}) == errc::invalid_argument);
   }
 }
+
+} // namespace sidecar_evaluator_test

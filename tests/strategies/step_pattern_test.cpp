@@ -3,6 +3,8 @@
 // drops. Method: constant or drawn computing times in the virtual world, against exact numbers.
 #include "tests/strategies/small_job.hpp"
 
+namespace step_pattern_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -206,3 +208,5 @@ TEST_SUITE("strategies/step_pattern") {
     CHECK(seen.steps[2].accepted[0].replica == seen.steps[2].accepted[1].replica);
   }
 }
+
+} // namespace step_pattern_test

@@ -7,6 +7,8 @@
 
 #include <numeric>
 
+namespace strategy_input_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -149,3 +151,5 @@ TEST_SUITE("strategies/strategy_input") {
     CHECK(numbers_of((*again.next())[0]) == std::vector<int64_t>{4, 5});
   }
 }
+
+} // namespace strategy_input_test

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+namespace strategy_test {
+
 using namespace troupe;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_SUITE("strategies/strategy") {
     CHECK(other.read(theirs).values<float>()[0] == 2);
   }
 }
+
+} // namespace strategy_test

@@ -9,6 +9,8 @@
 
 #include <cmath>
 
+namespace sync_replicas_optimizer_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -523,3 +525,5 @@ TEST_SUITE("strategies/hooks") {
     CHECK(report.lost[0].reason.message == "its function returned before the job was over");
   }
 }
+
+} // namespace sync_replicas_optimizer_test

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <set>
 
+namespace training_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -334,3 +336,5 @@ TEST_SUITE("strategies/training") {
     }
   }
 }
+
+} // namespace training_test

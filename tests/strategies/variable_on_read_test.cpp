@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+namespace variable_on_read_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -300,3 +302,5 @@ TEST_SUITE("strategies/variable_on_read") {
     CHECK(numbers_of(strategy.read(plain)) == numbers{6});
   }
 }
+
+} // namespace variable_on_read_test

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+namespace variable_write_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -579,3 +581,5 @@ TEST_SUITE("strategies/variable_write") {
     });
   }
 }
+
+} // namespace variable_write_test

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace worker_nest_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -250,3 +252,5 @@ TEST_SUITE("strategies/worker_nest") {
       CHECK(given == 20 * worker + 2);
   }
 }
+
+} // namespace worker_nest_test

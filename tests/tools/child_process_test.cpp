@@ -5,6 +5,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/child_process.hpp"
 
+namespace child_process_test {
+
 TEST_SUITE("tools/child_process") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -40,3 +42,5 @@ TEST_SUITE("tools/child_process") {
     CHECK(stopped.error().code == errc::deadline_exceeded);
   }
 }
+
+} // namespace child_process_test

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace cluster_test {
+
 namespace {
 
 using namespace troupe;
@@ -134,3 +136,5 @@ TEST_SUITE("tools/cluster") {
     CHECK(all["problems"].size() == 1);
   }
 }
+
+} // namespace cluster_test

@@ -10,6 +10,8 @@
 #include <optional>
 #include <random>
 
+namespace compressed_size_test {
+
 namespace {
 
 using namespace troupe;
@@ -72,3 +74,5 @@ TEST_SUITE("tools/compressed_size") {
     CHECK(xz_bytes("").value() == 32);
   }
 }
+
+} // namespace compressed_size_test

@@ -5,6 +5,8 @@
 #include "tools/config_file.hpp"
 #include "tools/train_checks.hpp"
 
+namespace config_dump_test {
+
 namespace {
 
 using namespace troupe;
@@ -94,3 +96,5 @@ TEST_SUITE("tools/config_dump") {
     CHECK(text.find("# run-dir = \"runs/old\"") != std::string::npos);
   }
 }
+
+} // namespace config_dump_test

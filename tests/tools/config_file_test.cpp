@@ -5,6 +5,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/config_file.hpp"
 
+namespace config_file_test {
+
 namespace {
 
 using namespace troupe;
@@ -115,3 +117,5 @@ TEST_SUITE("tools/config_file") {
     CHECK(a_folder.error().message.find("is a folder, not a file") != std::string::npos);
   }
 }
+
+} // namespace config_file_test

@@ -5,6 +5,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/file_content.hpp"
 
+namespace file_content_test {
+
 TEST_SUITE("tools/file_content") {
   using namespace troupe;
 
@@ -38,3 +40,5 @@ TEST_SUITE("tools/file_content") {
     CHECK(endless.error() == error{errc::limit_exceeded, "/dev/zero is longer than 100000 bytes"});
   }
 }
+
+} // namespace file_content_test

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <sstream>
 
+namespace help_test {
+
 namespace {
 
 size_t longest_line(const std::string& text) {
@@ -98,3 +100,5 @@ TEST_SUITE("tools/help") {
     CHECK(wrapped("extraordinarily long", 2, 10) == "extraordinarily\n  long");
   }
 }
+
+} // namespace help_test

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <numbers>
 
+namespace language_model_test {
+
 using namespace troupe;
 
 namespace {
@@ -227,8 +229,8 @@ TEST_SUITE("tools/language_model") {
       CHECK(result.error().code == errc::invalid_argument);
       CHECK_MESSAGE(result.error().message.find(part) != std::string::npos, result.error().message);
     };
-    CHECK(validate({}).has_value());
-    CHECK(validate({.hidden_sizes = {}}).has_value());
+    CHECK(validate(language_model_config{}).has_value());
+    CHECK(validate(language_model_config{.hidden_sizes = {}}).has_value());
     refused({.context = 0}, "context is 0, not within [1, 65536]");
     refused({.context = -3}, "context is -3");
     refused({.embedding_size = 65537}, "embedding size is 65537");
@@ -239,3 +241,5 @@ TEST_SUITE("tools/language_model") {
     refused({.hidden_dropout = std::nan("")}, "hidden dropout");
   }
 }
+
+} // namespace language_model_test

@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/language_task.hpp"
 
+namespace language_task_test {
+
 using namespace troupe;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_SUITE("tools/language_task") {
              "longer one");
   }
 }
+
+} // namespace language_task_test

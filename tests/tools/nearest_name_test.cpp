@@ -5,6 +5,8 @@
 
 #include <array>
 
+namespace nearest_name_test {
+
 TEST_SUITE("tools/nearest_name") {
   using namespace troupe;
 
@@ -28,3 +30,5 @@ TEST_SUITE("tools/nearest_name") {
     CHECK(nearest_name("anything", {}).empty());
   }
 }
+
+} // namespace nearest_name_test

@@ -6,6 +6,8 @@
 
 #include <array>
 
+namespace option_value_test {
+
 namespace {
 
 using namespace troupe;
@@ -115,3 +117,5 @@ TEST_SUITE("tools/option_value") {
     CHECK(toml("initial-tokens").empty());
   }
 }
+
+} // namespace option_value_test

@@ -9,6 +9,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/plots.hpp"
 
+namespace plots_test {
+
 namespace {
 
 using namespace troupe;
@@ -86,3 +88,5 @@ TEST_SUITE("tools/plots") {
     CHECK(plot_command("my run's") == "cd 'my run'\\''s' && gnuplot loss.gp steps.gp");
   }
 }
+
+} // namespace plots_test

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace progress_test {
+
 namespace {
 
 using namespace troupe;
@@ -104,3 +106,5 @@ TEST_SUITE("tools/progress") {
     CHECK(line.update(sample, 1s) == "step 1,234  loss -  - examples/s  live 0/0  0 dropped\n");
   }
 }
+
+} // namespace progress_test

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+namespace run_directory_test {
+
 namespace {
 
 using namespace troupe;
@@ -119,3 +121,5 @@ TEST_SUITE("tools/run_directory") {
     CHECK(refused.error().message.find("--run-dir: ") == 0);
   }
 }
+
+} // namespace run_directory_test

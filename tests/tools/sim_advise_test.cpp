@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tools/sim_advise.hpp"
 
+namespace sim_advise_test {
+
 namespace {
 
 using namespace troupe;
@@ -114,3 +116,5 @@ TEST_SUITE("tools/sim_advise") {
     CHECK_THROWS_AS(static_cast<void>(advise(command, *question_of(command))), failure);
   }
 }
+
+} // namespace sim_advise_test

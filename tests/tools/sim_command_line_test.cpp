@@ -9,6 +9,8 @@
 #include <fstream>
 #include <vector>
 
+namespace sim_command_line_test {
+
 namespace {
 
 using namespace troupe;
@@ -271,3 +273,5 @@ TEST_SUITE("tools/sim_command_line") {
       CHECK(text.find(name) != std::string::npos);
   }
 }
+
+} // namespace sim_command_line_test

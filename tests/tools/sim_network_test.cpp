@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+namespace sim_network_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -238,3 +240,5 @@ rate = 1.01
     CHECK(file_refusal("scenario = \"other\"").find("is 'scenario'") == std::string::npos);
   }
 }
+
+} // namespace sim_network_test

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <fstream>
 
+namespace sim_plots_test {
+
 namespace {
 
 using namespace troupe;
@@ -166,3 +168,5 @@ TEST_SUITE("tools/sim_plots") {
     CHECK(unit_for(5).name == "s");
   }
 }
+
+} // namespace sim_plots_test

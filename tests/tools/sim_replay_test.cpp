@@ -9,6 +9,8 @@
 
 #include <fstream>
 
+namespace sim_replay_test {
+
 namespace {
 
 using namespace troupe;
@@ -149,3 +151,5 @@ TEST_SUITE("tools/sim_replay") {
           != std::string::npos);
   }
 }
+
+} // namespace sim_replay_test

@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+namespace terminal_test {
+
 TEST_SUITE("tools/terminal") {
   using namespace troupe;
 
@@ -18,3 +20,5 @@ TEST_SUITE("tools/terminal") {
     CHECK_FALSE(is_terminal(-1));
   }
 }
+
+} // namespace terminal_test

@@ -7,6 +7,8 @@
 #include "tools/text_corpus.hpp"
 #include "tools/train_options.hpp"
 
+namespace text_corpus_test {
+
 namespace {
 
 using namespace troupe;
@@ -91,3 +93,5 @@ TEST_SUITE("tools/text_corpus") {
     CHECK(*baselines->xz_after_training < 0.1);
   }
 }
+
+} // namespace text_corpus_test

@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/top_view.hpp"
 
+namespace top_view_test {
+
 using namespace troupe;
 
 namespace {
@@ -100,3 +102,5 @@ TEST_SUITE("tools/top_view") {
     CHECK(read_top_sample(metrics, "x").error().code == errc::malformed);
   }
 }
+
+} // namespace top_view_test

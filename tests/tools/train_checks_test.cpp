@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/train_checks.hpp"
 
+namespace train_checks_test {
+
 namespace {
 
 using namespace troupe;
@@ -260,3 +262,5 @@ TEST_SUITE("tools/train_checks") {
     CHECK(refused.error().message == "--steps and --epochs exclude each other: give one of them");
   }
 }
+
+} // namespace train_checks_test

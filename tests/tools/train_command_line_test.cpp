@@ -7,6 +7,8 @@
 
 #include <vector>
 
+namespace train_command_line_test {
+
 namespace {
 
 using namespace troupe;
@@ -128,3 +130,5 @@ TEST_SUITE("tools/train_command_line") {
     CHECK(message_of({"--config", (folder / "nope").string()}).starts_with("--config: "));
   }
 }
+
+} // namespace train_command_line_test

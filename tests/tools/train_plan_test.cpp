@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tools/train_plan.hpp"
 
+namespace train_plan_test {
+
 using namespace troupe;
 
 TEST_SUITE("tools/train_plan") {
@@ -56,3 +58,5 @@ TEST_SUITE("tools/train_plan") {
     CHECK(plan.error().code == errc::not_found);
   }
 }
+
+} // namespace train_plan_test

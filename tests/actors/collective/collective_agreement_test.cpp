@@ -6,6 +6,8 @@
 #include "messages/limits.hpp"
 #include "tests/doctest.hpp"
 
+namespace collective_agreement_test {
+
 using namespace troupe;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_SUITE("actors/collective/collective_agreement") {
     CHECK(chosen(4, 0) == direct);
   }
 }
+
+} // namespace collective_agreement_test

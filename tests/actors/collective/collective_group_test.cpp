@@ -14,6 +14,8 @@
 #include <memory>
 #include <thread>
 
+namespace collective_group_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -156,3 +158,5 @@ TEST_SUITE("actors/collective/collective_group") {
              "its workers meet (workers_meet)");
   }
 }
+
+} // namespace collective_group_test

@@ -13,6 +13,8 @@
 #include <tuple>
 #include <vector>
 
+namespace collective_plan_test {
+
 using namespace troupe;
 
 namespace {
@@ -267,3 +269,5 @@ TEST_SUITE("actors/collective/collective_plan") {
     CHECK(sent(plan_tree({0, 4}, 400, {100, 1})) == 800);
   }
 }
+
+} // namespace collective_plan_test

@@ -7,6 +7,8 @@
 #include "kernels/change.hpp"
 #include "tests/doctest.hpp"
 
+namespace collective_transfer_test {
+
 using namespace troupe;
 
 namespace {
@@ -145,3 +147,5 @@ TEST_SUITE("actors/collective/collective_transfer") {
     CHECK(transfer.result().extents() == shape{3, 3});
   }
 }
+
+} // namespace collective_transfer_test

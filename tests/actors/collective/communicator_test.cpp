@@ -7,6 +7,8 @@
 #include <cmath>
 #include <optional>
 
+namespace communicator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -363,3 +365,5 @@ TEST_SUITE("actors/collective/communicator") {
     CHECK(a0.error() == error{errc::resource, "no memory"});
   }
 }
+
+} // namespace communicator_test

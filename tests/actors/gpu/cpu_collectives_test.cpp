@@ -7,6 +7,8 @@
 
 #include <optional>
 
+namespace cpu_collectives_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -163,3 +165,5 @@ TEST_SUITE("actors/gpu/cpu_collectives") {
     CHECK(*library.make_id() != *library.make_id());
   }
 }
+
+} // namespace cpu_collectives_test

@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace cpu_device_test {
+
 using namespace troupe;
 
 namespace {
@@ -105,3 +107,5 @@ TEST_SUITE("actors/gpu/cpu_device") {
     CHECK_FALSE(is_told);
   }
 }
+
+} // namespace cpu_device_test

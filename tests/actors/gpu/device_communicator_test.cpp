@@ -8,6 +8,8 @@
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/actors/gpu/counted_collectives.hpp"
 
+namespace device_communicator_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -384,3 +386,5 @@ TEST_SUITE("actors/gpu/device_communicator") {
     CHECK(group.actors_alive() == alive - 3);
   }
 }
+
+} // namespace device_communicator_test

@@ -4,6 +4,8 @@
 #include "actors/gpu/device_ledger.hpp"
 #include "tests/doctest.hpp"
 
+namespace device_ledger_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -62,3 +64,5 @@ TEST_SUITE("actors/gpu/device_ledger") {
     CHECK(!ledger.overdue(100h));
   }
 }
+
+} // namespace device_ledger_test

@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace device_list_test {
+
 using namespace troupe;
 
 namespace {
@@ -67,3 +69,5 @@ TEST_SUITE("actors/gpu/device_list") {
     CHECK(refused.error().message.find("GPU") != std::string::npos);
   }
 }
+
+} // namespace device_list_test

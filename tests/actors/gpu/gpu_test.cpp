@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <vector>
 
+namespace gpu_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -351,3 +353,5 @@ TEST_SUITE("actors/gpu/gpu") {
     CHECK(stage.has_left());
   }
 }
+
+} // namespace gpu_test

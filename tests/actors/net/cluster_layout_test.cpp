@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace cluster_layout_test {
+
 using namespace troupe;
 
 namespace {
@@ -96,3 +98,5 @@ TEST_SUITE("actors/net/cluster_layout") {
     CHECK_FALSE(cluster_layout{.has_chief = true, .ps = most, .workers = 1}.validate());
   }
 }
+
+} // namespace cluster_layout_test

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+namespace cluster_placement_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -218,3 +220,5 @@ TEST_SUITE("actors/net/cluster_placement") {
     CHECK(first.see("", "owner b").value() == nullptr);
   }
 }
+
+} // namespace cluster_placement_test

@@ -3,6 +3,8 @@
 #include "actors/net/frame_header.hpp"
 #include "tests/doctest.hpp"
 
+namespace frame_header_test {
+
 using namespace troupe;
 
 namespace {
@@ -98,3 +100,5 @@ TEST_SUITE("actors/net/frame_header") {
           == errc::malformed);
   }
 }
+
+} // namespace frame_header_test

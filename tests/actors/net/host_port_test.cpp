@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+namespace host_port_test {
+
 TEST_SUITE("actors/net/host_port") {
   using namespace troupe;
 
@@ -47,3 +49,5 @@ TEST_SUITE("actors/net/host_port") {
             == fmt::format("'{}' is no whole number from 0 to 7", text));
   }
 }
+
+} // namespace host_port_test

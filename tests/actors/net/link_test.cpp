@@ -12,6 +12,8 @@
 #include <deque>
 #include <thread>
 
+namespace link_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -173,3 +175,5 @@ TEST_SUITE("actors/net/link") {
     CHECK(is_closed);
   }
 }
+
+} // namespace link_test

@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace local_socket_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -153,3 +155,5 @@ TEST_SUITE("actors/net/local_socket") {
     CHECK(chief.network->arrival(1).get());
   }
 }
+
+} // namespace local_socket_test

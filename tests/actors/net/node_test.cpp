@@ -9,6 +9,8 @@
 #include <deque>
 #include <map>
 
+namespace node_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -355,3 +357,5 @@ TEST_SUITE("actors/net/node") {
     settle_all();
   }
 }
+
+} // namespace node_test

@@ -9,6 +9,8 @@
 
 #include <cstring>
 
+namespace outbox_test {
+
 using namespace troupe;
 
 namespace {
@@ -331,3 +333,5 @@ TEST_SUITE("actors/net/inbox") {
     CHECK(refusal({opening, part, part, recalled}) == errc::malformed);
   }
 }
+
+} // namespace outbox_test

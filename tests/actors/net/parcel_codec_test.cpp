@@ -10,6 +10,8 @@
 #include <caf/system_messages.hpp>
 #include <caf/unit.hpp>
 
+namespace parcel_codec_test {
+
 using namespace troupe;
 
 namespace {
@@ -122,3 +124,5 @@ TEST_SUITE("actors/net/parcel_codec") {
     }
   }
 }
+
+} // namespace parcel_codec_test

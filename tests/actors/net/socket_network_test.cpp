@@ -9,6 +9,8 @@
 
 #include <random>
 
+namespace socket_network_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -475,3 +477,5 @@ TEST_SUITE("actors/net/socket_network") {
     CHECK(refused.error().message == "chief: 'nowhere' has no port");
   }
 }
+
+} // namespace socket_network_test

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+namespace tls_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -133,3 +135,5 @@ TEST_SUITE("actors/net/tls") {
     CHECK(reason_of(mixed).message.find("other.key") != std::string::npos);
   }
 }
+
+} // namespace tls_test

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace crash_recorder_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -61,3 +63,5 @@ TEST_SUITE("actors/observing/crash_recorder") {
     CHECK(!std::filesystem::exists(record));
   }
 }
+
+} // namespace crash_recorder_test

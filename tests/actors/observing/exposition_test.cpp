@@ -8,6 +8,8 @@
 #include <set>
 #include <sstream>
 
+namespace exposition_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -121,3 +123,5 @@ TEST_SUITE("actors/observing/exposition") {
     CHECK(look_at_process().resident_bytes > 100'000);
   }
 }
+
+} // namespace exposition_test

@@ -6,6 +6,8 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+namespace flight_record_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -58,3 +60,5 @@ TEST_SUITE("actors/observing/flight_record") {
     CHECK(saved.error().message.find("/dev/null/flight.txt") != std::string::npos);
   }
 }
+
+} // namespace flight_record_test

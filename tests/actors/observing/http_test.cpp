@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace http_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -142,3 +144,5 @@ TEST_SUITE("actors/observing/http") {
     CHECK(silent.ask("GET /page HTTP/1.1\r\n\r\n").empty());
   }
 }
+
+} // namespace http_test

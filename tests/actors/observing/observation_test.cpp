@@ -6,6 +6,8 @@
 
 #include <thread>
 
+namespace observation_test {
+
 using namespace troupe;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_SUITE("actors/observing/observation") {
     }
   }
 }
+
+} // namespace observation_test

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+namespace observatory_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -136,3 +138,5 @@ TEST_SUITE("actors/observing/observatory") {
     CHECK(status->step(&question) == no_step);
   }
 }
+
+} // namespace observatory_test

@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace csv_test {
+
 TEST_SUITE("actors/recording/csv") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -46,3 +48,5 @@ TEST_SUITE("actors/recording/csv") {
     CHECK(csv::line({""}) == "\n");
   }
 }
+
+} // namespace csv_test

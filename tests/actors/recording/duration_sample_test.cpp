@@ -4,6 +4,8 @@
 #include "actors/recording/duration_sample.hpp"
 #include "tests/doctest.hpp"
 
+namespace duration_sample_test {
+
 TEST_SUITE("actors/recording/duration_sample") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -45,3 +47,5 @@ TEST_SUITE("actors/recording/duration_sample") {
     CHECK(median == doctest::Approx(added / 2.0).epsilon(1e-5));
   }
 }
+
+} // namespace duration_sample_test

@@ -6,6 +6,8 @@
 
 #include <cmath>
 
+namespace evaluation_file_test {
+
 TEST_SUITE("actors/recording/evaluation_file") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -61,3 +63,5 @@ TEST_SUITE("actors/recording/evaluation_file") {
     CHECK(file.error().code == errc::resource);
   }
 }
+
+} // namespace evaluation_file_test

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <map>
 
+namespace event_file_test {
+
 TEST_SUITE("actors/recording/event_file") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -186,3 +188,5 @@ TEST_SUITE("actors/recording/event_file") {
     CHECK(file.error().code == errc::resource);
   }
 }
+
+} // namespace event_file_test

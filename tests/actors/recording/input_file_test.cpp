@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+namespace input_file_test {
+
 TEST_SUITE("actors/recording/input_file") {
   using namespace troupe;
 
@@ -72,3 +74,5 @@ TEST_SUITE("actors/recording/input_file") {
     CHECK(excerpt("123456", 5) == "\"12345...\"");
   }
 }
+
+} // namespace input_file_test

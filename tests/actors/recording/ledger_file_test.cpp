@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
+namespace ledger_file_test {
+
 TEST_SUITE("actors/recording/ledger_file") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -43,3 +45,5 @@ TEST_SUITE("actors/recording/ledger_file") {
     CHECK(file.error().code == errc::resource);
   }
 }
+
+} // namespace ledger_file_test

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+namespace metrics_file_test {
+
 TEST_SUITE("actors/recording/metrics_file") {
   using namespace troupe;
 
@@ -46,3 +48,5 @@ TEST_SUITE("actors/recording/metrics_file") {
     CHECK(file.error().code == errc::resource);
   }
 }
+
+} // namespace metrics_file_test

@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
+namespace output_file_test {
+
 TEST_SUITE("actors/recording/output_file") {
   using namespace troupe;
 
@@ -102,3 +104,5 @@ TEST_SUITE("actors/recording/output_file") {
     CHECK(lines->flush().error() == refused.error());
   }
 }
+
+} // namespace output_file_test

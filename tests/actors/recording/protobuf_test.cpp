@@ -4,6 +4,8 @@
 #include "actors/recording/protobuf.hpp"
 #include "tests/doctest.hpp"
 
+namespace protobuf_test {
+
 TEST_SUITE("actors/recording/protobuf") {
   using namespace troupe;
   using namespace std::string_literals;
@@ -29,3 +31,5 @@ TEST_SUITE("actors/recording/protobuf") {
     CHECK(protobuf_message{}.add_bytes(1, "").add_integer(2, 1).bytes() == "\x0a\0\x10\x01"s);
   }
 }
+
+} // namespace protobuf_test

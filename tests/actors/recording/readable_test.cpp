@@ -6,6 +6,8 @@
 
 #include <limits>
 
+namespace readable_test {
+
 TEST_SUITE("actors/recording/readable") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -50,3 +52,5 @@ TEST_SUITE("actors/recording/readable") {
     CHECK(readable::quantity(std::numeric_limits<double>::quiet_NaN()) == "-");
   }
 }
+
+} // namespace readable_test

@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 
+namespace replica_table_test {
+
 TEST_SUITE("actors/recording/replica_table") {
   using namespace troupe;
 
@@ -29,3 +31,5 @@ TEST_SUITE("actors/recording/replica_table") {
     CHECK(refused.error().code == errc::resource);
   }
 }
+
+} // namespace replica_table_test

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace span_nesting_test {
+
 namespace {
 
 using namespace troupe;
@@ -66,3 +68,5 @@ TEST_SUITE("actors/recording/span_nesting") {
     }
   }
 }
+
+} // namespace span_nesting_test

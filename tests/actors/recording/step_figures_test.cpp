@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+namespace step_figures_test {
+
 TEST_SUITE("actors/recording/step_figures") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -52,3 +54,5 @@ TEST_SUITE("actors/recording/step_figures") {
     CHECK(idle_until_end(step, test::gradient(0, 0, 3s)) == 0ns);
   }
 }
+
+} // namespace step_figures_test

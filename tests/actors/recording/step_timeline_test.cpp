@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+namespace step_timeline_test {
+
 using namespace std::chrono_literals;
 using troupe::step_record;
 using troupe::timeline_event;
@@ -118,3 +120,5 @@ TEST_SUITE("actors/recording/step_timeline") {
     CHECK(of_kind(events, kind::flow_start).size() == 1);
   }
 }
+
+} // namespace step_timeline_test

@@ -4,6 +4,8 @@
 #include "tests/actors/recording/sample_records.hpp"
 #include "tests/doctest.hpp"
 
+namespace summary_test {
+
 TEST_SUITE("actors/recording/summary") {
   using namespace troupe;
   using namespace std::chrono_literals;
@@ -74,3 +76,5 @@ TEST_SUITE("actors/recording/summary") {
     CHECK(text.find("\n999 ") == std::string::npos);
   }
 }
+
+} // namespace summary_test

@@ -4,6 +4,8 @@
 #include "actors/recording/tfrecord.hpp"
 #include "tests/doctest.hpp"
 
+namespace tfrecord_test {
+
 TEST_SUITE("actors/recording/tfrecord") {
   using namespace troupe;
 
@@ -25,3 +27,5 @@ TEST_SUITE("actors/recording/tfrecord") {
           == (0xe3069283 >> 15 | 0xe3069283 << 17) + 0xa282ead8);
   }
 }
+
+} // namespace tfrecord_test

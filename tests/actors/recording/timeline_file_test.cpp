@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace timeline_file_test {
+
 namespace {
 
 using namespace troupe;
@@ -244,3 +246,5 @@ TEST_SUITE("actors/recording/timeline_file") {
     CHECK(count_of(parsed(path), "X") == 100);
   }
 }
+
+} // namespace timeline_file_test

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+namespace timeline_json_test {
+
 namespace {
 
 using namespace troupe;
@@ -82,3 +84,5 @@ TEST_SUITE("actors/recording/timeline_json") {
     CHECK(timeline_json::string("\xff") == "\"\xef\xbf\xbd\"");
   }
 }
+
+} // namespace timeline_json_test

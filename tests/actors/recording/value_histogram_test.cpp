@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+namespace value_histogram_test {
+
 TEST_SUITE("actors/recording/value_histogram") {
   using namespace troupe;
 
@@ -58,3 +60,5 @@ TEST_SUITE("actors/recording/value_histogram") {
     CHECK(histogram.upper_limits == std::vector<double>{largest});
   }
 }
+
+} // namespace value_histogram_test

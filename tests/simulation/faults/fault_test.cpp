@@ -12,6 +12,8 @@
 #include <set>
 #include <tuple>
 
+namespace fault_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -599,3 +601,5 @@ TEST_SUITE("simulation/faults") {
     CHECK_FALSE(parse_fault_kind("flood"));
   }
 }
+
+} // namespace fault_test

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <map>
 
+namespace silence_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -287,3 +289,5 @@ TEST_SUITE("simulation/faults/silence") {
     CHECK(events.at("given up replica 1") == 4875ms);
   }
 }
+
+} // namespace silence_test

@@ -11,6 +11,8 @@
 
 #include <map>
 
+namespace cluster_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -80,3 +82,5 @@ TEST_SUITE("simulation/network/cluster") {
     }
   }
 }
+
+} // namespace cluster_test

@@ -12,6 +12,8 @@
 #include <array>
 #include <optional>
 
+namespace collective_test {
+
 using namespace troupe;
 using namespace troupe::test;
 using namespace std::chrono_literals;
@@ -246,3 +248,5 @@ TEST_SUITE("simulation/network/collective") {
     CHECK(errors > 60);
   }
 }
+
+} // namespace collective_test

@@ -4,6 +4,8 @@
 #include "simulation/network/fair_share.hpp"
 #include "tests/doctest.hpp"
 
+namespace fair_share_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -74,3 +76,5 @@ TEST_SUITE("simulation/network/fair_share") {
     CHECK(cards.finish(2s) == numbers{late});
   }
 }
+
+} // namespace fair_share_test

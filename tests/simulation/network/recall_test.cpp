@@ -5,6 +5,8 @@
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"
 
+namespace recall_test {
+
 using namespace std::chrono_literals;
 using namespace troupe;
 
@@ -77,3 +79,5 @@ TEST_SUITE("simulation/network/recall") {
     CHECK(recalled(report) == 0);
   }
 }
+
+} // namespace recall_test

@@ -9,6 +9,8 @@
 
 #include <map>
 
+namespace synchrony_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -91,3 +93,5 @@ TEST_SUITE("simulation/network/synchrony") {
     CHECK(many > 1.5);
   }
 }
+
+} // namespace synchrony_test

@@ -11,6 +11,8 @@
 
 #include <string_view>
 
+namespace travelling_test {
+
 using namespace std::chrono_literals;
 using namespace std::string_view_literals;
 using namespace troupe;
@@ -103,3 +105,5 @@ TEST_SUITE("simulation/network") {
     CHECK(first.probes.at("delivered PushGradient") >= 50 * 9 * 3);
   }
 }
+
+} // namespace travelling_test

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <thread>
 
+namespace replay_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -196,3 +198,5 @@ TEST_SUITE("simulation/replay") {
     CHECK(error.p90 == doctest::Approx(0.25));
   }
 }
+
+} // namespace replay_test

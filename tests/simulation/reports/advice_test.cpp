@@ -7,6 +7,8 @@
 
 #include <set>
 
+namespace advice_test {
+
 using namespace troupe;
 
 namespace {
@@ -115,3 +117,5 @@ TEST_SUITE("simulation/reports/advice") {
       failure);
   }
 }
+
+} // namespace advice_test

@@ -4,6 +4,8 @@
 #include "simulation/reports/iteration_curve.hpp"
 #include "tests/doctest.hpp"
 
+namespace iteration_curve_test {
+
 using namespace troupe;
 
 namespace {
@@ -59,3 +61,5 @@ TEST_SUITE("simulation/reports/iteration_curve") {
     CHECK(refusal("0: 3").find("N and steps are more than 0") != std::string::npos);
   }
 }
+
+} // namespace iteration_curve_test

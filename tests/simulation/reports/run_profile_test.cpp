@@ -8,6 +8,8 @@
 #include <cmath>
 #include <map>
 
+namespace run_profile_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -223,3 +225,5 @@ TEST_SUITE("simulation/reports/run_profile") {
     CHECK_FALSE(figures.spans);
   }
 }
+
+} // namespace run_profile_test

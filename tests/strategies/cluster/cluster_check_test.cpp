@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+namespace cluster_check_test {
+
 namespace {
 
 using namespace troupe;
@@ -239,3 +241,5 @@ TEST_SUITE("strategies/cluster/cluster_check") {
              R"("task": {"type": "worker", "index": 2}}')");
   }
 }
+
+} // namespace cluster_check_test

@@ -8,6 +8,8 @@
 
 #include <fstream>
 
+namespace cluster_file_test {
+
 namespace {
 
 using namespace troupe;
@@ -100,3 +102,5 @@ TEST_SUITE("strategies/cluster/cluster_file") {
           != std::string::npos);
   }
 }
+
+} // namespace cluster_file_test

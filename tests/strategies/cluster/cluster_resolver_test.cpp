@@ -5,6 +5,8 @@
 
 #include <array>
 
+namespace cluster_resolver_test {
+
 namespace {
 
 using namespace troupe;
@@ -56,3 +58,5 @@ TEST_SUITE("strategies/cluster/cluster_resolver") {
     CHECK(two_workers{{"worker", 0}}.num_accelerators().empty());
   }
 }
+
+} // namespace cluster_resolver_test

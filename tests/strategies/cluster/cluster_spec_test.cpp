@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace cluster_spec_test {
+
 namespace {
 
 using namespace troupe;
@@ -86,3 +88,5 @@ TEST_SUITE("strategies/cluster/cluster_spec") {
     CHECK(cluster.jobs() == list{"ps"});
   }
 }
+
+} // namespace cluster_spec_test

@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace composed_resolvers_test {
+
 namespace {
 
 using namespace troupe;
@@ -108,3 +110,5 @@ TEST_SUITE("strategies/cluster/union_resolver") {
           == "invalid_argument: union_resolver: one of the resolvers is null");
   }
 }
+
+} // namespace composed_resolvers_test

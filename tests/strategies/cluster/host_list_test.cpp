@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+namespace host_list_test {
+
 namespace {
 
 using namespace troupe;
@@ -82,3 +84,5 @@ TEST_SUITE("strategies/cluster/host_list") {
       CHECK(counts(text).starts_with("malformed tasks per node"));
   }
 }
+
+} // namespace host_list_test

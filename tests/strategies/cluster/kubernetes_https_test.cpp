@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+namespace kubernetes_https_test {
+
 namespace {
 
 using namespace troupe;
@@ -259,3 +261,5 @@ TEST_SUITE("strategies/cluster/kubernetes_https") {
           == "invalid_argument: KUBERNETES_SERVICE_PORT is 'tcp', which is no port");
   }
 }
+
+} // namespace kubernetes_https_test

@@ -15,6 +15,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace kubernetes_resolver_test {
+
 namespace {
 
 using namespace troupe;
@@ -265,3 +267,5 @@ TEST_SUITE("strategies/cluster/kubernetes_resolver") {
              "within_cluster");
   }
 }
+
+} // namespace kubernetes_resolver_test

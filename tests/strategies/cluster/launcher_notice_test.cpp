@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace launcher_notice_test {
+
 using namespace troupe;
 
 TEST_SUITE("strategies/cluster/launcher_notice") {
@@ -39,3 +41,5 @@ TEST_SUITE("strategies/cluster/launcher_notice") {
       {true, true}, fixed_environment({{"TROUPE_LAUNCHER", "@" + std::string(200, 'x')}})));
   }
 }
+
+} // namespace launcher_notice_test

@@ -8,6 +8,8 @@
 #include "tests/strategies/cluster/variables.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace launchers_test {
+
 namespace {
 
 using namespace troupe;
@@ -243,3 +245,5 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
              "by torchrun, srun or mpirun, or list addresses, as in worker=a:1,b:1");
   }
 }
+
+} // namespace launchers_test

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <map>
 
+namespace listening_card_test {
+
 namespace {
 
 using namespace troupe;
@@ -110,3 +112,5 @@ TEST_SUITE("strategies/cluster/listening_card") {
     CHECK(here->front() == "127.0.0.1");
   }
 }
+
+} // namespace listening_card_test

@@ -4,6 +4,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace multi_worker_test {
+
 namespace {
 
 using namespace troupe;
@@ -100,3 +102,5 @@ TEST_SUITE("strategies/cluster/multi_worker") {
           == "invalid_argument: the cluster: this process cannot be a 'gpu': there are worker, ps");
   }
 }
+
+} // namespace multi_worker_test

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace network_card_test {
+
 namespace {
 
 using namespace troupe;
@@ -68,3 +70,5 @@ TEST_SUITE("strategies/cluster/network_card") {
       *own, [](const auto& card) { return !card.name.empty() && !card.address.empty(); }));
   }
 }
+
+} // namespace network_card_test

@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace resolve_test {
+
 namespace {
 
 using namespace troupe;
@@ -235,3 +237,5 @@ TEST_SUITE("strategies/cluster/resolve") {
 })");
   }
 }
+
+} // namespace resolve_test

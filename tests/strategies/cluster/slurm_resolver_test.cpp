@@ -7,6 +7,8 @@
 #include "tests/strategies/cluster/variables.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace slurm_resolver_test {
+
 namespace {
 
 using namespace troupe;
@@ -189,3 +191,5 @@ TEST_SUITE("strategies/cluster/slurm_resolver") {
                   "after the other were filled: start it with srun --distribution=block"});
   }
 }
+
+} // namespace slurm_resolver_test

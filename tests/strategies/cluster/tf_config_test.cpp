@@ -7,6 +7,8 @@
 
 #include <memory>
 
+namespace tf_config_test {
+
 namespace {
 
 using namespace troupe;
@@ -162,3 +164,5 @@ TEST_SUITE("strategies/cluster/tf_config_resolver") {
     finds(R"({"clusters": {}})", "the key 'clusters' must be 'cluster'");
   }
 }
+
+} // namespace tf_config_test

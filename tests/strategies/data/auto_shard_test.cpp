@@ -11,6 +11,8 @@
 
 #include <deque>
 
+namespace auto_shard_test {
+
 TEST_SUITE("strategies/data/auto_shard") {
   using namespace troupe;
   using enum auto_shard_policy;
@@ -182,3 +184,5 @@ TEST_SUITE("strategies/data/auto_shard") {
                    "auto_shard: there is no policy 'FILES': it is OFF, AUTO, FILE, DATA or HINT"});
   }
 }
+
+} // namespace auto_shard_test

@@ -10,6 +10,8 @@
 
 #include <limits>
 
+namespace csv_file_test {
+
 TEST_SUITE("strategies/data/csv_file") {
   using namespace troupe;
   using test::in_memory;
@@ -136,3 +138,5 @@ TEST_SUITE("strategies/data/csv_file") {
     });
   }
 }
+
+} // namespace csv_file_test

@@ -7,6 +7,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 
+namespace data_resume_test {
+
 using namespace troupe;
 using namespace troupe::test;
 
@@ -90,3 +92,5 @@ TEST_SUITE("strategies/data/data_resume") {
     }
   }
 }
+
+} // namespace data_resume_test

@@ -5,6 +5,8 @@
 #include "tests/strategies/data/numbers.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace dataset_from_tensors_test {
+
 TEST_SUITE("strategies/data/dataset_from_tensors") {
   using namespace troupe;
   using test::line_of;
@@ -40,3 +42,5 @@ TEST_SUITE("strategies/data/dataset_from_tensors") {
           }).starts_with("invalid_argument: "));
   }
 }
+
+} // namespace dataset_from_tensors_test

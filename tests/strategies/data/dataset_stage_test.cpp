@@ -11,6 +11,8 @@
 #include "tests/strategies/data/memory_file.hpp"
 #include "tests/strategies/data/numbers.hpp"
 
+namespace dataset_stage_test {
+
 TEST_SUITE("strategies/data/dataset_stage") {
   using namespace troupe;
   using test::range;
@@ -84,3 +86,5 @@ TEST_SUITE("strategies/data/dataset_stage") {
     CHECK_FALSE(has_fixed_extents(legacy_rebatch(range(9).batch(4, true), 3)));
   }
 }
+
+} // namespace dataset_stage_test

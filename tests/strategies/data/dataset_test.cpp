@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+namespace dataset_test {
+
 TEST_SUITE("strategies/data/dataset") {
   using namespace troupe;
   using test::line_of;
@@ -196,3 +198,5 @@ TEST_SUITE("strategies/data/dataset") {
     CHECK(test::text_of({{iterator.position()}, {}}) == "[0 3]");
   }
 }
+
+} // namespace dataset_test

@@ -13,6 +13,8 @@
 
 #include <deque>
 
+namespace distributed_dataset_test {
+
 TEST_SUITE("strategies/data/distributed_dataset") {
   using namespace troupe;
   using test::range;
@@ -347,3 +349,5 @@ TEST_SUITE("strategies/data/distributed_dataset") {
     CHECK(steps_of(made) == std::vector<std::string>{"a2|a4", "b1|b3"});
   }
 }
+
+} // namespace distributed_dataset_test

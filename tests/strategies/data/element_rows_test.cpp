@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/numbers.hpp"
 
+namespace element_rows_test {
+
 TEST_SUITE("strategies/data/element_rows") {
   using namespace troupe;
   using test::text_of;
@@ -54,3 +56,5 @@ TEST_SUITE("strategies/data/element_rows") {
           == "rebatch: batches of 0 and 1 tensors cannot be joined");
   }
 }
+
+} // namespace element_rows_test

@@ -3,6 +3,8 @@
 #include "strategies/data/element.hpp"
 #include "tests/doctest.hpp"
 
+namespace element_test {
+
 TEST_SUITE("strategies/data/element") {
   using namespace troupe;
 
@@ -50,3 +52,5 @@ TEST_SUITE("strategies/data/element") {
           == "batch: element 1 of the batch has 0 tensors and 1 texts, the first has 1 and 0");
   }
 }
+
+} // namespace element_test

@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <set>
 
+namespace file_list_test {
+
 TEST_SUITE("strategies/data/file_list") {
   using namespace troupe;
   using test::line_of;
@@ -65,3 +67,5 @@ TEST_SUITE("strategies/data/file_list") {
           }).starts_with("not_found: "));
   }
 }
+
+} // namespace file_list_test

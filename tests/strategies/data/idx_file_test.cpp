@@ -6,6 +6,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"
 
+namespace idx_file_test {
+
 TEST_SUITE("strategies/data/idx_file") {
   using namespace troupe;
   using test::complaint_about;
@@ -108,3 +110,5 @@ TEST_SUITE("strategies/data/idx_file") {
                           [](const input_file& file) { return idx_dataset(file, dtype::i64); });
   }
 }
+
+} // namespace idx_file_test

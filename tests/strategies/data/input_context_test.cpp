@@ -6,6 +6,8 @@
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"
 
+namespace input_context_test {
+
 TEST_SUITE("strategies/data/input_context") {
   using namespace troupe;
   using test::refusal;
@@ -68,3 +70,5 @@ TEST_SUITE("strategies/data/input_context") {
           == "accepted");
   }
 }
+
+} // namespace input_context_test

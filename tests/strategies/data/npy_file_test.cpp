@@ -7,6 +7,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"
 
+namespace npy_file_test {
+
 TEST_SUITE("strategies/data/npy_file") {
   using namespace troupe;
   using test::in_memory;
@@ -159,3 +161,5 @@ TEST_SUITE("strategies/data/npy_file") {
                           [](const input_file& file) { return npy_dataset(file, dtype::f32); });
   }
 }
+
+} // namespace npy_file_test

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <thread>
 
+namespace prefetch_test {
+
 TEST_SUITE("strategies/data/prefetch") {
   using namespace troupe;
   using test::line_of;
@@ -125,3 +127,5 @@ TEST_SUITE("strategies/data/prefetch") {
       std::this_thread::yield();
   }
 }
+
+} // namespace prefetch_test

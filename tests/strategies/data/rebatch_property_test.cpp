@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
+namespace rebatch_property_test {
+
 using namespace troupe;
 
 namespace {
@@ -154,3 +156,5 @@ TEST_SUITE("strategies/data/rebatch_property") {
     }));
   }
 }
+
+} // namespace rebatch_property_test

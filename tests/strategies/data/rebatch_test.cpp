@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+namespace rebatch_test {
+
 TEST_SUITE("strategies/data/rebatch") {
   using namespace troupe;
   using test::line_of;
@@ -161,3 +163,5 @@ TEST_SUITE("strategies/data/rebatch") {
              "among replicas");
   }
 }
+
+} // namespace rebatch_test

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
+namespace resume_property_test {
+
 using namespace troupe;
 
 namespace {
@@ -160,3 +162,5 @@ TEST_SUITE("strategies/data/resume_property") {
     }));
   }
 }
+
+} // namespace resume_property_test

@@ -8,6 +8,8 @@
 #include <array>
 #include <set>
 
+namespace shuffle_order_test {
+
 TEST_SUITE("strategies/data/shuffle_order") {
   using namespace troupe;
 
@@ -98,3 +100,5 @@ TEST_SUITE("strategies/data/shuffle_order") {
       if (count > 0) CHECK(std::abs(count - 1000) < 5 * 31);
   }
 }
+
+} // namespace shuffle_order_test

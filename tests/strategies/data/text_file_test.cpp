@@ -6,6 +6,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"
 
+namespace text_file_test {
+
 TEST_SUITE("strategies/data/text_file") {
   using namespace troupe;
   using test::texts_of;
@@ -48,3 +50,5 @@ TEST_SUITE("strategies/data/text_file") {
       failure);
   }
 }
+
+} // namespace text_file_test

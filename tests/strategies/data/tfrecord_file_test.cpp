@@ -6,6 +6,8 @@
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"
 
+namespace tfrecord_file_test {
+
 TEST_SUITE("strategies/data/tfrecord_file") {
   using namespace troupe;
   using test::complaint_about;
@@ -62,3 +64,5 @@ TEST_SUITE("strategies/data/tfrecord_file") {
     test::try_all_damages(three_records(), tfrecord_dataset);
   }
 }
+
+} // namespace tfrecord_file_test

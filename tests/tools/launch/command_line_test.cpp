@@ -6,6 +6,8 @@
 
 #include <vector>
 
+namespace command_line_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -66,3 +68,5 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(refused.error().code == errc::invalid_argument);
   }
 }
+
+} // namespace command_line_test

@@ -3,6 +3,8 @@
 #include "tests/doctest.hpp"
 #include "tools/launch/line_splitter.hpp"
 
+namespace line_splitter_test {
+
 using namespace troupe;
 
 TEST_SUITE("tools/launch/line_splitter") {
@@ -44,3 +46,5 @@ TEST_SUITE("tools/launch/line_splitter") {
     CHECK(splitter.rest().empty());
   }
 }
+
+} // namespace line_splitter_test

@@ -5,6 +5,8 @@
 #include "tests/doctest.hpp"
 #include "tools/launch/notice_socket.hpp"
 
+namespace notice_socket_test {
+
 using namespace troupe;
 
 TEST_SUITE("tools/launch/notice_socket") {
@@ -29,3 +31,5 @@ TEST_SUITE("tools/launch/notice_socket") {
     CHECK(one->name() != other->name());
   }
 }
+
+} // namespace notice_socket_test

@@ -5,6 +5,8 @@
 
 #include <csignal>
 
+namespace outcome_test {
+
 using namespace troupe;
 using namespace std::chrono_literals;
 
@@ -348,3 +350,5 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.on_end(2, killed, 30s) == reaction::end_others);
   }
 }
+
+} // namespace outcome_test

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+namespace tasks_test {
+
 using namespace troupe;
 
 namespace {
@@ -71,3 +73,5 @@ TEST_SUITE("tools/launch/tasks") {
     }
   }
 }
+
+} // namespace tasks_test
