@@ -6,6 +6,7 @@ A source that begins with its own header, and is compiled without a precompiled 
 Every other header is compiled here, with the flags of its folder's sources as the build directory records them; ccache
 makes every run after the first one cheap. What a header includes may stand before it without helping it, so one
 compilation serves a chain of headers, each of which is included by the next one; if it fails, each is compiled alone.
+For the same reason headers that include the actors' interfaces may find them precompiled: they cost most of the time.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from pathlib import Path
 
 import tidy
 
+SHARED = "actors/interfaces.hpp"
+
 
 def flags_only(entry):
     """The compiler and its flags, without input, output, dependency files, optimisation and precompiled headers."""
@@ -27,18 +30,21 @@ def flags_only(entry):
     for argument in arguments:
         if argument in ("-o", "-MF", "-MQ", "-include"):
             next(arguments)
-        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch")):
+        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch", "-fPIC")):
             kept.append(argument)
     return kept
 
 
 def compiled_sources(root, build):
-    """Path of each source -> its entry in the build directory's compile commands."""
+    """Path of each source -> its entry in the build directory's compile commands, `first` if nothing stands before it."""
     sources = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        source = Path(os.path.normpath(build / entry["file"]))
-        if source.is_relative_to(root) and source.suffix == ".cpp":
-            sources.setdefault(source.relative_to(root), entry)
+        file = Path(os.path.normpath(build / entry["file"]))
+        parts = re.findall(r"^#include<(.+)>$", file.read_text(), re.M) if re.search(r"-unity\d+\.cpp$", file.name) else []
+        first = not parts and " -include " not in entry["command"]
+        for source in (Path(os.path.normpath(path)) for path in parts or [file]):
+            if source.is_relative_to(root) and source.suffix == ".cpp":
+                sources.setdefault(source.relative_to(root), {**entry, "first": first})
     return sources
 
 
@@ -46,7 +52,7 @@ def proves_itself(header, sources):
     """Whether a source of the header's name, or a twin, is compiled with nothing before that header."""
     stem = header.removesuffix(".hpp")
     entries = [sources.get(Path(stem + suffix)) for suffix in (".cpp", "_cpu.cpp", "_reference.cpp")]
-    return any(entry and " -include " not in entry["command"] for entry in entries)
+    return any(entry and entry["first"] for entry in entries)
 
 
 def flags_for(header, flags):
@@ -83,19 +89,30 @@ def chains(headers, included):
     return found
 
 
-def complaints(chain, build, flags):
+def precompile(build, flags):
+    """Flags that put SHARED, precompiled, before what is compiled."""
+    header = build / "headers" / "shared.hpp"
+    text = f'#include "{SHARED}"\n'
+    if not header.exists() or header.read_text() != text:
+        header.write_text(text)
+    command = [*flags_for(SHARED, flags), "-O0", "-x", "c++-header", str(header), "-o", f"{header}.gch"]
+    subprocess.run(command, cwd=build, capture_output=True)  # if it fails, the text stands in for it, and says why
+    return ["-fpch-preprocess", "-include", str(header)]
+
+
+def complaints(chain, build, flags, before=()):
     """Pairs of a header and what the compiler says of it; none if all headers of the chain compile."""
     source = build / "headers" / (chain[-1].replace("/", "_") + ".cpp")
     text = "".join(f'#include "{header}"\n' for header in chain)
     if not source.exists() or source.read_text() != text:
         source.write_text(text)
-    command = [*flags_for(chain[-1], flags), "-O0", "-c", str(source), "-o", f"{source}.o"]
+    command = [*flags_for(chain[-1], flags), *before, "-O0", "-c", str(source), "-o", f"{source}.o"]
     done = subprocess.run(command, cwd=build, capture_output=True, text=True)
     if done.returncode == 0:
         return []
     if len(chain) == 1:
         return [(chain[0], done.stderr)]
-    return [pair for header in chain for pair in complaints([header], build, flags)]
+    return [pair for header in chain for pair in complaints([header], build, flags, before)]
 
 
 def main():
@@ -111,9 +128,14 @@ def main():
     for source, entry in sources.items():
         flags.setdefault(source.parent, flags_only(entry))
     doubtful = [header for header in headers if not proves_itself(header, sources)]
-    to_compile = chains(doubtful, closures(root, headers))
+    included = closures(root, headers)
+    sharing = [header for header in doubtful if SHARED in included[header]]
+    before = precompile(build, flags)
+    to_compile = [(chain, before) for chain in chains(sharing, included)]
+    to_compile += [(chain, ()) for chain in chains(set(doubtful) - set(sharing), included)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        broken = [pair for pairs in pool.map(lambda chain: complaints(chain, build, flags), to_compile) for pair in pairs]
+        found = pool.map(lambda work: complaints(work[0], build, flags, work[1]), to_compile)
+        broken = [pair for pairs in found for pair in pairs]
     for header, text in broken:
         print(f"{header} does not compile alone:\n{text}")
     print(f"{len(headers)} headers, {len(doubtful)} of them compiled here in {len(to_compile)} chains, {len(broken)} do not compile alone")

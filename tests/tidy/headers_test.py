@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Goal: a chain of headers hides nothing: whatever stands before a header in it, that header includes itself."""
 
+import json
 import tempfile
 import unittest
 from pathlib import Path
@@ -30,6 +31,22 @@ class Chains(unittest.TestCase):
             for i, header in enumerate(chain):
                 self.assertLessEqual(set(chain[:i]), self.included[header])
         self.assertEqual(sorted(found), [["a.hpp", "b.hpp", "c.hpp"], ["d.hpp"], ["e.hpp"]])
+
+
+class CompiledSources(unittest.TestCase):
+    def test_sources_that_are_compiled_together_have_the_flags_of_their_unit_and_prove_no_header(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root, build = Path(folder), Path(folder) / "build"
+            build.mkdir()
+            (build / "a-unity0.cpp").write_text(f"#include<{build}/../a/x.cpp>\n#include<{build}/../a/y.cpp>\n")
+            (build / "compile_commands.json").write_text(json.dumps([
+                {"file": "a-unity0.cpp", "command": "c++ -DUNIT -o a.o -c a-unity0.cpp"},
+                {"file": "../b/z.cpp", "command": "c++ -o z.o -c ../b/z.cpp"},
+                {"file": "../b/w.cpp", "command": "c++ -include pch.hpp -o w.o -c ../b/w.cpp"}]))
+            sources = headers.compiled_sources(root, build)
+        self.assertEqual(headers.flags_only(sources[Path("a/y.cpp")]), ["c++", "-DUNIT"])
+        proved = [h for h in ("a/x.hpp", "a/y.hpp", "b/z.hpp", "b/w.hpp") if headers.proves_itself(h, sources)]
+        self.assertEqual(proved, ["b/z.hpp"])
 
 
 if __name__ == "__main__":
