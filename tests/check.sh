@@ -4,21 +4,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# Runs the suites "$3"... in a build directory of their own, "$1", with the sanitizers "$2".
-sanitized() {
-  directory=$PWD/$1
-  [ -e "$directory/build.ninja" ] \
-    || meson setup "$directory" . -Dbuildtype=debugoptimized -Db_lundef=false -Db_sanitize="$2"
-  shift 2
-  TROUPE_BUILD=$directory ./dev test "$@"
-}
-
 case ${1:-} in
   '') TROUPE_BUILD=$PWD/build-check CI=true ./dev test ;;
   sanitizers)
-    # Some tests ask for more memory than there is, and are to be told so.
-    ASAN_OPTIONS=allocator_may_return_null=1 sanitized build-asan address,undefined unit kernels
-    sanitized build-tsan thread unit
+    ./dev test --sanitize address unit kernels
+    ./dev test --sanitize thread unit kernels
     ;;
   *) echo "usage: tests/check.sh [sanitizers]" >&2 && exit 2 ;;
 esac
