@@ -30,7 +30,7 @@ def flags_only(entry):
     for argument in arguments:
         if argument in ("-o", "-MF", "-MQ", "-include"):
             next(arguments)
-        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch", "-fPIC")):
+        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch", "-fPIC", "-Winvalid-pch")):
             kept.append(argument)
     return kept
 
@@ -96,7 +96,7 @@ def precompile(build, flags):
     if not header.exists() or header.read_text() != text:
         header.write_text(text)
     command = [*flags_for(SHARED, flags), "-O0", "-x", "c++-header", str(header), "-o", f"{header}.gch"]
-    subprocess.run(command, cwd=build, capture_output=True)  # if it fails, the text stands in for it, and says why
+    subprocess.run(command, cwd=build, capture_output=True)  # if it fails, or does not fit, the text stands in for it
     return ["-fpch-preprocess", "-include", str(header)]
 
 
