@@ -118,13 +118,17 @@ struct buffer_pool::state {
     return true;
   }
 
+  /// Frees all kept blocks, without the lock: a GPU's source may wait for a callback that needs it.
   void drop_all() {
-    std::lock_guard lock{mutex};
-    for (auto& [bytes, blocks] : free_blocks)
+    std::map<size_t, std::vector<std::byte*>> dropped;
+    {
+      std::lock_guard lock{mutex};
+      dropped.swap(free_blocks);
+      kept = 0;
+    }
+    for (auto& [bytes, blocks] : dropped)
       for (auto* block : blocks)
         source->free(block);
-    free_blocks.clear();
-    kept = 0;
   }
 
   const size_t kept_max;
