@@ -50,6 +50,7 @@ struct threads_config : observed_system_config {
 
 /// Work that was submitted and is not done.
 struct piece_of_work {
+  std::function<void()> work;
   uint64_t actor = 0;        ///< For which it is; 0 = none in particular.
   bool has_to_end = false;   ///< Work with files, which the world waits for.
   bool has_returned = false; ///< The code of a user has; what is left ends soon.
@@ -87,11 +88,11 @@ public:
   void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
 
   void submit(std::function<void()> work) override {
-    enqueue(arena_, std::move(work), {.actor = submitting_for::current()});
+    enqueue(arena_, {.work = std::move(work), .actor = submitting_for::current()});
   }
 
   void submit_io(std::function<void()> work) override {
-    enqueue(files_, std::move(work), {.has_to_end = true});
+    enqueue(files_, {.work = std::move(work), .has_to_end = true});
   }
 
   void call(std::function<void()> action) override { action(); }
@@ -139,25 +140,26 @@ private:
   using clock = std::chrono::steady_clock;
 
   // An arena does not wait for what it was given, and that refers to this world.
-  void enqueue(tbb::task_arena& where, std::function<void()> work, piece_of_work piece) {
+  void enqueue(tbb::task_arena& where, piece_of_work piece) {
     std::list<piece_of_work>::iterator place;
     {
       std::lock_guard guard{mutex_};
-      place = under_way_.insert(under_way_.end(), piece);
+      place = under_way_.insert(under_way_.end(), std::move(piece));
     }
-    where.enqueue([this, place, work = std::make_shared<std::function<void()>>(std::move(work))] {
-      perform(*work, *place);
-      *work = {}; // what it holds goes before the world does
+    where.enqueue([this, place] {
+      perform(*place);
       std::lock_guard guard{mutex_};
       under_way_.erase(place);
       done_.notify_all();
     });
   }
 
-  void perform(const std::function<void()>& work, piece_of_work& piece) {
+  void perform(piece_of_work& piece) {
+    std::function<void()> work;
     {
       std::unique_lock lock{mutex_};
       if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+      work = std::move(piece.work);
     }
     working_in = this;
     working_at = &piece;
