@@ -40,8 +40,11 @@ public:
 
   void exec_later(caf::resumable* actor) override {
     caf::resumable* nobody = nullptr;
-    if (thread_ != std::this_thread::get_id() || !next_.compare_exchange_strong(nobody, actor))
+    if (!is_of_caller() || !next_.compare_exchange_strong(nobody, actor))
       system().scheduler().enqueue(actor);
+    // The watcher may have taken over between the two, and found nobody to hand over.
+    else if (!is_of_caller())
+      hand_over();
   }
 
   /// From now on the caller reads.
@@ -50,7 +53,7 @@ public:
   /// Another thread reads on, or none.
   void end() {
     thread_ = std::thread::id{};
-    if (auto* actor = take()) system().scheduler().enqueue(actor);
+    hand_over();
   }
 
   /// The actor, if any; it is the caller's.
@@ -74,6 +77,12 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_of_caller() const { return thread_ == std::this_thread::get_id(); }
+
+  void hand_over() {
+    if (auto* actor = take()) system().scheduler().enqueue(actor);
+  }
+
   std::atomic<std::thread::id> thread_;
   std::atomic<caf::resumable*> next_ = nullptr;
 };
