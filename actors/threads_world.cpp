@@ -68,11 +68,11 @@ public:
     : began_(clock::now()),
       computing_threads_(options.threads > 0 ? options.threads
                                              : std::max(1U, std::thread::hardware_concurrency())),
-      config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_),
       // oneTBB counts the caller among its threads; ours never computes. One more is for files.
       parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
       // No slot is reserved for a caller: nobody computes in this arena but its own threads.
-      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0) {
+      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0),
+      config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_) {
     seed = options.seed;
   }
 
@@ -170,8 +170,6 @@ private:
 
   std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
   unsigned computing_threads_;
-  threads_config config_;
-  caf::actor_system system_;
   tbb::global_control parallelism_;
   tbb::task_arena arena_;
   tbb::task_arena files_; ///< A single thread, so that writes keep their order.
@@ -179,6 +177,9 @@ private:
   std::condition_variable done_;
   std::list<piece_of_work> under_way_; ///< In either arena.
   bool is_abandoned_ = false;          ///< The world has ended without what is under way.
+  // Last: an actor may still be in `enqueue` when its work is done, so the arenas go after it.
+  threads_config config_;
+  caf::actor_system system_;
 };
 
 } // namespace

@@ -57,6 +57,13 @@ task<void> throw_after(gate& gate) {
   throw std::runtime_error{"the stage is on fire"};
 }
 
+// ThreadSanitizer takes each resumption for a deeper call, and has room for 65,536.
+#ifdef __SANITIZE_THREAD__
+constexpr int many = 10'000;
+#else
+constexpr int many = 100'000;
+#endif
+
 task<int> sum_of_first(int count) {
   int sum = 0;
   for (int i = 0; i < count; ++i) {
@@ -204,21 +211,21 @@ TEST_SUITE("actors/task") {
     CHECK(gone);
   }
 
-  TEST_CASE("a hundred thousand tasks awaited one after the other do not deepen the stack") {
-    auto summing = sum_of_first(100'000);
+  TEST_CASE("very many tasks awaited one after the other do not deepen the stack") {
+    auto summing = sum_of_first(many);
     summing.start();
     REQUIRE(summing.done());
-    CHECK(summing.result() == 100'000);
+    CHECK(summing.result() == many);
   }
 
-  TEST_CASE("a hundred thousand tasks inside each other end without deepening the stack") {
+  TEST_CASE("very many tasks inside each other end without deepening the stack") {
     gate gate;
-    auto nested = depth(100'000, gate);
+    auto nested = depth(many, gate);
     nested.start();
     REQUIRE_FALSE(nested.done());
     gate.open();
     REQUIRE(nested.done());
-    CHECK(nested.result() == 100'000);
+    CHECK(nested.result() == many);
   }
 }
 
