@@ -7,7 +7,7 @@
 #include "benchmarks/need.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/cuda/device.hpp"
-#include "tools/language_model.hpp"
+#include "tools/language/language_model.hpp"
 
 #include <cstdio>
 #include <future>

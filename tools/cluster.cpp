@@ -5,8 +5,8 @@
 #include "actors/net/host_port.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/exit_codes.hpp"
-#include "tools/arguments.hpp"
-#include "tools/help.hpp"
+#include "tools/options/arguments.hpp"
+#include "tools/options/help.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

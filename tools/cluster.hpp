@@ -5,7 +5,7 @@
 #include "strategies/cluster/environment.hpp"
 #include "strategies/cluster/listening_card.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
-#include "tools/cluster_arguments.hpp"
+#include "tools/options/cluster_arguments.hpp"
 
 #include <string>
 #include <vector>

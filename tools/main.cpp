@@ -2,11 +2,11 @@
 // The `troupe` command.
 #include "strategies/exit_codes.hpp"
 #include "tools/cluster.hpp"
-#include "tools/help.hpp"
 #include "tools/launch/command.hpp"
-#include "tools/sim.hpp"
-#include "tools/top.hpp"
-#include "tools/train.hpp"
+#include "tools/options/help.hpp"
+#include "tools/sim/command.hpp"
+#include "tools/top/command.hpp"
+#include "tools/train/command.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -3,7 +3,7 @@
 // it. Whatever it is, the page fits its window and sends nothing but letters to the terminal.
 #include "messages/assert.hpp"
 #include "tests/fuzz/fuzz_target.hpp"
-#include "tools/top_view.hpp"
+#include "tools/top/view.hpp"
 
 #include <algorithm>
 

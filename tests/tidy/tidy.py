@@ -23,6 +23,28 @@ FLOORS = {
     "benchmarks": ["tools", "simulation", "strategies", "actors", "messages", "kernels"],
     "tests": ["tools", "simulation", "strategies", "actors", "messages", "kernels", "examples"],
 }
+# The rooms of a floor that has been sorted: what each of its folders may include of the others; "" is the floor itself. The
+# folders in a room belong to it.
+ROOMS = {
+    "simulation": {
+        "network": [],
+        "faults": ["network"],
+        "": ["faults", "network"],
+        "reports": ["", "network"],
+        "replay": [""],
+    },
+    "tools": {
+        "system": [],
+        "language": [],
+        "options": ["system", "language"],
+        "run": ["system", "options"],
+        "launch": ["system", "options"],
+        "top": ["system", "options"],
+        "sim": ["system", "language", "options"],
+        "train": ["system", "language", "options", "run"],
+        "": ["launch", "options", "sim", "top", "train"],
+    },
+}
 # How code fails and asserts: every floor may use these, which know nothing but the standard library.
 GROUND = {"messages/assert.hpp", "messages/errc.hpp", "messages/failure.hpp"}
 # Libraries that a floor must not know: messages have no actors, kernels are arithmetic, and so is device code anywhere.
@@ -99,6 +121,11 @@ def floor_of(path):
     return path.split("/")[0] if "/" in path else ""
 
 
+def room_of(path):
+    """The folder of a floor that a file lies in: tools/sim/plots/plot.cpp in sim, tools/main.cpp in ""."""
+    return path.split("/")[1] if path.count("/") > 1 else ""
+
+
 def is_code(path):
     return Path(path).suffix in HEADERS | SOURCES
 
@@ -119,6 +146,10 @@ def check_arrows(tree, path):
             yield number, f'"{include}" is no file of this project, seen from its root'
         elif target not in (floor, *FLOORS[floor]) and include not in GROUND:
             yield number, f'{floor}/ must not include "{include}": an include only points down'
+        elif target == floor and floor in ROOMS:
+            room, other = room_of(path), room_of(include)
+            if other != room and other not in ROOMS[floor].get(room, []):
+                yield number, f'{floor}/{room} must not include "{include}": ROOMS in tests/tidy/tidy.py says what it may'
 
 
 def check_device_code(tree, path):

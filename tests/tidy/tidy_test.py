@@ -73,6 +73,15 @@ class TidyTest(unittest.TestCase):
         text = HEADER + '#include "strategies/mirrored.hpp"\n'
         self.refuses("actors/token.hpp", text, "actors/token.hpp:4", "only points down")
 
+    def test_refuses_an_include_of_a_room_that_is_not_below(self):
+        there = {**CLEAN, "tools/train/job.hpp": HEADER, "tools/system/terminal.hpp": HEADER, "tools/help.hpp": HEADER}
+        for include in ("tools/train/job.hpp", "tools/help.hpp"):
+            said = said_of({**there, "tools/system/terminal.hpp": HEADER + f'#include "{include}"\n'})
+            self.assertEqual(len(said), 1, said)
+            self.assertIn(f'tools/system/terminal.hpp:4: tools/system must not include "{include}"', said[0])
+        below = HEADER + '#include "tools/system/terminal.hpp"\n'
+        self.assertEqual(said_of({**there, "tools/train/job.hpp": below, "tools/train/parts/one.hpp": below}), [])
+
     def test_refuses_that_the_grounds_see_each_other(self):
         text = HEADER + '#include "kernels/sum.hpp"\n'
         self.refuses("messages/wire.hpp", text, "messages/wire.hpp:4", "messages/ must not include")

@@ -9,7 +9,7 @@
 #include "strategies/server.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/training.hpp"
-#include "tools/signal_watch.hpp"
+#include "tools/system/signal_watch.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -18,7 +18,7 @@
 #include "strategies/server.hpp"
 #include "strategies/sidecar_evaluator.hpp"
 #include "strategies/training.hpp"
-#include "tools/signal_watch.hpp"
+#include "tools/system/signal_watch.hpp"
 
 #include <algorithm>
 #include <atomic>

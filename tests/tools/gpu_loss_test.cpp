@@ -4,7 +4,7 @@
 #include "actors/gpu/cuda_device.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 #include "tests/tools/small_language.hpp"
-#include "tools/language_step.hpp"
+#include "tools/language/language_step.hpp"
 
 #include <string>
 #include <vector>

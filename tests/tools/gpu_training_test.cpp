@@ -6,7 +6,7 @@
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/strategy_extended.hpp"
 #include "tests/tools/small_language.hpp"
-#include "tools/language_step.hpp"
+#include "tools/language/language_step.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include "actors/gpu/compute_device.hpp"
 #include "tests/doctest.hpp"
-#include "tools/language_model.hpp"
+#include "tools/language/language_model.hpp"
 
 #include <cstdint>
 #include <future>

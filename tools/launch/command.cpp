@@ -3,9 +3,9 @@
 #include "tools/launch/command.hpp"
 
 #include "strategies/exit_codes.hpp"
-#include "tools/help.hpp"
 #include "tools/launch/free_ports.hpp"
 #include "tools/launch/job.hpp"
+#include "tools/options/help.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

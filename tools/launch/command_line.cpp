@@ -2,7 +2,7 @@
 // Taking the words apart and judging each.
 #include "tools/launch/command_line.hpp"
 
-#include "tools/arguments.hpp"
+#include "tools/options/arguments.hpp"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -3,7 +3,7 @@
 #include "tools/launch/job.hpp"
 
 #include "strategies/exit_codes.hpp"
-#include "tools/terminal.hpp"
+#include "tools/system/terminal.hpp"
 
 #include <boost/asio/post.hpp>
 

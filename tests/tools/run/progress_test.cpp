@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: lines come when they are due and say what is so. Method: samples with given times, texts
+// compared.
+#include "tests/doctest.hpp"
+#include "tools/run/progress.hpp"
+
+#include <limits>
+
+namespace progress_test {
+
+namespace {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+progress_sample at(uint64_t step) {
+  progress_sample sample;
+  sample.step = step;
+  sample.step_count = 2000;
+  sample.loss = 2.345;
+  sample.examples_per_second = 12'934.6;
+  sample.live = 4;
+  sample.needed = 3;
+  sample.dropped = 17;
+  return sample;
+}
+
+} // namespace
+
+TEST_SUITE("tools/run/progress") {
+  TEST_CASE("writes whole lines where no terminal is") {
+    progress line{{.loss_unit = "bits/byte"}};
+    CHECK(line.update(at(1), 100ms)
+          == "step     1/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped\n");
+    CHECK(line.update(at(501), 40100ms)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+             "2:00 left\n");
+    CHECK(line.update(at(2000), 160s)
+          == "step 2,000/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  "
+             "2:40 in all\n");
+    CHECK(line.finish().empty());
+  }
+
+  TEST_CASE("writes a plain line per tenth of a quick run") {
+    progress line{{}};
+    int lines = 0;
+    for (uint64_t step = 1; step <= 2000; ++step)
+      lines += !line.update(at(step), step * 1ms).empty();
+    CHECK(lines == 11);
+  }
+
+  TEST_CASE("writes a plain line every five seconds of a slow run") {
+    progress line{{}};
+    CHECK_FALSE(line.update(at(1), 0s).empty());
+    CHECK(line.update(at(2), 4999ms).empty());
+    CHECK_FALSE(line.update(at(3), 5s).empty());
+    CHECK(line.update(at(4), 6s).empty());
+    CHECK_FALSE(line.update(at(5), 10s).empty());
+  }
+
+  TEST_CASE("rewrites one line on a terminal, ten times a second at most") {
+    progress line{{.terminal = true, .width = 200}};
+    const auto first = line.update(at(1), 0s);
+    CHECK(first.find("\r\x1b[K") == 0);
+    CHECK(first.find('\n') == std::string::npos);
+    CHECK(line.update(at(2), 99ms).empty());
+    CHECK_FALSE(line.update(at(3), 100ms).empty());
+    CHECK_FALSE(line.update(at(2000), 101ms).empty());
+    CHECK(line.update(at(2000), 102ms).empty());
+    CHECK(line.finish() == "\n");
+    CHECK(line.finish().empty());
+  }
+
+  TEST_CASE("leaves out what a narrow terminal has no room for") {
+    const auto shown = [](size_t width) {
+      progress line{{.terminal = true, .width = width, .loss_unit = "bits/byte"}};
+      CHECK_FALSE(line.update(at(1), 0s).empty());
+      return line.update(at(501), 40s).substr(4);
+    };
+    CHECK(shown(90)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped  2:00 "
+             "left");
+    CHECK(shown(80)
+          == "step   501/2,000  loss 2.35 bits/byte  12,935 examples/s  live 4/3  17 dropped");
+    CHECK(shown(60) == "step   501/2,000  loss 2.35 bits/byte  live 4/3  17 dropped");
+    CHECK(shown(50) == "step   501/2,000  loss 2.35 bits/byte  live 4/3");
+    CHECK(shown(40) == "step   501/2,000  loss 2.35 bits/byte");
+    CHECK(shown(10) == "step   50");
+    CHECK(shown(0).empty());
+  }
+
+  TEST_CASE("puts a message above the line") {
+    progress line{{.terminal = true, .width = 200}};
+    CHECK(line.message("replica 2 left") == "replica 2 left\n");
+    const auto shown = line.update(at(1), 0s).substr(4);
+    CHECK(line.message("replica 2 left") == "\r\x1b[Kreplica 2 left\n" + shown);
+    progress plain{{}};
+    CHECK_FALSE(plain.update(at(1), 0s).empty());
+    CHECK(plain.message("replica 2 left") == "replica 2 left\n");
+  }
+
+  TEST_CASE("does without a known end, a loss, a rate") {
+    progress line{{}};
+    progress_sample sample;
+    sample.step = 1234;
+    CHECK(line.update(sample, 1s) == "step 1,234  loss -  - examples/s  live 0/0  0 dropped\n");
+  }
+}
+
+} // namespace progress_test

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a run gets a folder of its own or a clear refusal, and a refusal leaves nothing behind.
+// Method: scratch folders in every state. Permissions are not tested for root, to whom all is
+// allowed.
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/run/run_directory.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace run_directory_test {
+
+namespace {
+
+using namespace troupe;
+namespace fs = std::filesystem;
+
+error refusal(const fs::path& path) {
+  const auto checked = run_directory::check(path);
+  const auto created = run_directory::create(path, "seed = 1\n");
+  REQUIRE_FALSE(checked);
+  REQUIRE_FALSE(created);
+  CHECK(checked.error() == created.error());
+  CHECK(checked.error().message.find("--run-dir: " + path.string() + " ") == 0);
+  return checked.error();
+}
+
+} // namespace
+
+TEST_SUITE("tools/run/run_directory") {
+  TEST_CASE("makes the folder and all above it, with the configuration inside") {
+    test::scratch_folder folder;
+    const auto path = folder / "a/b/c";
+    REQUIRE(run_directory::check(path));
+    CHECK_FALSE(fs::exists(folder / "a"));
+    const auto directory = run_directory::create(path, "seed = 1\n");
+    REQUIRE(directory);
+    CHECK(directory->path() == path);
+    CHECK(test::content(directory->config()) == "seed = 1\n");
+    CHECK(directory->metrics() == path / "metrics.csv");
+    CHECK(directory->ledger() == path / "ledger.csv");
+    CHECK(directory->replicas() == path / "replicas.csv");
+    CHECK(directory->timeline() == path / "timeline.json");
+    CHECK(std::distance(fs::directory_iterator{path}, fs::directory_iterator{}) == 1);
+  }
+
+  TEST_CASE("takes an empty folder that is there") {
+    test::scratch_folder folder;
+    REQUIRE(run_directory::create(folder.path(), "seed = 1\n"));
+    CHECK(fs::exists(folder / "config.toml"));
+  }
+
+  TEST_CASE("takes back what a run leaves that never began, but not a folder of others") {
+    test::scratch_folder folder;
+    for (auto path : {folder / "there", folder / "new"}) {
+      if (path.filename() == "there") fs::create_directory(path);
+      const auto directory = run_directory::create(path, "seed = 1\n");
+      REQUIRE(directory);
+      test::write(directory->metrics(), "step\n");
+      fs::create_directory(directory->checkpoints());
+      directory->take_back();
+      CHECK(fs::exists(path) == (path.filename() == "there"));
+      CHECK(run_directory::check(path));
+    }
+  }
+
+  TEST_CASE("refuses a folder that holds something") {
+    test::scratch_folder folder;
+    test::write(folder / "metrics.csv", "precious");
+    const auto refused = refusal(folder.path());
+    CHECK(refused.code == errc::failed_precondition);
+    CHECK(refused.message.find("already holds something") != std::string::npos);
+    CHECK(test::content(folder / "metrics.csv") == "precious");
+    CHECK_FALSE(fs::exists(folder / "config.toml"));
+  }
+
+  TEST_CASE("refuses a file in the place of the folder, or on the way to it") {
+    test::scratch_folder folder;
+    test::write(folder / "file", "text");
+    CHECK(refusal(folder / "file").message.find("is not a folder") != std::string::npos);
+    CHECK(refusal(folder / "file/run").message.find("is not a folder") != std::string::npos);
+    CHECK(refusal(folder / "file/run/deeper").code == errc::failed_precondition);
+  }
+
+  TEST_CASE("refuses a folder that cannot be written") {
+    if (::geteuid() == 0) return;
+    test::scratch_folder folder;
+    fs::create_directory(folder / "locked");
+    ::chmod((folder / "locked").c_str(), 0555);
+    CHECK(refusal(folder / "locked").code == errc::resource);
+    CHECK(refusal(folder / "locked/run").code == errc::resource);
+  }
+
+  TEST_CASE("refuses where the system makes no folders, and leaves nothing") {
+    const auto created = run_directory::create("/proc/troupe-run", "seed = 1\n");
+    REQUIRE_FALSE(created);
+    CHECK(created.error().code == errc::resource);
+    CHECK_FALSE(fs::exists("/proc/troupe-run"));
+  }
+
+  TEST_CASE("names a new folder after the time") {
+    test::scratch_folder folder;
+    const std::chrono::system_clock::time_point now{std::chrono::seconds{1'767'225'723}};
+    const auto first = run_directory::create_dated(folder / "runs", now, "seed = 1\n");
+    const auto second = run_directory::create_dated(folder / "runs", now, "seed = 2\n");
+    REQUIRE(first);
+    REQUIRE(second);
+    CHECK(first->path() == folder / "runs/2026-01-01-000203");
+    CHECK(second->path() == folder / "runs/2026-01-01-000203-2");
+    CHECK(test::content(first->config()) == "seed = 1\n");
+    CHECK(test::content(second->config()) == "seed = 2\n");
+  }
+
+  TEST_CASE("refuses to put dated folders into a file") {
+    test::scratch_folder folder;
+    test::write(folder / "runs", "text");
+    const auto refused
+      = run_directory::create_dated(folder / "runs", std::chrono::system_clock::time_point{}, "");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("--run-dir: ") == 0);
+  }
+}
+
+} // namespace run_directory_test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: `troupe sim advise` understands the question, and its words say what was found.
+// Method: command lines with small simulations whose answer is known.
+#include "actors/failure.hpp"
+#include "tests/doctest.hpp"
+#include "tools/sim/advise.hpp"
+
+namespace sim_advise_test {
+
+namespace {
+
+using namespace troupe;
+
+sim_command parsed(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "advise");
+  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::string answer(const std::vector<const char*>& arguments) {
+  auto command = parsed(arguments);
+  auto question = question_of(command);
+  REQUIRE_MESSAGE(question, (question ? "" : question.error().message));
+  return advice_text(command, advise(command, *question));
+}
+
+std::string refusal(const std::vector<const char*>& arguments) {
+  auto question = question_of(parsed(arguments));
+  return question ? "accepted" : question.error().message;
+}
+
+bool says(const std::string& text, std::string_view words) {
+  return text.find(words) != std::string::npos;
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim/advise") {
+  TEST_CASE("with --replicas it splits them, with --aggregate it buys more") {
+    auto split = question_of(parsed({"--replicas", "20", "--iterations", "N^-0.5"}));
+    REQUIRE(split);
+    CHECK_FALSE(split->buys);
+    CHECK(split->base.sync.total_num_replicas == 20);
+    CHECK(split->policies.size() == 3);
+    CHECK(split->iterations.text() == "N^-0.5");
+    auto bought = question_of(parsed({"--aggregate", "20", "--policy", "cancel"}));
+    REQUIRE(bought);
+    CHECK(bought->buys);
+    CHECK(bought->base.sync.replicas_to_aggregate == 20);
+    CHECK(bought->policies == std::vector{sync_policy::cancel});
+    CHECK(refusal({"--aggregate", "20", "--replicas", "22"}).find("give --replicas, and ask") == 0);
+    CHECK(refusal({"--sweep", "seed=1:2"}).find("--sweep: advise chooses by itself") == 0);
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "cancel"}).find("--aggregate dynamic: ")
+          == 0);
+    CHECK(refusal({"--policy", "k_async"}).find("--policy k_async: advise is about those") == 0);
+    CHECK(refusal({"--policy", "best"}).find("--policy") == 0);
+  }
+
+  TEST_CASE("says what backups save, and whose data they cost") {
+    auto text = answer({"--replicas", "20", "--compute", "1 slow={3, 5, 7}*2.4", "--steps", "100",
+                        "--policy", "cancel"});
+    CHECK(
+      says(text, "advice     cancel with 3 backups: a step takes the first 17 of 20 gradients"));
+    CHECK(says(text, "saves      51.0 % of the time to the goal [51.0 to 51.0 %], against waiting "
+                     "for all 20"));
+    CHECK(says(text, "a step takes 1.000 s instead of 2.400 s"));
+    CHECK(says(text, "3 replicas give less than half"));
+    CHECK(says(text, "computing has to end early"));
+    CHECK(says(text, "steps to the goal go as 1/N"));
+    CHECK(says(text, "with --steps 100"));
+  }
+
+  TEST_CASE("says so if it is best to have none") {
+    auto text = answer({"--replicas", "8", "--compute", "uniform(0.999, 1.001)", "--steps", "100"});
+    CHECK(says(text, "advice     none: wait for all 8 replicas"));
+    CHECK(says(text, "because    the best of the others, "));
+    CHECK(says(text, "with 1 backup, changes the time to the goal by +"));
+    text = answer({"--aggregate", "8", "--compute", "uniform(0.999, 1.001)", "--steps", "100"});
+    CHECK(says(text, "advice     buy none: take 8 replicas, and wait for all"));
+    text = answer({"--replicas", "8", "--dead", "2", "--compute", "uniform(0.999, 1.001)",
+                   "--steps", "100", "--policy", "cancel"});
+    CHECK(says(text, "advice     no more backups than the 2 that are dead"));
+  }
+
+  TEST_CASE("bought backups are weighed by their cost") {
+    auto text = answer({"--aggregate", "10", "--compute", "1 slow={0}*3", "--steps", "100",
+                        "--policy", "latest_token"});
+    CHECK(says(text, "advice     latest_token with 1 backup: a step takes the first 10 of 11"));
+    CHECK(says(text, "of the replica time to the goal"));
+    CHECK(says(text, "the goal is there after 66.7 % less time, with 10.0 % more replicas"));
+  }
+
+  TEST_CASE("programs get everything that was tried") {
+    auto command = parsed({"--replicas", "6", "--compute", "1 slow={0}*3", "--steps", "40"});
+    auto report = advise(command, *question_of(command));
+    auto text = advice_json(command, report);
+    CHECK(says(text, "\"worth_it\": true"));
+    CHECK(says(text, "\"policy\": \"tensorflow\""));
+    CHECK(report.rows.empty()); // nobody asked for plots
+    command.plots = "plots";
+    report = advise(command, *question_of(command));
+    CHECK(report.rows.size() >= 3);
+    for (const auto& row : report.rows)
+      CHECK(row.profile.has_value());
+  }
+
+  TEST_CASE("a policy without backups is no question") {
+    CHECK(refusal({"--replicas", "4", "--policy", "sync"})
+          == "--policy sync: a step waits for all, so there is nothing to advise; leave it out, or "
+             "take tensorflow, latest_token or cancel");
+  }
+
+  TEST_CASE("what never makes its steps is told") {
+    auto command = parsed({"--replicas", "3", "--dead", "3", "--steps", "40"});
+    CHECK_THROWS_AS(static_cast<void>(advise(command, *question_of(command))), failure);
+  }
+}
+
+} // namespace sim_advise_test

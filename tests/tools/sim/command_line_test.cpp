@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: flags, scenario and sweep become the experiments that were meant, and each wrong command
+// line is answered by a line that names the culprit. Method: whole command lines.
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/sim/command_line.hpp"
+
+#include <fmt/format.h>
+#include <fstream>
+#include <vector>
+
+namespace sim_command_line_test {
+
+namespace {
+
+using namespace troupe;
+
+expected<sim_command> parse(const std::vector<std::string>& arguments) {
+  std::vector<const char*> pointers{"sim"};
+  for (const auto& argument : arguments)
+    pointers.push_back(argument.c_str());
+  return parse_sim_options(static_cast<int>(pointers.size()), pointers.data());
+}
+
+sim_command parsed(const std::vector<std::string>& arguments) {
+  auto command = parse(arguments);
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::string refusal(const std::vector<std::string>& arguments) {
+  auto command = parse(arguments);
+  if (!command) return command.error().message;
+  if (auto used = check_uses(command->rows()); !used) return used.error().message;
+  for (const auto& row : command->rows())
+    if (auto what = experiment_of(row); !what) return what.error().message;
+  return "accepted";
+}
+
+experiment meant(const std::vector<std::string>& arguments) {
+  auto what = experiment_of(parsed(arguments).options);
+  REQUIRE_MESSAGE(what, (what ? "" : what.error().message));
+  return *what;
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim/command_line") {
+  TEST_CASE("has defaults for everything, and needs all gradients by default") {
+    auto what = meant({});
+    CHECK(what.sync.total_num_replicas == 100);
+    CHECK(what.sync.replicas_to_aggregate == 100);
+    CHECK(what.sync.policy == sync_policy::tensorflow);
+    CHECK(what.warm_up == 50);
+    CHECK(parsed({}).rows().size() == 1);
+  }
+
+  TEST_CASE("takes what it is told") {
+    auto what = meant({"--replicas", "16", "--aggregate=14", "--policy", "cancel", "--dead", "2",
+                       "--compute", "1+exponential(1)", "--steps", "30", "--seed", "7", "--runs",
+                       "3", "--warm-up", "0"});
+    CHECK(what.sync.total_num_replicas == 16);
+    CHECK(what.sync.replicas_to_aggregate == 14);
+    CHECK(what.sync.policy == sync_policy::cancel);
+    CHECK(what.dead == 2);
+    CHECK(what.compute.text() == "1 + exponential(1)");
+    CHECK(what.steps == 30);
+    CHECK(what.seed == 7);
+    CHECK(what.runs == 3);
+    CHECK(what.warm_up == 0);
+    CHECK(meant({"--distinct", "on"}).sync.one_gradient_per_replica);
+    CHECK(meant({"--initial-tokens", "0"}).sync.initial_tokens == 0);
+  }
+
+  TEST_CASE("sync waits for all replicas") {
+    CHECK(meant({"--policy", "sync", "--replicas", "8"}).sync.replicas_to_aggregate == 8);
+    CHECK(refusal({"--policy", "sync", "--replicas", "8", "--aggregate", "7"})
+            .find("--aggregate is 7 with 8 replicas, but under sync a step waits for all")
+          == 0);
+  }
+
+  TEST_CASE("policies under which stale gradients count have options of their own") {
+    CHECK(meant({"--policy", "async"}).sync.policy == sync_policy::k_batch_async);
+    CHECK(meant({"--policy", "async"}).sync.replicas_to_aggregate == 1);
+    CHECK(meant({"--policy", "k_async", "--aggregate", "5"}).sync.replicas_to_aggregate == 5);
+    CHECK(meant({"--policy", "ssp", "--slack", "3"}).sync.slack == 3);
+    auto local = meant({"--policy", "local_sgd", "--local-steps", "8", "--averaging-time", "0.25"});
+    CHECK(local.sync.replicas_to_aggregate == 100);
+    CHECK(local.local_sgd.local_steps == 8);
+    CHECK(local.local_sgd.averaging_time == std::chrono::milliseconds{250});
+    CHECK(refusal({"--slack", "3"})
+          == "--slack has no meaning under tensorflow; leave it out, or take --policy ssp");
+    CHECK(refusal({"--policy", "async", "--aggregate", "2"})
+          == "--aggregate is 2 with 100 replicas, but under async every gradient is an update; "
+             "leave it out, or choose another policy");
+    CHECK(refusal({"--policy", "ssp", "--aggregate", "2"}).find("--aggregate is 2 with 100") == 0);
+    CHECK(
+      refusal({"--policy", "k_async", "--aggregate", "101"}).find("replicas_to_aggregate is 101")
+      == 0);
+    CHECK(refusal({"--local-steps", "3"}).find("--local-steps has no meaning under") == 0);
+    CHECK(refusal({"--averaging-time", "-1", "--policy", "local_sgd"})
+          == "--averaging-time must be a number from 0 to 1e+09, not '-1'");
+    CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
+  }
+
+  TEST_CASE("a sweep may have options that only some of its rows know") {
+    CHECK(refusal({"--sweep", "policy=cancel,ssp", "--slack", "3"}) == "accepted");
+    CHECK(refusal({"--sweep", "policy=sync,local_sgd", "--local-steps", "3"}) == "accepted");
+    CHECK(refusal({"--sweep", "aggregate=50,dynamic", "--policy", "cancel", "--gain-power", "2"})
+          == "accepted");
+    auto rows = parsed({"--sweep", "policy=cancel,ssp", "--slack", "3"}).rows();
+    CHECK(experiment_of(rows[0])->sync.slack == 0);
+    CHECK(experiment_of(rows[1])->sync.slack == 3);
+  }
+
+  TEST_CASE("what is to be learnt has options of its own") {
+    auto what
+      = meant({"--train", "logistic", "--target-loss", "0.5", "--steps", "200", "--replicas", "4",
+               "--data", "own", "--learning-rate", "0.25", "--seed", "3"});
+    REQUIRE(what.learning);
+    CHECK(what.target_loss == 0.5);
+    auto learning = what.learning(3);
+    CHECK(learning.evaluate_every == 4);
+    CHECK(std::get<rules::sgd>(learning.plan.rule).learning_rate == 0.25);
+    REQUIRE(learning.task->variables.size() == 1);
+    CHECK(learning.task->variables[0].second.extents() == shape{24});
+    CHECK_FALSE(meant({}).learning);
+    CHECK(
+      refusal({"--learning-rate", "1"})
+      == "--learning-rate has no meaning where nothing is learnt; leave it out, or take --train "
+         "logistic or language");
+    CHECK(refusal({"--train", "chess"})
+          == "--train: nothing called 'chess' can be learnt; there are logistic and language");
+    CHECK(refusal({"--train", "logistic", "--data", "mine"})
+          == "--data must be same or own, not 'mine'");
+    CHECK(refusal({"--train", "logistic", "--optimizer", "adma"}).find("--optimizer: no optimizer")
+          == 0);
+    CHECK(refusal({"--train", "logistic", "--text", "a.txt"}).find("--text has no meaning under")
+          == 0);
+    CHECK(refusal({"--train", "language", "--text", "no/such"}).find("--text: ") == 0);
+    CHECK(refusal({"--train", "logistic", "--policy", "local_sgd", "--local-steps", "2",
+                   "--optimizer", "adam"})
+            .find("--optimizer adam makes no local steps")
+          == 0);
+    CHECK(refusal({"--train", "logistic", "--curvature", "0.5"}).find("--curvature has no meaning")
+          == 0);
+  }
+
+  TEST_CASE("where something is learnt, gains are measured") {
+    auto what = meant({"--train", "logistic", "--aggregate", "dynamic", "--policy", "cancel",
+                       "--curvature", "0.25"});
+    CHECK(what.sync.dynamic->gain == gain_model::measured);
+    CHECK(what.sync.dynamic->curvature == 0.25);
+  }
+
+  TEST_CASE("the number of gradients may be left to the chief") {
+    auto what = meant({"--aggregate", "dynamic", "--policy", "cancel", "--gain-power", "0.7"});
+    REQUIRE(what.sync.dynamic);
+    CHECK(what.sync.dynamic->gain == gain_model::power);
+    CHECK(what.sync.dynamic->power == 0.7);
+    CHECK(what.sync.replicas_to_aggregate == 100);
+    auto rows = parsed({"--sweep", "aggregate=dynamic,95"}).rows();
+    REQUIRE(rows.size() == 2);
+    CHECK(value_text(*find_sim_option("aggregate"), rows[0]) == "dynamic");
+    CHECK(value_text(*find_sim_option("aggregate"), rows[1]) == "95");
+    CHECK(refusal({"--aggregate", "0"}).find("--aggregate must be a whole number from 1") == 0);
+    CHECK(refusal({"--gain-power", "2"}).find("--gain-power has no meaning where a step needs")
+          == 0);
+    CHECK(refusal({"--aggregate", "dynamic"})
+          == "the number of backups cannot be chosen for each step under tensorflow; choose the "
+             "policy latest_token or cancel");
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "ssp"})
+          == "--aggregate dynamic has no meaning under ssp; take --policy latest_token or cancel");
+    CHECK(refusal({"--aggregate", "dynamic", "--policy", "cancel", "--gain-power", "0"})
+          == "the power of a gain is 0; give a number above 0");
+  }
+
+  TEST_CASE("a sweep is a row for each value") {
+    auto rows = parsed({"--sweep", "aggregate=90:100:5"}).rows();
+    REQUIRE(rows.size() == 3);
+    CHECK(rows[0].aggregate == 90);
+    CHECK(rows[2].aggregate == 100);
+    auto policies = parsed({"--sweep", "policy=cancel,latest_token"}).rows();
+    REQUIRE(policies.size() == 2);
+    CHECK(policies[1].policy == "latest_token");
+    auto times = parsed({"--sweep", "compute=uniform(1,2),slow({1,2}, 3)"}).rows();
+    REQUIRE(times.size() == 2);
+    CHECK(times[0].compute == "uniform(1,2)");
+    CHECK(parsed({"--sweep", "seed=5:5"}).rows().size() == 1);
+  }
+
+  TEST_CASE("a scenario file says the same, and the command line overrides it") {
+    test::scratch_folder folder;
+    auto path = (folder / "scenario.toml").string();
+    std::ofstream{path} << "replicas = 50\npolicy = \"cancel\"\ndistinct = true\n"
+                           "compute = \"exponential(1)\"\nsweep = \"aggregate=45:50\"\n"
+                           "json = \"report.json\"\n";
+    auto command = parsed({"--scenario", path, "--policy", "latest_token"});
+    CHECK(command.options.replicas == 50);
+    CHECK(command.options.policy == "latest_token");
+    CHECK(command.options.distinct == "on");
+    CHECK(command.json == "report.json");
+    CHECK(command.rows().size() == 6);
+  }
+
+  TEST_CASE("a slip in a scenario is named by file and line") {
+    sim_command command;
+    auto refused = [&](std::string_view toml) {
+      auto done = read_scenario(toml, "a.toml", command);
+      return done ? "accepted" : done.error().message;
+    };
+    CHECK(refused("replicas = 5\nreplics = 6\n")
+          == "a.toml:2: unknown key 'replics'; the nearest known one is 'replicas'");
+    CHECK(refused("replicas = 0\n").find("a.toml:1: replicas must be a whole number from 1") == 0);
+    CHECK(refused("replicas = [5]\n") == "a.toml:1: replicas must be a number or a text in quotes");
+    CHECK(refused("replicas = \n").find("a.toml:1: ") == 0);
+    CHECK(refused("sweep = \"x=1\"\n").find("a.toml:1: sweep: no option 'x'") == 0);
+  }
+
+  TEST_CASE("answers every wrong option by a line that names it") {
+    CHECK(refusal({"--replicas", "x"})
+          == "--replicas must be a whole number from 1 to 1,000,000, not 'x'");
+    CHECK(refusal({"--replicas", "0"}).find("--replicas must be") == 0);
+    CHECK(refusal({"--replicas", "-3"}).find("--replicas must be") == 0);
+    CHECK(refusal({"--steps"}).find("--steps") == 0);
+    CHECK(refusal({"--stesp", "4"})
+          == "unknown option '--stesp'; the nearest known one is '--steps'");
+    CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);
+    CHECK(refusal({"--policy", "best"})
+          == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel, sync, async, "
+             "k_async, k_batch_async, ssp and local_sgd");
+    CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
+    CHECK(refusal({"--distinct", "on", "--policy", "cancel"})
+          == "--distinct on has no meaning under cancel, where no replica gives a step two "
+             "gradients; leave it out, or take --policy tensorflow");
+    CHECK(refusal({"--steps", "1"}) == "accepted");
+    CHECK(refusal({"--compute", "resnet-50", "--bandwidth", "1GB"}) == "accepted");
+    CHECK(refusal({"--train", "logistic", "--bandwidth", "1kB"}) == "accepted");
+    CHECK(refusal({"--dead", "101"}) == "--dead is 101, but there are 100 replicas; lower it");
+    CHECK(refusal({"--steps", "10", "--warm-up", "10"}).find("--warm-up leaves out 10 steps of 10")
+          == 0);
+    CHECK(refusal({"--compute", "1 slow={7,100}*2"})
+          == "--compute: 1 * slow({7, 100}, 2) speaks of replica 100, but there are 100: 0 to 99");
+    CHECK(refusal({"--compute", "1 slow={7,99}*2"}) == "accepted");
+    CHECK(refusal({"--aggregate", "101", "--policy", "cancel"}).find("replicas_to_aggregate") == 0);
+    CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
+    CHECK(refusal({"--sweep", "aggregate=1,2", "--sweep", "policy=cancel,async"})
+          == "--sweep is given twice, but one option is swept at a time; give all values of one, "
+             "and run again for the other");
+    CHECK(refusal({"--scenario", ""}) == "--scenario needs a value");
+    CHECK(refusal({"--sweep", "aggregate"})
+          == "--sweep: 'aggregate' is no NAME=VALUES, such as aggregate=90:100");
+    CHECK(refusal({"--sweep", "aggregate=100:90"})
+          == "--sweep: '100:90' begins above its end; write 90:100");
+    for (const auto* no_range : {"a:b", "1:9:0", "1:2:3:4", ":5", "5:"})
+      CHECK(refusal({"--sweep", std::string{"seed="} + no_range})
+            == fmt::format("--sweep: '{}' is no range, such as 90:100 or 10:100:10", no_range));
+    CHECK(refusal({"--sweep", "seed=0:10000"})
+          == "--sweep: '0:10000' has 10001 values; 10000 are the most: take a larger step");
+    CHECK(refusal({"--sweep", "policy=cancel,worst"}).find("--policy: no policy 'worst'") == 0);
+    CHECK(refusal({"--compute", "exponential(0)"})
+          == "--compute: mean must be above 0\n"
+             "  exponential(0)\n"
+             "              ^");
+  }
+
+  TEST_CASE("the help names every option, and every distribution") {
+    auto text = parsed({"--help"}).answer;
+    for (const auto& option : sim_option_table())
+      CHECK(text.find("\n  --" + std::string{option.key} + " ") != std::string::npos);
+    for (const auto* name : {"--sweep", "--json", "--scenario", "lognormal(median, sigma)",
+                             "chen2016-like", "Exit codes:"})
+      CHECK(text.find(name) != std::string::npos);
+  }
+}
+
+} // namespace sim_command_line_test

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every picture of a simulation has its numbers beside it, and one that cannot be says why.
+// Method: small simulations; the files that they leave.
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/sim/plots/plot_list.hpp"
+#include "tools/sim/plots/sim_plots.hpp"
+
+#include <algorithm>
+#include <fstream>
+
+namespace sim_plots_test {
+
+namespace {
+
+using namespace troupe;
+
+sim_command parsed(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "sim");
+  auto command = parse_sim_options(static_cast<int>(arguments.size()), arguments.data());
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::vector<sim_row> simulated(const sim_command& command) {
+  std::vector<sim_row> rows;
+  for (auto& options : command.rows()) {
+    auto what = experiment_of(options);
+    REQUIRE(what);
+    rows.push_back({.options = std::move(options), .what = std::move(*what)});
+  }
+  for (auto& row : rows) {
+    run_profile profile{row.what, rows.size() == 1};
+    auto what = row.what;
+    what.on_step = [&](const step_record& step) { profile.add(step); };
+    row.report = run(what);
+    row.profile = profile.figures();
+  }
+  return rows;
+}
+
+const sim_plot& plot_named(const std::vector<sim_plot>& plots, std::string_view name) {
+  auto found = std::ranges::find(plots, name, &sim_plot::name);
+  REQUIRE(found != plots.end());
+  return *found;
+}
+
+size_t line_count(const std::string& text) {
+  return static_cast<size_t>(std::ranges::count(text, '\n'));
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim/plots") {
+  TEST_CASE("a sweep over backups shows what they cost, and no single replica") {
+    auto command = parsed({"--replicas", "8", "--steps", "40", "--compute", "exponential(1)",
+                           "--policy", "latest_token", "--sweep", "aggregate=5:8"});
+    auto plots = sim_plots(command, simulated(command));
+    for (const char* name : {"step-time", "arrivals", "backups", "convergence", "work"})
+      CHECK_MESSAGE(plot_named(plots, name).why_not == "", name);
+    for (const char* name : {"timeline", "slow-down", "contributions"})
+      CHECK(plot_named(plots, name).why_not == "shows one run: leave out --sweep");
+    const auto& backups = plot_named(plots, "backups");
+    CHECK(line_count(backups.csv) == 5);
+    CHECK(backups.csv.find("\n0,8,8,") != std::string::npos);
+    CHECK(backups.csv.find("\n3,5,8,") != std::string::npos);
+    CHECK(backups.script.find("n = 8,  policy latest_token,  computing exponential(1),  seed 0")
+          != std::string::npos);
+  }
+
+  TEST_CASE("one run shows its replicas, and no backups") {
+    auto command = parsed({"--replicas", "8", "--aggregate", "7", "--steps", "40", "--policy",
+                           "latest_token", "--compute", "1 slow={0}*2.5"});
+    auto plots = sim_plots(command, simulated(command));
+    CHECK(plot_named(plots, "backups").why_not == "needs --sweep aggregate=... or replicas=...");
+    CHECK(plot_named(plots, "convergence").why_not != "");
+    CHECK(plot_named(plots, "staleness").csv.find("\n0,,2,") != std::string::npos);
+    CHECK(plot_named(plots, "timeline").csv.find("dropped work") != std::string::npos);
+    auto slow_down = plot_named(plots, "slow-down").csv;
+    CHECK(slow_down.find("\n0,3,40,2.5\n") != std::string::npos);
+    CHECK(slow_down.find("\n1,3,40,1\n") != std::string::npos);
+    CHECK(line_count(plot_named(plots, "contributions").csv) == 9);
+  }
+
+  TEST_CASE("what is learnt has a line for each row, or for each kind of data") {
+    auto command = parsed({"--replicas", "4", "--steps", "40", "--train", "logistic", "--policy",
+                           "latest_token", "--sweep", "aggregate=3,4,dynamic"});
+    auto plots = sim_plots(command, simulated(command));
+    const auto& loss = plot_named(plots, "loss");
+    CHECK(loss.why_not == "");
+    for (const char* title : {"'aggregate 3'", "'aggregate 4'", "'aggregate dynamic'"})
+      CHECK(loss.script.find(title) != std::string::npos);
+    CHECK(line_count(plot_named(plots, "backups").csv) == 3); // dynamic is no number
+    command = parsed({"--replicas", "4", "--steps", "40", "--train", "logistic", "--aggregate", "3",
+                      "--policy", "latest_token", "--data", "own", "--compute", "1 slow={1}*2"});
+    auto single = plot_named(sim_plots(command, simulated(command)), "loss");
+    CHECK(single.script.find("data of slow replicas") != std::string::npos);
+    command = parsed({"--replicas", "4", "--steps", "20"});
+    CHECK(plot_named(sim_plots(command, simulated(command)), "loss").why_not
+          == "nothing was learnt: --train");
+  }
+
+  TEST_CASE("time to converge needs a curve that knows every N") {
+    auto command = parsed({"--replicas", "8", "--steps", "20", "--sweep", "aggregate=5:8",
+                           "--iterations", "5: 1000, 7: 800"});
+    auto plots = sim_plots(command, simulated(command));
+    CHECK(plot_named(plots, "convergence").why_not
+          == "--iterations does not say how many steps it takes with 8 gradients a step");
+  }
+
+  TEST_CASE("a run that made no step is drawn by nobody, and refused by name") {
+    auto command = parsed({"--replicas", "4", "--aggregate", "4", "--dead", "1", "--policy",
+                           "cancel", "--steps", "20"});
+    for (const auto& plot : sim_plots(command, simulated(command)))
+      CHECK_MESSAGE(plot.why_not != "", plot.name);
+  }
+
+  TEST_CASE("thousands of replicas and rows stay few lines in a picture") {
+    auto command = parsed(
+      {"--replicas", "400", "--aggregate", "390", "--steps", "10", "--policy", "latest_token"});
+    auto timeline = plot_named(sim_plots(command, simulated(command)), "timeline");
+    CHECK(timeline.script.find("of 400 replicas did") != std::string::npos);
+    CHECK(timeline.csv.find("\n40,") == std::string::npos); // the 41st line
+    CHECK(shown_rows(1000).size() == lines_max);
+    CHECK(shown_rows(1000).front() == 0);
+    CHECK(shown_rows(1000).back() == 999);
+    CHECK(shown_rows(1) == std::vector<size_t>{0});
+    CHECK(shown_rows(0).empty());
+  }
+
+  TEST_CASE("leaves numbers and scripts, and pictures where gnuplot is") {
+    test::scratch_folder folder;
+    auto path = (folder / "new" / "plots").string();
+    auto command = parsed({"--replicas", "4", "--aggregate", "3", "--steps", "30", "--plots",
+                           path.c_str(), "--compute", "exponential(0.1)"});
+    auto rows = simulated(command);
+    REQUIRE(make_plots_folder(path));
+    auto told = write_sim_plots(command, rows);
+    REQUIRE_MESSAGE(told, (told ? "" : told.error().message));
+    CHECK(told->find("not drawn: backups: needs --sweep") != std::string::npos);
+    CHECK(std::filesystem::exists(folder / "new" / "plots" / "timeline.json"));
+    auto drawn = told->find("plots in " + path) == 0;
+    for (const char* name :
+         {"step-time", "arrivals", "work", "contributions", "timeline", "slow-down"}) {
+      CHECK(std::filesystem::exists(folder / "new" / "plots" / (std::string{name} + ".csv")));
+      if (drawn)
+        CHECK(test::content(folder / "new" / "plots" / (std::string{name} + ".svg")).find("</svg>")
+              != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a folder that cannot be made is an error") {
+    test::scratch_folder folder;
+    auto file = (folder / "file").string();
+    std::ofstream{file} << "x";
+    auto path = file + "/plots";
+    auto refused = make_plots_folder(path);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("--plots " + path + ": cannot be made") == 0);
+  }
+
+  TEST_CASE("texts reach gnuplot whole, axes get round numbers") {
+    CHECK(gnuplot_text("it's") == "'it''s'");
+    CHECK(logarithmic_tics(0.8, 12) == "1, 2, 5, 10");
+    CHECK(logarithmic_tics(2.1, 2.4) == "2.1, 2.2, 2.4");
+    CHECK(line_colour(0, 3) != line_colour(1, 3));
+    CHECK(unit_for(0.01).name == "ms");
+    CHECK(unit_for(5).name == "s");
+  }
+}
+
+} // namespace sim_plots_test

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: `troupe sim replay` finds a run, says what a change would make of it, and names what is
+// wrong. Method: command lines, and folders written by hand.
+#include "actors/failure.hpp"
+#include "actors/recording/ledger_file.hpp"
+#include "tests/doctest.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tools/sim/replay.hpp"
+
+#include <fstream>
+
+namespace sim_replay_test {
+
+namespace {
+
+using namespace troupe;
+using namespace std::chrono_literals;
+
+expected<replay_command> parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "replay");
+  return parse_replay_options(static_cast<int>(arguments.size()), arguments.data());
+}
+
+replay_command parsed(const std::vector<const char*>& arguments) {
+  auto command = parse(arguments);
+  REQUIRE_MESSAGE(command, (command ? "" : command.error().message));
+  return *command;
+}
+
+std::string refusal(const std::vector<const char*>& arguments) {
+  auto command = parse(arguments);
+  return command ? "accepted" : command.error().message;
+}
+
+// A run of three replicas of which the last takes three times as long.
+void write_run(const test::scratch_folder& folder) {
+  std::ofstream{folder / "config.toml"}
+    << "replicas = 3\naggregate = 3\npolicy = \"latest_token\"\nseed = 4\n";
+  auto file = ledger_file::create(folder / "ledger.csv");
+  REQUIRE(file);
+  auto times = [](uint32_t replica, uint64_t) { return replica == 2 ? job_time{3s} : 1s; };
+  auto report
+    = simulate({.sync = {3, 3, sync_policy::latest_token},
+                .steps = 40,
+                .compute = times,
+                .on_step = [&](const step_record& step) { REQUIRE(file->append(step)); }});
+  REQUIRE_FALSE(report.job.failure);
+  REQUIRE(file->flush());
+}
+
+} // namespace
+
+TEST_SUITE("tools/sim/replay") {
+  TEST_CASE("takes a run and what to change") {
+    auto command = parsed({"runs/a", "--aggregate", "3", "--replicas=5", "--repair", "7,2",
+                           "--policy", "cancel", "--json", "-"});
+    CHECK(command.run_dir == "runs/a");
+    CHECK(command.aggregate == 3);
+    CHECK(command.replicas == 5);
+    CHECK(command.repaired == std::vector<uint32_t>{7, 2});
+    CHECK(command.policy == sync_policy::cancel);
+    CHECK(command.json == "-");
+    CHECK(command.has_change());
+    CHECK_FALSE(parsed({"runs/a"}).has_change());
+    CHECK(parsed({"--help"}).answer.find("--repair") != std::string::npos);
+  }
+
+  TEST_CASE("names what is wrong with a command line") {
+    CHECK(refusal({}) == "which run? Give its folder: troupe sim replay runs/NAME");
+    CHECK(refusal({"a", "b"}).find("unexpected argument 'b'") == 0);
+    CHECK(refusal({"a", "--repiar", "7"})
+          == "unknown option '--repiar'; the nearest known one is '--repair'");
+    CHECK(refusal({"a", "--repair", "x"})
+          == "--repair takes indices of replicas, such as 7 or 3,7; 'x' is none");
+    CHECK(refusal({"a", "--aggregate", "0"})
+          == "--aggregate must be a whole number from 1 to 1,000,000, not '0'");
+    CHECK(refusal({"a", "--policy", "best"}).find("--policy: ") == 0);
+  }
+
+  TEST_CASE("says what repairing the slow replica would save") {
+    test::scratch_folder folder;
+    write_run(folder);
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE_MESSAGE(run, (run ? "" : run.error().message));
+    CHECK(run->seed == 4);
+    auto command = parsed({folder.path().c_str(), "--repair", "2"});
+    auto report = replay(*run, command);
+    CHECK(report.error.mean_step == 0);
+    CHECK(report.error.p90 == 0);
+    REQUIRE(report.difference);
+    CHECK(report.difference->mean == doctest::Approx(-2.0 / 3));
+    auto text = replay_text(command, *run, report);
+    CHECK(text.find("off by +0.00 % in the mean") != std::string::npos);
+    CHECK(text.find("with       --repair 2: 3 replicas") != std::string::npos);
+    CHECK(text.find("so         a step takes 66.7 % less [66.7 % to 66.7 %]") != std::string::npos);
+    CHECK(replay_json(command, report).find("\"repaired\": [") != std::string::npos);
+  }
+
+  TEST_CASE("a change that no run can make is refused") {
+    test::scratch_folder folder;
+    write_run(folder);
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE(run);
+    CHECK_THROWS_AS(replay(*run, parsed({"x", "--aggregate", "4"})), failure);
+    CHECK_THROWS_AS(replay(*run, parsed({"x", "--repair", "3"})), failure);
+  }
+
+  TEST_CASE("a run whose gradients decided on backups cannot be replayed without them") {
+    test::scratch_folder folder;
+    write_run(folder);
+    std::ofstream{folder / "config.toml"}
+      << "replicas = 3\naggregate = 3\npolicy = \"latest_token\"\nbackups = \"dynamic\"\n";
+    auto refused = read_run_folder(folder.path().string());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message.find("chose its number of backups anew") != std::string::npos);
+  }
+
+  TEST_CASE("a ledger of fewer replicas than a step needs cannot be replayed, and says so") {
+    test::scratch_folder folder;
+    std::ofstream{folder / "config.toml"}
+      << "replicas = 3\naggregate = 3\npolicy = \"latest_token\"\n";
+    std::ofstream{folder / "ledger.csv"} << ledger_file::header
+                                         << "1,0,accepted,0,0,1,1,0,,,0,2,32\n";
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE(run);
+    try {
+      static_cast<void>(replay(*run, parsed({folder.path().c_str()})));
+      FAIL("it was replayed");
+    } catch (const failure& refused) {
+      CHECK(refused.reason().code == errc::stalled);
+      CHECK(refused.reason().message.find("the ledger does not say enough to replay a single step")
+            != std::string::npos);
+    }
+  }
+
+  TEST_CASE("a folder that is no run is named") {
+    test::scratch_folder folder;
+    auto refused = read_run_folder(folder.path().string());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("not the folder of a run of troupe train: ") == 0);
+    std::ofstream{folder / "config.toml"} << "replicas = 2\naggregate = 2\n";
+    refused = read_run_folder(folder.path().string());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("ledger.csv") != std::string::npos);
+    std::ofstream{folder / "ledger.csv"} << ledger_file::header
+                                         << "1,5,accepted,0,0,1,1,0,,,0,2,32\n";
+    refused = read_run_folder(folder.path().string());
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message.find("tells of replica 5, but the run had 2")
+          != std::string::npos);
+  }
+}
+
+} // namespace sim_replay_test

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// The language model over bytes: its variables, its batches, its loss.
+#include "tools/language/language_model.hpp"
+
+#include "actors/gpu/compute_device.hpp"
+#include "messages/assert.hpp"
+
+#if TROUPE_CUDA
+#  include "actors/gpu/cuda_device.hpp"
+#  include "kernels/cuda/tape.hpp"
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fmt/ranges.h>
+#include <numbers>
+#include <type_traits>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr int64_t byte_values = 256;
+
+/// Rows that are evaluated at once: enough for a matrix product, little enough for the cache.
+constexpr size_t evaluation_rows = 512;
+
+/// The widths of all layers: what goes in, the hidden ones, what comes out.
+std::vector<int64_t> widths(const language_model_config& config) {
+  std::vector<int64_t> result{config.context * config.embedding_size};
+  result.insert(result.end(), config.hidden_sizes.begin(), config.hidden_sizes.end());
+  result.push_back(byte_values);
+  return result;
+}
+
+std::string layer_name(size_t layer, size_t layers) {
+  return layer + 1 == layers ? "output" : "hidden_" + std::to_string(layer);
+}
+
+tensor normal_tensor(shape extents, double deviation, const random_key& key) {
+  tensor result(dtype::f32, std::move(extents));
+  random_stream stream{key};
+  for (auto& value : result.mutable_values<float>())
+    value = static_cast<float>(deviation * stream.normal());
+  return result;
+}
+
+/// How a pass through the model differs between training and evaluation.
+struct pass {
+  double embedding_dropout = 0;
+  double hidden_dropout = 0;
+  random_key key{0, "no dropout"};
+};
+
+/// What a step is given, where it is computed; none of it: it is copied there.
+struct placed_inputs {
+  tensor contexts{};
+  tensor next{};
+  tensor keys{}; ///< As `dropout_keys`.
+
+  [[nodiscard]] tensor key(size_t layer) const {
+    if (keys.data() == nullptr) return {};
+    auto row = static_cast<int64_t>(layer);
+    return keys.slice(row, row + 1);
+  }
+};
+
+/// The key of each layer's dropout: the embedding's, then those of the hidden layers.
+std::vector<random_key> dropout_keys(const language_model_config& config, const random_key& key) {
+  std::vector<random_key> keys{key.derive("embedding")};
+  auto layers = config.hidden_sizes.size() + 1;
+  for (size_t layer = 0; layer + 1 < layers; ++layer)
+    keys.push_back(key.derive(layer_name(layer, layers)));
+  return keys;
+}
+
+/// The mean loss of a batch. @param variables As many as the model has.
+template <class Context>
+expression loss_of(basic_tape<Context>& t, const language_model_config& config,
+                   std::span<const expression> variables, const text_batch& batch, const pass& how,
+                   const placed_inputs& placed = {}) {
+  auto rows = batch.contexts.extents()[0];
+  auto keys = dropout_keys(config, how.key);
+  auto h = t.reshape(t.embedding(variables[0], batch.contexts, placed.contexts),
+                     {rows, config.context * config.embedding_size});
+  h = t.dropout(h, how.embedding_dropout, keys[0], placed.key(0));
+  size_t layers = config.hidden_sizes.size() + 1;
+  for (size_t layer = 0; layer < layers; ++layer) {
+    h = t.add_bias(t.matmul(h, variables[1 + 2 * layer]), variables[2 + 2 * layer]);
+    if (layer + 1 == layers) break;
+    h = t.dropout(t.gelu(h), how.hidden_dropout, keys[layer + 1], placed.key(layer + 1));
+  }
+  return t.softmax_cross_entropy(h, batch.next, placed.next);
+}
+
+expected<void> check_count(const language_model_config& config, std::span<const tensor> variables) {
+  auto wanted = 3 + 2 * config.hidden_sizes.size();
+  if (variables.size() == wanted) return {};
+  return fail(errc::invalid_argument, "the language model has " + std::to_string(wanted)
+                                        + " variables, not " + std::to_string(variables.size()));
+}
+
+expected<void> check_extent(std::string_view name, int64_t value) {
+  if (value >= 1 && value <= language_model_extent_max) return {};
+  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
+                                        + std::to_string(value) + ", not within [1, "
+                                        + std::to_string(language_model_extent_max) + "]");
+}
+
+expected<void> check_rate(std::string_view name, double value) {
+  if (value >= 0 && value < 1) return {};
+  return fail(errc::invalid_argument, "language model: " + std::string(name) + " is "
+                                        + std::to_string(value) + ", not within [0, 1)");
+}
+
+/// The bytes before `position`, the nearest first.
+void write_context(std::string_view text, size_t position, std::span<int64_t> out) {
+  for (size_t back = 0; back < out.size(); ++back)
+    out[back] = back < position ? static_cast<unsigned char>(text[position - 1 - back]) : 0;
+}
+
+/// The batch of the positions that `position_of` gives for 0, 1, ..., examples - 1.
+template <class Function>
+text_batch gather(const language_model_config& config, std::string_view text, size_t examples,
+                  Function position_of) {
+  auto rows = static_cast<int64_t>(examples);
+  auto context = static_cast<size_t>(config.context);
+  text_batch result{{dtype::i64, {rows, config.context}}, {dtype::i64, {rows}}};
+  auto contexts = result.contexts.mutable_values<int64_t>();
+  auto next = result.next.mutable_values<int64_t>();
+  for (size_t i = 0; i < examples; ++i) {
+    size_t position = position_of(i);
+    write_context(text, position, contexts.subspan(i * context, context));
+    next[i] = static_cast<unsigned char>(text[position]);
+  }
+  return result;
+}
+
+// Results on their way from a device; the first failure stays.
+class transfer {
+public:
+  explicit transfer(compute_stream& by) : by_(by) {}
+
+  tensor here(const tensor& value) { return take(by_.to_host(value)); }
+
+  gradient here(const gradient& value) {
+    if (const auto* dense = std::get_if<tensor>(&value)) return here(*dense);
+    const auto& rows = std::get<indexed_slices>(value);
+    return indexed_slices{here(rows.indices), here(rows.values), rows.dense_extents};
+  }
+
+  template <class T>
+  T take(expected<T> result) {
+    if (result) return std::move(*result);
+    if (failure_.code == errc::none) failure_ = result.error();
+    return {};
+  }
+
+  [[nodiscard]] const error& failure() const { return failure_; }
+
+private:
+  compute_stream& by_;
+  error failure_;
+};
+
+// Indices and labels stay on the host: every tape takes them from there.
+template <class Context>
+expected<step_on_stream>
+differentiate_with(Context context, compute_stream& on, const language_model_config& config,
+                   std::span<const tensor> variables, const text_batch& batch,
+                   const random_key& key, const std::stop_token& stop) {
+  transfer moved{on};
+  auto values = moved.take(on.resident(variables));
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  basic_tape<Context> t{stop, std::move(context)};
+  std::vector<expression> parameters;
+  for (const auto& value : values)
+    parameters.push_back(t.parameter(value));
+  auto loss
+    = loss_of(t, config, parameters, batch, {config.embedding_dropout, config.hidden_dropout, key});
+  auto gradients = t.gradients(loss, parameters);
+  if (!gradients) return tl::unexpected(gradients.error());
+  step_on_stream result{moved.here(*t.value(loss)), {}};
+  for (const auto& one : *gradients)
+    result.gradients.push_back(moved.here(one));
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  return result;
+}
+
+#if TROUPE_CUDA
+// Bytes that go to the device as they are.
+tensor as_tensor(std::span<const random_key> keys) {
+  constexpr auto columns = basic_tape<cuda::context>::key_elements;
+  tensor result{dtype::i64, {static_cast<int64_t>(keys.size()), columns}};
+  static_assert(std::is_trivially_copyable_v<random_key>);
+  std::memcpy(result.mutable_data(), keys.data(), keys.size_bytes());
+  return result;
+}
+
+// Whether a batch is one that every model over bytes takes.
+bool is_of_bytes(const text_batch& batch) {
+  auto is_byte = [](int64_t value) { return value >= 0 && value < byte_values; };
+  for (const auto& values : {batch.contexts, batch.next})
+    if (values.type() != dtype::i64 || !values.is_contiguous()
+        || !std::ranges::all_of(values.values<int64_t>(), is_byte))
+      return false;
+  return true;
+}
+
+// All that is the same from step to step: forward, and back to what each lookup is told.
+repeated_work dense_work(const language_model_config& config, const text_batch& batch,
+                         const random_key& key) {
+  repeated_work work{.name = fmt::format("language model: {}, {}, {}, {}, {}", config.context,
+                                         config.embedding_size, fmt::join(config.hidden_sizes, " "),
+                                         config.embedding_dropout, config.hidden_dropout)};
+  work.queue
+    = [&config, &batch, &key](const cuda::context& context, std::span<const tensor> variables,
+                              std::span<const tensor> inputs,
+                              const std::stop_token& stop) -> expected<std::vector<tensor>> {
+    basic_tape<cuda::context> t{stop, context};
+    std::vector<expression> parameters;
+    for (const auto& value : variables)
+      parameters.push_back(t.parameter(value));
+    auto loss = loss_of(t, config, parameters, batch,
+                        {config.embedding_dropout, config.hidden_dropout, key},
+                        {inputs[0], inputs[1], inputs[2]});
+    auto gradients = t.uncombined_gradients(loss, parameters);
+    if (!gradients) return tl::unexpected(gradients.error());
+    std::vector<tensor> results{*t.value(loss)};
+    for (const auto& one : *gradients)
+      if (const auto* rows = std::get_if<std::vector<indexed_slices>>(&one))
+        results.push_back(rows->front().values); // of the one lookup there is
+      else
+        results.push_back(std::get<tensor>(one));
+    return results;
+  };
+  return work;
+}
+
+// As a graph from the second step on; what depends on the batch's bytes themselves comes after it.
+expected<step_on_stream> differentiate_again(cuda_stream& on, const language_model_config& config,
+                                             std::span<const tensor> variables,
+                                             const text_batch& batch, const random_key& key,
+                                             const std::stop_token& stop) {
+  auto keys = as_tensor(dropout_keys(config, key));
+  const tensor inputs[] = {batch.contexts, batch.next, keys};
+  auto work = dense_work(config, batch, key);
+  work.residents = variables;
+  work.inputs = inputs;
+  auto results = on.repeat(work, stop);
+  if (!results) return tl::unexpected(results.error());
+  auto rows = batch.contexts.reshape({batch.contexts.extents().element_count()});
+  const basic_tape<cuda::context> after{stop, on.context()};
+  transfer moved{on};
+  step_on_stream result{moved.here(results->front()), {}};
+  result.gradients.push_back(moved.here(
+    after.combined(std::vector{indexed_slices{rows, (*results)[1], variables.front().extents()}})));
+  for (const auto& dense : std::span{*results}.subspan(2))
+    result.gradients.push_back(moved.here(dense));
+  if (moved.failure().code != errc::none) return tl::unexpected(moved.failure());
+  return result;
+}
+#endif
+
+double number(const tensor& scalar) {
+  return scalar.type() == dtype::f64 ? scalar.values<double>()[0] : scalar.values<float>()[0];
+}
+
+} // namespace
+
+expected<void> validate(const language_model_config& config) {
+  if (auto ok = check_extent("context", config.context); !ok) return ok;
+  if (auto ok = check_extent("embedding size", config.embedding_size); !ok) return ok;
+  if (config.hidden_sizes.size() > language_model_layers_max)
+    return fail(errc::invalid_argument, "language model: more than "
+                                          + std::to_string(language_model_layers_max)
+                                          + " hidden layers");
+  for (auto size : config.hidden_sizes)
+    if (auto ok = check_extent("hidden size", size); !ok) return ok;
+  if (auto ok = check_rate("embedding dropout", config.embedding_dropout); !ok) return ok;
+  return check_rate("hidden dropout", config.hidden_dropout);
+}
+
+std::vector<initial_variable> initial_variables(const language_model_config& config,
+                                                uint64_t seed) {
+  TROUPE_ASSERT(validate(config).has_value());
+  random_key key{seed, "initial variables"};
+  std::vector<initial_variable> result;
+  auto add = [&](std::string name, tensor value) {
+    result.push_back({std::move(name), std::move(value)});
+  };
+  add("embedding",
+      normal_tensor({byte_values, config.embedding_size}, 0.5, key.derive("embedding")));
+  auto sizes = widths(config);
+  for (size_t layer = 0; layer + 1 < sizes.size(); ++layer) {
+    auto name = layer_name(layer, sizes.size() - 1);
+    auto deviation = 1 / std::sqrt(static_cast<double>(sizes[layer]));
+    add(name + "/weights",
+        normal_tensor({sizes[layer], sizes[layer + 1]}, deviation, key.derive(name)));
+    add(name + "/bias", zeros({sizes[layer + 1]}));
+  }
+  return result;
+}
+
+text_batch batch_at(const language_model_config& config, std::string_view text, size_t begin,
+                    size_t end) {
+  TROUPE_ASSERT(begin <= end, begin, end);
+  TROUPE_ASSERT(end <= text.size(), end, text.size());
+  return gather(config, text, end - begin, [&](size_t i) { return begin + i; });
+}
+
+text_batch draw_batch(const language_model_config& config, std::string_view text, size_t examples,
+                      const random_key& key) {
+  TROUPE_ASSERT(!text.empty());
+  random_stream stream{key};
+  return gather(config, text, examples, [&](size_t) { return stream.below(text.size()); });
+}
+
+expected<loss_and_gradients> differentiate(const language_model_config& config,
+                                           std::span<const tensor> variables,
+                                           const text_batch& batch, const random_key& key,
+                                           std::stop_token stop) {
+  return differentiate_on(host_stream(), config, variables, batch, key, stop)
+    .map([](step_on_stream done) {
+      return loss_and_gradients{done.loss_in_nats(), std::move(done.gradients)};
+    });
+}
+
+double step_on_stream::loss_in_nats() const {
+  return number(loss);
+}
+
+expected<step_on_stream> differentiate_on(compute_stream& on, const language_model_config& config,
+                                          std::span<const tensor> variables,
+                                          const text_batch& batch, const random_key& key,
+                                          const std::stop_token& stop) {
+  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  if (on.where().kind == device_kind::cpu)
+    return differentiate_with(cpu::context{}, on, config, variables, batch, key, stop);
+#if TROUPE_CUDA
+  if (auto* gpu = dynamic_cast<cuda_stream*>(&on))
+    return is_of_bytes(batch)
+             ? differentiate_again(*gpu, config, variables, batch, key, stop)
+             : differentiate_with(gpu->context(), on, config, variables, batch, key, stop);
+#endif
+  return fail(errc::unimplemented, "this build has no GPU support for the language model");
+}
+
+expected<double> bits_per_byte(const language_model_config& config,
+                               std::span<const tensor> variables, std::string_view text,
+                               size_t begin, std::stop_token stop) {
+  if (auto ok = check_count(config, variables); !ok) return tl::unexpected(ok.error());
+  if (begin >= text.size())
+    return fail(errc::invalid_argument, "language model: no byte is left to evaluate");
+  double nats = 0;
+  for (size_t at = begin; at < text.size(); at += evaluation_rows) {
+    auto end = std::min(at + evaluation_rows, text.size());
+    tape t{stop};
+    std::vector<expression> constants;
+    for (const auto& value : variables)
+      constants.push_back(t.constant(value));
+    auto mean = t.value(loss_of(t, config, constants, batch_at(config, text, at, end), {}));
+    if (!mean) return tl::unexpected(mean.error());
+    nats += number(*mean) * static_cast<double>(end - at);
+  }
+  return nats / static_cast<double>(text.size() - begin) / std::numbers::ln2;
+}
+
+} // namespace troupe

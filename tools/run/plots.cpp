@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing the scripts, and starting gnuplot.
+#include "tools/run/plots.hpp"
+
+#include "actors/recording/output_file.hpp"
+#include "tools/system/child_process.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::string_view loss_script_name = "loss.gp";
+constexpr std::string_view steps_script_name = "steps.gp";
+
+expected<void> write_script(const std::filesystem::path& path, std::string_view script) {
+  auto file = output_file::create(path);
+  if (!file) return tl::unexpected(file.error());
+  return file->write_at(0, script);
+}
+
+// A word as the shell takes it back whole.
+std::string shell_quoted(const std::string& word) {
+  const auto is_plain = [](char letter) {
+    return std::isalnum(static_cast<unsigned char>(letter)) != 0
+           || std::string_view{"-_./"}.find(letter) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return word;
+  std::string quoted{'\''};
+  for (char letter : word) {
+    if (letter == '\'')
+      quoted += "'\\''";
+    else
+      quoted += letter;
+  }
+  return quoted + '\'';
+}
+
+} // namespace
+
+expected<void> write_plot_scripts(const std::filesystem::path& folder,
+                                  std::vector<plot_baseline> baselines) {
+  auto done = write_script(folder / loss_script_name, loss_script(std::move(baselines)));
+  if (done) done = write_script(folder / steps_script_name, steps_script());
+  return done;
+}
+
+expected<void> draw_plots(const std::filesystem::path& folder) {
+  return run({{"gnuplot", std::string{loss_script_name}, std::string{steps_script_name}}, folder});
+}
+
+std::string plot_command(const std::filesystem::path& folder) {
+  return "cd " + shell_quoted(folder.native()) + " && gnuplot loss.gp steps.gp";
+}
+
+} // namespace troupe

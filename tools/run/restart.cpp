@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counting attempts, and naming their folders.
+#include "tools/run/restart.hpp"
+
+#include "tools/run/run_directory.hpp"
+
+#include <charconv>
+#include <filesystem>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// How often the job was started before, by a launcher that starts failed jobs again; nothing if
+// there is no such launcher.
+expected<std::optional<uint32_t>> restart_count(const environment_reader& environment) {
+  auto text = environment("TROUPE_RESTART_COUNT");
+  if (!text) return std::nullopt;
+  uint32_t count = 0;
+  const auto* end = text->data() + text->size();
+  auto [stop, wrong] = std::from_chars(text->data(), end, count);
+  if (wrong != std::errc{} || stop != end)
+    return fail(errc::invalid_argument,
+                fmt::format("TROUPE_RESTART_COUNT is '{}', but it counts how often the job was "
+                            "started before: 0, 1, ...",
+                            *text));
+  return count;
+}
+
+std::string attempt_folder(const std::string& base, uint32_t restarts) {
+  return restarts == 0 ? base : fmt::format("{}-{}", base, uint64_t{restarts} + 1);
+}
+
+// The run folder of the job, if none was asked for: the same in every attempt.
+std::string restartable_folder(const environment_reader& environment) {
+  return "runs/job-" + environment("TROUPE_JOB_ID").value_or("0");
+}
+
+// Which attempt after the first a folder is for, by the name of it; 0 if for none.
+uint64_t later_attempt(std::string_view name, const std::string& first) {
+  if (!name.starts_with(first + "-")) return 0;
+  name.remove_prefix(first.size() + 1);
+  uint64_t number = 0;
+  auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number);
+  auto is_whole = wrong == std::errc{} && end == name.data() + name.size();
+  return is_whole && number > 1 ? number : 0;
+}
+
+expected<void> check_later_attempts(const std::string& base) {
+  std::error_code ignored; // whoever makes folders there says what is wrong
+  fs::path path{base};
+  auto parent = path.has_parent_path() ? path.parent_path() : fs::path{"."};
+  for (const auto& entry : fs::directory_iterator{parent, ignored}) {
+    auto number = later_attempt(entry.path().filename().native(), path.filename().native());
+    if (number == 0 || run_directory::check(entry.path())) continue;
+    return fail(errc::failed_precondition,
+                fmt::format("--run-dir: {}-{} is where attempt {} of this job would go on, but it "
+                            "is taken; remove it, or pass another name",
+                            base, number, number));
+  }
+  return {};
+}
+
+} // namespace
+
+expected<attempt_folders> find_attempt(const std::string& asked_for, bool is_watched,
+                                       const environment_reader& environment) {
+  auto restarts = restart_count(environment);
+  if (!restarts) return tl::unexpected<error>(restarts.error());
+  auto is_named = is_watched && environment("TROUPE_JOB_ID");
+  if (!*restarts && !is_named) return attempt_folders{.own = asked_for};
+  auto base = asked_for.empty() ? restartable_folder(environment) : asked_for;
+  attempt_folders folders{.own = attempt_folder(base, restarts->value_or(0))};
+  for (auto earlier = restarts->value_or(0); earlier-- > 0;)
+    folders.earlier.push_back(attempt_folder(base, earlier));
+  if (*restarts != 0U) return folders;
+  return check_later_attempts(base).map([&] { return std::move(folders); });
+}
+
+} // namespace troupe

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking and making the folder of a run.
+#include "tools/run/run_directory.hpp"
+
+#include "actors/recording/output_file.hpp"
+
+#include <ctime>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+tl::unexpected<error> refuse(errc code, const fs::path& path, std::string_view reason) {
+  return fail(code, fmt::format("--run-dir: {} {}", path.native(), reason));
+}
+
+expected<void> check_existing(const fs::path& path, const fs::file_status& status) {
+  if (!fs::is_directory(status))
+    return refuse(errc::failed_precondition, path, "is not a folder; pass the name of a new one");
+  std::error_code problem;
+  const fs::directory_iterator content{path, problem};
+  if (problem) return refuse(errc::resource, path, "cannot be read: " + problem.message());
+  if (content != fs::directory_iterator{}) {
+    return refuse(errc::failed_precondition, path,
+                  "already holds something, and results are never overwritten; pass the name of a "
+                  "new folder, or empty this one");
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0)
+    return refuse(errc::resource, path, "is not writable");
+  return {};
+}
+
+// The nearest folder above a path that does not exist must let us make it.
+expected<void> check_parent(const fs::path& path) {
+  std::error_code ignored;
+  auto parent = fs::absolute(path, ignored).lexically_normal();
+  do
+    parent = parent.parent_path();
+  while (!fs::exists(parent, ignored) && parent != parent.root_path());
+  if (!fs::is_directory(parent, ignored))
+    return refuse(errc::failed_precondition, path,
+                  fmt::format("cannot be made: {} is not a folder", parent.native()));
+  if (::access(parent.c_str(), W_OK | X_OK) != 0)
+    return refuse(errc::resource, path,
+                  fmt::format("cannot be made: {} is not writable", parent.native()));
+  return {};
+}
+
+// The first of the folders on the way to `path` that is not there yet: what to remove if all goes
+// wrong.
+fs::path first_missing(const fs::path& path) {
+  std::error_code ignored;
+  fs::path missing;
+  for (auto folder = fs::absolute(path, ignored).lexically_normal();
+       !fs::exists(folder, ignored) && folder != folder.root_path(); folder = folder.parent_path())
+    missing = folder;
+  return missing;
+}
+
+std::string dated_name(std::chrono::system_clock::time_point now, int attempt) {
+  const auto name
+    = fmt::format("{:%Y-%m-%d-%H%M%S}", fmt::gmtime(std::chrono::system_clock::to_time_t(now)));
+  return attempt == 1 ? name : fmt::format("{}-{}", name, attempt);
+}
+
+} // namespace
+
+expected<void> run_directory::check(const fs::path& path) {
+  std::error_code problem;
+  const auto status = fs::status(path, problem);
+  if (fs::exists(status)) return check_existing(path, status);
+  if (status.type() != fs::file_type::not_found)
+    return refuse(errc::resource, path, "cannot be looked at: " + problem.message());
+  return check_parent(path);
+}
+
+expected<run_directory> run_directory::create(const fs::path& path, std::string_view config) {
+  if (auto done = check(path); !done) return tl::unexpected(done.error());
+  const auto made = first_missing(path);
+  std::error_code problem;
+  fs::create_directories(path, problem);
+  expected<void> done;
+  if (problem) done = refuse(errc::resource, path, "cannot be made: " + problem.message());
+  run_directory directory{path};
+  directory.is_new_ = !made.empty();
+  if (done) done = replace_file(directory.config(), config);
+  if (done) return directory;
+  if (!made.empty()) fs::remove_all(made, problem);
+  return tl::unexpected(done.error());
+}
+
+expected<run_directory> run_directory::create_dated(const fs::path& base,
+                                                    std::chrono::system_clock::time_point now,
+                                                    std::string_view config) {
+  constexpr int attempts_max = 1000;
+  for (int attempt = 1; attempt < attempts_max; ++attempt) {
+    const auto path = base / dated_name(now, attempt);
+    if (auto done = check(path); !done && done.error().code != errc::failed_precondition)
+      return tl::unexpected(done.error());
+    std::error_code problem;
+    fs::create_directories(base, problem);
+    if (!problem && fs::create_directory(path, problem)) {
+      auto directory = create(path, config);
+      if (directory)
+        directory->is_new_ = true;
+      else
+        fs::remove(path, problem);
+      return directory;
+    }
+    if (problem) return refuse(errc::resource, path, "cannot be made: " + problem.message());
+  }
+  return refuse(errc::failed_precondition, base, "holds too many runs of this second");
+}
+
+bool run_directory::is_begun(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(run_directory{path}.config(), ignored);
+}
+
+bool run_directory::is_over(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(run_directory{path}.replicas(), ignored);
+}
+
+void run_directory::take_back() const {
+  std::error_code ignored; // what cannot be removed is refused, with a reason, by the next run
+  for (const auto& entry : fs::directory_iterator{path_, ignored})
+    fs::remove_all(entry.path(), ignored);
+  if (is_new_) fs::remove(path_, ignored);
+}
+
+} // namespace troupe

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking the simulator for the number of backups, and putting the answer into words.
+#include "tools/sim/advise.hpp"
+
+#include "actors/failure.hpp"
+#include "strategies/exit_codes.hpp"
+#include "tools/sim/help.hpp"
+#include "tools/sim/plots/sim_plots.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+int refuse_advice(const error& reason, exit_code code) {
+  fmt::print(stderr, "troupe sim advise: {}\n", reason.message);
+  return static_cast<int>(code);
+}
+
+bool is_given(const sim_command& command, std::string_view key) {
+  return std::ranges::count(command.given, key) > 0;
+}
+
+std::string percent(double share) {
+  return fmt::format("{:.1f} %", 100 * std::abs(share));
+}
+
+// "45.9 % less [44.1 to 47.7 %]"
+std::string change(const interval_estimate& difference) {
+  auto ends = std::minmax({std::abs(difference.low), std::abs(difference.high)});
+  if (difference.low <= 0 && difference.high >= 0)
+    return fmt::format("{:+.1f} % [{:+.1f} to {:+.1f} %]", 100 * difference.mean,
+                       100 * difference.low, 100 * difference.high);
+  return fmt::format("{} {} [{:.1f} to {:.1f} %]", percent(difference.mean),
+                     difference.mean < 0 ? "less" : "more", 100 * ends.first, 100 * ends.second);
+}
+
+std::string backups(uint32_t count) {
+  return fmt::format("{} backup{}", count == 0 ? "no" : std::to_string(count),
+                     count == 1 ? "" : "s");
+}
+
+std::string candidate_text(const advice_candidate& one) {
+  return fmt::format("{} with {}", to_string(one.policy), backups(one.backups));
+}
+
+// What is to be spent on.
+std::string_view effort(const advice_question& question) {
+  return question.buys ? "of the replica time to the goal" : "of the time to the goal";
+}
+
+// ---- parts of the answer ----
+
+std::string headline(const advice_report& report) {
+  const auto& best = report.found.tried[report.found.best];
+  const auto& least = report.found.tried[report.found.baseline];
+  if (report.found.is_worth_it())
+    return fmt::format("advice     {}: a step takes the first {} of {} gradients\n",
+                       candidate_text(best), best.needed, best.replicas);
+  if (least.backups > 0)
+    return fmt::format("advice     no more backups than the {} that are dead\n", least.backups);
+  if (report.question.buys)
+    return fmt::format("advice     buy none: take {} replicas, and wait for all\n", least.replicas);
+  if (least.replicas == 1) return "advice     none: one replica waits for nobody\n";
+  return fmt::format("advice     none: wait for all {} replicas\n", least.replicas);
+}
+
+std::string reference(const advice_report& report) {
+  const auto& least = report.found.tried[report.found.baseline];
+  return fmt::format("waiting for all {}{}", least.needed,
+                     least.backups == 0 ? "" : " that are there");
+}
+
+std::string savings(const advice_report& report) {
+  const auto& best = report.found.tried[report.found.best];
+  const auto& least = report.found.tried[report.found.baseline];
+  if (!report.found.is_worth_it()) {
+    auto other = report.found.best_with_more();
+    if (!other) return "because    no more could be tried\n";
+    const auto& one = report.found.tried[*other];
+    const auto& [mean, error, low, high, count] = one.difference;
+    if (std::isnan(low))
+      return "because    the steps are too few to tell what others would change; raise --steps\n";
+    auto sure = low > 0 || high < 0;
+    return fmt::format("because    the best of the others, {}, changes {} by {:+.1f} % [{:+.1f} to "
+                       "{:+.1f} %]{}\n",
+                       candidate_text(one), effort(report.question).substr(3), 100 * mean,
+                       100 * low, 100 * high, sure ? "" : ", which may be chance");
+  }
+  auto text
+    = fmt::format("saves      {} {} [{:.1f} to {:.1f} %], against {}\n",
+                  percent(best.difference.mean), effort(report.question),
+                  -100 * best.difference.high, -100 * best.difference.low, reference(report));
+  text += fmt::format("           a step takes {:#.4g} s instead of {:#.4g} s; 1 of 100 takes "
+                      "more than {:#.4g} s instead of {:#.4g} s\n",
+                      best.report.step_time.mean, least.report.step_time.mean,
+                      best.report.step_time.p99, least.report.step_time.p99);
+  if (report.question.buys) {
+    text += fmt::format("           the goal is there after {} {} time, with {} more replicas\n",
+                        percent(1 - best.time), best.time < 1 ? "less" : "more",
+                        percent(static_cast<double>(best.backups) / best.needed));
+  }
+  auto [fewest, most] = report.found.nearly_best();
+  if (fewest != most)
+    text += fmt::format("           {} to {} backups come within 1 % of it\n", fewest, most);
+  return text;
+}
+
+std::string costs(const advice_report& report) {
+  if (!report.found.is_worth_it()) return {};
+  const auto& best = report.found.tried[report.found.best];
+  const auto& work = best.report;
+  auto text = fmt::format(
+    "costs      {} of all gradients are dropped, {} of the replicas' time is computed "
+    "in vain\n",
+    percent(work.drop_fraction()),
+    percent(work.wasted_replica_seconds
+            / (work.virtual_seconds * (best.replicas - report.question.base.dead))));
+  if (best.policy == sync_policy::cancel)
+    text += "           computing has to end early when it is told to\n";
+  if (report.hardly_heard > 0) {
+    text
+      += fmt::format("           {} replica{} less than half of the gradients that an average one "
+                     "gives: their data hardly count\n",
+                     report.hardly_heard, report.hardly_heard == 1 ? " gives" : "s give");
+  }
+  return text;
+}
+
+std::string alternatives(const advice_report& report) {
+  std::string text;
+  if (!report.found.is_worth_it()) return text;
+  for (auto index : report.found.best_of_policy) {
+    if (index == report.found.best) continue;
+    const auto& one = report.found.tried[index];
+    text += fmt::format("{}{}: {}\n", text.empty() ? "else       " : "           ",
+                        candidate_text(one), change(one.difference));
+  }
+  return text;
+}
+
+// What else was simulated, as it was asked for.
+std::string other_options(const sim_command& command) {
+  std::string text;
+  for (const auto& option : sim_option_table()) {
+    for (const auto& key : command.given) {
+      if (key == option.key && key != "replicas" && key != "aggregate" && key != "compute"
+          && key != "policy")
+        text += fmt::format(" --{} {}", key, value_text(option, command.options));
+    }
+  }
+  return text.empty() ? "" : fmt::format("           with{}\n", text);
+}
+
+std::string assumptions(const sim_command& command, const advice_report& report) {
+  return fmt::format(
+           "assumes    steps to the goal go as {}, N being the gradients of each; computing "
+           "times are {}\n"
+           "           {} candidates of {} steps each, all of the same draws; intervals "
+           "hold the truth in 95 of 100 cases\n",
+           command.iterations.text(), command.options.compute, report.found.tried.size(),
+           report.question.base.steps * report.question.base.runs)
+         + other_options(command);
+}
+
+json candidate_json(const advice_candidate& one) {
+  return {
+    {"policy", to_string(one.policy)},
+    {"backups", one.backups},
+    {"aggregate", one.needed},
+    {"replicas", one.replicas},
+    {"step_seconds", one.report.step_time.mean},
+    {"relative_time", one.time},
+    {"relative_cost", one.cost},
+    {"difference",
+     {{"mean", one.difference.mean}, {"low", one.difference.low}, {"high", one.difference.high}}},
+    {"drop_fraction", one.report.drop_fraction()},
+    {"wasted_replica_seconds", one.report.wasted_replica_seconds}};
+}
+
+uint32_t hardly_heard_of(const std::vector<uint64_t>& accepted, uint32_t dead) {
+  uint64_t sum = 0;
+  for (auto count : accepted)
+    sum += count;
+  auto live = accepted.size() - dead;
+  auto heard
+    = std::ranges::count_if(accepted, [&](uint64_t count) { return 2 * count * live >= sum; });
+  return static_cast<uint32_t>(live - static_cast<size_t>(heard));
+}
+
+expected<void> write(const sim_command& command, const advice_report& report) {
+  if (command.json != "-") fmt::print("{}", advice_text(command, report));
+  if (!command.plots.empty()) {
+    auto drawn = command;
+    drawn.sweep.option = find_sim_option(report.question.buys ? "replicas" : "aggregate");
+    auto told = write_sim_plots(drawn, report.rows);
+    if (!told) return tl::unexpected<error>(told.error());
+    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
+  }
+  if (command.json.empty()) return {};
+  return write_json(command.json, advice_json(command, report));
+}
+
+} // namespace
+
+expected<advice_question> question_of(const sim_command& command) {
+  if (command.sweep.option != nullptr)
+    return fail(errc::invalid_argument,
+                "--sweep: advise chooses by itself what to try; leave it out");
+  auto options = command.options;
+  if (options.aggregate == dynamic_aggregate) {
+    return fail(errc::invalid_argument,
+                "--aggregate dynamic: advise is about a fixed number of backups; give one, or "
+                "leave it out");
+  }
+  bool buys = options.aggregate.has_value();
+  if (buys && is_given(command, "replicas")) {
+    return fail(errc::invalid_argument,
+                "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
+                "ask how many to buy");
+  }
+  if (buys) options.replicas = *options.aggregate;
+  std::vector<sync_policy> policies{sync_policy::latest_token, sync_policy::cancel,
+                                    sync_policy::tensorflow};
+  if (!is_given(command, "policy")) options.policy = to_string(policies.front());
+  auto base = experiment_of(options);
+  if (!base) return tl::unexpected<error>(base.error());
+  if (options.policy == "sync") {
+    return fail(errc::invalid_argument,
+                "--policy sync: a step waits for all, so there is nothing to advise; leave it out, "
+                "or take tensorflow, latest_token or cancel");
+  }
+  if (is_given(command, "policy")) policies = {base->sync.policy};
+  if (is_asynchronous(policies.front())) {
+    return fail(errc::invalid_argument,
+                fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
+                            "latest_token and cancel",
+                            options.policy));
+  }
+  return advice_question{std::move(*base), std::move(policies), command.iterations, buys};
+}
+
+advice_report advise(const sim_command& command, const advice_question& question) {
+  std::map<std::pair<sync_policy, uint32_t>, sim_row> rows;
+  std::map<std::pair<sync_policy, uint32_t>, std::vector<uint64_t>> contributions;
+  std::mutex mutex;
+  auto run_one = [&](const experiment& what) {
+    auto key
+      = std::pair{what.sync.policy, what.sync.total_num_replicas - what.sync.replicas_to_aggregate};
+    std::vector<uint64_t> accepted(what.sync.total_num_replicas);
+    std::optional<run_profile> profile;
+    if (!command.plots.empty()) profile.emplace(what, false);
+    auto watched = what;
+    watched.on_step = [&](const step_record& step) {
+      for (const auto& gradient : step.accepted)
+        ++accepted[gradient.replica];
+      if (profile) profile->add(step);
+    };
+    auto report = run(watched);
+    std::lock_guard guard{mutex};
+    contributions[key] = std::move(accepted);
+    if (!profile) return report;
+    sim_row row{.options = command.options, .what = what, .report = report};
+    row.options.policy = to_string(what.sync.policy);
+    row.options.replicas = what.sync.total_num_replicas;
+    row.options.aggregate = what.sync.replicas_to_aggregate;
+    row.profile = profile->figures();
+    rows.emplace(key, std::move(row));
+    return report;
+  };
+  auto found = advise(question, run_one);
+  if (!found)
+    throw failure{{errc::stalled, "no number of backups that was tried makes all its steps"}};
+  advice_report report{question, std::move(*found)};
+  const auto& best = report.found.tried[report.found.best];
+  report.hardly_heard
+    = hardly_heard_of(contributions[{best.policy, best.backups}], question.base.dead);
+  for (auto& [key, row] : rows)
+    if (key.first == best.policy) report.rows.push_back(std::move(row));
+  if (!question.buys) std::ranges::reverse(report.rows); // in ascending order of N
+  return report;
+}
+
+std::string advice_text(const sim_command& command, const advice_report& report) {
+  auto mean = report.question.base.compute.mean();
+  return headline(report) + savings(report) + costs(report) + alternatives(report)
+         + assumptions(command, report)
+         + (mean && std::isinf(*mean) ? "note       the computing times have no mean: another seed "
+                                        "may advise otherwise; look at medians\n"
+                                      : "");
+}
+
+std::string advice_json(const sim_command& command, const advice_report& report) {
+  json result{{"worth_it", report.found.is_worth_it()},
+              {"buys", report.question.buys},
+              {"iterations", command.iterations.text()},
+              {"compute", command.options.compute},
+              {"seed", report.question.base.seed},
+              {"baseline", candidate_json(report.found.tried[report.found.baseline])},
+              {"best", candidate_json(report.found.tried[report.found.best])},
+              {"hardly_heard", report.hardly_heard},
+              {"tried", json::array()}};
+  for (const auto& one : report.found.tried)
+    result["tried"].push_back(candidate_json(one));
+  return result.dump(2) + "\n";
+}
+
+int advise_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_sim_options(argument_count, arguments);
+  if (!command) return refuse_advice(command.error(), exit_code::usage);
+  if (!command->answer.empty()) {
+    fmt::print("{}", advise_help());
+    return static_cast<int>(exit_code::finished);
+  }
+  auto question = question_of(*command);
+  if (!question) return refuse_advice(question.error(), exit_code::usage);
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse_advice(place.error(), exit_code::usage);
+  try {
+    auto report = advise(*command, *question);
+    if (auto written = write(*command, report); !written)
+      return refuse_advice(written.error(), exit_code::user_error);
+  } catch (const failure& failed) {
+    auto stalled = failed.reason().code == errc::stalled;
+    return refuse_advice(failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
+  }
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace troupe

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe sim`: check every row, simulate them, report.
+#include "tools/sim/command.hpp"
+
+#include "actors/failure.hpp"
+#include "kernels/huge_pages.hpp"
+#include "simulation/on_threads.hpp"
+#include "strategies/exit_codes.hpp"
+#include "tools/sim/advise.hpp"
+#include "tools/sim/command_line.hpp"
+#include "tools/sim/plots/sim_plots.hpp"
+#include "tools/sim/replay.hpp"
+#include "tools/sim/report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <fmt/format.h>
+#include <string_view>
+
+namespace troupe {
+
+namespace {
+
+int refuse_sim(const error& reason, exit_code code = exit_code::usage) {
+  fmt::print(stderr, "troupe sim: {}\n", reason.message);
+  return static_cast<int>(code);
+}
+
+// A sweep must not fail in its last row after minutes.
+expected<std::vector<sim_row>> prepare(const sim_command& command) {
+  std::vector<sim_row> rows;
+  auto all = command.rows();
+  if (auto used = check_uses(all); !used) return tl::unexpected<error>(used.error());
+  for (auto& options : all) {
+    auto what = experiment_of(options);
+    if (!what) return tl::unexpected<error>(what.error());
+    rows.push_back({.options = std::move(options), .what = std::move(*what)});
+  }
+  return rows;
+}
+
+// Collecting for plots takes time and memory, so only if they are asked for.
+void simulate_one(sim_row& row, bool with_profile, bool with_spans) {
+  if (!with_profile) {
+    row.report = run(row.what);
+    return;
+  }
+  run_profile profile{row.what, with_spans};
+  auto what = row.what;
+  what.on_step = [&](const step_record& step) { profile.add(step); };
+  if (with_spans) what.on_delivery = [&](const delivery& came) { profile.add(came); };
+  row.report = run(what);
+  row.profile = profile.figures();
+}
+
+void simulate(const sim_command& command, std::vector<sim_row>& rows) {
+  // Either rows or the runs of a row go side by side.
+  const auto& first = rows.front();
+  auto threads = first.what.runs > 1 ? 1 : first.what.threads;
+  for_each_on_threads(rows.size(), threads, [&](size_t i) {
+    simulate_one(rows[i], !command.plots.empty(), rows.size() == 1);
+  });
+  for (auto& row : rows)
+    if (&row != &first) row.difference = step_time_difference(row.report, first.report);
+}
+
+expected<void> write(const sim_command& command, const std::vector<sim_row>& rows) {
+  if (command.json != "-") fmt::print("{}", sim_table(command, rows));
+  if (!command.plots.empty()) {
+    auto told = write_sim_plots(command, rows);
+    if (!told) return tl::unexpected<error>(told.error());
+    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
+  }
+  if (command.json.empty()) return {};
+  return write_json(command.json, sim_json(command, rows));
+}
+
+} // namespace
+
+int sim_command_main(int argument_count, const char* const* arguments) {
+  prefer_huge_pages();
+  auto word = std::string_view{argument_count > 1 ? arguments[1] : ""};
+  if (word == "advise") return advise_command_main(argument_count - 1, arguments + 1);
+  if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
+  auto command = parse_sim_options(argument_count, arguments);
+  if (!command) return refuse_sim(command.error());
+  if (!command->answer.empty()) {
+    fmt::print("{}", command->answer);
+    return static_cast<int>(exit_code::finished);
+  }
+  auto rows = prepare(*command);
+  if (!rows) return refuse_sim(rows.error());
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse_sim(place.error());
+  try {
+    simulate(*command, *rows);
+  } catch (const failure& failed) {
+    return refuse_sim(failed.reason());
+  }
+  if (auto written = write(*command, *rows); !written)
+    return refuse_sim(written.error(), exit_code::user_error);
+  auto stalled
+    = std::ranges::any_of(*rows, [](const sim_row& row) { return row.report.stalled.has_value(); });
+  return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
+}
+
+} // namespace troupe

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `troupe sim --train` learns.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "simulation/learning.hpp"
+#include "tools/sim/options.hpp"
+
+#include <cstdint>
+#include <functional>
+
+namespace troupe {
+
+/// What the run of a seed learns; empty, if the options ask for nothing to be learnt.
+/// Errors: invalid_argument and not_found, naming the option and how to mend it.
+[[nodiscard]] expected<std::function<learning_options(uint64_t seed)>>
+learning_of(const sim_options& options);
+
+} // namespace troupe

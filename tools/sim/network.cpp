@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading sizes, times and faults.
+#include "tools/sim/network.hpp"
+
+#include "tools/options/arguments.hpp"
+#include "tools/options/nearest_name.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using unit = std::pair<std::string_view, double>;
+
+constexpr std::array<unit, 8> byte_units{{{"", 1},
+                                          {"B", 1},
+                                          {"kB", 1e3},
+                                          {"KB", 1e3},
+                                          {"MB", 1e6},
+                                          {"GB", 1e9},
+                                          {"MiB", 0x1p20},
+                                          {"GiB", 0x1p30}}};
+constexpr std::array<unit, 3> time_units{{{"us", 1e-6}, {"ms", 1e-3}, {"s", 1}}};
+constexpr double bytes_max = 1e15;
+constexpr uint64_t other_draws = 0x6c696e6b73; // computing times and latencies must not be one
+
+// A number and its unit.
+template <size_t Count>
+std::optional<double> quantity_of(std::string_view text, const std::array<unit, Count>& units) {
+  double number = 0;
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || !(number >= 0)) return std::nullopt;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  for (auto [name, factor] : units)
+    if (text == name) return number * factor;
+  return std::nullopt;
+}
+
+std::optional<double> unitless(std::string_view text) {
+  return quantity_of(text, std::array<unit, 1>{{{"", 1}}});
+}
+
+job_time time_of(double seconds) {
+  return job_time{static_cast<int64_t>(std::min(seconds, real_max) * 1e9)};
+}
+
+expected<double> bytes_of(std::string_view option, std::string_view text) {
+  if (text.empty()) return 0.0;
+  auto bytes = quantity_of(text, byte_units);
+  if (bytes && *bytes <= bytes_max) return *bytes;
+  return misuse(
+    fmt::format("--{} must be a number of bytes such as 100MB, not '{}'", option, text));
+}
+
+// "70us" is a time; whatever has no such unit is an expression.
+expected<distribution> times_of(std::string_view option, std::string_view text) {
+  auto expression = std::string{text};
+  if (auto seconds = quantity_of(text, time_units)) expression = fmt::format("{}", *seconds);
+  auto parsed = distribution::parse(expression);
+  if (!parsed) return misuse(fmt::format("--{}: {}", option, parsed.error().message));
+  return parsed;
+}
+
+bool has_network(const sim_options& options) {
+  return !options.network.empty() || !options.bandwidth.empty() || !options.service.empty()
+         || options.owners.value_or(1) > 1 || options.patience;
+}
+
+// ---- faults ----
+
+// "1000/20": two times in seconds; the second may be left out.
+bool read_pair(std::string_view text, char separator, job_time& first, double& second) {
+  auto cut = text.find(separator);
+  auto left = unitless(text.substr(0, cut));
+  auto right
+    = cut == std::string_view::npos ? std::optional{second} : unitless(text.substr(cut + 1));
+  if (!left || !right || *left <= 0) return false;
+  first = time_of(*left);
+  second = *right;
+  return true;
+}
+
+bool read_times(std::string_view text, job_time& first, job_time& second) {
+  auto other = std::chrono::duration<double>(second).count();
+  if (!read_pair(text, '/', first, other)) return false;
+  second = time_of(other);
+  return true;
+}
+
+bool read_probability(std::string_view text, double& into) {
+  auto value = unitless(text);
+  if (!value || *value > 1) return false;
+  into = *value;
+  return true;
+}
+
+bool read_time(std::string_view text, job_time& into) {
+  auto value = unitless(text);
+  if (value) into = time_of(*value);
+  return value.has_value();
+}
+
+bool read_count(std::string_view text, uint32_t& into) {
+  auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+bool read_rate(std::string_view name, std::string_view value, fault_rates& rates, bad_luck& luck) {
+  if (name == "crash") return read_times(value, rates.crash_mean, rates.return_mean);
+  if (name == "freeze") return read_times(value, rates.freeze_mean, rates.thaw_mean);
+  if (name == "swizzle") return read_times(value, rates.swizzle_mean, rates.swizzle_lasts);
+  if (name == "permanent") return read_probability(value, rates.permanent);
+  if (name == "warm-up") return read_time(value, rates.warm_up);
+  if (name == "down") return read_count(value, rates.down_max);
+  if (name == "lost") return read_probability(value, luck.lost);
+  if (name == "doubled") return read_probability(value, luck.duplicated);
+  if (name == "late") return read_probability(value, luck.reordered);
+  double size = 1;
+  if (name != "wave" || !read_pair(value, '*', rates.wave_mean, size)) return false;
+  rates.wave_size = static_cast<uint32_t>(std::min(size, 1e9));
+  return size == rates.wave_size;
+}
+
+// What is asked for, and would change nothing.
+std::string without_effect(const fault_rates& rates) {
+  auto crashes = rates.crash_mean + rates.wave_mean > job_time{0};
+  if (rates.freeze_mean > job_time{0} && rates.thaw_mean == job_time{0})
+    return "a freeze of 0 s is none; say how long it lasts, as in freeze=500/10";
+  if (rates.permanent > 0 && crashes && rates.return_mean == job_time{0})
+    return "permanent is a share of crashes, of which nobody returns; say after how long one does, "
+           "as in crash=1000/20";
+  std::pair<bool, std::string_view> of_crashes[] = {{rates.permanent > 0, "permanent"},
+                                                    {rates.down_max > 0, "down"},
+                                                    {rates.warm_up > job_time{0}, "warm-up"}};
+  for (auto [is_given, name] : of_crashes)
+    if (is_given && !crashes)
+      return fmt::format("{} is about crashes, and there are none; add them, as in crash=1000/20",
+                         name);
+  return {};
+}
+
+// "replica 3-9" are seven nodes.
+bool read_nodes(std::string_view text, std::vector<std::string>& into) {
+  auto blank = text.rfind(' ');
+  auto dash = text.rfind('-');
+  if (blank == std::string_view::npos || dash == std::string_view::npos || dash < blank) {
+    into.emplace_back(text);
+    return true;
+  }
+  uint32_t first = 0;
+  uint32_t last = 0;
+  constexpr uint32_t nodes_max = 1'000'000;
+  if (!read_count(text.substr(blank + 1, dash - blank - 1), first)
+      || !read_count(text.substr(dash + 1), last) || last < first || last > nodes_max)
+    return false;
+  for (auto number = first; number <= last; ++number)
+    into.push_back(fmt::format("{} {}", text.substr(0, blank), number));
+  return true;
+}
+
+bool read_nodes(const toml::node& value, std::vector<std::string>& into) {
+  if (const auto* text = value.as_string()) return read_nodes(text->get(), into);
+  const auto* list = value.as_array();
+  if (list == nullptr || list->empty()) return false;
+  for (const auto& one : *list)
+    if (!one.is_string() || !read_nodes(one.as_string()->get(), into)) return false;
+  return true;
+}
+
+bool read_how(const toml::node& value, fault& into) {
+  auto how = value.value_or(std::string{});
+  into.how = how == "shape" ? corruption::wrong_shape : corruption::not_a_number;
+  return how == "shape" || how == "nan";
+}
+
+template <class T, class To>
+bool read_as(const toml::node& value, To& into) {
+  auto read = value.value<T>();
+  if (read) into = *read;
+  return read.has_value();
+}
+
+bool read_seconds(const toml::node& value, job_time& into) {
+  auto seconds = value.value<double>();
+  if (seconds) into = time_of(*seconds);
+  return seconds && *seconds >= 0;
+}
+
+/// What may be said of a fault.
+struct fault_key {
+  std::string_view name;
+  std::optional<fault_kind> kind; ///< The only one that it has a meaning for.
+  std::string_view values;
+};
+
+constexpr std::array<fault_key, 14> fault_keys{{
+  {"at", {}, "seconds, such as 30"},
+  {"kind", {}, "a name, such as \"crash\""},
+  {"who", {}, "nodes, such as \"ps 0\" or [\"replica 1\", \"replica 3-5\"]"},
+  {"for", {}, "seconds, such as 60"},
+  {"other", fault_kind::partition, "nodes, such as \"ps 0\""},
+  {"one-way", fault_kind::partition, "true or false"},
+  {"factor", fault_kind::slow, "a number, such as 10"},
+  {"ahead", fault_kind::skew, "seconds, such as 30"},
+  {"rate", fault_kind::skew, "a number, such as 1.5"},
+  {"message", fault_kind::messages, "a kind of message, such as \"Token\""},
+  {"lost", fault_kind::messages, "a probability, such as 0.01"},
+  {"doubled", fault_kind::messages, "a probability, such as 0.01"},
+  {"late", fault_kind::messages, "a probability, such as 0.01"},
+  {"how", fault_kind::corrupt, "\"nan\" or \"shape\""},
+}};
+
+std::string_view nearest_key(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& key : fault_keys)
+    names.push_back(key.name);
+  return nearest_name(name, names);
+}
+
+bool read_key(std::string_view key, const toml::node& value, fault& into) {
+  if (key == "at") return read_seconds(value, into.at);
+  if (key == "for") return read_seconds(value, into.lasts);
+  if (key == "kind") return true; // read first
+  if (key == "who") return read_nodes(value, into.who);
+  if (key == "other") return read_nodes(value, into.other);
+  if (key == "one-way") return read_as<bool>(value, into.one_way);
+  if (key == "factor") return read_as<double>(value, into.factor);
+  if (key == "ahead") return read_seconds(value, into.ahead);
+  if (key == "rate") return read_as<double>(value, into.rate);
+  if (key == "message") return read_as<std::string>(value, into.message);
+  if (key == "lost") return read_as<double>(value, into.luck.lost);
+  if (key == "doubled") return read_as<double>(value, into.luck.duplicated);
+  if (key == "late") return read_as<double>(value, into.luck.reordered);
+  return read_how(value, into);
+}
+
+} // namespace
+
+expected<std::function<network_options(uint64_t)>> network_of(const sim_options& options,
+                                                              uint64_t variable_bytes) {
+  network_options network{.owners = static_cast<uint32_t>(options.owners.value_or(1))};
+  auto speed = bytes_of("bandwidth", options.bandwidth);
+  auto model = bytes_of("model-bytes", options.model_bytes);
+  if (options.model_bytes.empty()) model = static_cast<double>(variable_bytes);
+  auto gradient
+    = options.gradient_bytes.empty() ? model : bytes_of("gradient-bytes", options.gradient_bytes);
+  for (const auto* size : {&speed, &model, &gradient})
+    if (!*size) return tl::unexpected<error>(size->error());
+  if (*speed == 0 && *model + *gradient > 0)
+    return misuse(
+      "--model-bytes and --gradient-bytes take no time without --bandwidth; say how many "
+      "bytes a card moves in a second, as in --bandwidth 1GB");
+  if (!options.bandwidth.empty() && *speed == 0)
+    return misuse("--bandwidth is 0: nothing would ever arrive; leave it out for no limit");
+  if (*speed > 0 && *model + *gradient == 0)
+    return misuse(
+      "--bandwidth changes nothing where nothing is moved; say what a replica reads, as "
+      "in --model-bytes 100MB, or leave it out");
+  auto crowd = static_cast<double>(options.replicas);
+  if (*speed > 0 && (*model + *gradient) * crowd / *speed > real_max)
+    return misuse(
+      fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
+                  "{:g} s are the most; raise it, or lower --model-bytes",
+                  options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
+  network.bytes_per_second = *speed;
+  if (options.patience) network.patience = time_of(*options.patience);
+  network.model_bytes = static_cast<uint64_t>(*model);
+  network.gradient_bytes = static_cast<uint64_t>(*gradient);
+  std::optional<distribution> latency;
+  std::optional<distribution> service;
+  for (auto [name, text, into] : {std::tuple{"network", &options.network, &latency},
+                                  std::tuple{"service", &options.service, &service}}) {
+    if (text->empty()) continue;
+    auto times = times_of(name, *text);
+    if (!times) return tl::unexpected<error>(times.error());
+    *into = std::move(*times);
+  }
+  if (!has_network(options)) return std::function<network_options(uint64_t)>{};
+  return [network, latency, service](uint64_t seed) {
+    auto of_run = network;
+    if (latency)
+      of_run.latency = [times = latency->times(seed ^ other_draws)](const passage& goes) {
+        return times(goes.end, goes.count);
+      };
+    if (service) of_run.service = service->times(~seed ^ other_draws);
+    return of_run;
+  };
+}
+
+expected<fault_plan> parse_fault_rates(std::string_view text) {
+  fault_plan plan;
+  fault messages{.kind = fault_kind::messages};
+  constexpr std::array<std::string_view, 10> names{"crash",     "freeze", "swizzle", "wave",
+                                                   "down",      "lost",   "doubled", "late",
+                                                   "permanent", "warm-up"};
+  while (!text.empty()) {
+    auto comma = text.find(',');
+    auto entry = text.substr(0, comma);
+    text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+    auto equals = std::min(entry.find('='), entry.size());
+    auto name = entry.substr(0, equals);
+    if (std::ranges::count(names, name) == 0)
+      return misuse(fmt::format("no fault '{}' is drawn by chance; the nearest that is one is '{}'",
+                                name, nearest_name(name, names)));
+    auto value = entry.substr(std::min(equals + 1, entry.size()));
+    if (!read_rate(name, value, plan.rates, messages.luck))
+      return misuse(
+        fmt::format("'{}' is not as in crash=1000/20, wave=600*4, lost=0.01 or down=3", entry));
+  }
+  if (auto idle = without_effect(plan.rates); !idle.empty()) return misuse(idle);
+  if (messages.luck.lost + messages.luck.duplicated + messages.luck.reordered > 0)
+    plan.faults.push_back(std::move(messages));
+  return plan;
+}
+
+expected<faults_and_patience> faults_of(const sim_options& options) {
+  auto plan = parse_fault_rates(options.faults);
+  if (!plan) return misuse("--faults: " + plan.error().message);
+  plan->faults.insert(plan->faults.end(), options.fault_list.begin(), options.fault_list.end());
+  auto replicas = static_cast<uint32_t>(options.replicas);
+  auto owners = static_cast<uint32_t>(options.owners.value_or(1));
+  if (auto valid = plan->validate(replicas, owners); !valid)
+    return tl::unexpected<error>(valid.error());
+  auto takes_no_time = options.network.empty() && options.bandwidth.empty();
+  auto is_slow = [](const fault& one) { return one.kind == fault_kind::slow; };
+  if (takes_no_time && std::ranges::any_of(plan->faults, is_slow))
+    return misuse("a fault of the kind 'slow' changes nothing where messages take no time; say how "
+                  "long they take, as in --network 1ms");
+  auto patience = options.ask_again.value_or(plan->loses_messages() ? 1 : 0);
+  return faults_and_patience{std::move(*plan), time_of(patience)};
+}
+
+expected<fault> read_fault(const toml::table& table, std::string_view path) {
+  fault result;
+  auto refuse_at = [path](const toml::node& where, std::string_view line) {
+    return misuse(fmt::format("{}:{}: {}", path, where.source().begin.line, line));
+  };
+  const auto* kind = table.get("kind");
+  if (kind == nullptr) return refuse_at(table, "a fault has no 'kind', such as \"crash\"");
+  if (auto known = parse_fault_kind(kind->value_or(std::string{})); !known)
+    return refuse_at(*kind, known.error().message);
+  else
+    result.kind = *known;
+  for (const auto& [name, value] : table) {
+    const auto* key = std::ranges::find(fault_keys, name.str(), &fault_key::name);
+    if (key == fault_keys.end())
+      return refuse_at(value, fmt::format("unknown key '{}' of a fault; the nearest known one is "
+                                          "'{}'",
+                                          name.str(), nearest_key(name.str())));
+    if (key->kind && *key->kind != result.kind)
+      return refuse_at(value,
+                       fmt::format("'{}' has no meaning for a fault of the kind '{}', but for '{}'",
+                                   key->name, to_string(result.kind), to_string(*key->kind)));
+    if (!read_key(name.str(), value, result))
+      return refuse_at(value, fmt::format("'{}' of a fault takes {}", key->name, key->values));
+  }
+  if (result.kind == fault_kind::corrupt && table.contains("for"))
+    return refuse_at(*table.get("for"), "'for' has no meaning for a fault of the kind 'corrupt': "
+                                        "it is about one gradient");
+  return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// What options and scenario files say of networks and faults.
+#pragma once
+
+#include "messages/errc.hpp"
+#include "simulation/faults/fault.hpp"
+#include "simulation/network/network_options.hpp"
+#include "tools/sim/options.hpp"
+
+#include <functional>
+#include <string_view>
+#include <toml++/toml.h>
+
+namespace troupe {
+
+/// The network in the run of a seed; empty, if the options ask for none.
+/// @param variable_bytes Of what is learnt or of a preset, which is the model if the options do not
+/// say how large that is; 0: nobody knows.
+/// Errors: invalid_argument, naming the option and how to mend it.
+[[nodiscard]] expected<std::function<network_options(uint64_t seed)>>
+network_of(const sim_options& options, uint64_t variable_bytes = 0);
+
+/// What goes wrong, and what replicas do about it.
+struct faults_and_patience {
+  fault_plan plan;
+  job_time ask_again_after{0};
+};
+
+/// Errors: likewise.
+[[nodiscard]] expected<faults_and_patience> faults_of(const sim_options& options);
+
+/// Reads "crash=1000/20,freeze=500/10,wave=600*4,swizzle=100/10,lost=0.01,down=3,permanent=0.1,
+/// warm-up=60" into a plan.
+/// Errors: invalid_argument.
+[[nodiscard]] expected<fault_plan> parse_fault_rates(std::string_view text);
+
+/// Reads a `[[fault]]` of a scenario file: `at`, `kind`, `who`, and what that kind has besides:
+/// `for`, `other`, `one-way`, `factor`, `ahead`, `rate`, `message`, `lost`, `doubled`, `late`,
+/// `how`. Nodes are "replica 3", "replica 3-9", "ps 0" or "chief". Errors: invalid_argument, with
+/// `path` and the line; a key that has no meaning for that kind is one.
+[[nodiscard]] expected<fault> read_fault(const toml::table& table, std::string_view path);
+
+} // namespace troupe

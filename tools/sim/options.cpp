@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sim_options_table of options of `troupe sim`, and what they mean together.
+#include "tools/sim/options.hpp"
+
+#include "actors/recording/readable.hpp"
+#include "simulation/distribution_preset.hpp"
+#include "tools/options/arguments.hpp"
+#include "tools/sim/learning.hpp"
+#include "tools/sim/network.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <fmt/format.h>
+#include <limits>
+#include <thread>
+
+namespace troupe {
+
+namespace {
+
+constexpr uint64_t replicas_max = 1'000'000;
+constexpr uint64_t steps_max = 1'000'000'000;
+constexpr uint64_t batch_max = 1'000'000;
+constexpr uint64_t owners_max = 10'000;
+constexpr uint64_t runs_max = 1'000'000;
+constexpr uint64_t threads_max = 1024;
+constexpr uint64_t sim_seed_max = uint64_t{1} << 63;
+
+constexpr std::string_view dynamic_word = "dynamic";
+constexpr std::string_view local_sgd_name = "local_sgd";
+
+/// What only the simulator knows by name: a policy, and what goes with it.
+struct shorthand {
+  std::string_view name;
+  sync_policy policy;
+  std::optional<uint64_t> aggregate; ///< Nothing: all replicas.
+  bool is_fixed;                     ///< No other number of gradients makes sense.
+  std::string_view why;
+};
+
+// Where everybody is needed, nobody is late for a step: the synchronous policies do not differ.
+constexpr shorthand shorthands[] = {
+  {"sync", sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
+  {"async", sync_policy::k_batch_async, 1, true, "every gradient is an update"},
+  {"ssp", sync_policy::ssp, 1, true, "every gradient is an update"},
+  {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
+};
+
+constexpr sim_option sim_options_table[] = {
+  {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
+  {"aggregate", "N|dynamic",
+   "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
+   "latest_token or cancel",
+   &sim_options::aggregate, 1, replicas_max, "all replicas", dynamic_word},
+  {"gain-power", "POWER",
+   "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
+   &sim_options::gain_power, 0, 0, "1"},
+  {"policy", "NAME",
+   "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
+   "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
+   "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
+   &sim_options::policy},
+  {"distinct", "on|off",
+   "whether a replica whose gradient counts waits for the step to end before it takes a token; "
+   "only under tensorflow could it give the step a second one",
+   &sim_options::distinct},
+  {"slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
+   &sim_options::slack, 0, steps_max, "0"},
+  {"local-steps", "N", "under local_sgd, gradients that a replica applies by itself",
+   &sim_options::local_steps, 1, steps_max, "1"},
+  {"averaging-time", "SECONDS", "under local_sgd, what taking the average takes",
+   &sim_options::averaging_time, 0, 0, "0"},
+  {"initial-tokens", "N", "tokens at the start", &sim_options::initial_tokens, 0, replicas_max,
+   "as many as gradients are needed under tensorflow"},
+  {"dead", "N", "replicas that never start", &sim_options::dead, 0, replicas_max},
+  {"compute", "DIST",
+   "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
+   "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
+   &sim_options::compute},
+  {"network", "DIST", "how long a message between two nodes is on its way, in seconds",
+   &sim_options::network, 0, 0, "no time"},
+  {"bandwidth", "BYTES", "what each node's card sends and receives a second, shared evenly: 1GB",
+   &sim_options::bandwidth, 0, 0, "without limit"},
+  {"owners", "N", "nodes that the variables are spread over", &sim_options::owners, 1, owners_max,
+   "1"},
+  {"model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
+   &sim_options::model_bytes, 0, 0, "those of what is learnt, or of the preset"},
+  {"gradient-bytes", "BYTES", "what it pushes then", &sim_options::gradient_bytes, 0, 0,
+   "as much as it reads"},
+  {"service", "DIST", "how long a variable's node is busy with each gradient: 70us",
+   &sim_options::service, 0, 0, "no time"},
+  {"faults", "LIST",
+   "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
+   "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
+   "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file may "
+   "plan faults in tables [[fault]]",
+   &sim_options::faults, 0, 0, "nothing"},
+  {"patience", "SECONDS",
+   "after how long a node is given up of which nothing is heard, because it is frozen or cut off; "
+   "0 "
+   "= never",
+   &sim_options::patience, 0, 0, "2.5, as long as links between processes wait"},
+  {"ask-again", "SECONDS", "after how long a replica asks again what got no answer",
+   &sim_options::ask_again, 0, 0, "1 if messages are lost or doubled"},
+  {"train", "NAME",
+   "learn something in virtual time: logistic (a regression on data that are drawn) or language "
+   "(the model of troupe train, made small)",
+   &sim_options::train, 0, 0, "nothing is learnt"},
+  {"optimizer", "NAME", "with --train, what an update does; those of troupe train",
+   &sim_options::optimizer, 0, 0, "sgd"},
+  {"learning-rate", "RATE", "with --train, how far an update goes", &sim_options::learning_rate, 0,
+   0, "one that suits most runs"},
+  {"batch", "N", "with --train, examples in each gradient", &sim_options::batch, 1, batch_max,
+   "32"},
+  {"data", "same|own", "with --train, whether all replicas' data are alike, or each has its own",
+   &sim_options::data, 0, 0, "same"},
+  {"text", "FILE", "with --train language, what to learn", &sim_options::text, 0, 0,
+   "that of troupe train"},
+  {"evaluate-every", "N", "with --train, steps from one look at the loss to the next",
+   &sim_options::evaluate_every, 1, steps_max, "a fiftieth of all"},
+  {"target-loss", "LOSS", "with --train, the loss to which the time is measured",
+   &sim_options::target_loss},
+  {"curvature", "C",
+   "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
+   "gradient, below 2",
+   &sim_options::curvature, 0, 0, "estimated from how the loss falls; 0.1 if not by sgd"},
+  {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
+  {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
+   steps_max, "a twentieth"},
+  {"seed", "N", "of all draws", &sim_options::seed, 0, sim_seed_max},
+  {"runs", "N", "runs, each with the next seed", &sim_options::runs, 1, runs_max},
+  {"threads", "N", "rows or runs at a time; results do not depend on it", &sim_options::threads, 1,
+   threads_max, "all cores"},
+};
+
+unsigned threads_of(const sim_options& options) {
+  if (options.threads) return static_cast<unsigned>(*options.threads);
+  return std::max(1U, std::thread::hardware_concurrency());
+}
+
+// Of a number that need not be whole.
+std::optional<double> real_of(std::string_view text) {
+  auto number = number_of<double>(text);
+  return number && *number >= 0 && *number <= real_max ? number : std::nullopt;
+}
+
+const shorthand* find_shorthand(std::string_view policy) {
+  const auto* found = std::ranges::find(shorthands, policy, &shorthand::name);
+  return found == std::end(shorthands) ? nullptr : found;
+}
+
+expected<sync_policy> policy_of(const sim_options& options) {
+  if (const auto* known = find_shorthand(options.policy)) return known->policy;
+  auto policy = parse_sync_policy(options.policy);
+  if (policy) return policy;
+  return misuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
+                            "sync, async, k_async, k_batch_async, ssp and local_sgd",
+                            options.policy));
+}
+
+expected<uint64_t> needed_of(const sim_options& options) {
+  const auto* known = find_shorthand(options.policy);
+  auto usual = known != nullptr && known->aggregate ? *known->aggregate : options.replicas;
+  auto needed = options.aggregate.value_or(usual);
+  auto is_dynamic = needed == dynamic_aggregate;
+  if (is_dynamic && known != nullptr)
+    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
+                              "latest_token or cancel",
+                              known->name));
+  if (is_dynamic) return options.replicas;
+  if (known != nullptr && known->is_fixed && needed != usual)
+    return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
+                              "or choose another policy",
+                              needed, options.replicas, known->name, known->why));
+  return needed;
+}
+
+local_sgd_options local_sgd_of(const sim_options& options) {
+  if (options.policy != local_sgd_name) return {};
+  std::chrono::duration<double> averaging{options.averaging_time.value_or(0)};
+  return {.local_steps = static_cast<uint32_t>(options.local_steps.value_or(1)),
+          .averaging_time = std::chrono::duration_cast<job_time>(averaging)};
+}
+
+// Gains are measured where there is something to measure, unless the user knows better.
+dynamic_backups dynamic_of(const sim_options& options) {
+  auto is_measured = !options.train.empty() && !options.gain_power;
+  return {.gain = is_measured ? gain_model::measured : gain_model::power,
+          .power = options.gain_power.value_or(1),
+          .curvature = options.curvature.value_or(0)};
+}
+
+expected<sync_options> sync_of(const sim_options& options) {
+  auto policy = policy_of(options);
+  if (!policy) return tl::unexpected<error>(policy.error());
+  if (options.distinct != "on" && options.distinct != "off")
+    return misuse(fmt::format("--distinct must be on or off, not '{}'", options.distinct));
+  auto needed = needed_of(options);
+  if (!needed) return tl::unexpected<error>(needed.error());
+  sync_options sync{.replicas_to_aggregate = static_cast<uint32_t>(*needed),
+                    .total_num_replicas = static_cast<uint32_t>(options.replicas),
+                    .policy = *policy,
+                    .one_gradient_per_replica = options.distinct == "on",
+                    .slack = *policy == sync_policy::ssp ? options.slack.value_or(0) : 0};
+  if (options.aggregate == dynamic_aggregate) sync.dynamic = dynamic_of(options);
+  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());
+  return sync;
+}
+
+} // namespace
+
+std::span<const sim_option> sim_option_table() {
+  return sim_options_table;
+}
+
+const sim_option* find_sim_option(std::string_view key) {
+  const auto* found = std::ranges::find(sim_options_table, key, &sim_option::key);
+  return found == std::end(sim_options_table) ? nullptr : found;
+}
+
+expected<void> assign(const sim_option& option, sim_options& options, const std::string& text,
+                      const std::string& name) {
+  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target)) {
+    options.*(*words) = text;
+    return {};
+  }
+  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target)) {
+    options.*(*real) = real_of(text);
+    if (options.*(*real)) return {};
+    return misuse(
+      fmt::format("{} must be a number from 0 to {:g}, not '{}'", name, real_max, text));
+  }
+  auto number = number_of<uint64_t>(text);
+  auto is_word = !option.zero_word.empty() && text == option.zero_word;
+  if (is_word) number = 0;
+  if (!number || (*number < option.low && !is_word) || *number > option.high)
+    return misuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
+                              readable::count(option.low), readable::count(option.high), text));
+  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
+    options.*(*count) = *number;
+  else
+    options.*std::get<std::optional<uint64_t> sim_options::*>(option.target) = *number;
+  return {};
+}
+
+std::string value_text(const sim_option& option, const sim_options& options) {
+  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target))
+    return options.*(*words);
+  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
+    return fmt::format("{}", options.*(*count));
+  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target))
+    return options.*(*real) ? fmt::format("{}", *(options.*(*real))) : std::string{};
+  auto optional = options.*std::get<std::optional<uint64_t> sim_options::*>(option.target);
+  if (!optional) return {};
+  if (*optional == 0 && !option.zero_word.empty()) return std::string{option.zero_word};
+  return fmt::format("{}", *optional);
+}
+
+expected<void> check_uses(std::span<const sim_options> rows) {
+  const auto& first = rows.front();
+  auto no_row = [&](auto uses) { return std::ranges::none_of(rows, uses); };
+  auto without_policy = [&](std::string_view policy) {
+    return no_row([&](const sim_options& row) { return row.policy == policy; });
+  };
+  auto is_fixed = no_row([](const sim_options& row) { return row.aggregate == dynamic_aggregate; });
+  auto of_policy = [&](std::string_view option, std::string_view policy) {
+    return misuse(fmt::format("--{} has no meaning under {}; leave it out, or take --policy {}",
+                              option, first.policy, policy));
+  };
+  auto of_dynamic = [&](std::string_view option) {
+    return misuse(fmt::format("--{} has no meaning where a step needs a fixed number of gradients; "
+                              "leave it out, or take --aggregate dynamic",
+                              option));
+  };
+  if (first.slack && without_policy("ssp")) return of_policy("slack", "ssp");
+  if (first.local_steps && without_policy(local_sgd_name))
+    return of_policy("local-steps", local_sgd_name);
+  if (first.averaging_time && without_policy(local_sgd_name))
+    return of_policy("averaging-time", local_sgd_name);
+  auto gives_one = [](const sim_options& row) {
+    return row.policy == "latest_token" || row.policy == "cancel" || row.policy == "sync"
+           || row.policy == "local_sgd";
+  };
+  if (first.distinct == "on" && std::ranges::all_of(rows, gives_one))
+    return misuse(
+      fmt::format("--distinct on has no meaning under {}, where no replica gives a step "
+                  "two gradients; leave it out, or take --policy tensorflow",
+                  first.policy));
+  if (first.gain_power && is_fixed) return of_dynamic("gain-power");
+  if (first.curvature && is_fixed) return of_dynamic("curvature");
+  return {};
+}
+
+namespace {
+
+// What a card has to move if nobody says how much.
+uint64_t variable_bytes(const sim_options& options,
+                        const std::function<learning_options(uint64_t)>& learning) {
+  uint64_t bytes = 0;
+  const auto* preset = find_distribution_preset(options.compute);
+  if (options.bandwidth.empty()) return bytes;
+  if (!learning) return preset == nullptr ? bytes : static_cast<uint64_t>(preset->model_bytes);
+  auto learnt = learning(options.seed);
+  for (const auto& [name, value] : learnt.task->variables)
+    bytes += value.bytes();
+  return bytes;
+}
+
+} // namespace
+
+expected<experiment> experiment_of(const sim_options& options) {
+  auto sync = sync_of(options);
+  if (!sync) return tl::unexpected<error>(sync.error());
+  if (options.dead > options.replicas)
+    return misuse(fmt::format("--dead is {}, but there are {} replicas; lower it", options.dead,
+                              options.replicas));
+  auto warm_up = options.warm_up.value_or(std::min((options.steps + 19) / 20, options.steps - 1));
+  if (warm_up >= options.steps)
+    return misuse(fmt::format("--warm-up leaves out {} steps of {}; lower it, or make more --steps",
+                              warm_up, options.steps));
+  auto compute = distribution::parse(options.compute);
+  if (!compute)
+    return fail(compute.error().code, fmt::format("--compute: {}", compute.error().message));
+  if (auto named = compute->last_named_replica(); named && *named >= options.replicas)
+    return misuse(fmt::format("--compute: {} speaks of replica {}, but there are {}: 0 to {}",
+                              compute->text(), *named, options.replicas, options.replicas - 1));
+  auto learning = learning_of(options);
+  if (!learning) return tl::unexpected<error>(learning.error());
+  auto network = network_of(options, variable_bytes(options, *learning));
+  if (!network) return tl::unexpected<error>(network.error());
+  auto faults = faults_of(options);
+  if (!faults) return tl::unexpected<error>(faults.error());
+  sync->require_finite = faults->plan.corrupts();
+  return experiment{.sync = *sync,
+                    .compute = *compute,
+                    .steps = options.steps,
+                    .warm_up = warm_up,
+                    .dead = static_cast<uint32_t>(options.dead),
+                    .local_sgd = local_sgd_of(options),
+                    .network = std::move(*network),
+                    .faults = std::move(faults->plan),
+                    .ask_again_after = faults->ask_again_after,
+                    .learning = std::move(*learning),
+                    .target_loss
+                    = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
+                    .seed = options.seed,
+                    .runs = options.runs,
+                    .threads = threads_of(options)};
+}
+
+} // namespace troupe

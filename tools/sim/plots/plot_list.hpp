@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pictures there are.
+#pragma once
+
+#include "tools/sim/plots/plot_style.hpp"
+
+#include <vector>
+
+namespace troupe {
+
+using sim_rows = std::vector<sim_row>;
+
+/// How long steps took: a distribution for each row, with its tail.
+[[nodiscard]] sim_plot step_time_plot(const sim_command& command, const sim_rows& rows);
+
+/// When the k-th gradient of a step came: mean, median, and where most of them are.
+[[nodiscard]] sim_plot arrivals_plot(const sim_command& command, const sim_rows& rows);
+
+/// Step time by backups, and what a machine gains by them.
+[[nodiscard]] sim_plot backups_plot(const sim_command& command, const sim_rows& rows);
+
+/// Time to the goal by the gradients of a step.
+[[nodiscard]] sim_plot convergence_plot(const sim_command& command, const sim_rows& rows);
+
+/// What was learnt by when.
+[[nodiscard]] sim_plot loss_plot(const sim_command& command, const sim_rows& rows);
+
+/// What became of gradients and of the replicas' time.
+[[nodiscard]] sim_plot work_plot(const sim_command& command, const sim_rows& rows);
+
+/// By how many updates gradients were late.
+[[nodiscard]] sim_plot staleness_plot(const sim_command& command, const sim_rows& rows);
+
+/// What each replica gave.
+[[nodiscard]] sim_plot contributions_plot(const sim_command& command, const sim_rows& rows);
+
+/// What replicas did when.
+[[nodiscard]] sim_plot timeline_plot(const sim_command& command, const sim_rows& rows);
+
+/// Who was slow when.
+[[nodiscard]] sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows);
+
+/// All of them, those that this run does not allow with the reason.
+[[nodiscard]] std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows);
+
+} // namespace troupe

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Headings, colours and captions of plots.
+#include "tools/sim/plots/plot_style.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+constexpr size_t caption_part_max = 60; // letters of an expression for computing times
+
+constexpr size_t line_name_max = 14; // letters, beside a picture
+
+std::string shortened(const std::string& text) {
+  if (text.size() <= caption_part_max) return text;
+  return fmt::format("{}...", text.substr(0, caption_part_max - 3));
+}
+
+// Long names of rows are expressions, and differ at their ends as well.
+std::string without_middle(const std::string& text) {
+  if (text.size() <= line_name_max) return text;
+  auto kept = (line_name_max - 2) / 2;
+  return text.substr(0, kept) + ".." + text.substr(text.size() - kept);
+}
+
+} // namespace
+
+std::string plot_beginning(const plot_heading& heading) {
+  return fmt::format(R"gnuplot(# Draws {0}.svg from {0}.csv:  gnuplot {0}.gp
+reset session
+set terminal svg size {1},{2} dynamic noenhanced font "DejaVu Sans,13" background "#ffffff"
+set output "{0}.svg"
+set datafile separator ","
+set border 3 lc rgb "#888888"
+set tics nomirror out textcolor rgb "#444444"
+set grid ytics lt 1 lw 1 lc rgb "#e4e4e4"
+set style fill solid 1 noborder
+set xlabel offset 0,0.3
+set label {3} at screen {4:.4f}, screen {5:.4f} left front font ",17"
+set label {6} at screen {4:.4f}, screen {7:.4f} left front font ",12" textcolor rgb "#666666"
+set lmargin at screen {4:.4f}
+set tmargin at screen {8:.4f}
+set bmargin at screen {9:.4f}
+)gnuplot",
+                     heading.name, heading.width, heading.height, gnuplot_text(heading.title),
+                     80.0 / heading.width, 1 - 28.0 / heading.height, gnuplot_text(heading.caption),
+                     1 - 52.0 / heading.height, 1 - 82.0 / heading.height, 72.0 / heading.height);
+}
+
+std::string gnuplot_text(std::string_view text) {
+  std::string quoted{'\''};
+  for (char letter : text) {
+    if (letter == '\'') quoted += '\'';
+    quoted += letter;
+  }
+  return quoted + '\'';
+}
+
+std::vector<size_t> shown_rows(size_t row_count) {
+  std::vector<size_t> rows;
+  auto count = std::min(row_count, lines_max);
+  for (size_t i = 0; i < count; ++i)
+    rows.push_back(count < 2 ? 0 : (i * (row_count - 1) + (count - 1) / 2) / (count - 1));
+  return rows;
+}
+
+std::string line_colour(size_t index, size_t count) {
+  constexpr std::array<std::array<double, 3>, 5> stops{{{0x2b, 0x2a, 0x6e},
+                                                        {0x1f, 0x6f, 0xb4},
+                                                        {0x2a, 0xa1, 0x87},
+                                                        {0xd9, 0xa5, 0x21},
+                                                        {0xd1, 0x41, 0x0c}}};
+  if (count < 2) return "#0b5394";
+  auto place = static_cast<double>(index) / static_cast<double>(count - 1) * (stops.size() - 1);
+  auto below = std::min(static_cast<size_t>(place), stops.size() - 2);
+  auto part = place - static_cast<double>(below);
+  std::string colour = "#";
+  for (size_t i = 0; i < 3; ++i)
+    colour += fmt::format("{:02x}",
+                          std::lround(stops[below][i] * (1 - part) + stops[below + 1][i] * part));
+  return colour;
+}
+
+std::string caption_of(const sim_command& command, const sim_row& row) {
+  auto is_swept = [&](std::string_view key) {
+    return command.sweep.option != nullptr && command.sweep.option->key == key;
+  };
+  std::vector<std::string> parts;
+  const auto& sync = row.what.sync;
+  if (!is_swept("replicas")) parts.push_back(fmt::format("n = {}", sync.total_num_replicas));
+  auto follows = is_swept("replicas") && !row.options.aggregate;
+  if (!is_swept("aggregate") && !follows)
+    parts.push_back(sync.dynamic ? "N dynamic" : fmt::format("N = {}", sync.replicas_to_aggregate));
+  if (!is_swept("policy")) parts.push_back("policy " + row.options.policy);
+  if (!is_swept("compute")) parts.push_back("computing " + shortened(row.options.compute));
+  if (row.what.dead > 0 && !is_swept("dead"))
+    parts.push_back(fmt::format("{} dead", row.what.dead));
+  parts.push_back(fmt::format("seed {}", row.what.seed));
+  std::string caption;
+  for (const auto& part : parts)
+    caption += (caption.empty() ? "" : ",  ") + part;
+  return caption;
+}
+
+std::string line_name(const sim_command& command, const sim_row& row) {
+  auto name = row_name(command, row);
+  if (name.empty()) return "all steps";
+  if (name.size() > line_name_max) return without_middle(name);
+  return fmt::format("{} {}", command.sweep.option->key, name);
+}
+
+std::string row_column(const sim_command& command) {
+  return command.sweep.option == nullptr ? "row" : std::string{command.sweep.option->key};
+}
+
+std::string whole_tics(std::string_view axis, size_t count) {
+  constexpr size_t few = 10;
+  return count > few ? "" : fmt::format("set {}tics 0,1\n", axis);
+}
+
+std::string logarithmic_tics(double low, double high) {
+  std::string tics;
+  auto last = static_cast<int>(std::floor(std::log10(high)));
+  for (auto exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= last;
+       ++exponent) {
+    for (double part : {1.0, 2.0, 5.0}) {
+      auto place = part * std::pow(10, exponent);
+      if (place >= low && place <= high)
+        tics += fmt::format("{}{:g}", tics.empty() ? "" : ", ", place);
+    }
+  }
+  if (tics.find(',') != std::string::npos) return tics;
+  return fmt::format("{:.2g}, {:.2g}, {:.2g}", low, std::sqrt(low * high), high);
+}
+
+time_unit unit_for(double seconds) {
+  if (seconds < 1e-3) return {1e6, "us"};
+  if (seconds < 0.5) return {1e3, "ms"};
+  if (seconds < 600) return {1, "s"};
+  if (seconds < 3600 * 3) return {1.0 / 60, "minutes"};
+  if (seconds < 86400 * 3) return {1.0 / 3600, "hours"};
+  return {1.0 / 86400, "days"};
+}
+
+} // namespace troupe

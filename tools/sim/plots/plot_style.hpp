@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What all plots of `troupe sim` share: how they begin, their colours, captions and units.
+#pragma once
+
+#include "tools/sim/report.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// One picture: NAME.svg, which NAME.gp draws of NAME.csv.
+struct sim_plot {
+  std::string name;
+  std::string csv;
+  std::string script;
+  std::string why_not = {}; ///< If not empty, there is no such picture of this run.
+};
+
+/// How a picture begins.
+struct plot_heading {
+  std::string name; ///< Of the files, without ending.
+  std::string title;
+  std::string caption;
+  int width = 900;
+  int height = 560;
+};
+
+/// Tics at whole numbers, where an axis counts so few that gnuplot would put others between them;
+/// empty if it counts more. @param axis "x" or "y".
+[[nodiscard]] std::string whole_tics(std::string_view axis, size_t count);
+
+/// The first lines of a script: the terminal, title, caption, and the look of axes.
+[[nodiscard]] std::string plot_beginning(const plot_heading& heading);
+
+/// A text as gnuplot takes it back whole.
+[[nodiscard]] std::string gnuplot_text(std::string_view text);
+
+/// Lines that one picture can show without clutter.
+constexpr size_t lines_max = 8;
+
+/// Rows that get a line in a picture: all, or `lines_max` of them, evenly chosen, with both ends.
+[[nodiscard]] std::vector<size_t> shown_rows(size_t row_count);
+
+/// The colour of the i-th of `count` lines, "#rrggbb": from dark blue over green to orange.
+[[nodiscard]] std::string line_colour(size_t index, size_t count);
+
+/// "n = 100,  N = 96,  policy latest_token,  computing chen2016-like,  seed 0"; what the sweep
+/// changes is left out.
+[[nodiscard]] std::string caption_of(const sim_command& command, const sim_row& row);
+
+/// "aggregate 96", of a long value its ends alone; "all steps" if there is but one row.
+[[nodiscard]] std::string line_name(const sim_command& command, const sim_row& row);
+
+/// The head of the column that tells rows apart: the swept option.
+[[nodiscard]] std::string row_column(const sim_command& command);
+
+/// Numbers to write below an axis with logarithmic scale, with commas between: 1, 2, 5, 10, ...
+/// @pre 0 < low <= high.
+[[nodiscard]] std::string logarithmic_tics(double low, double high);
+
+/// In which unit times of this size are read best.
+struct time_unit {
+  double per_second = 1;
+  std::string name = "s";
+};
+
+[[nodiscard]] time_unit unit_for(double seconds);
+
+} // namespace troupe

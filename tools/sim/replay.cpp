@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a run's folder, replaying it, and telling how well that went.
+#include "tools/sim/replay.hpp"
+
+#include "actors/failure.hpp"
+#include "strategies/exit_codes.hpp"
+#include "tools/options/arguments.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/sim/help.hpp"
+#include "tools/sim/report.hpp"
+#include "tools/system/file_content.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
+constexpr uint64_t replay_replicas_max = 1'000'000;
+
+constexpr std::array<std::string_view, 6> replay_option_names{"replicas", "aggregate", "policy",
+                                                              "repair",   "json",      "help"};
+
+int refuse_replay(const error& reason, exit_code code) {
+  fmt::print(stderr, "troupe sim replay: {}\n", reason.message);
+  return static_cast<int>(code);
+}
+
+// ---- the command line ----
+
+expected<std::optional<uint64_t>> count_of(const std::string& text, std::string_view name) {
+  if (text.empty()) return std::nullopt;
+  auto number = number_of<uint64_t>(text);
+  if (!number || *number == 0 || *number > replay_replicas_max)
+    return misuse(
+      fmt::format("{} must be a whole number from 1 to 1,000,000, not '{}'", name, text));
+  return number;
+}
+
+expected<std::vector<uint32_t>> replicas_of(std::string text) {
+  std::vector<uint32_t> replicas;
+  while (!text.empty()) {
+    auto part = text.substr(0, text.find(','));
+    text.erase(0, part.size() + 1);
+    auto number = number_of<uint32_t>(part);
+    if (!number)
+      return misuse(
+        fmt::format("--repair takes indices of replicas, such as 7 or 3,7; '{}' is none", part));
+    replicas.push_back(*number);
+  }
+  return replicas;
+}
+
+/// What stood on the command line.
+struct raw_replay_arguments {
+  std::string replicas;
+  std::string aggregate;
+  std::string policy;
+  std::string repair;
+  std::string json;
+  bool help = false;
+};
+
+expected<replay_command> settled(const raw_replay_arguments& raw, std::string run_dir) {
+  replay_command command{.run_dir = std::move(run_dir), .json = raw.json};
+  auto replicas = count_of(raw.replicas, "--replicas");
+  if (!replicas) return tl::unexpected<error>(replicas.error());
+  auto aggregate = count_of(raw.aggregate, "--aggregate");
+  if (!aggregate) return tl::unexpected<error>(aggregate.error());
+  auto repaired = replicas_of(raw.repair);
+  if (!repaired) return tl::unexpected<error>(repaired.error());
+  command.replicas = *replicas;
+  command.aggregate = *aggregate;
+  command.repaired = std::move(*repaired);
+  if (raw.policy.empty()) return command;
+  auto policy = parse_sync_policy(raw.policy);
+  if (!policy) return misuse("--policy: " + policy.error().message);
+  command.policy = *policy;
+  return command;
+}
+
+// ---- replaying ----
+
+replayed_steps steps_of(const recorded_run& run, const replay_options& options) {
+  auto report = simulate(replay_of(run, options));
+  replayed_steps steps{.drop_fraction = report.drop_fraction(),
+                       .wasted_replica_seconds
+                       = std::chrono::duration<double>(report.wasted).count(),
+                       .stalled = report.stalled};
+  for (auto time : report.step_times)
+    steps.seconds.push_back(std::chrono::duration<double>(time).count());
+  return steps;
+}
+
+sync_options changed_sync(const run_folder& folder, const replay_command& command) {
+  auto sync = folder.sync;
+  sync.total_num_replicas
+    = static_cast<uint32_t>(command.replicas.value_or(sync.total_num_replicas));
+  sync.replicas_to_aggregate
+    = static_cast<uint32_t>(command.aggregate.value_or(sync.replicas_to_aggregate));
+  sync.policy = command.policy.value_or(sync.policy);
+  if (auto valid = sync.validate(); !valid) throw failure{valid.error()};
+  return sync;
+}
+
+// Of the same gradients, so batch by batch.
+std::optional<interval_estimate> difference_of(const replayed_steps& changed,
+                                               const replayed_steps& unchanged) {
+  auto these = batch_means(changed.seconds);
+  auto those = batch_means(unchanged.seconds);
+  if (these.size() != those.size() || these.size() < 2) return std::nullopt;
+  auto whole = estimate_of(unchanged.seconds).mean;
+  for (auto* batches : {&these, &those})
+    for (double& mean : *batches)
+      mean /= whole;
+  return paired_difference(these, those);
+}
+
+// ---- reports ----
+
+std::string described(const sync_options& sync) {
+  return fmt::format("{} replicas, {} gradients a step, {}", sync.total_num_replicas,
+                     sync.replicas_to_aggregate, to_string(sync.policy));
+}
+
+std::string figures(const std::vector<double>& seconds) {
+  sorted_values sorted{seconds};
+  return fmt::format("mean {:#.4g} s, median {:#.4g}, p90 {:#.4g}, longest {:#.4g}",
+                     estimate_of(seconds).mean, sorted.quantile(0.5), sorted.quantile(0.9),
+                     sorted.quantile(1));
+}
+
+std::string changes(const replay_command& command) {
+  std::vector<std::string> words;
+  if (command.replicas) words.push_back(fmt::format("--replicas {}", *command.replicas));
+  if (command.aggregate) words.push_back(fmt::format("--aggregate {}", *command.aggregate));
+  if (command.policy) words.push_back(fmt::format("--policy {}", to_string(*command.policy)));
+  if (!command.repaired.empty())
+    words.push_back(fmt::format("--repair {}", fmt::join(command.repaired, ",")));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string share(double value) {
+  return fmt::format("{:.1f} %", 100 * std::abs(value));
+}
+
+std::string difference_text(const interval_estimate& difference) {
+  if (difference.low <= 0 && difference.high >= 0)
+    return fmt::format("no difference that one could tell: {:+.1f} % [{:+.1f} %, {:+.1f} %]",
+                       100 * difference.mean, 100 * difference.low, 100 * difference.high);
+  auto less = difference.mean < 0;
+  auto ends = std::minmax({std::abs(difference.low), std::abs(difference.high)});
+  return fmt::format("a step takes {} {} [{} to {}]", share(difference.mean),
+                     less ? "less" : "longer", share(ends.first), share(ends.second));
+}
+
+json steps_json(const std::vector<double>& seconds) {
+  sorted_values sorted{seconds};
+  return {{"steps", seconds.size()},
+          {"mean", estimate_of(seconds).mean},
+          {"p50", sorted.quantile(0.5)},
+          {"p90", sorted.quantile(0.9)},
+          {"max", sorted.quantile(1)}};
+}
+
+json sync_json(const sync_options& sync) {
+  return {{"replicas", sync.total_num_replicas},
+          {"aggregate", sync.replicas_to_aggregate},
+          {"policy", to_string(sync.policy)}};
+}
+
+expected<void> write(const replay_command& command, const run_folder& folder,
+                     const replay_report& report) {
+  if (command.json != "-") fmt::print("{}", replay_text(command, folder, report));
+  if (command.json.empty()) return {};
+  return write_json(command.json, replay_json(command, report));
+}
+
+} // namespace
+
+expected<replay_command> parse_replay_options(int argument_count, const char* const* arguments) {
+  raw_replay_arguments raw;
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  app.add_flag("-h,--help", raw.help);
+  app.add_option("--replicas", raw.replicas)->take_last();
+  app.add_option("--aggregate", raw.aggregate)->take_last();
+  app.add_option("--policy", raw.policy)->take_last();
+  app.add_option("--repair", raw.repair)->take_last();
+  app.add_option("--json", raw.json)->take_last();
+  if (auto taken = take_apart(app, argument_count, arguments); !taken)
+    return tl::unexpected(taken.error());
+  if (raw.help) return replay_command{.answer = replay_help()};
+  auto rest = app.remaining();
+  if (rest.empty()) return misuse("which run? Give its folder: troupe sim replay runs/NAME");
+  if (rest.size() > 1 || rest[0].starts_with("-")) {
+    auto wrong = rest[0].starts_with("-") ? rest[0] : rest[1];
+    return misuse(unexpected_argument(wrong, "--aggregate 3", replay_option_names));
+  }
+  return settled(raw, rest[0]);
+}
+
+expected<run_folder> read_run_folder(const std::string& path) {
+  auto folder = std::filesystem::path{path};
+  train_options options;
+  option_origins origins;
+  auto config_path = (folder / "config.toml").string();
+  if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
+    return fail(
+      errc::not_found,
+      fmt::format("not the folder of a run of troupe train: there is no {}", config_path));
+  auto config = read_config_file(config_path, options, origins);
+  if (!config)
+    return fail(config.error().code,
+                fmt::format("not the folder of a run of troupe train: {}", config.error().message));
+  auto ledger = (folder / "ledger.csv").string();
+  auto text = file_content(ledger, ledger_bytes_max);
+  if (!text) return tl::unexpected<error>(text.error());
+  auto run = read_ledger(*text, ledger);
+  if (!run) return tl::unexpected<error>(run.error());
+  auto replicas = static_cast<uint32_t>(options.replicas);
+  if (run->times.size() > replicas)
+    return fail(errc::malformed, fmt::format("{}: tells of replica {}, but the run had {}", ledger,
+                                             run->times.size() - 1, replicas));
+  run->set_replica_count(replicas);
+  sync_options sync{static_cast<uint32_t>(options.aggregate), replicas, options.policy};
+  sync.slack = options.slack.value_or(0);
+  if (options.backups == backup_kind::dynamic) {
+    return fail(errc::failed_precondition,
+                fmt::format("{}: that run chose its number of backups anew for every step, by what "
+                            "its gradients were; no ledger tells of that",
+                            path));
+  }
+  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  return run_folder{std::move(*run), sync, options.seed};
+}
+
+replay_report replay(const run_folder& folder, const replay_command& command) {
+  replay_report report{.recorded_sync = folder.sync,
+                       .changed_sync = changed_sync(folder, command),
+                       .recorded = folder.run.step_seconds()};
+  report.unchanged = steps_of(folder.run, {.sync = folder.sync, .seed = folder.seed});
+  if (report.unchanged.seconds.empty()) {
+    auto why = report.unchanged.stalled ? report.unchanged.stalled->reason : "it has no steps";
+    throw failure{{errc::stalled, fmt::format("{}: the ledger does not say enough to replay a "
+                                              "single step: {}",
+                                              command.run_dir, why)}};
+  }
+  report.error = error_of(report.recorded, report.unchanged.seconds);
+  if (!command.has_change()) return report;
+  report.changed = steps_of(
+    folder.run, {.sync = report.changed_sync, .repaired = command.repaired, .seed = folder.seed});
+  report.difference = difference_of(*report.changed, report.unchanged);
+  return report;
+}
+
+std::string replay_text(const replay_command& command, const run_folder& folder,
+                        const replay_report& report) {
+  auto text = fmt::format("recorded   {}: {} steps, {}\n"
+                          "           {}\n"
+                          "replayed   as it was: {}\n"
+                          "           off by {:+.2f} % in the mean; of single steps by {} in the "
+                          "median, {} at p90\n",
+                          command.run_dir, report.recorded.size(), described(report.recorded_sync),
+                          figures(report.recorded), figures(report.unchanged.seconds),
+                          100 * report.error.mean_step, share(report.error.median),
+                          share(report.error.p90));
+  if (report.changed) {
+    text += fmt::format("with       {}: {}\n", changes(command), described(report.changed_sync));
+    if (!report.changed->seconds.empty())
+      text += fmt::format("           {}\n", figures(report.changed->seconds));
+    if (report.difference)
+      text += fmt::format("so         {}\n", difference_text(*report.difference));
+    if (report.changed->stalled)
+      text += fmt::format("stalled    {}\n", report.changed->stalled->reason);
+  }
+  if (auto cut = folder.run.at_least_count(); cut > 0) {
+    text += fmt::format("note       {} of {} gradients were told to stop; each is replayed as one "
+                        "that took longer\n",
+                        cut, folder.run.time_count());
+  }
+  if (folder.run.first_step > 0) {
+    text += fmt::format("note       the run was resumed after step {}: what was on its way then, "
+                        "nobody knows\n",
+                        folder.run.first_step);
+  }
+  return text;
+}
+
+std::string replay_json(const replay_command& command, const replay_report& report) {
+  json result{{"run", command.run_dir},
+              {"recorded", steps_json(report.recorded)},
+              {"unchanged", steps_json(report.unchanged.seconds)},
+              {"error",
+               {{"mean_step", report.error.mean_step},
+                {"step_p50", report.error.median},
+                {"step_p90", report.error.p90}}},
+              {"changed", nullptr},
+              {"difference", nullptr},
+              {"stalled", nullptr}};
+  result["recorded"].update(sync_json(report.recorded_sync));
+  if (!report.changed) return result.dump(2) + "\n";
+  result["changed"] = steps_json(report.changed->seconds);
+  result["changed"].update(sync_json(report.changed_sync));
+  result["changed"]["repaired"] = command.repaired;
+  if (report.difference) {
+    result["difference"] = {{"mean", report.difference->mean},
+                            {"low", report.difference->low},
+                            {"high", report.difference->high}};
+  }
+  if (report.changed->stalled) result["stalled"] = report.changed->stalled->reason;
+  return result.dump(2) + "\n";
+}
+
+int replay_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_replay_options(argument_count, arguments);
+  if (!command) return refuse_replay(command.error(), exit_code::usage);
+  if (!command->answer.empty()) {
+    fmt::print("{}", command->answer);
+    return static_cast<int>(exit_code::finished);
+  }
+  auto folder = read_run_folder(command->run_dir);
+  if (!folder) return refuse_replay(folder.error(), exit_code::usage);
+  if (auto place = check_json(command->json); !place)
+    return refuse_replay(place.error(), exit_code::usage);
+  try {
+    auto report = replay(*folder, *command);
+    if (auto written = write(*command, *folder, report); !written)
+      return refuse_replay(written.error(), exit_code::user_error);
+    auto stalled = report.changed && report.changed->stalled;
+    return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
+  } catch (const failure& failed) {
+    return refuse_replay(failed.reason(), exit_code::usage);
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `troupe sim` found, for people and for programs.
+#pragma once
+
+#include "simulation/experiment.hpp"
+#include "simulation/reports/run_profile.hpp"
+#include "tools/sim/command_line.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// One experiment and what came of it.
+struct sim_row {
+  sim_options options;
+  experiment what;
+  experiment_report report;
+  std::optional<interval_estimate> difference; ///< Of the step time, to the first row.
+  std::optional<profile_figures> profile;      ///< For plots.
+};
+
+/// What tells this row from the others; empty if there is but one.
+[[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
+
+/// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such.
+/// Times are in seconds; what does not exist is null.
+[[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
+
+/// Looks, before minutes of simulation, whether a report can be written to the file; it may be "-",
+/// or empty for none. Errors: resource, naming the file.
+[[nodiscard]] expected<void> check_json(const std::string& file);
+
+/// Writes a report to the file, or to the standard output if that is "-".
+/// Errors: resource, naming the file.
+[[nodiscard]] expected<void> write_json(const std::string& file, const std::string& report);
+
+/// The report as a table, with a line above that says what was simulated.
+[[nodiscard]] std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows);
+
+} // namespace troupe

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// posix_spawn and a patient wait.
+#include "tools/system/child_process.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+// What a child starts with, freed at the end.
+struct spawn_settings {
+  spawn_settings() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+
+  spawn_settings(const spawn_settings&) = delete;
+  spawn_settings& operator=(const spawn_settings&) = delete;
+
+  ~spawn_settings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+expected<pid_t> start(const child_command& command) {
+  spawn_settings settings;
+  posix_spawn_file_actions_addchdir_np(&settings.actions, command.folder.c_str());
+  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&settings.actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&settings.actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // What we listen at would be taken for as long as the child lives.
+  posix_spawn_file_actions_addclosefrom_np(&settings.actions, STDERR_FILENO + 1);
+  // We may have blocked signals for a thread that waits for them; that is no business of the
+  // child's.
+  sigset_t none;
+  sigemptyset(&none);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  std::vector<char*> words;
+  for (const auto& word : command.words)
+    words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  pid_t child = 0;
+  const int refused = ::posix_spawnp(&child, words[0], &settings.actions, &settings.attributes,
+                                     words.data(), environ);
+  if (refused == 0) return child;
+  return fail(refused == ENOENT ? errc::not_found : errc::resource,
+              fmt::format("cannot start {}: {}", command.words[0], std::strerror(refused)));
+}
+
+// Waits until the child has ended; kills it when the patience is over. The answer is waitpid's.
+int wait_for(pid_t child, std::chrono::milliseconds patience, bool& killed) {
+  constexpr std::chrono::milliseconds pause{5};
+  int status = 0;
+  for (auto left = patience; left > pause.zero(); left -= pause) {
+    const pid_t ended = ::waitpid(child, &status, WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno == ECHILD) return 0; // who started us has children end unseen
+    std::this_thread::sleep_for(pause);
+  }
+  killed = true;
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+} // namespace
+
+expected<void> run(const child_command& command) {
+  const auto child = start(command);
+  if (!child) return tl::unexpected(child.error());
+  bool killed = false;
+  const int status = wait_for(*child, command.patience, killed);
+  const auto& program = command.words[0];
+  if (killed)
+    return fail(errc::deadline_exceeded, fmt::format("{} was stopped: it took more than {} s",
+                                                     program, command.patience.count() / 1000));
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
+  return fail(errc::resource, WIFEXITED(status)
+                                ? fmt::format("{} failed with {}", program, WEXITSTATUS(status))
+                                : fmt::format("{} died of signal {}", program, WTERMSIG(status)));
+}
+
+} // namespace troupe

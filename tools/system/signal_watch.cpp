@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a signal handler to a thread that may do something about it.
+#include "tools/system/signal_watch.hpp"
+
+#include "messages/assert.hpp"
+#include "strategies/exit_codes.hpp"
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <unistd.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array watched{SIGINT, SIGTERM};
+
+// A terminal and a launcher that passes signals on both send the same Ctrl-C.
+constexpr auto echo_time = std::chrono::milliseconds{500};
+
+constexpr int no_more_signals = 0; // what the owner writes into the pipe to end the thread
+std::array<int, 2> pipe_ends{-1, -1};
+
+void pass_on(int number) {
+  auto before = errno;
+  auto byte = static_cast<char>(number);
+  static_cast<void>(!write(pipe_ends[1], &byte, 1));
+  errno = before;
+}
+
+} // namespace
+
+signal_watch::signal_watch() {
+  TROUPE_ASSERT(pipe_ends[0] == -1);
+  TROUPE_ASSERT(pipe(pipe_ends.data()) == 0, errno);
+  thread_ = std::jthread{[this] { watch(); }};
+  for (int number : watched)
+    std::signal(number, pass_on);
+  std::signal(SIGUSR1, pass_on);
+}
+
+signal_watch::~signal_watch() {
+  for (int number : watched)
+    std::signal(number, SIG_DFL);
+  std::signal(SIGUSR1, SIG_IGN); // nobody who asks for a look wants the process to end
+  pass_on(no_more_signals);
+  thread_.join();
+  for (int& end : pipe_ends)
+    close(std::exchange(end, -1));
+}
+
+void signal_watch::on_user_signal(std::function<void()> action) {
+  std::lock_guard guard{mutex_};
+  on_user_signal_ = std::move(action);
+}
+
+void signal_watch::watch() {
+  using clock = std::chrono::steady_clock;
+  clock::time_point first;
+  char number = 0;
+  while (read(pipe_ends[0], &number, 1) == 1 && number != no_more_signals) {
+    if (number == SIGUSR1) {
+      std::lock_guard guard{mutex_};
+      if (on_user_signal_) on_user_signal_();
+    } else if (number_ == 0) {
+      number_ = number;
+      first = clock::now();
+      source_.request_stop();
+    } else if (clock::now() - first > echo_time) {
+      _exit(exit_code_of_signal(number));
+    }
+  }
+}
+
+} // namespace troupe

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command `troupe top`: ask, draw, wait, again.
+#include "tools/top/command.hpp"
+
+#include "actors/observing/http_client.hpp"
+#include "strategies/exit_codes.hpp"
+#include "tools/options/help.hpp"
+#include "tools/system/terminal.hpp"
+#include "tools/top/view.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <fmt/format.h>
+#include <poll.h>
+#include <termios.h>
+#include <unistd.h>
+
+namespace troupe {
+
+namespace {
+
+using steady = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds answer_deadline{3000};
+
+/// What the user asked for.
+struct top_options {
+  std::string endpoint;
+  std::string host;
+  std::string port;
+  double period_seconds = 1;
+  bool once = false;
+  bool help = false;
+};
+
+int refuse_top(const std::string& line, exit_code code = exit_code::usage) {
+  fmt::print(stderr, "troupe top: {}\n", line);
+  return static_cast<int>(code);
+}
+
+// "host:port", "[::1]:port".
+bool split_endpoint(top_options& options) {
+  auto colon = options.endpoint.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  options.host = options.endpoint.substr(0, colon);
+  options.port = options.endpoint.substr(colon + 1);
+  if (options.host.front() == '[' && options.host.back() == ']')
+    options.host = options.host.substr(1, options.host.size() - 2);
+  return !options.host.empty() && !options.port.empty()
+         && options.port.find_first_not_of("0123456789") == std::string::npos;
+}
+
+expected<top_options> parse(int argument_count, const char* const* arguments) {
+  top_options options;
+  CLI::App app;
+  app.set_help_flag();
+  app.add_flag("-h,--help", options.help);
+  app.add_flag("--once", options.once);
+  app.add_option("--period", options.period_seconds);
+  app.add_option("endpoint", options.endpoint);
+  try {
+    app.parse(argument_count, arguments);
+  } catch (const CLI::ParseError& problem) {
+    return fail(errc::invalid_argument,
+                fmt::format("{}; troupe top --help tells what there is", problem.what()));
+  }
+  if (options.help) return options;
+  if (!split_endpoint(options))
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
+  if (!(options.period_seconds >= 0.1 && options.period_seconds <= 3600))
+    return fail(errc::invalid_argument, "--period must be from 0.1 to 3600 seconds");
+  return options;
+}
+
+expected<top_sample> look(const top_options& options) {
+  auto metrics = http_get(options.host, options.port, "/metrics", answer_deadline);
+  if (!metrics) return tl::unexpected<error>(metrics.error());
+  auto actors = http_get(options.host, options.port, "/actors", answer_deadline);
+  if (!actors) return tl::unexpected<error>(actors.error());
+  return read_top_sample(*metrics, *actors);
+}
+
+exit_code code_of(const error& reason) {
+  auto is_gone = reason.code == errc::unavailable || reason.code == errc::deadline_exceeded;
+  return is_gone ? exit_code::lost_peer : exit_code::user_error;
+}
+
+volatile std::sig_atomic_t asked_to_end = 0;
+
+void end_soon(int) {
+  asked_to_end = 1;
+}
+
+void write_out(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// The terminal as a page that is drawn anew and takes single keys; as it was before, afterwards.
+class screen {
+public:
+  screen() {
+    is_keyboard_ = tcgetattr(STDIN_FILENO, &before_) == 0;
+    auto keys = before_;
+    keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
+    if (is_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+
+    struct sigaction action {};
+
+    action.sa_handler = end_soon; // without SA_RESTART: the wait for a key ends
+    for (int number : {SIGINT, SIGTERM, SIGHUP})
+      sigaction(number, &action, nullptr);
+    write_out("\x1b[?1049h\x1b[?25l");
+  }
+
+  ~screen() {
+    write_out("\x1b[?25h\x1b[?1049l");
+    if (is_keyboard_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+  }
+
+  screen(const screen&) = delete;
+  screen& operator=(const screen&) = delete;
+
+  // Every line is cleared to its end, then all below: nothing flickers.
+  void draw(const std::string& page) {
+    std::string text = "\x1b[H";
+    for (char letter : page)
+      text += letter == '\n' ? std::string{"\x1b[K\r\n"} : std::string{letter};
+    write_out(text + "\x1b[J");
+  }
+
+  /// Waits for a key that ends the show. @returns Whether one came in time, or a signal.
+  [[nodiscard]] bool is_over_within(double seconds) const {
+    auto end = steady::now() + std::chrono::duration<double>(seconds);
+    pollfd keyboard{.fd = is_keyboard_ ? STDIN_FILENO : -1, .events = POLLIN};
+    while (asked_to_end == 0) {
+      auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady::now()).count();
+      if (left <= 0) return false;
+      if (poll(&keyboard, 1, static_cast<int>(left)) <= 0) continue;
+      constexpr char ctrl_c = 3;
+      char key = 0;
+      if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q' || key == 'Q' || key == ctrl_c)
+        return true;
+    }
+    return true;
+  }
+
+private:
+  termios before_{};
+  bool is_keyboard_ = false;
+};
+
+// The last line stays free, or the terminal would scroll.
+top_window window() {
+  return {.width = terminal_width(STDOUT_FILENO), .height = terminal_height(STDOUT_FILENO) - 1};
+}
+
+/// Draws until somebody ends it. @returns Why it ended, if nobody did.
+std::optional<error> show(const top_options& options, top_sample now) {
+  screen page;
+  auto seen = steady::now();
+  std::optional<double> speed;
+  while (true) {
+    page.draw(top_page(options.endpoint, now, speed, window()));
+    if (page.is_over_within(options.period_seconds)) return std::nullopt;
+    auto next = look(options);
+    if (!next) return next.error();
+    auto passed = std::chrono::duration<double>(steady::now() - seen).count();
+    speed = (next->step - now.step) / passed;
+    seen = steady::now();
+    now = std::move(*next);
+  }
+}
+
+int run(const top_options& options) {
+  auto first = look(options);
+  if (!first) return refuse_top(first.error().message, code_of(first.error()));
+  if (options.once || !is_terminal(STDOUT_FILENO)) {
+    write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
+    return static_cast<int>(exit_code::finished);
+  }
+  if (auto ended = show(options, std::move(*first)))
+    return refuse_top("the job is over, or out of reach: " + ended->message, code_of(*ended));
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace
+
+int top_command_main(int argument_count, const char* const* arguments) {
+  auto options = parse(argument_count, arguments);
+  if (!options) return refuse_top(options.error().message);
+  if (options->help) {
+    fmt::print("{}", top_help());
+    return static_cast<int>(exit_code::finished);
+  }
+  return run(*options);
+}
+
+} // namespace troupe

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules between options.
+#include "tools/train/checks.hpp"
+
+#include "actors/gpu/device_list.hpp"
+#include "actors/optimizer_settings.hpp"
+#include "tools/options/nearest_name.hpp"
+#include "tools/options/option_table.hpp"
+#include "tools/train/plan.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <set>
+
+namespace troupe {
+
+namespace {
+
+expected<void> check_backups(const train_options& options, const option_origins& origins) {
+  if (options.curvature && options.backups == backup_kind::fixed)
+    return fail(errc::invalid_argument,
+                fmt::format("{} has no meaning where a step needs a fixed number of gradients: "
+                            "leave it out, or take --backups dynamic",
+                            spelling(origins, "curvature")));
+  if (options.backups == backup_kind::fixed || options.policy == sync_policy::latest_token
+      || options.policy == sync_policy::cancel)
+    return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
+                          "cancel",
+                          spelling(origins, "backups"), to_string(options.policy)));
+}
+
+expected<void> check_slack(const train_options& options, const option_origins& origins) {
+  if (!options.slack || options.policy == sync_policy::ssp) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} has no meaning under policy {}: leave it out, or take --policy ssp",
+                          spelling(origins, "slack"), to_string(options.policy)));
+}
+
+expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
+  const auto name = spelling(origins, "aggregate");
+  if (options.policy == sync_policy::ssp && options.aggregate != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("{} is {}, but under policy ssp every gradient is an update: take "
+                            "--aggregate 1, or another policy",
+                            name, options.aggregate));
+  if (options.aggregate <= options.replicas || options.policy == sync_policy::k_batch_async)
+    return {};
+  if (options.policy != sync_policy::tensorflow) {
+    return fail(
+      errc::invalid_argument,
+      fmt::format("{} {} can never be reached by {} replicas, since under policy {} each gives "
+                  "one gradient to a step: lower it, raise --replicas, or take --policy "
+                  "tensorflow",
+                  name, options.aggregate, options.replicas, to_string(options.policy)));
+  }
+  const uint64_t needed = options.aggregate - options.replicas;
+  if (options.initial_tokens.value_or(options.aggregate) >= needed) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} {} needs at least {} spare tokens with {} replicas, or the first step never "
+                "ends: raise {} from {}, lower --aggregate, or raise --replicas",
+                name, options.aggregate, needed, options.replicas,
+                spelling(origins, "initial-tokens"), *options.initial_tokens));
+}
+
+expected<void> check_initial_tokens(const train_options& options, const option_origins& origins) {
+  if (!options.initial_tokens || options.policy == sync_policy::tensorflow) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} has no meaning under policy {}: leave it out, or take --policy tensorflow",
+                spelling(origins, "initial-tokens"), to_string(options.policy)));
+}
+
+expected<void> check_slow(const train_options& options, const option_origins& origins) {
+  const auto name = spelling(origins, "slow");
+  std::set<uint64_t> seen;
+  for (const auto& slow : options.slow) {
+    if (slow.replica >= options.replicas) {
+      return fail(errc::invalid_argument,
+                  fmt::format("{} {}={} names a replica that is not there: the last one is {}",
+                              name, slow.replica, slow.factor, options.replicas - 1));
+    }
+    if (!seen.insert(slow.replica).second)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} names replica {} twice", name, slow.replica));
+  }
+  return {};
+}
+
+// What is there is another question: it is asked when the job is about to begin.
+expected<void> check_device(const train_options& options, const option_origins& origins) {
+  const auto name = spelling(origins, "device");
+  auto devices = read_devices(options.device);
+  if (!devices)
+    return fail(devices.error().code, fmt::format("{}: {}", name, devices.error().message));
+  if (devices->empty() || options.world == world_kind::threads) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} {} does not go with --world virtual, whose time a GPU does not know: "
+                          "take --device cpu, or --world threads",
+                          name, options.device));
+}
+
+expected<void> check_communication(const train_options& options, const option_origins& origins) {
+  auto devices = read_devices(options.device);
+  auto is_on_gpus = devices && !devices->empty();
+  if (options.communication != communication_implementation::nccl || is_on_gpus) return {};
+  return fail(
+    errc::invalid_argument,
+    fmt::format("{} nccl adds up gradients on GPUs, and replicas are to compute on the "
+                "processor: name GPUs, as in --device gpu:0, or take --communication auto",
+                spelling(origins, "communication")));
+}
+
+// Learning rate and schedule have options of their own.
+expected<void> check_optimizer(const train_options& options, const option_origins& origins) {
+  auto names = setting_names(options.optimizer);
+  if (!names) return tl::unexpected<error>(names.error());
+  std::erase(*names, "learning_rate");
+  const auto option = spelling(origins, "optimizer-setting");
+  for (const auto& setting : options.optimizer_settings) {
+    if (std::ranges::count(*names, setting.name) > 0) continue;
+    return fail(errc::invalid_argument,
+                fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'", option,
+                            setting.name, setting.value, options.optimizer,
+                            nearest_name(setting.name, *names)));
+  }
+  auto plan = plan_of(options, 1);
+  if (!plan) return fail(plan.error().code, fmt::format("{}: {}", option, plan.error().message));
+  return {};
+}
+
+expected<void> check_warm_up(const train_options& options, const option_origins& origins) {
+  if (options.warm_up == 0 || !options.steps || options.warm_up < *options.steps) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} {} leaves no step for training: there are {}",
+                          spelling(origins, "warm-up"), options.warm_up, *options.steps));
+}
+
+expected<void> check_hidden(const train_options& options, const option_origins& origins) {
+  const size_t layers = options.model.hidden_sizes.size();
+  if (layers <= language_model_layers_max) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("{} lists {} layers; at most {} are possible",
+                          spelling(origins, "hidden"), layers, language_model_layers_max));
+}
+
+std::string_view why_without_meaning(std::string_view option) {
+  if (option == "communication")
+    return "where no process adds up gradients with others: leave it out, or take --strategy "
+           "multi_worker_mirrored";
+  return "where every update takes the gradients of all replicas: leave it out, or take --strategy "
+         "parameter_server";
+}
+
+} // namespace
+
+expected<void> settle(train_options& options, const option_origins& origins) {
+  if (options.steps && options.epochs) {
+    const auto steps = origin_of(origins, "steps");
+    const auto epochs = origin_of(origins, "epochs");
+    if (steps.from == epochs.from) {
+      return fail(errc::invalid_argument,
+                  fmt::format("{} and {} exclude each other: give one of them",
+                              spelling(origins, "steps"), spelling(origins, "epochs")));
+    }
+    (steps.from < epochs.from ? options.steps : options.epochs).reset();
+  }
+  if (!options.steps && !options.epochs) options.steps = train_defaults::steps;
+  if (!options.learning_rate) options.learning_rate = default_learning_rate(options.optimizer);
+  return {};
+}
+
+expected<void> fit_strategy(train_options& options, option_origins& origins) {
+  for (const auto& option : train_option_table()) {
+    const std::string key{option.key};
+    if (has_meaning(option, options.strategy) || !origins.contains(key)) continue;
+    if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
+      return fail(errc::invalid_argument,
+                  fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
+                              to_string(options.strategy), why_without_meaning(option.key)));
+    reset(option, options);
+    origins.erase(key);
+  }
+  if (replicas_meet(options.strategy))
+    options.aggregate = options.replicas;
+  else if (options.policy == sync_policy::ssp && !origins.contains("aggregate"))
+    options.aggregate = 1;
+  return {};
+}
+
+void fit(train_options& options, const option_origins& origins, uint64_t workers) {
+  if (origins.contains("replicas") || options.replicas % workers == 0) return;
+  options.replicas = workers;
+  if (origins.contains("aggregate") || options.policy == sync_policy::ssp) return;
+  options.aggregate
+    = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
+}
+
+expected<void> check(const train_options& options, const option_origins& origins) {
+  for (auto* rule :
+       {check_initial_tokens, check_backups, check_slack, check_aggregate, check_slow, check_device,
+        check_communication, check_optimizer, check_warm_up, check_hidden})
+    if (auto done = rule(options, origins); !done) return done;
+  return {};
+}
+
+} // namespace troupe

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options into a world, a strategy, an optimizer and a step function.
+#include "tools/train/job.hpp"
+
+#include "strategies/checkpoint_saver_hook.hpp"
+#include "strategies/mirrored_strategy.hpp"
+#include "strategies/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizer.hpp"
+#include "strategies/training.hpp"
+#include "tools/language/language_model.hpp"
+#include "tools/language/language_step.hpp"
+#include "tools/train/option_agreement.hpp"
+#include "tools/train/plan.hpp"
+#include "tools/train/saved_job.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// In the virtual world arithmetic takes no time; this stands for it.
+constexpr job_time virtual_computing_time = std::chrono::milliseconds{100};
+
+job_time to_job_time(double seconds) {
+  return std::chrono::duration_cast<job_time>(std::chrono::duration<double>{seconds});
+}
+
+sync_options sync_of(const train_options& options) {
+  sync_options sync{static_cast<uint32_t>(options.aggregate),
+                    static_cast<uint32_t>(options.replicas), options.policy};
+  if (options.backups == backup_kind::dynamic) {
+    sync.dynamic.emplace();
+    sync.dynamic->curvature = options.curvature.value_or(0);
+  }
+  sync.slack = options.slack.value_or(0);
+  if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
+  return sync;
+}
+
+world world_of(const train_options& options) {
+  world_options settings{.seed = options.seed};
+  return options.world == world_kind::threads ? world::threads(settings)
+                                              : world::virtual_time(settings);
+}
+
+std::function<job_time(uint32_t, uint64_t, job_time)> pace_of(const train_options& options) {
+  std::vector<double> factors(options.replicas, 1.0);
+  for (const auto& slow : options.slow)
+    factors[slow.replica] = slow.factor;
+  auto is_virtual = options.world == world_kind::virtual_time;
+  return [factors, is_virtual](uint32_t replica, uint64_t, job_time elapsed) {
+    auto delay
+      = is_virtual ? virtual_computing_time * factors[replica] : elapsed * (factors[replica] - 1);
+    return std::chrono::duration_cast<job_time>(delay);
+  };
+}
+
+double evaluate(const train_options& options, const text_corpus& corpus,
+                std::span<const tensor> values) {
+  auto result = bits_per_byte(options.model, values, corpus.whole(), corpus.training().size());
+  return result.value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
+} // namespace
+
+uint64_t step_count(const train_options& options, const text_corpus& corpus) {
+  if (options.steps) return *options.steps;
+  auto examples = static_cast<double>(options.epochs.value_or(1))
+                  * static_cast<double>(corpus.training().size());
+  auto per_step = static_cast<double>(options.batch) * static_cast<double>(options.aggregate);
+  return static_cast<uint64_t>(std::ceil(examples / per_step));
+}
+
+std::vector<std::string> variable_names(const train_options& options) {
+  std::vector<std::string> names;
+  for (const auto& variable : initial_variables(options.model, options.seed))
+    names.push_back(variable.name);
+  return names;
+}
+
+// What all processes of a job make alike.
+class job_stage {
+public:
+  job_stage(const train_options& options, const text_corpus& corpus, const train_cluster& cluster,
+            std::function<void(const std::string&)> warn, const std::stop_token& stop)
+    : plan{value_or_throw(plan_of(options, step_count(options, corpus)))}, world{world_of(options)},
+      server{world, cluster.tasks, server_of(options, cluster, warn, stop)}, strategy{strategy_of(
+                                                                               options,
+                                                                               cluster.devices)} {
+    training.agreement = agreement_of(options, corpus);
+    check_same_options(*strategy, training.agreement);
+    for (const auto& [name, value] : initial_variables(options.model, options.seed))
+      strategy->make_variable(name, value);
+    training.steps = step_count(options, corpus);
+    training.deadline = to_job_time(options.deadline_seconds);
+    training.rejoin_patience = to_job_time(options.rejoin_patience_seconds);
+    training.stops_on_loss = options.on_loss == loss_reaction::stop;
+    training.pace = pace_of(options);
+    training.on_warning = std::move(warn);
+    training.on_failure = [](const error&) {}; // the command says it with its last line
+    training.stop = stop;
+  }
+
+  job_report train(const train_options& options, const text_corpus& corpus) {
+    std::vector<variable> variables{strategy->variables().begin(), strategy->variables().end()};
+    language_step_options step{options.model, options.batch, corpus.training()};
+    if (replicas_meet(options.strategy)) {
+      optimizer all{plan, {.aggregation = reduce_op::mean}};
+      return troupe::train(*strategy, language_step(step, all, variables), training);
+    }
+    sync_replicas_optimizer first{plan, sync_of(options)};
+    return troupe::train(*strategy, first, language_step(step, first, variables), training);
+  }
+
+  update_plan plan;
+  troupe::world world;
+  troupe::server server;
+  std::unique_ptr<troupe::strategy> strategy;
+  training_options training;
+
+private:
+  std::unique_ptr<troupe::strategy> strategy_of(const train_options& options,
+                                                const train_devices& gpus) {
+    auto deadline = to_job_time(options.deadline_seconds);
+    auto trainers = server.trainers();
+    auto devices = cpu_devices(static_cast<uint32_t>(server.replicas() / trainers.size()));
+    if (options.strategy == strategy_kind::mirrored)
+      return std::make_unique<mirrored_strategy>(
+        world, mirrored_options{
+                 .devices = devices, .deadline = deadline, .compute_devices = gpus.computing});
+    if (options.strategy == strategy_kind::multi_worker_mirrored)
+      return std::make_unique<multi_worker_mirrored_strategy>(
+        world,
+        multi_worker_mirrored_options{.devices = devices,
+                                      .placement = server.placement(),
+                                      .workers = trainers,
+                                      .communication = {.implementation = options.communication},
+                                      .compute_devices = gpus.computing,
+                                      .device_collectives = gpus.collectives,
+                                      .collective_device = gpus.reducing,
+                                      .deadline = deadline});
+    return std::make_unique<parameter_server_strategy>(
+      world,
+      parameter_server_options{.replicas = server.replicas(),
+                               .placement = server.placement(),
+                               .replicate_owners = static_cast<uint32_t>(options.replicate_owners),
+                               .compute_devices = gpus.computing,
+                               .device_deadline = deadline});
+  }
+
+  static server_options server_of(const train_options& options, const train_cluster& cluster,
+                                  const std::function<void(const std::string&)>& warn,
+                                  const std::stop_token& stop) {
+    auto settings = cluster.server;
+    settings.replicas = static_cast<uint32_t>(options.replicas);
+    settings.workers_meet = replicas_meet(options.strategy);
+    settings.replicate_owners = static_cast<uint32_t>(options.replicate_owners);
+    settings.on_warning = warn;
+    settings.stop = stop;
+    return settings;
+  }
+};
+
+job_report follow_train_job(const train_options& options, const text_corpus& corpus,
+                            const train_cluster& cluster, const std::stop_token& stop) {
+  auto warn = [](const std::string& line) { fmt::print(stderr, "troupe train: {}\n", line); };
+  job_stage stage{options, corpus, cluster, warn, stop};
+  return stage.train(options, corpus);
+}
+
+train_result run_train_job(const train_options& options, const train_surroundings& given) {
+  const auto& corpus = given.corpus;
+  auto& recorder = given.recorder;
+  auto warn = [&](const std::string& line) { recorder.say("troupe train: " + line); };
+  job_stage stage{options, corpus, given.cluster, warn, given.stop};
+  auto& training = stage.training;
+  if (given.resume) training.steps -= given.resume->step;
+  training.resume = given.resume;
+  training.on_step = [&](const step_record& step) { recorder.on_step(step); };
+  std::optional<std::pair<uint64_t, double>> last_evaluation; // of which step, and what
+  training.evaluation = {
+    .every_steps = options.evaluate_every,
+    .evaluate = [&](std::span<const tensor> values) { return evaluate(options, corpus, values); },
+    .on_result =
+      [&](uint64_t step, double value) {
+        recorder.on_evaluation(step, stage.world.now(), value);
+        last_evaluation = {step, value};
+      }};
+  training.hooks = given.onlookers;
+  if (options.checkpoint_every > 0)
+    training.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
+      given.checkpoints, checkpoint_options{.every_steps = options.checkpoint_every,
+                                            .keep = options.keep_checkpoints,
+                                            .notes = notes_of(corpus),
+                                            .on_warning = warn}));
+  auto report = stage.train(options, corpus);
+  auto final_value = std::numeric_limits<double>::quiet_NaN();
+  if (!report.has_begun) return {std::move(report), final_value};
+  if (last_evaluation && last_evaluation->first == report.step)
+    return {std::move(report), last_evaluation->second}; // these variables were evaluated already
+  try {
+    std::vector<tensor> values;
+    for (const auto& variable : stage.strategy->variables())
+      values.push_back(stage.strategy->read(variable));
+    final_value = evaluate(options, corpus, values);
+    recorder.on_evaluation(report.step, stage.world.now(), final_value);
+  } catch (const failure& failed) { // variables went with the process that held them
+    if (!report.failure) report.failure = failed.reason();
+  }
+  return {std::move(report), final_value};
+}
+
+} // namespace troupe

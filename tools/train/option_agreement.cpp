@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options as lines, and the first of them that differs.
+#include "tools/train/option_agreement.hpp"
+
+#include "actors/agreement.hpp"
+#include "actors/failure.hpp"
+#include "strategies/gathered_texts.hpp"
+#include "tools/options/option_table.hpp"
+#include "tools/options/option_value.hpp"
+#include "tools/train/saved_job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <string>
+
+namespace troupe {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> own_matters{
+  "text", "resume", "run-dir", "timeline-bytes", "metrics-port", "metrics-address"};
+
+// Where there is a chief, these are its own, or those of the process that computes.
+constexpr std::array<std::string_view, 8> matters_beside_chief{
+  "slow",     "device",  "evaluate-every", "checkpoint-every", "keep-checkpoints",
+  "deadline", "on-loss", "rejoin-patience"};
+
+} // namespace
+
+std::string agreement_of(const train_options& options, const text_corpus& corpus) {
+  auto is_own = [has_chief = !replicas_meet(options.strategy)](std::string_view key) {
+    return std::ranges::count(own_matters, key) > 0
+           || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
+  };
+  auto lines = "a text of " + fingerprint(corpus) + '\n';
+  for (const auto& option : train_option_table())
+    if (!is_own(option.key))
+      lines += fmt::format("{} = {}\n", option.key, toml_text(option, options));
+  return lines;
+}
+
+void check_same_options(strategy& strategy, const std::string& agreement) {
+  auto texts = gather_texts(strategy, "options", agreement);
+  for (size_t rank = 1; rank < texts.size(); ++rank) {
+    auto differs = first_difference(texts[rank], texts.front());
+    if (!differs) continue;
+    const auto& names = strategy.layout().group->names;
+    throw failure{{errc::failed_precondition,
+                   fmt::format("{} has {}, {} has {}; start all processes with the same options",
+                               names[rank], differs->first, names[0], differs->second)}};
+  }
+}
+
+} // namespace troupe

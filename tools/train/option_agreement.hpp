@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether processes that run replicas together were told the same.
+#pragma once
+
+#include "strategies/strategy.hpp"
+#include "tools/options/train_options.hpp"
+#include "tools/train/text_corpus.hpp"
+
+#include <string>
+
+namespace troupe {
+
+/// Processes that draw other batches, or make other steps, would train what nobody asked for, and
+/// never notice. @returns What they all must have been told, a line for each option, and what their
+/// text is; where files lie may differ, and where there is a chief, what concerns it or the process
+/// alone.
+[[nodiscard]] std::string agreement_of(const train_options& options, const text_corpus& corpus);
+
+/// Each process tells the others what it was told, where there is no chief to compare it. All
+/// processes of the strategy have to make the call; one that is alone says nothing.
+/// Errors: throws `failure` with failed_precondition: whose line differs from the first process's,
+/// and how; as `cross_replica_context::exchanged`.
+void check_same_options(strategy& strategy, const std::string& agreement);
+
+} // namespace troupe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is saved of a run, and whether another one can go on with it.
+#pragma once
+
+#include "actors/job_snapshot.hpp"
+#include "strategies/checkpoint_saver_hook.hpp"
+#include "tools/options/train_options.hpp"
+#include "tools/train/text_corpus.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A text in a few words, by which another one is told: its size and its checksum.
+[[nodiscard]] std::string fingerprint(const text_corpus& corpus);
+
+/// What checkpoints of a run say beside its job.
+[[nodiscard]] std::map<std::string, std::string> notes_of(const text_corpus& corpus);
+
+/// The model's variables in a checkpoint, in the model's order.
+/// Errors: failed_precondition if it is of another text, or of a model with other variables.
+[[nodiscard]] expected<std::vector<tensor>>
+model_in(const found_checkpoint& found, const train_options& options, const text_corpus& corpus);
+
+/// The newest checkpoint of the run that `options.resume` names; nothing if it names none.
+/// Errors: not_found if there is no whole one; failed_precondition if it is of another text, or has
+/// made all `steps` already. The line names the folder.
+[[nodiscard]] expected<std::optional<job_snapshot>>
+find_resumed(const train_options& options, const text_corpus& corpus, uint64_t steps);
+
+} // namespace troupe
