@@ -20,6 +20,7 @@ work_done perform(const world& world, uint64_t ticket,
                   const std::function<void(std::stop_token)>& work, const std::stop_token& stop) {
   work_done done{ticket, {}, {}};
   auto began = world.now();
+  enter_user_code();
   try {
     work(stop);
   } catch (...) {

@@ -27,6 +27,10 @@ public:
   [[nodiscard]] static uint64_t current();
 };
 
+/// Submitted work calls this before the code of a user, without which the world may end: until it
+/// has left it, the work does not refer to the world.
+void enter_user_code();
+
 /// Submitted work calls this when the code of a user has returned, before it refers to the world.
 /// If the world has ended without it, it holds the thread until the process ends.
 void leave_user_code();

@@ -51,9 +51,9 @@ struct threads_config : observed_system_config {
 /// Work that was submitted and is not done.
 struct piece_of_work {
   std::function<void()> work;
-  uint64_t actor = 0;        ///< For which it is; 0 = none in particular.
-  bool has_to_end = false;   ///< Work with files, which the world waits for.
-  bool has_returned = false; ///< The code of a user has; what is left ends soon.
+  uint64_t actor = 0;      ///< For which it is; 0 = none in particular.
+  bool has_to_end = false; ///< Work with files, which the world waits for.
+  bool uses_world = false; ///< It runs, and not in the code of a user: it goes on, or ends, soon.
 };
 
 class threads_world;
@@ -116,10 +116,10 @@ public:
     auto is_done = [this] { return under_way_.empty(); };
     if (done_.wait_for(lock, endless_work_patience, is_done)) return true;
     is_abandoned_ = true;
-    done_.wait(lock, [this] {
-      return std::ranges::none_of(
-        under_way_, [](const auto& piece) { return piece.has_to_end || piece.has_returned; });
-    });
+    done_.wait(lock,
+               [this] { return std::ranges::none_of(under_way_, &piece_of_work::has_to_end); });
+    done_.wait_for(lock, endless_work_patience,
+                   [this] { return std::ranges::none_of(under_way_, &piece_of_work::uses_world); });
     for (const auto& piece : under_way_)
       std::fprintf(stderr,
                    "%s still computes: its function does not return and cannot be stopped; its "
@@ -129,11 +129,15 @@ public:
     return under_way_.empty();
   }
 
+  void on_call(piece_of_work& piece) {
+    std::lock_guard guard{mutex_};
+    piece.uses_world = false;
+    done_.notify_all();
+  }
+
   void on_return(piece_of_work& piece) {
     std::unique_lock lock{mutex_};
-    // Nothing of the caller's may be there any more.
-    if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
-    piece.has_returned = true;
+    use_world(piece, lock);
   }
 
 private:
@@ -154,11 +158,17 @@ private:
     });
   }
 
+  // Returns only if the world is there; else nothing of the caller's may be there any more.
+  void use_world(piece_of_work& piece, std::unique_lock<std::mutex>& lock) {
+    if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+    piece.uses_world = true;
+  }
+
   void perform(piece_of_work& piece) {
     std::function<void()> work;
     {
       std::unique_lock lock{mutex_};
-      if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+      use_world(piece, lock);
       work = std::move(piece.work);
     }
     working_in = this;
@@ -194,6 +204,10 @@ submitting_for::~submitting_for() {
 
 uint64_t submitting_for::current() {
   return submitting_actor;
+}
+
+void enter_user_code() {
+  if (working_in != nullptr) working_in->on_call(*working_at);
 }
 
 void leave_user_code() {

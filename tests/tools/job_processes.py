@@ -30,7 +30,8 @@ LAUNCHERS = ("TF_CONFIG", "TROUPE_", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_"
              "MASTER_", "GROUP_", "ROLE_", "NCCL_SOCKET_IFNAME")
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-PATIENCE = 100  # seconds for what takes a few, on a machine that does much else
+# Seconds for what takes a few, on a machine that does much else; under a sanitizer everything takes ten times as long.
+PATIENCE = 1000 if "TSAN_OPTIONS" in os.environ else 100
 
 
 def free_ports(count):
