@@ -6,7 +6,7 @@ namespace troupe {
 
 namespace {
 
-constexpr std::string_view preparation
+constexpr std::string_view steps_preparation
   = R"gnuplot(# Draws steps.svg from metrics.csv and replicas.csv:  gnuplot steps.gp
 reset session
 set terminal svg size 1080,760 dynamic enhanced font "DejaVu Sans,13" background "#ffffff"
@@ -84,7 +84,7 @@ plot $shares using (100 * $2):1 with steps lw 2.5 lc rgb "#0b5394", \
 unset label
 )gnuplot";
 
-constexpr std::string_view replicas = R"gnuplot(
+constexpr std::string_view replica_panels = R"gnuplot(
 # Bars are stacked by drawing the sum of all parts first, and shorter sums over it.
 set datafile columnheaders
 set datafile separator ","
@@ -121,7 +121,7 @@ unset multiplot
 } // namespace
 
 std::string steps_script() {
-  return std::string{preparation}.append(step_times).append(replicas);
+  return std::string{steps_preparation}.append(step_times).append(replica_panels);
 }
 
 } // namespace troupe

@@ -27,7 +27,7 @@ std::array<int, 2> pipe_ends{-1, -1};
 void pass_on(int number) {
   auto before = errno;
   auto byte = static_cast<char>(number);
-  static_cast<void>(!write(pipe_ends[1], &byte, 1));
+  static_cast<void>(!::write(pipe_ends[1], &byte, 1));
   errno = before;
 }
 
