@@ -2,8 +2,8 @@
 // What an accumulator of a user's own accepts, judged as TensorFlow's conditional accumulators do.
 #pragma once
 
-#include "kernels/dtype.hpp"
-#include "kernels/shape.hpp"
+#include "kernels/tensor/dtype.hpp"
+#include "kernels/tensor/shape.hpp"
 #include "messages/errc.hpp"
 #include "messages/tensor.capnp.h"
 

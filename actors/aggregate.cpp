@@ -2,9 +2,9 @@
 // Reducing gradients outside an update.
 #include "actors/aggregate.hpp"
 
-#include "kernels/cast.hpp"
-#include "kernels/reduce.hpp"
-#include "kernels/sparse.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/reduce.hpp"
+#include "kernels/math/sparse.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/accumulator_form.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <span>
 

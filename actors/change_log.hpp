@@ -2,7 +2,7 @@
 // Which rows of a variable have changed of late, without actors.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <cstddef>
 #include <cstdint>

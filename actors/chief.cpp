@@ -4,7 +4,7 @@
 
 #include "actors/asynchronous_rule.hpp"
 #include "actors/recording/seconds.hpp"
-#include "kernels/clip.hpp"
+#include "kernels/math/clip.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // The rules that a gradient has to keep.
 #include "actors/gradient_check.hpp"
 
-#include "kernels/embedding.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/reduce.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 // Does a gradient fit its variable? The accumulator's judgement, without actors.
 #pragma once
 
-#include "kernels/dtype.hpp"
-#include "kernels/shape.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/dtype.hpp"
+#include "kernels/tensor/shape.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 #include "messages/tensor.capnp.h"
 

@@ -2,7 +2,7 @@
 // Between the two ground floors: tensors as messages carry them, and as kernels compute with them.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/payload.hpp"
 
 namespace troupe {

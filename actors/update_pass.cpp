@@ -2,12 +2,12 @@
 // Which kernel an update takes.
 #include "actors/update_pass.hpp"
 
-#include "kernels/change.hpp"
-#include "kernels/clip.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/reduce.hpp"
-#include "kernels/sparse_update.hpp"
-#include "kernels/update.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/math/reduce.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/updates/sparse_update.hpp"
+#include "kernels/updates/update.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // Everything that an owner does in an update, besides adding up gradients.
 #pragma once
 
-#include "kernels/learning_rate.hpp"
-#include "kernels/update_rules.hpp"
+#include "kernels/updates/learning_rate.hpp"
+#include "kernels/updates/update_rules.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -4,7 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 

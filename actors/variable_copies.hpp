@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/update_pass.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>

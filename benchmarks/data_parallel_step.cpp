@@ -4,7 +4,7 @@
 // data_parallel_step REPLICAS BATCH STEPS   prints the seconds of each step; as a part of a
 // cluster, with so many replicas in each process, the first one does
 #include "actors/failure.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/multi_worker_mirrored_strategy.hpp"

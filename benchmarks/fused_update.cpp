@@ -5,9 +5,9 @@
 // Everything is measured in one run, in turns, and compared turn by turn: a busy machine slows both
 // sides of a ratio. "Moved" counts what an update must move: (k + reads + writes) x bytes.
 #include "benchmarks/stopwatch.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/update.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/tensor/parallel.hpp"
+#include "kernels/updates/update.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -7,8 +7,8 @@
 #include "benchmarks/stopwatch.hpp"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/update.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/updates/update.hpp"
 
 #include <cstdio>
 #include <cstdlib>

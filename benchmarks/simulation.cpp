@@ -3,7 +3,7 @@
 // the protocol and nothing else, in the same run. Both have one thread; what counts is the time
 // that they had a processor, since others may use the machine too.
 #include "benchmarks/resident_memory.hpp"
-#include "kernels/huge_pages.hpp"
+#include "kernels/tensor/huge_pages.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/scenario.hpp"
 

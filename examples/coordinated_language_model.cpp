@@ -5,8 +5,8 @@
 //   coordinated_language_model FILE                                 two workers in one process
 //   troupe launch -n 3 --ps 2 -- coordinated_language_model FILE    worker 0 schedules, and works
 #include "actors/failure.hpp"
-#include "kernels/random.hpp"
-#include "kernels/tape.hpp"
+#include "kernels/tape/tape.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
 #include "strategies/exit_codes.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A training loop of one's own: a dataset with global batches, a step on every replica, a test
 // after each epoch.
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
 #include "strategies/metrics.hpp"
 #include "strategies/mirrored_strategy.hpp"

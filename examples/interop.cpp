@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Beside other libraries, without a copy: examples come in and results go out through DLPack, Eigen
 // computes gradients in place, and so does the autograd of libtorch where it is installed.
-#include "kernels/dlpack.hpp"
-#include "kernels/eigen.hpp"
+#include "kernels/tensor/dlpack.hpp"
+#include "kernels/tensor/eigen.hpp"
 #include "strategies/training.hpp"
 
 #if TROUPE_HAS_LIBTORCH

@@ -7,9 +7,9 @@
 //   torchrun --no-python --nproc-per-node 3 multi_worker
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' multi_worker     once for each task
 #include "actors/failure.hpp"
-#include "kernels/change.hpp"
-#include "kernels/crc32c.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/crc32c.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
 #include "strategies/exit_codes.hpp"

@@ -6,7 +6,7 @@
 //   troupe launch -n 3 --ps 2 -- parameter_server             worker 0 schedules, and works
 //   troupe launch -n 3 --ps 2 --chief -- parameter_server     the chief only schedules
 #include "actors/failure.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster_coordinator.hpp"
 #include "strategies/exit_codes.hpp"

@@ -393,7 +393,7 @@ struct Setting {
   # One number that something is set to.
 
   name @0 :Text;
-  # As `visit_settings` in `troupe/kernels/rules/` spells it: "learning_rate", "beta1"; at most 4096 bytes.
+  # As `visit_settings` in `troupe/kernels/updates/rules/` spells it: "learning_rate", "beta1"; at most 4096 bytes.
 
   value @1 :Float64;
   # A flag is 0 or 1.
@@ -415,7 +415,7 @@ struct UseOptimizer {
   # does an average of the same name.
 
   name @0 :Text;
-  # Of the optimizer, as in `troupe/kernels/update_rules.hpp`: "sgd", "adamw"; at most 4096 bytes.
+  # Of the optimizer, as in `troupe/kernels/updates/update_rules.hpp`: "sgd", "adamw"; at most 4096 bytes.
 
   settings @1 :List(Setting);
   # The optimizer's own, and those that every update has: "clip_value", "clip_norm", "sparse_exact".

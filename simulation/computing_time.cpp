@@ -2,7 +2,7 @@
 // Computing times: constant, drawn, replayed.
 #include "simulation/computing_time.hpp"
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 
 #include <utility>

@@ -2,7 +2,7 @@
 // The distributions that have a name and numbers: what they draw, and what they draw on average.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 
 #include <limits>
 #include <span>

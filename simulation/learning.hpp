@@ -4,7 +4,7 @@
 
 #include "actors/recording/records.hpp"
 #include "actors/update_plan.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "simulation/computing_time.hpp"
 
 #include <cstdint>

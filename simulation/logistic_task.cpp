@@ -2,7 +2,7 @@
 // Drawing examples, and the loss of weights on them.
 #include "simulation/logistic_task.hpp"
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 
 #include <cmath>
 #include <memory>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/task.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/nest.hpp"
 

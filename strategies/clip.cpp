@@ -2,8 +2,8 @@
 // Norms and factors of gradients.
 #include "strategies/clip.hpp"
 
-#include "kernels/clip.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/math/reduce.hpp"
 #include "strategies/gradient_values.hpp"
 
 #include <cmath>

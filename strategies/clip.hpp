@@ -2,7 +2,7 @@
 // Clipping a replica's gradients before it pushes them, in the terms of tf.clip_by_*.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <vector>
 

@@ -4,7 +4,7 @@
 
 #include "actors/activity.hpp"
 #include "actors/failure.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/context.hpp"
 #include "strategies/variable_access.hpp"
 

@@ -4,7 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/coordinator_message.hpp"
 #include "strategies/nest.hpp"
 

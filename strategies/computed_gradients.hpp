@@ -2,7 +2,7 @@
 // Gradients of a loss, computed on a replica.
 #pragma once
 
-#include "kernels/tape.hpp"
+#include "kernels/tape/tape.hpp"
 #include "strategies/replica_context.hpp"
 
 #include <functional>

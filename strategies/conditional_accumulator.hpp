@@ -4,7 +4,7 @@
 
 #include "actors/accumulator_form.hpp"
 #include "actors/world.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/payload.hpp"
 #include "strategies/replica_context.hpp"
 

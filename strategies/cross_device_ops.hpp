@@ -2,7 +2,7 @@
 // How values of several devices become one: which device adds, in what packs.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/distributed_value.hpp"
 
 #include <cstdint>

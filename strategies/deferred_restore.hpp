@@ -4,7 +4,7 @@
 
 #include "actors/gradient_check.hpp"
 #include "actors/job_snapshot.hpp"
-#include "kernels/shape.hpp"
+#include "kernels/tensor/shape.hpp"
 
 #include <cstdint>
 #include <map>

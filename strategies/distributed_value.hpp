@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/failure.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/variable.hpp"
 
 #include <cstddef>

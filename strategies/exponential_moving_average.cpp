@@ -5,8 +5,8 @@
 #include "actors/ask.hpp"
 #include "actors/failure.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/cast.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/elementwise.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 

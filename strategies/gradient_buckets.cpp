@@ -2,9 +2,9 @@
 // Filling buckets on computing threads, and waiting for them in a merge function.
 #include "strategies/gradient_buckets.hpp"
 
-#include "kernels/cast.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/gradient_sum.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
 #include "strategies/gradient_values.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/process_group.hpp"

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "actors/failure.hpp"
-#include "kernels/elements.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <string>
 #include <utility>

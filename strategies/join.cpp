@@ -2,7 +2,7 @@
 // What a replica without input brings.
 #include "strategies/join.hpp"
 
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 
 namespace troupe {
 

@@ -2,7 +2,7 @@
 // How a loss scale moves, and gradients without it.
 #include "strategies/loss_scale.hpp"
 
-#include "kernels/reduce.hpp"
+#include "kernels/math/reduce.hpp"
 #include "strategies/gradient_values.hpp"
 
 #include <algorithm>

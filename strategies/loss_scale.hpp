@@ -2,7 +2,7 @@
 // Loss scaling: keeps small gradients of 16 bits from becoming 0.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <cstdint>
 #include <vector>

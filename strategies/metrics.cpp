@@ -2,7 +2,7 @@
 // Adding up on replicas, reading across them.
 #include "strategies/metrics.hpp"
 
-#include "kernels/elements.hpp"
+#include "kernels/tensor/elements.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Metrics that every replica adds to, and that are read as one.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/replica_context.hpp"
 #include "strategies/strategy.hpp"
 

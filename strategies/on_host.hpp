@@ -2,7 +2,7 @@
 // What the host may look at, and what lies on devices.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/refuse.hpp"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 
 #include "actors/optimizer_settings.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/cast.hpp"
-#include "kernels/clip.hpp"
-#include "kernels/gradient_sum.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/closure_context.hpp"

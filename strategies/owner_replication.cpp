@@ -3,7 +3,7 @@
 #include "strategies/owner_replication.hpp"
 
 #include "actors/variable_owner.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "strategies/refuse.hpp"
 
 #include <fmt/format.h>

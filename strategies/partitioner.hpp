@@ -2,7 +2,7 @@
 // Into how many shards a variable is cut: by a fixed number, or by bytes.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <cstdint>
 #include <functional>

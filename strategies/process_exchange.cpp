@@ -2,7 +2,7 @@
 // Noting collectives, taking their results, and what reductions make of both.
 #include "strategies/process_exchange.hpp"
 
-#include "kernels/cast.hpp"
+#include "kernels/math/cast.hpp"
 #include "messages/assert.hpp"
 #include "messages/limits.hpp"
 #include "strategies/on_host.hpp"

@@ -2,7 +2,7 @@
 // Collectives with their options, and packs of them.
 #include "strategies/process_group.hpp"
 
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/refuse.hpp"
 

@@ -3,8 +3,8 @@
 #include "strategies/reduce_nest.hpp"
 
 #include "actors/failure.hpp"
-#include "kernels/change.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/elements.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -6,7 +6,7 @@
 #include "actors/failure.hpp"
 #include "actors/rendezvous.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/context.hpp"
 #include "strategies/cross_replica_context.hpp"
 #include "strategies/replica_function.hpp"

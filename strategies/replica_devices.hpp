@@ -5,7 +5,7 @@
 #include "actors/activity.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/world.hpp"
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 
 #include <cstdint>
 #include <map>

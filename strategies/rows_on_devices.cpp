@@ -4,8 +4,8 @@
 
 #include "actors/activity.hpp"
 #include "actors/gpu/compute_device.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/gradient_sum.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
 #include "strategies/brought_arrays.hpp"
 #include "strategies/on_host.hpp"
 #include "strategies/replica_devices.hpp"

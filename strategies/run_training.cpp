@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training by one run for each step.
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "strategies/checkpoint.hpp"
 #include "strategies/hook_list.hpp"
 #include "strategies/job_lines.hpp"

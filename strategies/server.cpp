@@ -4,7 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/net/host_port.hpp"
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 

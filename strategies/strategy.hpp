@@ -5,7 +5,7 @@
 #include "actors/net/placement.hpp"
 #include "actors/rendezvous.hpp"
 #include "actors/world.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "strategies/context.hpp"
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/cross_replica_context.hpp"

@@ -4,7 +4,7 @@
 
 #include "actors/activity.hpp"
 #include "actors/task.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "strategies/cross_device_ops.hpp"
 #include "strategies/distributed_value.hpp"
 #include "strategies/process_exchange.hpp"

@@ -2,7 +2,7 @@
 // What a variable weighs when parameter servers share the variables between them.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <functional>
 

@@ -2,9 +2,9 @@
 // Small arrays and rows, written and read as numbers.
 #pragma once
 
-#include "kernels/change.hpp"
-#include "kernels/elements.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <string>
 #include <utility>

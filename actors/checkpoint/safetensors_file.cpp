@@ -3,7 +3,7 @@
 #include "actors/checkpoint/safetensors_file.hpp"
 
 #include "actors/recording/output_file.hpp"
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

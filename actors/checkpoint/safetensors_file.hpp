@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/checkpoint/safetensors_header.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <filesystem>
 #include <span>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/recording/input_file.hpp"
-#include "kernels/dtype.hpp"
-#include "kernels/shape.hpp"
+#include "kernels/tensor/dtype.hpp"
+#include "kernels/tensor/shape.hpp"
 
 #include <cstdint>
 #include <map>

@@ -2,7 +2,7 @@
 // From a call to what it means, to how it is done.
 #include "actors/collective/collective_agreement.hpp"
 
-#include "kernels/shape.hpp"
+#include "kernels/tensor/shape.hpp"
 #include "messages/limits.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "actors/caf_compat.hpp"
 #include "actors/recording/records.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/collective_message.hpp"
 
 #include <caf/actor_control_block.hpp>

@@ -2,8 +2,8 @@
 // Floats by the kernels that add up gradients, integers by plain loops.
 #include "actors/collective/collective_sum.hpp"
 
-#include "kernels/cast.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/reduce.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 // Adding up contributions, of any dtype, in their order.
 #pragma once
 
-#include "kernels/elements.hpp"
+#include "kernels/tensor/elements.hpp"
 
 #include <span>
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/collective/collective_plan.hpp"
-#include "kernels/elements.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/collective_message.hpp"
 
 #include <functional>

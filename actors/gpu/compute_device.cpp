@@ -3,9 +3,9 @@
 #include "actors/gpu/compute_device.hpp"
 
 #include "actors/collective/collective_sum.hpp"
-#include "kernels/cast.hpp"
-#include "kernels/elements.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/reduce.hpp"
+#include "kernels/tensor/elements.hpp"
 
 #include <cstring>
 #include <utility>

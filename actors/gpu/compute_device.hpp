@@ -2,9 +2,9 @@
 // A device that computes, as actors know it: streams, copies, and what became of it.
 #pragma once
 
-#include "kernels/buffer.hpp"
-#include "kernels/sparse.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/tensor/buffer.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>

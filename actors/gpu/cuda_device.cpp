@@ -3,11 +3,11 @@
 #include "actors/gpu/cuda_device.hpp"
 
 #include "actors/gpu/step_graphs.hpp"
-#include "kernels/cast.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/memory.hpp"
 #include "kernels/cuda/row_copy.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/reduce.hpp"
 #include "messages/assert.hpp"
 
 #include <cstring>

@@ -4,7 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/recording/seconds.hpp"
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <caf/actor_cast.hpp>

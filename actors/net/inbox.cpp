@@ -2,7 +2,7 @@
 // Bytes into frames.
 #include "actors/net/inbox.hpp"
 
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,7 @@
 // Framing records.
 #include "actors/recording/tfrecord.hpp"
 
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 
 #include <bit>
 

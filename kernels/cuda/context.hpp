@@ -2,9 +2,9 @@
 // What the cuda twins run on: a stream of one GPU, and memory that is used over and over.
 #pragma once
 
-#include "kernels/buffer.hpp"
 #include "kernels/cuda/stream.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/buffer.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <cstddef>

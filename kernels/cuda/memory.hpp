@@ -2,7 +2,7 @@
 // Where pools get the memory of a GPU from, and memory of the host that a GPU can reach.
 #pragma once
 
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 #include "messages/errc.hpp"
 
 #include <cstddef>

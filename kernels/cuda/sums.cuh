@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
-#include "kernels/parallel.hpp"
+#include "kernels/tensor/parallel.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -2,7 +2,7 @@
 // Lets happen what a plan says.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/faults/fault.hpp"
 
 #include <cstdint>

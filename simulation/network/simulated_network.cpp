@@ -4,7 +4,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/observing/message_kind.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 #include "messages/message_storage.hpp"
 

@@ -3,7 +3,7 @@
 #include "strategies/data/csv_file.hpp"
 
 #include "actors/failure.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/tensor/elements.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 

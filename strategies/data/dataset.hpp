@@ -2,7 +2,7 @@
 // Datasets: where examples come from, and in which order.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/data/element.hpp"
 
 #include <cstdint>

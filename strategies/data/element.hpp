@@ -2,7 +2,7 @@
 // What a dataset consists of: a few tensors and a few texts that belong together.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <span>

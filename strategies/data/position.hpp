@@ -2,7 +2,7 @@
 // Where an iterator stands, as a checkpoint can hold it.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // The order that a shuffle buffer gives to its elements, without the elements.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -2,7 +2,7 @@
 // Turning bytes around and numbers into others.
 #include "strategies/data/stored_numbers.hpp"
 
-#include "kernels/elements.hpp"
+#include "kernels/tensor/elements.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Numbers as files hold them: more kinds than tensors have, in either byte order.
 #pragma once
 
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 // Goal: a step waits for as many gradients as help most for their time. Method: gains and times by
 // hand, the paper's formulas on gradients whose expectation and variance are known.
 #include "actors/backup_choice.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>

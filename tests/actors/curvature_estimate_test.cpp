@@ -2,7 +2,7 @@
 // Goal: how the loss falls says how curved it is. Method: descents on a parabola, whose curvature
 // is known, with gradients and losses that are exact or noisy.
 #include "actors/curvature_estimate.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "tests/doctest.hpp"
 
 #include <vector>

@@ -3,7 +3,7 @@
 // change. Method: both in one virtual world, asked for all they hold after each kind of change.
 #include "actors/optimizer_settings.hpp"
 #include "actors/variable_owner.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"

@@ -3,7 +3,7 @@
 // saved. Method: one plan against another that must come to the same, bit for bit, and numbers by
 // hand.
 #include "actors/update_pass.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>

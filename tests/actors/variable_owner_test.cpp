@@ -4,7 +4,7 @@
 // loop.
 #include "actors/optimizer_settings.hpp"
 #include "actors/variable_owner.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The values that exist twice, in a schema and in a header, are the same.
-#include "kernels/dtype.hpp"
+#include "kernels/tensor/dtype.hpp"
 #include "messages/envelope.capnp.h"
 #include "messages/errc.hpp"
 #include "messages/limits.hpp"

@@ -3,7 +3,7 @@
 // nothing twice. Method: jobs in the virtual world over a simulated network whose parameter servers
 // crash at each delivery of a message, come back, or lose each other; each call changes variables
 // in all ways there are, and every change has to be there once.
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/network/simulated_network.hpp"
 #include "strategies/cluster_coordinator.hpp"
 #include "strategies/optimizer.hpp"

@@ -2,7 +2,7 @@
 // Drawing a job and its faults, and writing down what happens.
 #include "tests/sim/drawn_job.hpp"
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/distribution.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: whatever goes wrong, a job keeps its promises. Method: whole jobs with drawn faults in the
 // virtual world, one for each seed, judged by checkers; and proof that the rare paths were reached.
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/checkers.hpp"
 #include "tests/sim/stuck_alarm.hpp"

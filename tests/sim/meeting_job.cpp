@@ -2,8 +2,8 @@
 // Playing a meeting, and writing down what happens.
 #include "tests/sim/meeting_job.hpp"
 
-#include "kernels/change.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/network/process_placement.hpp"
 #include "simulation/virtual_programs.hpp"
 #include "strategies/mirrored_strategy.hpp"

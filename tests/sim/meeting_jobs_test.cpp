@@ -3,7 +3,7 @@
 // end alike, with the bits of a serial loop, or go on as if nothing had happened. Method: whole
 // jobs of several programs in one virtual world, with troubles drawn from a seed, judged by
 // checkers; and proof that every kind of trouble struck.
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/meeting_job.hpp"
 #include "tests/sim/stuck_alarm.hpp"

@@ -2,8 +2,8 @@
 // Drawing a meeting, and computing it in a plain loop.
 #include "tests/sim/meeting_plan.hpp"
 
-#include "kernels/change.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/random.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/job_snapshot.hpp"
-#include "kernels/rules/descent.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "kernels/updates/rules/descent.hpp"
 
 #include <chrono>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Goal: whatever order replicas come in, all copies of a mirrored variable are the same to the last
 // bit. Method: drawn sequences of changes under drawn interleavings, copies compared after each
 // run.
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/mirrored_strategy.hpp"
 #include "strategies/strategy_extended.hpp"
 #include "tests/doctest.hpp"

@@ -2,9 +2,9 @@
 // Goal: where owners are replicated, the loss of one loses nothing, whenever it happens. Method:
 // jobs in the virtual world whose parameter server goes at one of many moments, compared with the
 // same job undisturbed, or judged by the checkers of the drawn jobs.
-#include "kernels/buffer.hpp"
-#include "kernels/change.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/buffer.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/distribution.hpp"
 #include "tests/doctest.hpp"
 #include "tests/sim/checkers.hpp"

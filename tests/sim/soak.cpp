@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drawn jobs without end: soak [--meetings] [--first SEED] [--seeds COUNT]. Exit code 1 if a
 // promise was broken.
-#include "kernels/buffer.hpp"
+#include "kernels/tensor/buffer.hpp"
 #include "tests/sim/checkers.hpp"
 #include "tests/sim/meeting_job.hpp"
 #include "tests/sim/stuck_alarm.hpp"

@@ -3,7 +3,7 @@
 // Method: moments and quantiles of many draws against formulas, within four standard errors;
 // structure against exact counts; refusals against the place of the caret.
 #include "actors/recording/seconds.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/distribution_family.hpp"
 #include "simulation/distribution_preset.hpp"

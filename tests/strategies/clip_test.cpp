@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: clips before a push do what tf.clip_by_* do. Method: numbers by hand, for dense and sparse
 // gradients of several types, and TensorFlow's answers to infinities and NaN.
-#include "kernels/cast.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/tensor/elements.hpp"
 #include "strategies/clip.hpp"
 #include "tests/strategies/small_job.hpp"
 

@@ -2,7 +2,7 @@
 // Goal: accumulators of a user's own behave, call by call, as TensorFlow's conditional
 // accumulators. Method: each sentence of their documentation and kernels, with numbers worked out
 // by hand.
-#include "kernels/cast.hpp"
+#include "kernels/math/cast.hpp"
 #include "strategies/conditional_accumulator.hpp"
 #include "tests/strategies/small_job.hpp"
 

@@ -6,7 +6,7 @@
 #include "actors/optimizer_settings.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
-#include "tests/kernels/own_rules.hpp"
+#include "tests/kernels/updates/own_rules.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 

@@ -3,7 +3,7 @@
 // makes the next. Method: an emulated GPU, whose memory the host cannot read; it is starved, and
 // collectives count who asks.
 #include "actors/gpu/cuda_device.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/math/elementwise.hpp"
 #include "strategies/conditional_accumulator.hpp"
 #include "strategies/hierarchical_copy_all_reduce.hpp"
 #include "strategies/mirrored_strategy.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: gradients that leave while others are computed come to the sums of those that wait for each
 // other. Method: the same small training both ways, for splits of four replicas.
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/gradient_buckets.hpp"
 #include "strategies/optimizer.hpp"
 #include "tests/doctest.hpp"

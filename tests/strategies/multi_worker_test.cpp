@@ -2,7 +2,7 @@
 // Goal: replicas in several processes are to their programs what replicas in one process are, and
 // a process that is missing, gone or different is named. Method: processes played by threads; the
 // same small programs for splits of four replicas.
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/checkpoint.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
 #include "strategies/metrics.hpp"

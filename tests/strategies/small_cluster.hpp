@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/net/cluster_placement.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/training.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/played_network.hpp"

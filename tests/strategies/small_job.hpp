@@ -2,7 +2,7 @@
 // Training jobs of a few lines: what most tests need is who gave what when, not a model.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "strategies/training.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"

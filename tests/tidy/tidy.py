@@ -26,6 +26,13 @@ FLOORS = {
 # The rooms of a floor that has been sorted: what each of its folders may include of the others; "" is the floor itself. The
 # folders in a room belong to it.
 ROOMS = {
+    "kernels": {
+        "tensor": [],
+        "cuda": ["tensor"],
+        "math": ["tensor", "cuda"],
+        "updates": ["tensor", "cuda", "math"],
+        "tape": ["tensor", "cuda", "math"],
+    },
     "simulation": {
         "network": [],
         "faults": ["network"],

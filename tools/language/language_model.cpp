@@ -7,7 +7,7 @@
 
 #if TROUPE_CUDA
 #  include "actors/gpu/cuda_device.hpp"
-#  include "kernels/cuda/tape.hpp"
+#  include "kernels/tape/cuda_tape.hpp"
 #endif
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 // The model that `troupe train` trains: it guesses each byte of a text from the bytes before it.
 #pragma once
 
-#include "kernels/random.hpp"
-#include "kernels/tape.hpp"
-#include "kernels/tensor.hpp"
+#include "kernels/tape/tape.hpp"
+#include "kernels/tensor/random.hpp"
+#include "kernels/tensor/tensor.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>

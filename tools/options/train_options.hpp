@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/sync_policy.hpp"
-#include "kernels/update_rules.hpp"
+#include "kernels/updates/update_rules.hpp"
 #include "strategies/cross_device_ops.hpp"
 #include "tools/language/language_model.hpp"
 

@@ -3,7 +3,7 @@
 #include "tools/sim/command.hpp"
 
 #include "actors/failure.hpp"
-#include "kernels/huge_pages.hpp"
+#include "kernels/tensor/huge_pages.hpp"
 #include "simulation/on_threads.hpp"
 #include "strategies/exit_codes.hpp"
 #include "tools/sim/advise.hpp"

@@ -6,7 +6,7 @@
 #include "actors/gpu/compute_device.hpp"
 #include "actors/net/host_port.hpp"
 #include "actors/net/name_lookup.hpp"
-#include "kernels/matmul.hpp"
+#include "kernels/math/matmul.hpp"
 #include "simulation/scenario.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/exit_codes.hpp"

@@ -4,7 +4,7 @@
 
 #include "actors/failure.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/crc32c.hpp"
+#include "kernels/tensor/crc32c.hpp"
 #include "strategies/checkpoint_saver_hook.hpp"
 #include "tools/run/run_directory.hpp"
 

@@ -2,7 +2,7 @@
 // Goal: a call means the same to all, and what is wrong with it is said in one line. Method: tables
 // of calls.
 #include "actors/collective/collective_agreement.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "messages/limits.hpp"
 #include "tests/doctest.hpp"
 

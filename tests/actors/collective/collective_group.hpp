@@ -4,7 +4,7 @@
 
 #include "actors/collective/collective_plan.hpp"
 #include "actors/collective/communicator.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
 #include <cstring>

@@ -4,7 +4,7 @@
 #include "actors/collective/collective_agreement.hpp"
 #include "actors/collective/collective_transfer.hpp"
 #include "actors/tensor_payload.hpp"
-#include "kernels/change.hpp"
+#include "kernels/tensor/change.hpp"
 #include "tests/doctest.hpp"
 
 namespace collective_transfer_test {

@@ -4,7 +4,7 @@
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/gpu.hpp"
 #include "actors/replica.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/math/elementwise.hpp"
 #include "tests/doctest.hpp"
 
 #include <caf/send.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/context.hpp"
-#include "kernels/elements.hpp"
+#include "kernels/tensor/elements.hpp"
 #include "tests/kernels/arrays.hpp"
 
 #include <algorithm>

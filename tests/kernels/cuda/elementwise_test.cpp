@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the cuda twins of the element-by-element operations, of casts and of dropout have the bits
 // of the reference. Method: every operation over sizes, fills, and places that are aligned or not.
-#include "kernels/cast.hpp"
-#include "kernels/dropout.hpp"
-#include "kernels/elementwise.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/dropout.hpp"
+#include "kernels/math/elementwise.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
 using namespace troupe;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the layers of a network on a GPU agree with the cpu twins: bit for bit where the header
 // says so. Method: the same calls over rows, columns and fills.
-#include "kernels/activations.hpp"
-#include "kernels/bias.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/layer_norm.hpp"
-#include "kernels/matmul.hpp"
-#include "kernels/mean.hpp"
-#include "kernels/softmax_cross_entropy.hpp"
+#include "kernels/math/activations.hpp"
+#include "kernels/math/bias.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/layer_norm.hpp"
+#include "kernels/math/matmul.hpp"
+#include "kernels/math/mean.hpp"
+#include "kernels/math/softmax_cross_entropy.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 

@@ -6,8 +6,8 @@
 #include "kernels/cuda/graph.hpp"
 #include "kernels/cuda/memory.hpp"
 #include "kernels/cuda/row_copy.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/math/reduce.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cpu twins' loops on one thread, in place of oneTBB's: so that the GPU tests need nothing but
 // CUDA, and compare with the cpu twins all the same.
-#include "kernels/parallel.hpp"
+#include "kernels/tensor/parallel.hpp"
 
 #include <algorithm>
 

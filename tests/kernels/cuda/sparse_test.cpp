@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: sparse gradients on a GPU have the bits of the reference. Method: the same calls over
 // widths, numbers of rows and repeated indices.
-#include "kernels/sparse.hpp"
-#include "kernels/sparse_update.hpp"
-#include "kernels/update.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/updates/sparse_update.hpp"
+#include "kernels/updates/update.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 

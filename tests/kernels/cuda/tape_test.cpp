@@ -2,7 +2,7 @@
 // Goal: a model's loss and gradients on a GPU are those of the reference. Method: a small language
 // model forward and backward on both tapes; refusals.
 #include "kernels/cuda/graph.hpp"
-#include "kernels/cuda/tape.hpp"
+#include "kernels/tape/cuda_tape.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 
@@ -106,7 +106,7 @@ bool agree(const tensor& got, const tensor& expected, bound allowed) {
 
 } // namespace
 
-TEST_SUITE("kernels/cuda/tape") {
+TEST_SUITE("kernels/tape/cuda_tape") {
   TEST_CASE_TEMPLATE("a model's loss and gradients are those of the reference", T, float, double) {
     auto values = parameters<T>();
     basic_tape<reference::context> tape;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: sums, norms and fused updates on a GPU have the bits of the cpu twins. Method: the same
 // calls over rules, sizes, sources of all types, fills and places that are aligned or not.
-#include "kernels/cast.hpp"
-#include "kernels/clip.hpp"
-#include "kernels/parallel.hpp"
-#include "kernels/update.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/tensor/parallel.hpp"
+#include "kernels/updates/update.hpp"
 #include "tests/kernels/closeness.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 

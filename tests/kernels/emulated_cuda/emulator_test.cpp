@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the emulator shows the mistakes that it is there for. Method: make each of them; what ends
 // a process, in a child.
-#include "kernels/clip.hpp"
 #include "kernels/cuda/context.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/graph.hpp"
-#include "kernels/elementwise.hpp"
-#include "kernels/embedding.hpp"
-#include "kernels/reduce.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/reduce.hpp"
 #include "tests/kernels/cuda/device_arrays.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 

@@ -4,7 +4,7 @@
 // twice, and with troubles drawn from many.
 #include "actors/ask.hpp"
 #include "actors/collective/collective_group.hpp"
-#include "kernels/random.hpp"
+#include "kernels/tensor/random.hpp"
 #include "simulation/network/process_placement.hpp"
 #include "simulation/virtual_programs.hpp"
 #include "tests/actors/collective/collective_group.hpp"

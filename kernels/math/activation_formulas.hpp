@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The activations of one element, for the twins that compute them fast.
+#pragma once
+
+#include "kernels/math/activations.hpp"
+#include "kernels/tensor/host_device.hpp"
+#include "kernels/tensor/vector_math.hpp"
+
+namespace troupe::detail {
+
+inline constexpr double sqrt_2_over_pi = 0.79788456080286535588;
+inline constexpr double gelu_cubic = 0.044715;
+
+template <class T>
+[[nodiscard]] TROUPE_HOST_DEVICE inline T sigmoid(T x) {
+  return T{1} / (T{1} + cpu::detail::exp(-x));
+}
+
+template <class T>
+[[nodiscard]] TROUPE_HOST_DEVICE inline T gelu_argument(T x) {
+  return static_cast<T>(2 * sqrt_2_over_pi) * (x + static_cast<T>(gelu_cubic) * x * x * x);
+}
+
+/// f(x).
+template <activation kind, class T>
+[[nodiscard]] TROUPE_HOST_DEVICE inline T activated(T x) {
+  if constexpr (kind == activation::tanh)
+    return cpu::detail::tanh(x);
+  else if constexpr (kind == activation::relu)
+    return x < 0 ? T{0} : x;
+  else if constexpr (kind == activation::sigmoid)
+    return sigmoid(x);
+  else
+    return x * sigmoid(gelu_argument(x));
+}
+
+/// f'(x), worked out from f(x), or for gelu from x.
+template <activation kind, class T>
+[[nodiscard]] TROUPE_HOST_DEVICE inline T activation_slope(T known) {
+  if constexpr (kind == activation::tanh) {
+    return T{1} - known * known;
+  } else if constexpr (kind == activation::relu) {
+    return known <= 0 ? T{0} : T{1};
+  } else if constexpr (kind == activation::sigmoid) {
+    return known * (T{1} - known);
+  } else {
+    T s = sigmoid(gelu_argument(known));
+    T slope = static_cast<T>(2 * sqrt_2_over_pi)
+              * (T{1} + static_cast<T>(3 * gelu_cubic) * known * known);
+    return s + known * slope * s * (T{1} - s);
+  }
+}
+
+} // namespace troupe::detail

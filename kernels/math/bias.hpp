@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same vector added to every row of a matrix.
+#pragma once
+
+#include "kernels/tensor/context.hpp"
+
+#include <span>
+
+namespace troupe {
+
+namespace reference {
+
+/// output[r, c] = input[r, c] + bias[c].
+/// Shape: input   [rows, columns]  row-major f32 or f64
+///        bias    [columns]
+///        output  [rows, columns]  may be input itself
+/// @pre input.size() is a multiple of bias.size(), and 0 if that is 0.
+template <class T>
+void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
+              std::span<T> output);
+
+/// bias_gradient[c] = sum over r of output_gradient[r, c], added up from the first row to the last.
+/// Shape: output_gradient  [rows, columns]
+///        bias_gradient    [columns]        aliases nothing
+template <class T>
+void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, bit for bit.
+template <class T>
+void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
+              std::span<T> output);
+
+/// As the reference, bit for bit.
+template <class T>
+void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient);
+
+} // namespace cpu
+
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void add_bias(const context&, std::span<const T> input, std::span<const T> bias,
+              std::span<T> output);
+
+/// As the reference, bit for bit.
+template <class T>
+void bias_gradient(const context&, std::span<const T> output_gradient, std::span<T> bias_gradient);
+
+} // namespace cuda
+
+} // namespace troupe

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of one floating type as elements of another.
+#pragma once
+
+#include "kernels/tensor/context.hpp"
+#include "kernels/tensor/elements.hpp"
+
+namespace troupe {
+
+namespace reference {
+
+/// to[i] = from[i], rounded to nearest, ties to even, where the type is narrower; what is too large
+/// becomes infinity, NaN stays NaN. From f64 to 16 bits there are two roundings, by way of f32.
+/// Shape: from  [n]  f32, f64, f16 or bf16
+///        to    [n]  likewise; aliases nothing
+void cast(const context&, const elements& from, const mutable_elements& to);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, bit for bit but for the payloads of NaN.
+void cast(const context&, const elements& from, const mutable_elements& to);
+
+} // namespace cpu
+
+namespace cuda {
+
+/// As the reference, bit for bit but for the payloads of NaN.
+void cast(const context&, const elements& from, const mutable_elements& to);
+
+} // namespace cuda
+
+} // namespace troupe

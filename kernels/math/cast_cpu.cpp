@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts on vectors and all cores.
+#include "kernels/math/cast.hpp"
+
+#include "kernels/tensor/parallel.hpp"
+
+namespace troupe::cpu {
+
+namespace {
+
+template <class From, class To>
+void cast_all(const context& on, std::span<const From> from, std::span<To> to) {
+  auto loop = [](const From* source, size_t count, To* out) {
+    TROUPE_INDEPENDENT
+    for (size_t i = 0; i < count; ++i)
+      out[i] = narrow<To>(source[i]);
+  };
+  parallel_chunks(on, to.size(), [&](size_t begin, size_t end) {
+    vectorised([&] { loop(from.data() + begin, end - begin, to.data() + begin); });
+  });
+}
+
+} // namespace
+
+void cast(const context& on, const elements& from, const mutable_elements& to) {
+  TROUPE_ASSERT(from.count == to.count, from.count, to.count);
+  visit_floating(from.type, [&](auto source) {
+    visit_floating(to.type, [&](auto target) {
+      cast_all(on, from.as<decltype(source)>(), to.as<decltype(target)>());
+    });
+  });
+}
+
+} // namespace troupe::cpu

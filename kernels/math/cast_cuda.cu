@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts on a GPU.
+#include "kernels/cuda/packet.cuh"
+#include "kernels/math/cast.hpp"
+
+namespace troupe::cuda {
+
+namespace {
+
+template <class To>
+struct narrowed {
+  template <class From>
+  __device__ To operator()(From value) const {
+    return narrow<To>(value);
+  }
+};
+
+} // namespace
+
+void cast(const context& on, const elements& from, const mutable_elements& to) {
+  TROUPE_ASSERT(from.count == to.count, from.count, to.count);
+  visit_floating(from.type, [&](auto source) {
+    visit_floating(to.type, [&](auto target) {
+      using To = decltype(target);
+      map(on, to.as<To>(), narrowed<To>{}, from.as<decltype(source)>());
+    });
+  });
+}
+
+} // namespace troupe::cuda

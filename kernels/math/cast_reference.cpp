@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Casts one element at a time.
+#include "kernels/math/cast.hpp"
+
+namespace troupe::reference {
+
+void cast(const context&, const elements& from, const mutable_elements& to) {
+  TROUPE_ASSERT(from.count == to.count, from.count, to.count);
+  visit_floating(from.type, [&](auto source) {
+    visit_floating(to.type, [&](auto target) {
+      auto values = from.as<decltype(source)>();
+      auto out = to.as<decltype(target)>();
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] = narrow<decltype(target)>(values[i]);
+    });
+  });
+}
+
+} // namespace troupe::reference

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout on a GPU: a thread for each block of the random stream.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/math/dropout.hpp"
+#include "messages/assert.hpp"
+
+namespace troupe::cuda {
+
+namespace {
+
+/// @param key_of Gives the key, on the device.
+template <class T, class Key>
+void thin(const context& on, double rate, const Key& key_of, std::span<const T> input,
+          std::span<T> output) {
+  TROUPE_ASSERT(input.size() == output.size(), input.size(), output.size());
+  TROUPE_ASSERT(rate >= 0, rate);
+  TROUPE_ASSERT(rate < 1, rate);
+  auto scale = static_cast<T>(1 / (1 - rate));
+  auto threshold = dropout_threshold(rate);
+  size_t count = input.size();
+  const T* from = input.data();
+  T* to = output.data();
+  auto drop = [=] __device__(size_t position) {
+    auto words = key_of().block(static_cast<uint32_t>(position));
+    for (size_t word = 0; word < 4; ++word) {
+      size_t i = 4 * position + word;
+      if (i < count) to[i] = words[word] < threshold ? T{0} : from[i] * scale;
+    }
+  };
+  for_each(on, (count + 3) / 4, drop);
+}
+
+struct given_key {
+  random_key key;
+
+  __device__ random_key operator()() const { return key; }
+};
+
+struct placed_key {
+  const random_key* at;
+
+  __device__ random_key operator()() const { return *at; }
+};
+
+} // namespace
+
+template <class T>
+void dropout(const context& on, double rate, const random_key& key, std::span<const T> input,
+             std::span<T> output) {
+  thin(on, rate, given_key{key}, input, output);
+}
+
+template <class T>
+void dropout(const context& on, double rate, const random_key* key, std::span<const T> input,
+             std::span<T> output) {
+  thin(on, rate, placed_key{key}, input, output);
+}
+
+template void dropout(const context&, double, const random_key&, std::span<const float>,
+                      std::span<float>);
+template void dropout(const context&, double, const random_key&, std::span<const double>,
+                      std::span<double>);
+template void dropout(const context&, double, const random_key*, std::span<const float>,
+                      std::span<float>);
+template void dropout(const context&, double, const random_key*, std::span<const double>,
+                      std::span<double>);
+
+} // namespace troupe::cuda

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product of two matrices, either of them transposed on the way.
+#pragma once
+
+#include "kernels/tensor/context.hpp"
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace troupe {
+
+/// What `matmul` computes: c = alpha * op(a) * op(b) + beta * c.
+/// With beta = 0, c is only written: NaN that lay there does not survive.
+struct matmul_form {
+  size_t rows = 0;          ///< Of c and op(a).
+  size_t columns = 0;       ///< Of c and op(b).
+  size_t inner = 0;         ///< Columns of op(a), rows of op(b); 0 gives c = beta * c.
+  bool transpose_a = false; ///< a is stored as [inner, rows] instead of [rows, inner].
+  bool transpose_b = false; ///< b is stored as [columns, inner] instead of [inner, columns].
+  double alpha = 1;
+  double beta = 0;
+};
+
+/// Largest extent that the twins for CPUs and GPUs take: cuBLAS counts in 32 bits.
+inline constexpr size_t matmul_extent_max = 0x7fffffff;
+
+namespace reference {
+
+/// Shape: a  [rows, inner]     row-major f32 or f64, or its transpose
+///        b  [inner, columns]  likewise
+///        c  [rows, columns]   row-major; aliases neither
+/// Cost: 2 * rows * columns * inner operations.
+/// @pre Every extent is at most `matmul_extent_max`.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference: f32 through oneDNN, f64 through Eigen. The calling thread computes alone:
+/// replicas are what runs in parallel here, and a product that is always computed by one thread
+/// always adds up in the same order. Another kind of processor may add up in another one.
+/// Thread: any; calls do not wait for each other.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+/// The instruction set of this processor that products of f32 use: "AVX2".
+[[nodiscard]] std::string_view matmul_instructions();
+
+} // namespace cpu
+
+namespace cuda {
+
+/// As the reference, through cuBLAS: in full precision (no TF32), and always in the same order on
+/// one kind of device and version of the library.
+template <class T>
+void matmul(const context&, const matmul_form& form, std::span<const T> a, std::span<const T> b,
+            std::span<T> c);
+
+} // namespace cuda
+
+} // namespace troupe

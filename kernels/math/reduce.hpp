@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many numbers into few: k gradients into one, an array into its sum or norm.
+#pragma once
+
+#include "kernels/tensor/context.hpp"
+#include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+namespace reference {
+
+/// out = the sum that `gradient` describes. T is f32 or f64.
+/// Shape: out  [n]  may be the first source itself
+/// Cost:  (k + 1) n elements moved
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// sum += source: what an accumulator without memory for k gradients does. T is f32 or f64.
+/// Shape: source  [n]  as in `gradient_sum`
+///        sum     [n]  disjoint from source
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// The sum of all elements, of any floating type, in double.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// The sum of the squares of all elements, of any floating type, in double.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// The sum of the squares of what `gradient` describes, without memory for it. T is f32 or f64.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// The number of elements that are infinite or NaN; any floating type.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace reference
+
+namespace cpu {
+
+/// As the reference, bit for bit.
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// As the reference but for the order of additions, which depends on the number of elements alone.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// As the reference.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace cpu
+
+namespace cuda {
+
+/// As the reference, bit for bit.
+template <class T>
+void reduce(const context&, const gradient_sum& gradient, std::span<T> out);
+
+/// As the reference, bit for bit.
+template <class T>
+void accumulate(const context&, const elements& source, std::span<T> sum);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+[[nodiscard]] double sum(const context&, const elements& values);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+[[nodiscard]] double squared_norm(const context&, const elements& values);
+
+/// As `squared_norm` of each array, and waits once for all of them.
+[[nodiscard]] std::vector<double> squared_norms(const context&, std::span<const elements> arrays);
+
+/// Waits for its result, which is that of the cpu twin bit for bit.
+template <class T>
+[[nodiscard]] double squared_norm(const context&, const gradient_sum& gradient);
+
+/// As the reference; waits for its result.
+[[nodiscard]] size_t count_non_finite(const context&, const elements& values);
+
+} // namespace cuda
+
+} // namespace troupe

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients into one, sums and norms, on a GPU.
+#include "kernels/cuda/sums.cuh"
+#include "kernels/math/gathered.cuh"
+#include "kernels/math/reduce.hpp"
+
+#include <algorithm>
+
+namespace troupe::cuda {
+
+namespace {
+
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+  reduce_kernel(size_t whole, size_t count, gathered<T> from, T* out) {
+  constexpr size_t width = gathered_width<T>;
+  for (size_t i = thread_of_grid(); i < whole; i += threads_of_grid())
+    reinterpret_cast<packet<T, width>*>(out)[i] = combine<width>(from, i);
+  for (size_t i = whole * width + thread_of_grid(); i < count; i += threads_of_grid())
+    out[i] = combine<1>(from, i).values[0];
+}
+
+template <class T>
+void queue_reduce(const context& on, const gathered<T>& from, size_t count, T* out) {
+  if (count == 0) return;
+  bool aligned = are_aligned(from) && are_aligned(packet_bytes, out);
+  size_t whole = aligned ? count / gathered_width<T> : 0;
+  launch(on, blocks_for(aligned ? whole + 1 : count, block_threads), block_threads,
+         reduce_kernel<T>, whole, count, from, out);
+}
+
+/// An element in double.
+template <class T>
+struct plain_element {
+  const T* values;
+
+  __device__ sum_values<1> operator()(size_t i) const { return {{widen<double>(values[i])}}; }
+};
+
+template <class T>
+struct squared_element {
+  const T* values;
+
+  __device__ sum_values<1> operator()(size_t i) const {
+    double value = widen<double>(values[i]);
+    return {{value * value}};
+  }
+};
+
+/// 1 for infinity and NaN, whose exponent bits are all set.
+template <class T>
+struct non_finite_element {
+  const T* values;
+
+  __device__ sum_values<1> operator()(size_t i) const {
+    if constexpr (sizeof(T) == 8) {
+      constexpr uint64_t exponent = 0x7ff0000000000000;
+      return {{(std::bit_cast<uint64_t>(values[i]) & exponent) == exponent ? 1.0 : 0.0}};
+    } else {
+      constexpr uint32_t exponent = 0x7f800000;
+      return {
+        {(std::bit_cast<uint32_t>(widen<float>(values[i])) & exponent) == exponent ? 1.0 : 0.0}};
+    }
+  }
+};
+
+/// totals[i] = the sum over array i; waits once for all of them.
+template <template <class> class Element>
+void sum_over(const context& on, std::span<const elements> arrays, std::span<double> totals) {
+  auto room = room_for_sums(on, arrays.size());
+  auto* at = reinterpret_cast<double*>(room.get());
+  for (size_t i = 0; i < arrays.size() && room != nullptr; ++i)
+    visit_floating(arrays[i].type, [&]<class T>(T) {
+      sum_elements<1>(on, arrays[i].count, cpu::sum_chunk_elements,
+                      Element<T>{arrays[i].as<T>().data()}, at + i);
+    });
+  fetch(on, at, totals);
+}
+
+template <template <class> class Element>
+double sum_over(const context& on, const elements& values) {
+  double total = 0;
+  sum_over<Element>(on, {&values, 1}, {&total, 1});
+  return total;
+}
+
+/// Elements whose squares the cpu twin adds up by lanes before it adds that to the chunk's sum.
+constexpr unsigned norm_block = 128;
+static_assert(norm_block == cpu::block_elements);
+constexpr unsigned norm_blocks_at_once = block_threads / sum_lanes;
+constexpr unsigned norm_tile = norm_blocks_at_once * norm_block;
+
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+  squared_norm_kernel(size_t count, gathered<T> from, double* partial) {
+  TROUPE_SHARED(double, tile, [norm_tile]);
+  TROUPE_SHARED(double, lanes, [block_threads]);
+  size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
+  for (size_t chunk = blockIdx.x; chunk < chunks; chunk += gridDim.x) {
+    size_t end = (chunk + 1) * cpu::sum_chunk_elements;
+    end = end < count ? end : count;
+    double sum = 0;
+    for (size_t begin = chunk * cpu::sum_chunk_elements; begin < end; begin += norm_tile) {
+      unsigned held = end - begin < norm_tile ? static_cast<unsigned>(end - begin) : norm_tile;
+      for (unsigned i = threadIdx.x; i < held; i += blockDim.x) {
+        double value = combine<1>(from, begin + i).values[0];
+        tile[i] = value * value;
+      }
+      __syncthreads();
+      unsigned first = threadIdx.x / sum_lanes * norm_block;
+      unsigned last = held < first + norm_block ? held : first + norm_block;
+      double lane_sum = 0;
+      for (unsigned i = first + threadIdx.x % sum_lanes; i < last; i += sum_lanes)
+        lane_sum += tile[i];
+      lanes[threadIdx.x] = lane_sum;
+      __syncthreads();
+      if (threadIdx.x % sum_lanes == 0) join_lanes(lanes + threadIdx.x);
+      __syncthreads();
+      if (threadIdx.x == 0)
+        for (unsigned block = 0; block * norm_block < held; ++block)
+          sum += lanes[block * sum_lanes]; // written again behind the next tile's first barrier
+    }
+    if (threadIdx.x == 0) partial[chunk] = sum;
+  }
+}
+
+} // namespace
+
+template <class T>
+gathering<T> gather(const context& on, const gradient_sum& gradient) {
+  size_t count = gradient.sources[0].count;
+  gathering<T> result;
+  auto& into = result.from;
+  into.divisor = static_cast<T>(gradient.divisor);
+  into.scale = static_cast<T>(gradient.scale);
+  into.limit = static_cast<T>(gradient.limit);
+  for (const auto& source : gradient.sources) {
+    if (into.count == gathered_sources_max) {
+      if (result.sum_so_far == nullptr) result.sum_so_far = on.workspace(count * sizeof(T));
+      if (result.sum_so_far == nullptr) return result;
+      into.is_finished = false;
+      auto* sum = reinterpret_cast<T*>(result.sum_so_far.get());
+      queue_reduce(on, into, count, sum);
+      into.is_finished = true;
+      into.data[0] = sum;
+      into.types[0] = dtype_of<T>;
+      into.count = 1;
+    }
+    into.data[into.count] = source.data;
+    into.types[into.count++] = source.type;
+  }
+  return result;
+}
+
+template <class T>
+void reduce(const context& on, const gradient_sum& gradient, std::span<T> out) {
+  check<T>(gradient, out.size());
+  auto gathering = gather<T>(on, gradient);
+  queue_reduce(on, gathering.from, out.size(), out.data());
+}
+
+template <class T>
+void accumulate(const context& on, const elements& source, std::span<T> sum) {
+  const elements sources[] = {{sum.data(), dtype_of<T>, sum.size()}, source};
+  reduce(on, gradient_sum{.sources = sources}, sum);
+}
+
+double sum(const context& on, const elements& values) {
+  return sum_over<plain_element>(on, values);
+}
+
+double squared_norm(const context& on, const elements& values) {
+  return sum_over<squared_element>(on, values);
+}
+
+std::vector<double> squared_norms(const context& on, std::span<const elements> arrays) {
+  std::vector<double> norms(arrays.size());
+  if (!arrays.empty()) sum_over<squared_element>(on, arrays, norms);
+  return norms;
+}
+
+template <class T>
+double squared_norm(const context& on, const gradient_sum& gradient) {
+  TROUPE_ASSERT(!gradient.sources.empty());
+  size_t count = gradient.sources[0].count;
+  check<T>(gradient, count);
+  auto gathering = gather<T>(on, gradient);
+  size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
+  auto room = room_for_sums(on, chunks + 1);
+  if (room == nullptr) return fetch(on, nullptr);
+  auto* total = reinterpret_cast<double*>(room.get());
+  if (count > 0)
+    launch(on, blocks_for(chunks, 1), block_threads, squared_norm_kernel<T>, count, gathering.from,
+           total + 1);
+  add_halves(on, 1, chunks, total + 1, total);
+  return fetch(on, total);
+}
+
+size_t count_non_finite(const context& on, const elements& values) {
+  double count = sum_over<non_finite_element>(on, values);
+  return count > 0 ? static_cast<size_t>(count) : 0; // NaN after a failure
+}
+
+#define TROUPE_INSTANTIATE(T)                                                                      \
+  template gathering<T> gather(const context&, const gradient_sum&);                               \
+  template void reduce(const context&, const gradient_sum&, std::span<T>);                         \
+  template void accumulate(const context&, const elements&, std::span<T>);                         \
+  template double squared_norm<T>(const context&, const gradient_sum&);
+
+TROUPE_INSTANTIATE(float)
+TROUPE_INSTANTIATE(double)
+
+#undef TROUPE_INSTANTIATE
+
+} // namespace troupe::cuda

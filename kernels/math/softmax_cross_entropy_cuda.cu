@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax cross-entropy on a GPU.
+#include "kernels/cuda/rows.cuh"
+#include "kernels/math/softmax_cross_entropy.hpp"
+#include "kernels/tensor/vector_math.hpp"
+#include "messages/assert.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace troupe::cuda {
+
+namespace {
+
+template <class T>
+__global__ void __launch_bounds__(block_threads)
+  softmax_kernel(size_t rows, size_t classes, const T* logits, const int64_t* labels, T* losses,
+                 T* probabilities) {
+  for_rows(rows, classes, [=](size_t row, size_t columns) {
+    const T* in = logits + row * classes;
+    T* out = probabilities + row * classes;
+    T largest = -std::numeric_limits<T>::infinity();
+    for (size_t i = lane_of_row(); i < columns; i += sum_lanes)
+      largest = largest > in[i] ? largest : in[i];
+    largest = join_row(largest, [](T a, T b) { return a > b ? a : b; });
+    // The label's logit now: the probabilities may take its place.
+    auto label = row < rows ? static_cast<size_t>(labels[row]) : 0;
+    T at_label = label < columns ? in[label] : std::numeric_limits<T>::quiet_NaN();
+    at_label = __shfl_sync(0xffffffff, at_label, 0, sum_lanes);
+    T sum
+      = sum_row<T>(columns, [=](size_t i) { return out[i] = cpu::detail::exp(in[i] - largest); });
+    for (size_t i = lane_of_row(); i < columns; i += sum_lanes)
+      out[i] /= sum;
+    if (lane_of_row() == 0 && row < rows) losses[row] = std::log(sum) - (at_label - largest);
+  });
+}
+
+} // namespace
+
+template <class T>
+void softmax_cross_entropy(const context& on, std::span<const T> logits,
+                           std::span<const int64_t> labels, std::span<T> losses,
+                           std::span<T> probabilities) {
+  auto rows = labels.size();
+  TROUPE_ASSERT(losses.size() == rows, losses.size(), rows);
+  TROUPE_ASSERT(logits.size() == probabilities.size(), logits.size(), probabilities.size());
+  if (rows == 0) return;
+  auto classes = logits.size() / rows;
+  TROUPE_ASSERT(logits.size() == rows * classes, logits.size(), rows);
+  launch(on, blocks_for(rows, rows_at_once), block_threads, softmax_kernel<T>, rows, classes,
+         logits.data(), labels.data(), losses.data(), probabilities.data());
+}
+
+template <class T>
+void softmax_cross_entropy_gradient(const context& on, std::span<const T> probabilities,
+                                    std::span<const int64_t> labels,
+                                    std::span<const T> losses_gradient,
+                                    std::span<T> logits_gradient) {
+  TROUPE_ASSERT(probabilities.size() == logits_gradient.size(), probabilities.size(),
+                logits_gradient.size());
+  TROUPE_ASSERT(losses_gradient.size() == labels.size(), losses_gradient.size(), labels.size());
+  if (labels.empty()) return;
+  auto classes = probabilities.size() / labels.size();
+  const T* from = probabilities.data();
+  const int64_t* label_of = labels.data();
+  const T* scale_of = losses_gradient.data();
+  T* to = logits_gradient.data();
+  auto derive = [=] __device__(size_t i) {
+    size_t row = i / classes;
+    bool is_label = i % classes == static_cast<size_t>(label_of[row]);
+    to[i] = (is_label ? from[i] - 1 : from[i]) * scale_of[row];
+  };
+  for_each(on, probabilities.size(), derive);
+}
+
+template void softmax_cross_entropy(const context&, std::span<const float>,
+                                    std::span<const int64_t>, std::span<float>, std::span<float>);
+template void softmax_cross_entropy(const context&, std::span<const double>,
+                                    std::span<const int64_t>, std::span<double>, std::span<double>);
+template void softmax_cross_entropy_gradient(const context&, std::span<const float>,
+                                             std::span<const int64_t>, std::span<const float>,
+                                             std::span<float>);
+template void softmax_cross_entropy_gradient(const context&, std::span<const double>,
+                                             std::span<const int64_t>, std::span<const double>,
+                                             std::span<double>);
+
+} // namespace troupe::cuda

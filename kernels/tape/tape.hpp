@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reverse-mode differentiation: write down a computation, then ask for the gradients of its result.
+#pragma once
+
+#include "kernels/math/activations.hpp"
+#include "kernels/math/matmul.hpp"
+#include "kernels/tensor/context.hpp"
+#include "kernels/tensor/random.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <stop_token>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// A value on a tape, by its position. Means nothing on another tape.
+struct expression {
+  static constexpr uint32_t none = std::numeric_limits<uint32_t>::max();
+  uint32_t index = none;
+};
+
+/// A gradient, or the rows of the lookups that it is the sum of, in their order: an index may come
+/// again and again.
+using uncombined_gradient = std::variant<tensor, std::vector<indexed_slices>>;
+
+/// Which operands of a product are taken transposed: `t.matmul(h, table, {.b = true})`.
+struct transposition {
+  bool a = false;
+  bool b = false;
+};
+
+/// Whoever writes a model should not have to write its derivative as well. A tape computes each
+/// operation at once and remembers it; `gradients` then walks back from the result.
+///
+///     tape t;
+///     auto w = t.parameter(weights);
+///     auto h = t.tanh(t.add_bias(t.matmul(t.constant(inputs), w), t.parameter(bias)));
+///     auto loss = t.softmax_cross_entropy(h, labels);
+///     expected<std::vector<gradient>> g = t.gradients(loss, {w});
+///
+/// Operands are f32 or f64, all of one type. An operation whose operands do not fit together, or
+/// that comes after the stop token was asked to stop, does nothing, and neither does any operation
+/// after it: the tape keeps the first failure, and `value` and `gradients` return it. So a model
+/// needs one check, at its end, and nothing is thrown.
+///
+/// Thread: one at a time. The work is done on the calling thread; replicas run side by side.
+template <class Context>
+class basic_tape {
+public:
+  /// @param stop Asked before each operation, forward and backward; then the failure is
+  /// `cancelled`.
+  explicit basic_tape(std::stop_token stop = {}, Context on = {});
+
+  basic_tape(const basic_tape&) = delete;
+  basic_tape& operator=(const basic_tape&) = delete;
+
+  /// A value to differentiate by. The tensor is shared, not copied: leave it unchanged while the
+  /// tape lives.
+  expression parameter(const tensor& value);
+
+  /// A value that is given, like the examples.
+  expression constant(const tensor& value);
+
+  /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns]
+  expression matmul(expression a, expression b, transposition transposed = {});
+
+  /// Shape: input [..., columns], bias [columns] -> as input
+  expression add_bias(expression input, expression bias);
+
+  /// Element by element. Shape: a, b of one shape -> the same
+  expression add(expression a, expression b);
+
+  /// Element by element. Shape: a, b of one shape -> the same
+  expression multiply(expression a, expression b);
+
+  /// factor * input.
+  expression scale(expression input, double factor);
+
+  /// The four activations, element by element.
+  expression tanh(expression input) { return activate(activation::tanh, input); }
+
+  expression relu(expression input) { return activate(activation::relu, input); }
+
+  expression sigmoid(expression input) { return activate(activation::sigmoid, input); }
+
+  expression gelu(expression input) { return activate(activation::gelu, input); }
+
+  expression activate(activation kind, expression input);
+
+  /// Each row normalised over the last extent, then scaled and shifted.
+  /// Shape: input [..., columns], gain [columns], bias [columns] -> as input
+  expression layer_norm(expression input, expression gain, expression bias, double epsilon = 1e-5);
+
+  /// Drops elements at `rate` and scales the others by 1 / (1 - rate); a rate of 0 does nothing.
+  /// @param key Names the mask: another key for each layer, replica and step.
+  /// @param placed The key where the tape computes, as bytes of `key_elements` i64, if it lies
+  /// there: then on a GPU it is read there, each time that a graph of this is launched.
+  expression dropout(expression input, double rate, const random_key& key,
+                     const tensor& placed = {});
+
+  /// Elements of the key of a dropout as a tensor of i64.
+  static constexpr int64_t key_elements = sizeof(random_key) / sizeof(int64_t);
+
+  /// table[indices]. Shape: table [rows, columns], indices [...] i64 -> [..., columns]
+  /// @param placed The indices where the tape computes, if they lie there; else they are copied.
+  expression embedding(expression table, const tensor& indices, const tensor& placed = {});
+
+  /// The same elements in another shape of the same count.
+  expression reshape(expression input, const shape& extents);
+
+  /// The mean of all elements. Shape: any but empty -> []
+  expression mean(expression input);
+
+  /// The mean over the rows of -log softmax(logits)[label], in nats.
+  /// Shape: logits [rows, classes], labels [rows] i64 -> []
+  /// @param placed The labels where the tape computes, if they lie there; else they are copied.
+  expression softmax_cross_entropy(expression logits, const tensor& labels,
+                                   const tensor& placed = {});
+
+  /// The value of an expression.
+  /// Errors: the first failure of the tape; invalid_argument for an expression that is not on it.
+  [[nodiscard]] expected<tensor> value(expression of) const;
+
+  /// The gradients of `loss` by each of `parameters`, in their order; zeros where it does not
+  /// depend on one. May be called again, for another loss. The results may share memory with each
+  /// other: read them only.
+  /// Cost: about twice the operations of the forward pass.
+  /// Errors: the first failure of the tape (cancelled after a stop); invalid_argument if `loss` has
+  /// more than one element, or one of `parameters` is not a parameter of this tape.
+  [[nodiscard]] expected<std::vector<gradient>> gradients(expression loss,
+                                                          std::span<const expression> parameters);
+
+  [[nodiscard]] expected<std::vector<gradient>>
+  gradients(expression loss, std::initializer_list<expression> parameters) {
+    return gradients(loss, std::span<const expression>(parameters.begin(), parameters.size()));
+  }
+
+  /// Told of the gradient by one of the parameters, which is final.
+  using gradient_ready = std::function<void(size_t parameter, const gradient& of)>;
+
+  /// Likewise, but tells of each gradient as soon as nothing more is added to it: those of the last
+  /// layers first, so that they can be on their way while the others are computed.
+  /// Errors: as above; what was told of before is told.
+  [[nodiscard]] expected<void> gradients(expression loss, std::span<const expression> parameters,
+                                         const gradient_ready& ready);
+
+  /// As `gradients`, but for rows of lookups: they are as the lookups left them, which takes
+  /// nothing of the host. `combined` makes of each what `gradients` returns.
+  [[nodiscard]] expected<std::vector<uncombined_gradient>>
+  uncombined_gradients(expression loss, std::span<const expression> parameters);
+
+  /// The rows of all lookups added up, each index once, ascending; arrays as they are.
+  [[nodiscard]] gradient combined(const uncombined_gradient& of) const;
+
+private:
+  /// Hands the gradient of an operation's output on to its operands; may reuse the memory.
+  using backward_function = std::function<void(tensor output_gradient)>;
+
+  struct node {
+    tensor value;
+    bool is_parameter = false;
+    bool is_differentiable = false; ///< A parameter, or computed from one.
+    backward_function backward;
+    uint32_t first_use = expression::none; ///< The first operation that it is an operand of.
+  };
+
+  /// What has arrived at a node on the way back.
+  struct arrived {
+    bool has_dense = false;
+    tensor dense;
+    std::vector<indexed_slices> sparse;
+  };
+
+  [[nodiscard]] const tensor& at(expression of) const { return nodes_[of.index].value; }
+
+  [[nodiscard]] bool is_differentiable(expression of) const {
+    return nodes_[of.index].is_differentiable;
+  }
+
+  bool usable(std::string_view operation, std::initializer_list<expression> operands);
+  bool accept(const expected<void>& checked);
+  expression refuse(error why);
+  expression leaf(std::string_view operation, const tensor& value, bool is_parameter);
+  expression record(tensor value, std::initializer_list<expression> operands,
+                    const backward_function& backward);
+  void contribute(expression to, tensor dense);
+  void contribute(expression to, const indexed_slices& rows);
+  void contribute_product(expression to, const matmul_form& form, const tensor& a, const tensor& b);
+  expected<void> check_gradients(expression loss, std::span<const expression> parameters);
+  expected<void> walk_back(expression loss, const std::function<void(uint32_t)>& on_passed = {});
+  uncombined_gradient collect(expression parameter);
+
+  [[nodiscard]] static int64_t count_of(const tensor& value) {
+    return value.extents().element_count();
+  }
+
+  Context on_;
+  std::stop_token stop_;
+  std::vector<node> nodes_;
+  std::vector<arrived> arrived_; ///< One for each node while `gradients` runs.
+  error failure_;                ///< The first one; `errc::none` before.
+};
+
+/// The tape that replicas use on a CPU.
+using tape = basic_tape<cpu::context>;
+
+extern template class basic_tape<reference::context>;
+extern template class basic_tape<cpu::context>;
+
+} // namespace troupe

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operation of a tape accepts, and the sentence for what it does not.
+#include "kernels/tape/tape_checks.hpp"
+
+#include "kernels/math/dropout.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace troupe::detail {
+
+namespace {
+
+std::string describe(const tensor& value) {
+  return std::string(to_string(value.type())) + ' ' + to_string(value.extents());
+}
+
+tl::unexpected<error> refuse(std::string_view operation, const std::string& why) {
+  return fail(errc::invalid_argument, std::string(operation) + ": " + why);
+}
+
+tl::unexpected<error> refuse_types(std::string_view operation, const tensor& a, const tensor& b) {
+  return fail(errc::type_mismatch, std::string(operation) + ": " + describe(a) + " and "
+                                     + describe(b) + " differ in type; cast one of them");
+}
+
+expected<void> check_on_host(std::string_view operation, const std::string& name,
+                             const tensor& value) {
+  if (value.device().kind == device_kind::cpu) return {};
+  return refuse(operation, name + " lie on the CPU's side, not on " + to_string(value.device())
+                             + ": give the tensor from before it was copied");
+}
+
+} // namespace
+
+expected<void> check_leaf(std::string_view operation, const tensor& value, device where) {
+  if (value.device() != where)
+    return refuse(operation, describe(value) + " lies on " + to_string(value.device())
+                               + ", and the tape computes on " + to_string(where)
+                               + "; copy it there");
+  if (where.kind != device_kind::cpu && !value.is_contiguous())
+    return refuse(operation, describe(value) + " does not lie row by row; copy it so before");
+  if (value.type() == dtype::f32) return {};
+  if (value.type() == dtype::f64) return {};
+  return fail(errc::type_mismatch, std::string(operation)
+                                     + ": the tape computes in f32 or f64, not in "
+                                     + std::string(to_string(value.type())) + "; cast the tensor");
+}
+
+expected<matmul_form> check_matmul(const tensor& a, const tensor& b, transposition transposed) {
+  if (a.type() != b.type()) return refuse_types("matmul", a, b);
+  if (a.rank() != 2 || b.rank() != 2)
+    return refuse("matmul", "needs two matrices, not " + describe(a) + " and " + describe(b));
+  auto rows = a.extents()[transposed.a ? 1 : 0];
+  auto inner = a.extents()[transposed.a ? 0 : 1];
+  auto inner_b = b.extents()[transposed.b ? 1 : 0];
+  auto columns = b.extents()[transposed.b ? 0 : 1];
+  auto product = describe(a) + (transposed.a ? " transposed" : "") + " times " + describe(b)
+                 + (transposed.b ? " transposed" : "");
+  if (inner != inner_b)
+    return refuse("matmul", product + ": the inner extents " + std::to_string(inner) + " and "
+                              + std::to_string(inner_b) + " differ");
+  if (std::max({rows, inner, columns}) > static_cast<int64_t>(matmul_extent_max))
+    return refuse("matmul", product + ": an extent is over 2^31 - 1");
+  return matmul_form{.rows = static_cast<size_t>(rows),
+                     .columns = static_cast<size_t>(columns),
+                     .inner = static_cast<size_t>(inner),
+                     .transpose_a = transposed.a,
+                     .transpose_b = transposed.b};
+}
+
+expected<void> check_row_vector(std::string_view operation, const tensor& input,
+                                std::string_view name, const tensor& vector) {
+  if (input.type() != vector.type()) return refuse_types(operation, input, vector);
+  if (input.rank() > 0 && vector.rank() == 1
+      && input.extents()[input.rank() - 1] == vector.extents()[0])
+    return {};
+  return refuse(operation, std::string(name) + " " + describe(vector)
+                             + " is not a vector as long as the last extent of " + describe(input));
+}
+
+expected<void> check_alike(std::string_view operation, const tensor& a, const tensor& b) {
+  if (a.type() != b.type()) return refuse_types(operation, a, b);
+  if (a.extents() == b.extents()) return {};
+  return refuse(operation, describe(a) + " and " + describe(b) + " differ in shape");
+}
+
+expected<void> check_dropout(const tensor& input, double rate) {
+  if (!(rate >= 0 && rate < 1))
+    return refuse("dropout", "the rate " + std::to_string(rate) + " is not within [0, 1)");
+  if (input.element_count() > dropout_elements_max)
+    return refuse("dropout", describe(input) + " has more than 2^34 elements");
+  return {};
+}
+
+expected<void> check_embedding(const tensor& table, const tensor& indices) {
+  if (indices.type() != dtype::i64)
+    return fail(errc::type_mismatch, "embedding: indices are i64, not " + describe(indices));
+  if (auto here = check_on_host("embedding", "indices", indices); !here) return here;
+  if (table.rank() == 2) return {};
+  return refuse("embedding", "the table is a matrix, not " + describe(table));
+}
+
+expected<void> check_placed(std::string_view operation, int64_t elements, const tensor& placed,
+                            device where) {
+  if (placed.data() == nullptr) return {};
+  auto is_alike = placed.type() == dtype::i64 && placed.device() == where && placed.is_contiguous()
+                  && placed.extents().element_count() == elements;
+  if (is_alike) return {};
+  return refuse(operation, "what is placed is " + std::to_string(elements) + " i64 on "
+                             + to_string(where) + ", not " + describe(placed) + " on "
+                             + to_string(placed.device()));
+}
+
+expected<void> check_reshape(const tensor& input, const shape& extents) {
+  auto negative = [](int64_t extent) { return extent < 0; };
+  if (std::any_of(extents.dims().begin(), extents.dims().end(), negative))
+    return refuse("reshape", to_string(extents) + " has a negative extent");
+  if (input.extents().element_count() == extents.element_count()) return {};
+  return refuse("reshape",
+                describe(input) + " has another number of elements than " + to_string(extents));
+}
+
+expected<void> check_mean(const tensor& input) {
+  if (input.element_count() > 0) return {};
+  return refuse("mean", describe(input) + " has no elements");
+}
+
+expected<void> check_labels(const tensor& logits, const tensor& labels) {
+  if (labels.type() != dtype::i64)
+    return fail(errc::type_mismatch,
+                "softmax_cross_entropy: labels are i64, not " + describe(labels));
+  if (auto here = check_on_host("softmax_cross_entropy", "labels", labels); !here) return here;
+  if (logits.rank() == 2 && labels.rank() == 1 && logits.extents()[0] == labels.extents()[0]
+      && labels.element_count() > 0)
+    return {};
+  return refuse("softmax_cross_entropy", "needs logits [rows, classes] and labels [rows], not "
+                                           + describe(logits) + " and " + describe(labels));
+}
+
+tl::unexpected<error> outside(std::string_view operation, const tensor& indices, size_t position,
+                              int64_t limit) {
+  return refuse(operation, std::to_string(indices.values<int64_t>()[position]) + " at position "
+                             + std::to_string(position) + " is not within [0, "
+                             + std::to_string(limit) + ")");
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operation of a tape accepts, and the sentence for what it does not.
+#pragma once
+
+#include "kernels/math/matmul.hpp"
+#include "kernels/tape/tape.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "messages/errc.hpp"
+
+#include <string_view>
+
+namespace troupe::detail {
+
+// Errors, of all of these: invalid_argument for extents and values, type_mismatch for dtypes. The
+// sentence names the operation and the shapes.
+
+/// Parameters and constants are f32 or f64 and lie where the tape computes, on a device row by row.
+[[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value,
+                                        device where);
+
+/// Two matrices of one type whose inner extents agree.
+[[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
+                                                 transposition transposed);
+
+/// A vector as long as the last extent of `input`.
+[[nodiscard]] expected<void> check_row_vector(std::string_view operation, const tensor& input,
+                                              std::string_view name, const tensor& vector);
+
+/// Two tensors of one type and shape.
+[[nodiscard]] expected<void> check_alike(std::string_view operation, const tensor& a,
+                                         const tensor& b);
+
+/// A rate within [0, 1), and no more elements than a stream has words.
+[[nodiscard]] expected<void> check_dropout(const tensor& input, double rate);
+
+/// A matrix and i64 indices of the host; whether they lie within the table is seen by a kernel.
+[[nodiscard]] expected<void> check_embedding(const tensor& table, const tensor& indices);
+
+/// Nothing, or so many i64 where the tape computes, row by row, in whatever shape.
+[[nodiscard]] expected<void> check_placed(std::string_view operation, int64_t elements,
+                                          const tensor& placed, device where);
+
+/// As many elements after as before.
+[[nodiscard]] expected<void> check_reshape(const tensor& input, const shape& extents);
+
+/// At least one element.
+[[nodiscard]] expected<void> check_mean(const tensor& input);
+
+/// A matrix with rows and an i64 label for each of them, labels of the host.
+[[nodiscard]] expected<void> check_labels(const tensor& logits, const tensor& labels);
+
+/// The failure for `indices[position]`, which is not in [0, limit).
+[[nodiscard]] tl::unexpected<error> outside(std::string_view operation, const tensor& indices,
+                                            size_t position, int64_t limit);
+
+} // namespace troupe::detail

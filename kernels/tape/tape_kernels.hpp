@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels on tensors: each function takes memory for its result and picks the element type.
+#pragma once
+
+#include "kernels/math/activations.hpp"
+#include "kernels/math/bias.hpp"
+#include "kernels/math/dropout.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/layer_norm.hpp"
+#include "kernels/math/matmul.hpp"
+#include "kernels/math/mean.hpp"
+#include "kernels/math/softmax_cross_entropy.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "messages/assert.hpp"
+#include "messages/errc.hpp"
+
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe::detail {
+
+// The namespace of `Context` decides which twin runs: the kernels are found through their first
+// argument. Operands were checked before, in `tape_checks.hpp`.
+
+/// Calls `visitor` with a zero of the element type.
+template <class Visitor>
+void compute_in(dtype type, const Visitor& visitor) {
+  TROUPE_ASSERT(type == dtype::f32 || type == dtype::f64, to_string(type));
+  if (type == dtype::f32)
+    visitor(float{});
+  else
+    visitor(double{});
+}
+
+// Where a context's tensors lie, and how they come there. Indices and labels are memory of the host
+// on every tape: that is where they come from, and where they are checked and sorted.
+
+/// The device that a context computes on.
+template <class Context>
+[[nodiscard]] device place_of(const Context&) {
+  return {};
+}
+
+[[nodiscard]] device place_of(const cuda::context& on);
+
+/// The first failure of a context; those of the host have none.
+template <class Context>
+[[nodiscard]] expected<void> status_of(const Context&) {
+  return {};
+}
+
+[[nodiscard]] expected<void> status_of(const cuda::context& on);
+
+/// An uninitialised tensor where the context computes.
+/// Errors: throws std::bad_alloc when there is no more memory.
+template <class Context>
+[[nodiscard]] tensor make(const Context&, dtype type, shape extents) {
+  return {type, std::move(extents)};
+}
+
+[[nodiscard]] tensor make(const cuda::context& on, dtype type, shape extents);
+
+template <class Context>
+[[nodiscard]] tensor make_like(const Context& on, const tensor& other) {
+  return make(on, other.type(), other.extents());
+}
+
+/// A copy with memory of its own, in the same place.
+template <class Context>
+[[nodiscard]] tensor copied(const Context&, const tensor& value) {
+  return value.clone();
+}
+
+[[nodiscard]] tensor copied(const cuda::context& on, const tensor& value);
+
+/// A tensor of the host where the context computes: itself, or a copy.
+template <class Context>
+[[nodiscard]] tensor placed(const Context&, const tensor& value) {
+  return value;
+}
+
+[[nodiscard]] tensor placed(const cuda::context& on, const tensor& value);
+
+/// `find_outside` for indices of the host.
+template <class Context>
+[[nodiscard]] size_t find_outside_here(const Context& on, std::span<const int64_t> indices,
+                                       int64_t limit) {
+  return find_outside(on, indices, limit);
+}
+
+[[nodiscard]] inline size_t find_outside_here(const cuda::context&,
+                                              std::span<const int64_t> indices, int64_t limit) {
+  return find_outside(cpu::context{}, indices, limit);
+}
+
+/// out[0] = mean(values).
+template <class Context, class T>
+void mean_into(const Context& on, std::span<const T> values, std::span<T> out) {
+  out[0] = mean(on, values);
+}
+
+template <class T>
+void mean_into(const cuda::context& on, std::span<const T> values, std::span<T> out) {
+  mean(on, values, out);
+}
+
+/// The elements to read, for a kernel of this context.
+template <class T, class Context>
+[[nodiscard]] std::span<const T> in(const Context& on, const tensor& value) {
+  return value.values<T>(place_of(on));
+}
+
+/// The elements to write, for a kernel of this context.
+template <class T, class Context>
+[[nodiscard]] std::span<T> out(const Context& on, tensor& value) {
+  return value.mutable_values<T>(place_of(on));
+}
+
+/// `given` itself if nobody else looks at its memory, else fresh memory of the same kind.
+template <class Context>
+[[nodiscard]] tensor reuse(const Context& on, const tensor& given) {
+  if (given.is_unique() && !given.read_only()) return given;
+  return make_like(on, given);
+}
+
+/// c = form(a, b); `c` keeps its part if form.beta is not 0.
+template <class Context>
+void product(const Context& on, const matmul_form& form, const tensor& a, const tensor& b,
+             tensor& c) {
+  compute_in(c.type(), [&](auto zero) {
+    using T = decltype(zero);
+    matmul(on, form, in<T>(on, a), in<T>(on, b), out<T>(on, c));
+  });
+}
+
+template <class Context>
+tensor sum(const Context& on, const tensor& a, const tensor& b, tensor into) {
+  compute_in(a.type(), [&](auto zero) {
+    using T = decltype(zero);
+    add(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
+  });
+  return into;
+}
+
+template <class Context>
+tensor elementwise_product(const Context& on, const tensor& a, const tensor& b, tensor into) {
+  compute_in(a.type(), [&](auto zero) {
+    using T = decltype(zero);
+    multiply(on, in<T>(on, a), in<T>(on, b), out<T>(on, into));
+  });
+  return into;
+}
+
+template <class Context>
+tensor scaled(const Context& on, const tensor& input, double factor, tensor into) {
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    scale(on, static_cast<T>(factor), in<T>(on, input), out<T>(on, into));
+  });
+  return into;
+}
+
+template <class Context>
+tensor biased(const Context& on, const tensor& input, const tensor& bias) {
+  auto output = make_like(on, input);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    add_bias(on, in<T>(on, input), in<T>(on, bias), out<T>(on, output));
+  });
+  return output;
+}
+
+template <class Context>
+tensor column_sums(const Context& on, const tensor& output_gradient, const shape& extents) {
+  auto result = make(on, output_gradient.type(), extents);
+  compute_in(result.type(), [&](auto zero) {
+    using T = decltype(zero);
+    bias_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
+  });
+  return result;
+}
+
+template <class Context>
+tensor activated(const Context& on, activation kind, const tensor& input) {
+  auto output = make_like(on, input);
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    activate(on, kind, in<T>(on, input), out<T>(on, output));
+  });
+  return output;
+}
+
+template <class Context>
+tensor activated_gradient(const Context& on, activation kind, const tensor& input,
+                          const tensor& output, const tensor& output_gradient, tensor into) {
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    activate_gradient(on, kind, in<T>(on, input), in<T>(on, output), in<T>(on, output_gradient),
+                      out<T>(on, into));
+  });
+  return into;
+}
+
+/// @param placed The key where the context computes; no tensor: it is taken from `key`.
+template <class Context>
+tensor thinned(const Context& on, double rate, const random_key& key, const tensor& placed,
+               const tensor& input, tensor into) {
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<Context, cuda::context>) {
+      if (placed.data() != nullptr) {
+        const auto* there = static_cast<const random_key*>(placed.data());
+        return dropout(on, rate, there, in<T>(on, input), out<T>(on, into));
+      }
+    }
+    dropout(on, rate, key, in<T>(on, input), out<T>(on, into));
+  });
+  return into;
+}
+
+template <class Context>
+tensor looked_up(const Context& on, const tensor& table, const tensor& indices) {
+  auto extents = indices.extents().dims();
+  extents.push_back(table.extents()[1]);
+  auto output = make(on, table.type(), shape(extents));
+  compute_in(table.type(), [&](auto zero) {
+    using T = decltype(zero);
+    embedding(on, in<T>(on, table), in<int64_t>(on, indices), out<T>(on, output));
+  });
+  return output;
+}
+
+/// table += rows.
+template <class Context>
+void scatter(const Context& on, const indexed_slices& rows, tensor& table) {
+  compute_in(table.type(), [&](auto zero) {
+    using T = decltype(zero);
+    embedding_gradient(on, in<T>(on, rows.values), rows.indices.values<int64_t>(),
+                       out<T>(on, table));
+  });
+}
+
+template <class Context>
+tensor mean_of(const Context& on, const tensor& input) {
+  auto output = make(on, input.type(), shape{});
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    mean_into(on, in<T>(on, input), out<T>(on, output));
+  });
+  return output;
+}
+
+/// The gradient of `mean_of` by its operand, of those extents.
+template <class Context>
+tensor mean_gradient_of(const Context& on, const tensor& output_gradient, const shape& extents) {
+  auto result = make(on, output_gradient.type(), extents);
+  compute_in(result.type(), [&](auto zero) {
+    using T = decltype(zero);
+    mean_gradient(on, in<T>(on, output_gradient), out<T>(on, result));
+  });
+  return result;
+}
+
+/// What `layer_norm` computes, and the statistics that its gradient needs.
+struct normalised {
+  tensor output;
+  tensor means;
+  tensor inverse_deviations;
+
+  template <class T, class Context>
+  layer_norm_statistics<T> statistics(const Context& on) {
+    return {out<T>(on, means), out<T>(on, inverse_deviations)};
+  }
+};
+
+template <class Context>
+normalised normalise(const Context& on, const tensor& input, const tensor& gain, const tensor& bias,
+                     double epsilon) {
+  auto columns = gain.extents()[0];
+  shape rows{columns == 0 ? 0 : input.extents().element_count() / columns};
+  normalised result{make_like(on, input), make(on, input.type(), rows),
+                    make(on, input.type(), rows)};
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    layer_norm(on, static_cast<T>(epsilon), in<T>(on, input),
+               layer_norm_parameters<T>{in<T>(on, gain), in<T>(on, bias)},
+               out<T>(on, result.output), result.statistics<T>(on));
+  });
+  return result;
+}
+
+/// The gradients of `normalise` by its three operands.
+struct normalised_gradients {
+  tensor input;
+  tensor gain;
+  tensor bias;
+};
+
+template <class Context>
+normalised_gradients normalise_gradient(const Context& on, const tensor& input, const tensor& gain,
+                                        normalised& forward, const tensor& output_gradient) {
+  normalised_gradients result{reuse(on, output_gradient), make_like(on, gain), make_like(on, gain)};
+  compute_in(input.type(), [&](auto zero) {
+    using T = decltype(zero);
+    layer_norm_gradient(on, in<T>(on, input), in<T>(on, gain), forward.statistics<T>(on),
+                        in<T>(on, output_gradient),
+                        layer_norm_gradients<T>{out<T>(on, result.input), out<T>(on, result.gain),
+                                                out<T>(on, result.bias)});
+  });
+  return result;
+}
+
+/// Losses of the rows and the probabilities behind them.
+struct classified {
+  tensor losses;
+  tensor probabilities;
+};
+
+template <class Context>
+classified classify(const Context& on, const tensor& logits, const tensor& labels) {
+  classified result{make(on, logits.type(), labels.extents()), make_like(on, logits)};
+  compute_in(logits.type(), [&](auto zero) {
+    using T = decltype(zero);
+    softmax_cross_entropy(on, in<T>(on, logits), in<int64_t>(on, labels), out<T>(on, result.losses),
+                          out<T>(on, result.probabilities));
+  });
+  return result;
+}
+
+template <class Context>
+tensor classify_gradient(const Context& on, const tensor& probabilities, const tensor& labels,
+                         const tensor& losses_gradient) {
+  auto result = make_like(on, probabilities);
+  compute_in(result.type(), [&](auto zero) {
+    using T = decltype(zero);
+    softmax_cross_entropy_gradient(on, in<T>(on, probabilities), in<int64_t>(on, labels),
+                                   in<T>(on, losses_gradient), out<T>(on, result));
+  });
+  return result;
+}
+
+/// A tensor filled with one value.
+template <class Context>
+tensor filled(const Context& on, dtype type, const shape& extents, double value) {
+  auto output = make(on, type, extents);
+  compute_in(type, [&](auto zero) {
+    using T = decltype(zero);
+    fill(on, out<T>(on, output), static_cast<T>(value));
+  });
+  return output;
+}
+
+/// The rows of all lookups in one table, added up: each index once, ascending.
+/// @pre At least one lookup.
+template <class Context>
+indexed_slices combined(const Context& on, const std::vector<indexed_slices>& lookups) {
+  std::vector<row_source> sources(lookups.begin(), lookups.end());
+  std::vector<row_entry> entries(2 * row_count(sources));
+  std::vector<size_t> starts(row_count(sources) + 1);
+  const auto& table = lookups.front().dense_extents;
+  sparse_sum sum{.sources = sources,
+                 .order = order_rows(sources, entries, starts),
+                 .width = static_cast<size_t>(table[1])};
+  auto rows = static_cast<int64_t>(sum.order.distinct());
+  indexed_slices result{{dtype::i64, shape{rows}},
+                        make(on, lookups.front().values.type(), shape{rows, table[1]}),
+                        table};
+  auto indices = result.indices.template mutable_values<int64_t>();
+  for (size_t i = 0; i < indices.size(); ++i)
+    indices[i] = sum.order.index(i);
+  compute_in(result.values.type(), [&](auto zero) {
+    using T = decltype(zero);
+    combine(on, sum, out<T>(on, result.values));
+  });
+  return result;
+}
+
+} // namespace troupe::detail

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the cpu twins share a loop between cores, and use the vectors that the processor has.
+#pragma once
+
+#include "kernels/tensor/context.hpp"
+
+#include <array>
+#include <cstddef>
+
+/// Before a loop over arrays that are the same or disjoint: no iteration needs another's result.
+/// Without it the compiler would look whether they overlap, and give up on vectors where they are
+/// the same.
+#if defined(__GNUC__) && !defined(__clang__)
+#  define TROUPE_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#  define TROUPE_INDEPENDENT
+#endif
+
+namespace troupe::cpu {
+
+/// Two sums that are worked out together.
+using sum_pair = std::array<double, 2>;
+
+/// Elements whose sum one task works out; the chunks of a sum are added up in halves: the first
+/// half of them, plus the second, each likewise.
+inline constexpr size_t sum_chunk_elements = 16384;
+
+namespace detail {
+
+void run_chunks(const context& on, size_t count, const void* body,
+                void (*call)(const void* body, size_t begin, size_t end));
+
+double sum_of_chunks(size_t count, const void* body,
+                     double (*call)(const void* body, size_t begin, size_t end));
+
+sum_pair sums_of_chunks(size_t count, const void* body,
+                        sum_pair (*call)(const void* body, size_t begin, size_t end));
+
+} // namespace detail
+
+/// Calls `body(begin, end)` for chunks that cover [0, count), on the cores of oneTBB's current
+/// arena. The chunks depend on `count` and the grain alone; what fits one chunk stays on this
+/// thread.
+/// @pre `body` may run for several chunks at the same time. If it throws, one of its exceptions is
+/// thrown on; which chunks have been worked on is then open.
+template <class Body>
+void parallel_chunks(const context& on, size_t count, const Body& body) {
+  detail::run_chunks(on, count, &body, [](const void* what, size_t begin, size_t end) {
+    (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+/// The sum of `body(begin, end)` over chunks that cover [0, count), shared between cores like
+/// `parallel_chunks`. Chunks and order of additions depend on `count` alone, not even on a context.
+template <class Body>
+[[nodiscard]] double parallel_sum(size_t count, const Body& body) {
+  return detail::sum_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+/// Likewise for two sums in one pass.
+template <class Body>
+[[nodiscard]] sum_pair parallel_sums(size_t count, const Body& body) {
+  return detail::sums_of_chunks(count, &body, [](const void* what, size_t begin, size_t end) {
+    return (*static_cast<const Body*>(what))(begin, end);
+  });
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+/// `loop()`, compiled for AVX2 together with everything that it calls in sight.
+template <class Loop>
+[[gnu::target("avx2"), gnu::flatten]] inline void run_avx2(Loop loop) {
+  loop();
+}
+
+#endif
+
+/// Runs `loop()` with the widest vectors at hand. The baseline of x86-64 is SSE2, which cannot keep
+/// up with the memory of one core where there is a division or a square root. AVX2 has the same
+/// IEEE operations on more lanes (fused multiply-add is a feature of its own, and stays off), so
+/// the bits are the same.
+template <class Loop>
+inline void vectorised(Loop loop) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx2")) return run_avx2(loop);
+#endif
+  loop();
+}
+
+} // namespace troupe::cpu

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random numbers that depend on nothing but their name: Philox and the distributions over it.
+#include "kernels/tensor/random.hpp"
+
+#include "messages/failure.hpp"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+/// The finaliser of SplitMix64, a bijection that spreads each input bit over all output bits.
+/// Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
+uint64_t mix(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// 64-bit FNV-1a. Source: draft-eastlake-fnv, section 2.
+uint64_t hash(std::string_view text) {
+  uint64_t result = 0xcbf29ce484222325;
+  for (unsigned char byte : text)
+    result = (result ^ byte) * 0x100000001b3;
+  return result;
+}
+
+/// The odd constant keeps a seed of 0 and an empty purpose away from the fixed point 0 of `mix`.
+uint64_t combine(uint64_t seed, std::string_view purpose) {
+  return mix(mix(seed + 0x9e3779b97f4a7c15) ^ hash(purpose));
+}
+
+} // namespace
+
+double portable_log(double x) {
+  if (x == 0) return -std::numeric_limits<double>::infinity();
+  if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
+  if (std::isinf(x)) return x;
+  // x = m * 2^e with m within [sqrt(1/2), sqrt(2)), and log m = 2 atanh((m - 1) / (m + 1)), whose
+  // series in s^2 <= 0.0295 is down to 2^-57 after ten terms.
+  int exponent = 0;
+  double m = std::frexp(x, &exponent);
+  if (m < 0.70710678118654752) {
+    m *= 2;
+    --exponent;
+  }
+  double s = (m - 1) / (m + 1);
+  double square = s * s;
+  double series = 0;
+  for (int n = 21; n >= 3; n -= 2)
+    series = (series + 1.0 / n) * square;
+  // log 2 in two parts, the first with 21 zero bits at its end: exponent * first part is exact.
+  double high = exponent * 0x1.62e42feep-1;
+  double low = exponent * 1.90821492927058770e-10;
+  return high + (2 * s + (2 * s * series + low));
+}
+
+double portable_exp(double x) {
+  if (std::isnan(x)) return x;
+  if (x > 709.782712893384) return std::numeric_limits<double>::infinity();
+  if (x < -745.1332191019412) return 0;
+  // x = n log 2 + r with |r| <= 0.35; the Taylor series of e^r is down to 2^-57 after 14 terms.
+  double n = std::floor(x * 1.4426950408889634 + 0.5);
+  double r = (x - n * 0x1.62e42feep-1) - n * 1.90821492927058770e-10;
+  double series = 0;
+  for (int k = 14; k >= 2; --k)
+    series = (series + 1.0) * r / k;
+  // The last step apart: 1 + r (1 + ...) keeps the small terms together until the end.
+  return std::ldexp(1.0 + (r + r * series), static_cast<int>(n));
+}
+
+random_key::random_key(uint64_t seed, std::string_view purpose, uint32_t index, uint64_t step)
+  : key_(combine(seed, purpose)), step_(step), index_(index) {}
+
+random_key random_key::derive(std::string_view purpose) const {
+  auto result = *this;
+  result.key_ = combine(key_, purpose);
+  return result;
+}
+
+uint32_t random_stream::next_u32() {
+  if (used_ == words_.size()) {
+    words_ = key_.block(position_++);
+    used_ = 0;
+  }
+  return words_[used_++];
+}
+
+uint64_t random_stream::next_u64() {
+  uint64_t low = next_u32();
+  return low | uint64_t{next_u32()} << 32;
+}
+
+uint64_t random_stream::below(uint64_t n) {
+  if (n == 0) throw failure{{errc::invalid_argument, "no number is below 0: draw below 1 or more"}};
+  __extension__ using uint128 = unsigned __int128;
+  auto product = uint128{next_u64()} * n;
+  // Of the 2^64 inputs, 2^64 mod n too many would land on some results: those are drawn again.
+  if (static_cast<uint64_t>(product) < n) {
+    uint64_t excess = (0 - n) % n;
+    while (static_cast<uint64_t>(product) < excess)
+      product = uint128{next_u64()} * n;
+  }
+  return static_cast<uint64_t>(product >> 64);
+}
+
+double random_stream::normal() {
+  if (has_spare_normal_) {
+    has_spare_normal_ = false;
+    return spare_normal_;
+  }
+  double u = 0;
+  double v = 0;
+  double square = 0;
+  do {
+    u = 2 * uniform() - 1;
+    v = 2 * uniform() - 1;
+    square = u * u + v * v;
+  } while (square >= 1 || square == 0);
+  double factor = std::sqrt(-2 * portable_log(square) / square);
+  spare_normal_ = v * factor;
+  has_spare_normal_ = true;
+  return u * factor;
+}
+
+} // namespace troupe

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions and sums in the form that a compiler turns into vector instructions.
+#pragma once
+
+#include "kernels/tensor/host_device.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace troupe::cpu::detail {
+
+// The C library's expf and tanhf take one element at a time. These consist of additions,
+// multiplications, divisions and choices only: a plain loop over them becomes vector code, and they
+// round alike on every machine.
+
+/// e to the power x; within 2 units in the last place, exact at infinities, NaN stays NaN.
+[[nodiscard]] TROUPE_HOST_DEVICE inline float exp(float x) {
+  // Beyond these bounds the result is infinity or 0 anyway. NaN fails both comparisons.
+  x = x > 89.5F ? 89.5F : x;
+  x = x < -105.0F ? -105.0F : x;
+  // x = n log 2 + r. Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits.
+  constexpr float round_to_integer = 12582912.0F;
+  float shifted = x * 1.44269504F + round_to_integer;
+  float n = shifted - round_to_integer;
+  auto exponent = static_cast<int32_t>(std::bit_cast<uint32_t>(shifted) - 0x4b400000U);
+  // log 2 in two parts; the first has 9 bits, so that n times it is exact.
+  float r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
+  // The Taylor series; |r| <= 0.347 leaves r^8 / 8! < 6e-9.
+  float series = 1.0F / 5040;
+  series = series * r + 1.0F / 720;
+  series = series * r + 1.0F / 120;
+  series = series * r + 1.0F / 24;
+  series = series * r + 1.0F / 6;
+  series = series * r + 0.5F;
+  float power = (series * r) * r + r + 1.0F;
+  // 2^n in two factors, because n runs from -151 (a denormal result) to 129 (infinity).
+  int32_t half = exponent >> 1;
+  auto first = std::bit_cast<float>(static_cast<uint32_t>(half + 127) << 23);
+  auto second = std::bit_cast<float>(static_cast<uint32_t>(exponent - half + 127) << 23);
+  return power * first * second;
+}
+
+[[nodiscard]] TROUPE_HOST_DEVICE inline double exp(double x) {
+  return std::exp(x);
+}
+
+/// Hyperbolic tangent; within 4 units in the last place, exactly +-1 from |x| = 10 on.
+[[nodiscard]] TROUPE_HOST_DEVICE inline float tanh(float x) {
+  float square = x * x;
+  // Below 0.625: Lambert's continued fraction, cut after the fifth quotient. Source: Lambert 1768.
+  float near_zero
+    = x * (945.0F + square * (105.0F + square)) / (945.0F + square * (420.0F + square * 15.0F));
+  float size = std::abs(x);
+  float far = 1.0F - 2.0F / (exp(2.0F * size) + 1.0F);
+  return size < 0.625F ? near_zero : std::copysign(far, x);
+}
+
+[[nodiscard]] TROUPE_HOST_DEVICE inline double tanh(double x) {
+  return std::tanh(x);
+}
+
+/// Sums keep this many partial sums, so that they fill vector registers; the order is fixed by it.
+inline constexpr size_t lanes = 16;
+
+/// Combines f(0), f(1), ..., f(count - 1) by `join`, lane by lane: element i joins lane i mod 16,
+/// then lane l joins lane l + 8, then 4, 2 and 1.
+template <class T, class Join, class Function>
+[[nodiscard]] T combine_lanes(size_t count, T start, Join join, Function f) {
+  std::array<T, lanes> partial;
+  partial.fill(start);
+  size_t whole = count - count % lanes;
+  for (size_t i = 0; i < whole; i += lanes)
+    for (size_t lane = 0; lane < lanes; ++lane)
+      partial[lane] = join(partial[lane], f(i + lane));
+  for (size_t i = whole; i < count; ++i)
+    partial[i - whole] = join(partial[i - whole], f(i));
+  for (size_t width = lanes / 2; width > 0; width /= 2)
+    for (size_t lane = 0; lane < width; ++lane)
+      partial[lane] = join(partial[lane], partial[lane + width]);
+  return partial[0];
+}
+
+/// f(0) + f(1) + ... + f(count - 1) in the order of `combine_lanes`.
+template <class T, class Function>
+[[nodiscard]] T sum_lanes(size_t count, Function f) {
+  return combine_lanes(
+    count, T{0}, [](T a, T b) { return a + b; }, f);
+}
+
+/// The largest of the values; -infinity for none. Whether a NaN among them shows is left open.
+template <class T>
+[[nodiscard]] T max_lanes(std::span<const T> values) {
+  return combine_lanes(
+    values.size(), -std::numeric_limits<T>::infinity(), [](T a, T b) { return a > b ? a : b; },
+    [&](size_t i) { return values[i]; });
+}
+
+} // namespace troupe::cpu::detail

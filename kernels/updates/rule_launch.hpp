@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a GPU's updates ask of each rule; compiled beside the rules, in `rules/*_cuda.cu`.
+#pragma once
+
+#include "kernels/cuda/context.hpp"
+#include "kernels/math/sparse.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
+#include "kernels/updates/update_rules.hpp"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace troupe::cuda {
+
+/// The most slots that any rule has.
+inline constexpr size_t slot_count_max = 4;
+
+/// What a GPU says of a rule that a program brings, whose loops are compiled for CPUs only.
+[[nodiscard]] inline expected<void> no_code_for(const rules::custom& rule) {
+  return fail(errc::unimplemented, "optimizer '" + std::string{rule.name}
+                                     + "' is not of this library: it updates on the CPU only");
+}
+
+/// Where the arrays of a dense update lie on the device.
+template <class T>
+struct update_places {
+  size_t count = 0;
+  const T* before = nullptr;
+  T* after = nullptr; ///< May be `before`.
+  std::array<const T*, slot_count_max> slots_before{};
+  std::array<T*, slot_count_max> slots_after{};
+  T* shadow = nullptr; ///< The moving average, if there is one.
+  T average_weight = 0;
+};
+
+template <class Rule, class T>
+void queue_update(const context& on, const Rule& settings, const gradient_sum& gradient,
+                  const update_places<T>& at);
+
+/// @pre The rule is not layer-wise.
+template <class Rule, class T>
+void queue_sparse_update(const context& on, const Rule& settings, const sparse_sum& gradient,
+                         std::span<T> variable, std::span<const std::span<T>> slots);
+
+} // namespace troupe::cuda

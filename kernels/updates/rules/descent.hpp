@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules that go down the gradient with one rate for all elements of a variable.
+#pragma once
+
+#include "kernels/tensor/host_device.hpp"
+#include "kernels/updates/rules/setting.hpp"
+
+#include <array>
+#include <string_view>
+
+namespace troupe::rules {
+
+/// Gradient descent: value -= learning_rate * gradient.
+struct sgd {
+  double learning_rate = 0.01;
+  double weight_decay = 0; ///< Coupled: this times the value is added to the gradient.
+
+  static constexpr std::string_view name = "sgd";
+  static constexpr std::array<std::string_view, 0> slot_names{};
+
+  template <class Self, class Visit>
+  static void visit_settings(Self& rule, const Visit& visit) {
+    visit("learning_rate", rule.learning_rate, setting_range::non_negative);
+    visit("weight_decay", rule.weight_decay, setting_range::non_negative);
+  }
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const sgd& settings)
+      : learning_rate(static_cast<T>(settings.learning_rate)),
+        weight_decay(static_cast<T>(settings.weight_decay)) {}
+
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient, std::array<T, slot_names.size()>&) const {
+      gradient = weight_decay != 0 ? gradient + weight_decay * value : gradient;
+      return value - learning_rate * gradient;
+    }
+
+    T learning_rate;
+    T weight_decay;
+  };
+};
+
+/// Momentum: velocity = momentum * velocity + gradient; value -= learning_rate * velocity.
+/// Nesterov's form looks ahead: value -= learning_rate * (gradient + momentum * velocity).
+/// Source: Sutskever et al., "On the importance of initialization and momentum in deep learning",
+/// 2013, in the form of TensorFlow's MomentumOptimizer and of PyTorch's SGD: the velocity is free
+/// of the learning rate. (In Keras' it holds the rate; the steps are the same while that is
+/// constant.)
+struct momentum {
+  double learning_rate = 0.01;
+  double decay = 0.9; ///< What is left of the velocity after a step: "momentum" in the paper.
+  bool nesterov = false;
+  double weight_decay = 0; ///< Coupled: this times the value is added to the gradient.
+
+  static constexpr std::string_view name = "momentum";
+  static constexpr std::array<std::string_view, 1> slot_names{"momentum"};
+
+  template <class Self, class Visit>
+  static void visit_settings(Self& rule, const Visit& visit) {
+    visit("learning_rate", rule.learning_rate, setting_range::non_negative);
+    visit("momentum", rule.decay, setting_range::decay);
+    visit("nesterov", rule.nesterov, setting_range::flag);
+    visit("weight_decay", rule.weight_decay, setting_range::non_negative);
+  }
+
+  template <class T>
+  struct for_elements {
+    explicit for_elements(const momentum& settings)
+      : learning_rate(static_cast<T>(settings.learning_rate)),
+        decay(static_cast<T>(settings.decay)), weight_decay(static_cast<T>(settings.weight_decay)),
+        nesterov(settings.nesterov) {}
+
+    TROUPE_HOST_DEVICE T operator()(T value, T gradient,
+                                    std::array<T, slot_names.size()>& slots) const {
+      gradient = weight_decay != 0 ? gradient + weight_decay * value : gradient;
+      T velocity = decay * slots[0] + gradient;
+      slots[0] = velocity;
+      return value - learning_rate * (nesterov ? gradient + decay * velocity : velocity);
+    }
+
+    T learning_rate;
+    T decay;
+    T weight_decay;
+    bool nesterov;
+  };
+};
+
+} // namespace troupe::rules

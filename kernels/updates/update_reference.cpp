@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The update element by element: combine the gradients, apply the rule.
+#include "kernels/updates/update.hpp"
+
+#include "kernels/tensor/parallel.hpp"
+#include "kernels/updates/rule_block.hpp"
+
+#include <array>
+#include <cmath>
+
+namespace troupe::reference {
+
+namespace {
+
+/// Everything that the reference_pass reads and writes.
+template <class T>
+struct reference_pass {
+  const gradient_sum& gradient;
+  const replaced<T>& variable;
+  std::span<const replaced<T>> slots;
+  const averaged<T>& average;
+};
+
+template <class Rule, class T>
+auto slots_at(const reference_pass<T>& over, size_t i) {
+  std::array<T, cpu::state_size<Rule>> state{};
+  for (size_t slot = 0; slot < over.slots.size(); ++slot)
+    state[slot] = over.slots[slot].before[i];
+  return state;
+}
+
+/// The sum of the squares of `element(i)` for i in [begin, end), in 16 lanes.
+template <class Element>
+double sum_in_lanes(size_t begin, size_t end, const Element& element) {
+  std::array<double, 16> lanes{};
+  for (size_t i = begin; i < end; ++i)
+    lanes[(i - begin) % 16] += element(i) * element(i);
+  for (size_t width : {8, 4, 2, 1})
+    for (size_t lane = 0; lane < width; ++lane)
+      lanes[lane] += lanes[lane + width];
+  return lanes[0];
+}
+
+/// The same for chunks [begin, end) of all `count` elements, in halves.
+template <class Element>
+double sum_by_halves(size_t begin, size_t end, size_t count, const Element& element) {
+  constexpr size_t chunk = cpu::sum_chunk_elements;
+  if (end - begin <= 1) return sum_in_lanes(begin * chunk, std::min(end * chunk, count), element);
+  size_t middle = begin + (end - begin) / 2;
+  return sum_by_halves(begin, middle, count, element) + sum_by_halves(middle, end, count, element);
+}
+
+template <class Rule, class T>
+rules::layer_norms norms_of(const Rule& settings, const reference_pass<T>& over) {
+  const typename Rule::template for_elements<T> rule{settings};
+  size_t count = over.variable.before.size();
+  size_t chunks = (count + cpu::sum_chunk_elements - 1) / cpu::sum_chunk_elements;
+  auto value = [&](size_t i) { return static_cast<double>(over.variable.before[i]); };
+  auto direction = [&](size_t i) {
+    auto state = slots_at<Rule>(over, i);
+    return static_cast<double>(
+      rule.direction(over.variable.before[i], combined<T>(over.gradient, i), state));
+  };
+  return {std::sqrt(sum_by_halves(0, chunks, count, value)),
+          std::sqrt(sum_by_halves(0, chunks, count, direction))};
+}
+
+/// The rule for elements of type T, with whatever it has to know of the whole variable.
+template <class Rule, class T>
+auto prepared(const Rule& settings, const reference_pass<T>& over) {
+  using prepared_rule = typename Rule::template for_elements<T>;
+  if constexpr (is_layer_wise_rule<Rule>)
+    return prepared_rule{settings, norms_of(settings, over)};
+  else
+    return prepared_rule{settings};
+}
+
+template <class T, class Rule>
+void update_with(const Rule& settings, const reference_pass<T>& over) {
+  const auto apply = prepared(settings, over);
+  for (size_t i = 0; i < over.variable.after.size(); ++i) {
+    auto state = slots_at<Rule>(over, i);
+    T value = apply(over.variable.before[i], combined<T>(over.gradient, i), state);
+    over.variable.after[i] = value;
+    for (size_t slot = 0; slot < over.slots.size(); ++slot)
+      over.slots[slot].after[i] = state[slot];
+    if (over.average.shadow.empty()) continue;
+    T& shadow = over.average.shadow[i];
+    shadow = shadow - static_cast<T>(over.average.weight) * (shadow - value);
+  }
+}
+
+} // namespace
+
+template <class T>
+void update(const context&, const update_rule& rule, const gradient_sum& gradient,
+            const replaced<T>& variable, std::span<const replaced<T>> slots,
+            const averaged<T>& average) {
+  check(rule, gradient, variable, slots, average);
+  const reference_pass<T> over{gradient, variable, slots, average};
+  std::visit([&](const auto& settings) { update_with(settings, over); }, rule);
+}
+
+template void update(const context&, const update_rule&, const gradient_sum&,
+                     const replaced<float>&, std::span<const replaced<float>>,
+                     const averaged<float>&);
+template void update(const context&, const update_rule&, const gradient_sum&,
+                     const replaced<double>&, std::span<const replaced<double>>,
+                     const averaged<double>&);
+
+} // namespace troupe::reference

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: clipping shortens what is too long and leaves the rest alone. Method: both twins over
+// sizes.
+#include "kernels/math/clip.hpp"
+#include "tests/kernels/arrays.hpp"
+
+namespace clip_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+const reference::context plain;
+const cpu::context fast{.grain_elements = 4096};
+
+} // namespace
+
+TEST_SUITE("kernels/math/clip") {
+  TEST_CASE("the factor is 1 up to the limit, and shortens beyond it") {
+    CHECK(clip_factor(0, 5) == 1);
+    CHECK(clip_factor(5, 5) == 1);
+    CHECK(clip_factor(20, 5) == 0.25);
+    CHECK(std::isnan(clip_factor(INFINITY, 5)));
+    CHECK(std::isnan(clip_factor(NAN, 5)));
+  }
+
+  TEST_CASE_TEMPLATE("arrays are shortened together", T, float, double) {
+    for (auto count : sizes) {
+      CAPTURE(count);
+      auto a = normal<T>(count, 1), b = normal<T>(2 * count, 2);
+      auto a_copy = a, b_copy = b;
+      const elements before[] = {a.view(), b.view()};
+      double norm = reference::global_norm(plain, before);
+      CHECK(cpu::global_norm(fast, before) == doctest::Approx(norm).epsilon(1e-12));
+      const std::span<T> arrays[] = {a.span(), b.span()};
+      const std::span<T> copies[] = {a_copy.span(), b_copy.span()};
+      CHECK(reference::clip_by_global_norm<T>(plain, arrays, 1.5) == norm);
+      CHECK(cpu::clip_by_global_norm<T>(fast, copies, 1.5) == doctest::Approx(norm).epsilon(1e-12));
+      CHECK(reference::global_norm(plain, before)
+            == doctest::Approx(std::min(norm, 1.5)).epsilon(1e-5));
+      const elements after[] = {a_copy.view(), b_copy.view()};
+      CHECK(reference::global_norm(plain, after)
+            == doctest::Approx(std::min(norm, 1.5)).epsilon(1e-5));
+    }
+  }
+
+  TEST_CASE("what is short enough keeps its bits") {
+    auto a = normal<float>(1009, 1), copy = a;
+    const std::span<float> arrays[] = {a.span()};
+    cpu::clip_by_global_norm<float>(fast, arrays, 1e6);
+    CHECK(same_bits(a, copy));
+  }
+
+  TEST_CASE("a norm that is not finite turns everything into NaN") {
+    float values[] = {1, INFINITY, 2};
+    const std::span<float> arrays[] = {values};
+    CHECK(std::isinf(cpu::clip_by_global_norm<float>(fast, arrays, 1)));
+    for (float value : values)
+      CHECK(std::isnan(value));
+  }
+}
+
+} // namespace clip_test

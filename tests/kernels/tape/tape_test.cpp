@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: every derivative is the derivative, and whatever does not fit is refused by name.
+// Method: central finite differences in f64 over odd shapes, on both twins; refusals one by one.
+#include "kernels/tape/tape.hpp"
+#include "tests/doctest.hpp"
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <string>
+
+namespace tape_test {
+
+using namespace troupe;
+
+namespace {
+
+tensor random_tensor(shape extents, std::string_view name) {
+  tensor result(dtype::f64, std::move(extents));
+  random_stream stream{random_key{1, name}};
+  for (auto& value : result.mutable_values<double>())
+    value = stream.normal();
+  return result;
+}
+
+tensor integers(shape extents, std::initializer_list<int64_t> values) {
+  tensor result(dtype::i64, std::move(extents));
+  std::copy(values.begin(), values.end(), result.mutable_values<int64_t>().begin());
+  return result;
+}
+
+/// Writes a computation on a tape, given its parameters.
+template <class Context>
+using model = std::function<expression(basic_tape<Context>&, const std::vector<expression>&)>;
+
+template <class Context>
+std::vector<expression> enter(basic_tape<Context>& tape, const std::vector<tensor>& values) {
+  std::vector<expression> result;
+  for (const auto& value : values)
+    result.push_back(tape.parameter(value));
+  return result;
+}
+
+/// The value of a model with a single result, which must succeed.
+template <class Context>
+double loss_of(const model<Context>& build, const std::vector<tensor>& values) {
+  basic_tape<Context> tape;
+  auto result = tape.value(build(tape, enter(tape, values)));
+  REQUIRE_MESSAGE(result.has_value(), (result ? "" : result.error().message));
+  return result->template values<double>()[0];
+}
+
+/// The gradient as a dense f64 tensor.
+tensor dense(const gradient& given) {
+  if (const auto* whole = std::get_if<tensor>(&given)) return *whole;
+  const auto& rows = std::get<indexed_slices>(given);
+  auto result = zeros(rows.dense_extents, dtype::f64);
+  auto columns = static_cast<size_t>(rows.dense_extents[1]);
+  auto indices = rows.indices.values<int64_t>();
+  for (size_t i = 0; i < indices.size() * columns; ++i)
+    result
+      .mutable_values<double>()[static_cast<size_t>(indices[i / columns]) * columns + i % columns]
+      += rows.values.values<double>()[i];
+  return result;
+}
+
+/// Compares every element of every gradient with (f(x + h) - f(x - h)) / 2h. The step 1e-5 leaves
+/// an error of h^2 times the third derivative (some 1e-10 times less than 100) and of rounding over
+/// h (2^-53 / 1e-5 = 1e-11 times the loss), so 1e-7 is far from both and from any wrong derivative.
+template <class Context>
+void check_on(const model<Context>& build, std::vector<tensor> values) {
+  basic_tape<Context> tape;
+  auto parameters = enter(tape, values);
+  auto loss = build(tape, parameters);
+  auto gradients = tape.gradients(loss, parameters);
+  REQUIRE_MESSAGE(gradients.has_value(), (gradients ? "" : gradients.error().message));
+  REQUIRE(gradients->size() == values.size());
+  std::vector<std::vector<gradient>> told(values.size());
+  REQUIRE(tape.gradients(loss, parameters,
+                         [&](size_t which, const gradient& of) { told[which].push_back(of); }));
+  for (size_t which = 0; which < values.size(); ++which) {
+    CAPTURE(which);
+    auto got = dense((*gradients)[which]);
+    REQUIRE(got.extents() == values[which].extents());
+    REQUIRE(told[which].size() == 1);
+    CHECK(std::ranges::equal(dense(told[which][0]).template values<double>(),
+                             got.template values<double>()));
+    auto original = values[which];
+    for (size_t i = 0; i < original.element_count(); ++i) {
+      constexpr double step = 1e-5;
+      double sides[2];
+      for (int side : {0, 1}) {
+        values[which] = original.clone();
+        values[which].mutable_values<double>()[i] += side == 0 ? -step : step;
+        sides[side] = loss_of(build, values);
+      }
+      double wanted = (sides[1] - sides[0]) / (2 * step);
+      CHECK(std::abs(got.template values<double>()[i] - wanted) <= 1e-7 * (1 + std::abs(wanted)));
+    }
+    values[which] = original;
+  }
+}
+
+/// Checks a model, written as a generic lambda, on both twins.
+template <class Build>
+void check_gradients(Build build, const std::vector<tensor>& values) {
+  check_on<reference::context>(build, values);
+  check_on<cpu::context>(build, values);
+}
+
+/// Turns any expression into a single number in which no element counts like another.
+template <class Tape>
+expression weigh(Tape& tape, expression value, shape extents) {
+  return tape.mean(tape.multiply(value, tape.constant(random_tensor(std::move(extents), "weigh"))));
+}
+
+/// The message that a tape refuses something with.
+std::string refusal(const std::function<expression(tape&)>& build, errc code) {
+  tape t;
+  auto value = t.value(build(t));
+  REQUIRE_FALSE(value.has_value());
+  CHECK(value.error().code == code);
+  return value.error().message;
+}
+
+} // namespace
+
+TEST_SUITE("kernels/tape/tape: derivatives") {
+  TEST_CASE("matmul, in all transpositions") {
+    for (auto [rows, inner, columns] : {std::array<int64_t, 3>{1, 1, 1}, {3, 5, 2}, {4, 1, 7}})
+      for (bool ta : {false, true})
+        for (bool tb : {false, true}) {
+          CAPTURE(ta);
+          CAPTURE(tb);
+          auto a = random_tensor(ta ? shape{inner, rows} : shape{rows, inner}, "a");
+          auto b = random_tensor(tb ? shape{columns, inner} : shape{inner, columns}, "b");
+          shape extents{rows, columns};
+          check_gradients(
+            [&](auto& t, const auto& p) {
+              return weigh(t, t.matmul(p[0], p[1], {.a = ta, .b = tb}), extents);
+            },
+            {a, b});
+        }
+  }
+
+  TEST_CASE("a matrix times itself, transposed: both contributions arrive") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.matmul(p[0], p[0], {.b = true}), {3, 3});
+      },
+      {random_tensor({3, 5}, "a")});
+  }
+
+  TEST_CASE("add_bias, over two and over three extents") {
+    for (const auto& extents : {shape{3, 5}, shape{2, 3, 4}})
+      check_gradients(
+        [&](auto& t, const auto& p) { return weigh(t, t.add_bias(p[0], p[1]), extents); },
+        {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "b")});
+  }
+
+  TEST_CASE("add, multiply and scale") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        auto sum = t.add(p[0], t.scale(p[1], -2.5));
+        return weigh(t, t.multiply(sum, t.multiply(p[0], p[0])), {7, 3});
+      },
+      {random_tensor({7, 3}, "a"), random_tensor({7, 3}, "b")});
+  }
+
+  TEST_CASE("the activations") {
+    for (auto kind : {activation::tanh, activation::relu, activation::sigmoid, activation::gelu}) {
+      CAPTURE(to_string(kind));
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          return weigh(t, t.activate(kind, p[0]), {5, 7});
+        },
+        {random_tensor({5, 7}, "x")});
+    }
+  }
+
+  TEST_CASE("layer_norm") {
+    for (const auto& extents : {shape{1, 2}, shape{4, 7}, shape{2, 3, 5}}) {
+      auto columns = extents[extents.rank() - 1];
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          return weigh(t, t.layer_norm(p[0], p[1], p[2], 0.1), extents);
+        },
+        {random_tensor(extents, "x"), random_tensor({columns}, "gain"),
+         random_tensor({columns}, "bias")});
+    }
+  }
+
+  TEST_CASE("dropout, whose mask is the same on the way back") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.dropout(p[0], 0.4, random_key{1, "mask"}), {9, 5});
+      },
+      {random_tensor({9, 5}, "x")});
+  }
+
+  TEST_CASE("softmax_cross_entropy") {
+    for (auto [rows, classes] : {std::array<int64_t, 2>{1, 1}, {1, 3}, {5, 7}}) {
+      tensor labels(dtype::i64, {rows});
+      for (int64_t i = 0; i < rows; ++i)
+        labels.mutable_values<int64_t>()[static_cast<size_t>(i)] = (i * 3 + 1) % classes;
+      check_gradients([&](auto& t, const auto& p) { return t.softmax_cross_entropy(p[0], labels); },
+                      {random_tensor({rows, classes}, "logits")});
+    }
+  }
+
+  TEST_CASE("embedding and reshape, with repeated indices") {
+    auto indices = integers({2, 3}, {4, 0, 4, 1, 4, 0});
+    check_gradients(
+      [&](auto& t, const auto& p) {
+        return weigh(t, t.reshape(t.embedding(p[0], indices), {2, 15}), {2, 15});
+      },
+      {random_tensor({6, 5}, "table")});
+  }
+
+  TEST_CASE("a table that is looked up, computed with, and looked up again") {
+    auto indices = integers({3}, {1, 3, 1});
+    check_gradients(
+      [&](auto& t, const auto& p) {
+        auto h = t.tanh(t.embedding(p[0], indices));
+        auto from_computed = t.embedding(t.scale(p[0], 2), indices);
+        return t.softmax_cross_entropy(t.matmul(t.add(h, from_computed), p[0], {.b = true}),
+                                       indices);
+      },
+      {random_tensor({4, 5}, "table")});
+  }
+
+  TEST_CASE("a small network of everything, whose inputs are parameters too") {
+    auto labels = integers({4}, {0, 2, 1, 2});
+    check_gradients(
+      [&](auto& t, const auto& p) {
+        auto h = t.gelu(t.layer_norm(t.matmul(p[0], p[1]), p[2], p[3]));
+        h = t.add(h, t.dropout(t.sigmoid(h), 0.5, random_key{2, "mask"}));
+        auto loss = t.softmax_cross_entropy(t.add_bias(t.matmul(h, p[4]), p[5]), labels);
+        return t.add(loss, t.scale(t.mean(t.multiply(p[1], p[1])), 0.1));
+      },
+      {random_tensor({4, 3}, "x"), random_tensor({3, 5}, "w1"), random_tensor({5}, "gain"),
+       random_tensor({5}, "bias"), random_tensor({5, 3}, "w2"), random_tensor({3}, "b2")});
+  }
+}
+
+TEST_SUITE("kernels/tape/tape") {
+  TEST_CASE("an embedding's gradient is the rows that were looked up, each once") {
+    tape t;
+    auto table = t.parameter(random_tensor({100, 3}, "table"));
+    auto gradients
+      = t.gradients(t.mean(t.embedding(table, integers({4}, {99, 7, 99, 3}))), {table});
+    REQUIRE(gradients.has_value());
+    const auto& rows = std::get<indexed_slices>(gradients->front());
+    auto indices = rows.indices.values<int64_t>();
+    CHECK(std::vector<int64_t>(indices.begin(), indices.end()) == std::vector<int64_t>{3, 7, 99});
+    CHECK(rows.values.extents() == shape{3, 3});
+    CHECK(rows.dense_extents == shape{100, 3});
+    CHECK(rows.values.values<double>()[5] == doctest::Approx(1.0 / 12));
+    CHECK(rows.values.values<double>()[6] == doctest::Approx(2.0 / 12));
+  }
+
+  TEST_CASE("two lookups in one table give the rows of both, added up") {
+    tape t;
+    auto table = t.parameter(random_tensor({100, 3}, "table"));
+    auto a = t.embedding(table, integers({2}, {7, 99}));
+    auto b = t.embedding(table, integers({3}, {1, 2, 7}));
+    auto gradients = t.gradients(t.add(t.mean(a), t.mean(b)), {table});
+    REQUIRE(gradients.has_value());
+    const auto& rows = std::get<indexed_slices>(gradients->front());
+    CHECK(rows.indices.element_count() == 4);
+    auto sum = dense(rows);
+    CHECK(sum.values<double>()[7 * 3] == doctest::Approx(1.0 / 6 + 1.0 / 9));
+    CHECK(sum.values<double>()[99 * 3] == doctest::Approx(1.0 / 6));
+    CHECK(sum.values<double>()[0] == 0);
+  }
+
+  TEST_CASE("a lookup of nothing has a gradient of no rows") {
+    tape t;
+    auto table = t.parameter(random_tensor({5, 3}, "table"));
+    auto other = t.parameter(random_tensor({2}, "other"));
+    auto nothing = t.reshape(t.embedding(table, zeros({0}, dtype::i64)), {0});
+    auto loss = t.mean(t.add_bias(
+      t.reshape(t.matmul(t.reshape(nothing, {1, 0}), t.constant(zeros({0, 2}, dtype::f64))), {2}),
+      other));
+    auto gradients = t.gradients(loss, {table});
+    REQUIRE(gradients.has_value());
+    CHECK(std::get<indexed_slices>(gradients->front()).indices.element_count() == 0);
+  }
+
+  TEST_CASE("a parameter that the loss does not depend on has a gradient of zeros") {
+    tape t;
+    auto used = t.parameter(random_tensor({3}, "used"));
+    auto unused = t.parameter(random_tensor({2, 2}, "unused"));
+    auto gradients = t.gradients(t.mean(used), {unused, used});
+    REQUIRE(gradients.has_value());
+    for (double value : std::get<tensor>((*gradients)[0]).values<double>())
+      CHECK(value == 0);
+    CHECK(std::get<tensor>((*gradients)[1]).values<double>()[2] == doctest::Approx(1.0 / 3));
+  }
+
+  TEST_CASE("a gradient is told of as soon as it is final, that of the last layer first") {
+    std::stop_source stop;
+    tape t{stop.get_token()};
+    std::vector<expression> layers;
+    for (const auto* name : {"first", "second", "unused", "third"})
+      layers.push_back(t.parameter(random_tensor({2, 2}, name)));
+    auto loss = t.parameter(random_tensor({2, 2}, "input"));
+    for (size_t layer : {0, 1, 3})
+      loss = t.tanh(t.matmul(loss, layers[layer]));
+    loss = t.mean(loss);
+    static_cast<void>(t.mean(layers[2])); // after the loss
+    std::vector<size_t> told;
+    REQUIRE(
+      t.gradients(loss, layers, [&](size_t which, const gradient&) { told.push_back(which); }));
+    CHECK(told == std::vector<size_t>{2, 3, 1, 0});
+    told.clear();
+    auto stopped = t.gradients(loss, layers, [&](size_t which, const gradient&) {
+      told.push_back(which);
+      if (which == 3) stop.request_stop();
+    });
+    CHECK(stopped.error().code == errc::cancelled);
+    CHECK(told == std::vector<size_t>{2, 3});
+  }
+
+  TEST_CASE("a loss of constants has gradients of zeros, a parameter as its own loss has one") {
+    tape t;
+    auto x = t.parameter(random_tensor({1}, "x"));
+    auto of_constant = t.gradients(t.mean(t.constant(random_tensor({3}, "c"))), {x});
+    REQUIRE(of_constant.has_value());
+    CHECK(std::get<tensor>(of_constant->front()).values<double>()[0] == 0);
+    auto of_itself = t.gradients(x, {x, x});
+    REQUIRE(of_itself.has_value());
+    CHECK(std::get<tensor>((*of_itself)[1]).values<double>()[0] == 1);
+  }
+
+  TEST_CASE("several losses can be differentiated on one tape") {
+    tape t;
+    auto x = t.parameter(random_tensor({4, 5}, "x"));
+    auto y = t.tanh(t.add(x, x));
+    auto first = t.gradients(t.mean(y), {x});
+    auto other = t.gradients(t.scale(t.mean(y), 2), {x});
+    auto again = t.gradients(t.mean(y), {x});
+    REQUIRE(first.has_value());
+    REQUIRE(other.has_value());
+    REQUIRE(again.has_value());
+    for (size_t i = 0; i < 20; ++i) {
+      auto value = std::get<tensor>(first->front()).values<double>()[i];
+      CHECK(std::get<tensor>(again->front()).values<double>()[i] == value);
+      CHECK(std::get<tensor>(other->front()).values<double>()[i] == doctest::Approx(2 * value));
+    }
+  }
+
+  TEST_CASE("parameters and constants are left as they were, even if they are read-only") {
+    const float given[] = {1, -2, 3, -4, 5, -6};
+    auto x = tensor::wrap_read_only(given, dtype::f32, {2, 3}, nullptr);
+    tape t;
+    auto p = t.parameter(x);
+    auto loss = t.mean(t.relu(t.scale(t.reshape(p, {3, 2}), -1)));
+    auto gradients = t.gradients(loss, {p});
+    REQUIRE(gradients.has_value());
+    auto value = std::get<tensor>(gradients->front()).values<float>();
+    CHECK(value[0] == 0);
+    CHECK(value[1] == doctest::Approx(-1.0 / 6));
+    CHECK(t.value(loss)->values<float>()[0] == 2);
+  }
+
+  TEST_CASE("a view that is not contiguous may be a parameter") {
+    tape t;
+    auto x = random_tensor({2, 3}, "x");
+    auto p = t.parameter(x.transpose());
+    auto gradients
+      = t.gradients(t.mean(t.multiply(p, t.constant(random_tensor({3, 2}, "c")))), {p});
+    REQUIRE(gradients.has_value());
+    CHECK(std::get<tensor>(gradients->front()).extents() == shape{3, 2});
+  }
+
+  TEST_CASE("both twins compute the same f32 network") {
+    auto run = [](auto&& t) {
+      tensor x(dtype::f32, {33, 17}), w(dtype::f32, {17, 9});
+      random_stream stream{random_key{1, "f32"}};
+      for (auto* values : {&x, &w})
+        for (auto& value : values->template mutable_values<float>())
+          value = static_cast<float>(stream.normal());
+      auto p = t.parameter(w);
+      tensor labels = zeros({33}, dtype::i64);
+      auto loss = t.softmax_cross_entropy(t.tanh(t.matmul(t.constant(x), p)), labels);
+      auto gradients = t.gradients(loss, {p});
+      REQUIRE(gradients.has_value());
+      return std::get<tensor>(gradients->front());
+    };
+    auto a = run(basic_tape<reference::context>{});
+    auto b = run(tape{});
+    for (size_t i = 0; i < a.element_count(); ++i)
+      CHECK(std::abs(a.values<float>()[i] - b.values<float>()[i]) < 1e-6F);
+  }
+
+  TEST_CASE("a stop request ends the work before the next operation, forward and backward") {
+    std::stop_source source;
+    tape t{source.get_token()};
+    auto x = t.parameter(random_tensor({2, 2}, "x"));
+    auto loss = t.mean(t.tanh(x));
+    CHECK(t.gradients(loss, {x}).has_value());
+    source.request_stop();
+    auto gradients = t.gradients(loss, {x});
+    REQUIRE_FALSE(gradients.has_value());
+    CHECK(gradients.error().code == errc::cancelled);
+    CHECK(t.tanh(x).index == expression::none);
+    CHECK(t.value(loss).error().code == errc::cancelled);
+  }
+}
+
+TEST_SUITE("kernels/tape/tape: refusals") {
+  TEST_CASE("operands that do not fit are refused by name and shape") {
+    auto a = random_tensor({3, 4}, "a"), b = random_tensor({5, 6}, "b");
+    auto f32 = zeros({3, 4});
+    auto says = [](const std::string& message, const std::string& part) {
+      CHECK_MESSAGE(message.find(part) != std::string::npos, message);
+    };
+    auto invalid = errc::invalid_argument;
+    auto mismatch = errc::type_mismatch;
+    says(refusal([&](tape& t) { return t.matmul(t.constant(a), t.constant(b)); }, invalid),
+         "matmul: f64 [3, 4] times f64 [5, 6]: the inner extents 4 and 5 differ");
+    says(refusal(
+           [&](tape& t) { return t.matmul(t.constant(a), t.constant(a), {.a = true, .b = true}); },
+           invalid),
+         "transposed");
+    says(refusal([&](tape& t) { return t.matmul(t.constant(a), t.constant(f32)); }, mismatch),
+         "f64 [3, 4] and f32 [3, 4] differ in type");
+    says(
+      refusal([&](tape& t) { return t.matmul(t.constant(a), t.constant(zeros({4}, dtype::f64))); },
+              invalid),
+      "two matrices");
+    says(refusal([&](tape& t) { return t.add_bias(t.constant(a), t.constant(b)); }, invalid),
+         "add_bias: bias f64 [5, 6]");
+    says(
+      refusal([&](tape& t) { return t.add_bias(t.mean(t.constant(a)), t.constant(b)); }, invalid),
+      "add_bias");
+    says(refusal([&](tape& t) { return t.add(t.constant(a), t.constant(b)); }, invalid),
+         "add: f64 [3, 4] and f64 [5, 6] differ in shape");
+    says(refusal([&](tape& t) { return t.multiply(t.constant(a), t.constant(f32)); }, mismatch),
+         "multiply");
+    says(refusal([&](tape& t) { return t.layer_norm(t.constant(a), t.constant(b), t.constant(b)); },
+                 invalid),
+         "layer_norm: gain");
+    says(refusal(
+           [&](tape& t) {
+             return t.reshape(t.constant(a), {5, 2});
+           },
+           invalid),
+         "reshape: f64 [3, 4]");
+    says(refusal([&](tape& t) { return t.reshape(t.constant(a), {-3, -4}); }, invalid), "negative");
+    says(refusal(
+           [&](tape& t) {
+             return t.mean(t.constant(zeros({0, 4})));
+           },
+           invalid),
+         "mean: f32 [0, 4] has no elements");
+    for (double rate : {-0.1, 1.0, std::nan("")})
+      says(refusal(
+             [&](tape& t) {
+               return t.dropout(t.constant(a), rate, random_key{1, "d"});
+             },
+             invalid),
+           "is not within [0, 1)");
+    says(refusal([&](tape& t) { return t.constant(zeros({2}, dtype::bf16)); }, mismatch),
+         "not in bf16");
+  }
+
+  TEST_CASE("indices and labels outside their range are refused with their position") {
+    auto table = random_tensor({5, 2}, "table");
+    auto message = refusal(
+      [&](tape& t) {
+        return t.embedding(t.constant(table), integers({2, 2}, {0, 4, 5, 1}));
+      },
+      errc::invalid_argument);
+    CHECK(message == "embedding: 5 at position 2 is not within [0, 5)");
+    message = refusal(
+      [&](tape& t) {
+        return t.softmax_cross_entropy(t.constant(table), integers({5}, {0, 1, 1, -1, 0}));
+      },
+      errc::invalid_argument);
+    CHECK(message == "softmax_cross_entropy: -1 at position 3 is not within [0, 2)");
+    refusal([&](tape& t) { return t.embedding(t.constant(table), zeros({3})); },
+            errc::type_mismatch);
+    refusal([&](tape& t) { return t.softmax_cross_entropy(t.constant(table), zeros({5})); },
+            errc::type_mismatch);
+    refusal(
+      [&](tape& t) {
+        return t.softmax_cross_entropy(t.constant(table), integers({2}, {0, 1}));
+      },
+      errc::invalid_argument);
+    refusal(
+      [&](tape& t) {
+        return t.softmax_cross_entropy(t.constant(zeros({0, 3})), zeros({0}, dtype::i64));
+      },
+      errc::invalid_argument);
+    refusal([&](tape& t) { return t.embedding(t.mean(t.constant(table)), integers({1}, {0})); },
+            errc::invalid_argument);
+  }
+
+  TEST_CASE("the first failure stays, and later operations do nothing") {
+    tape t;
+    auto x = t.parameter(random_tensor({2, 3}, "x"));
+    auto bad = t.matmul(x, x);
+    CHECK(bad.index == expression::none);
+    CHECK(t.tanh(bad).index == expression::none);
+    CHECK(t.tanh(x).index == expression::none);
+    CHECK(t.value(x).error().message.starts_with("matmul"));
+    CHECK(t.gradients(t.mean(x), {x}).error().message.starts_with("matmul"));
+  }
+
+  TEST_CASE("expressions of another tape, and gradients by no parameter, are refused") {
+    tape t;
+    auto x = t.parameter(random_tensor({2, 3}, "x"));
+    auto c = t.constant(random_tensor({1}, "c"));
+    CHECK(t.value(expression{9}).error().code == errc::invalid_argument);
+    CHECK(t.gradients(x, {x}).error().message
+          == "gradients: the loss is a single number, not [2, 3]");
+    CHECK(t.gradients(c, {c}).error().code == errc::invalid_argument);
+    CHECK(t.gradients(c, {expression{}}).error().code == errc::invalid_argument);
+    CHECK(t.tanh(expression{7}).index == expression::none);
+    CHECK(t.value(x).error().message == "tanh: an operand is not on this tape");
+  }
+}
+
+} // namespace tape_test
