@@ -42,7 +42,7 @@ public:
     caf::resumable* nobody = nullptr;
     if (!is_of_caller() || !next_.compare_exchange_strong(nobody, actor))
       system().scheduler().enqueue(actor);
-    // The watcher may have taken over between the two, and found nobody to hand over.
+    // The watcher may have taken over between the two, before there was an actor to hand over.
     else if (!is_of_caller())
       hand_over();
   }

@@ -127,8 +127,8 @@ bool tensor::is_contiguous() const {
 
 bool tensor::is_unique() const {
   if (owner_.use_count() != 1) return false;
-  // The last other owner may just have let go on another thread: whoever counts after it sees all
-  // that it did before. (So would a fence, but ThreadSanitizer does not know fences.)
+  // The last other owner may just have let go on another thread: a later change of the count makes
+  // all that it did before visible here. (So does a fence, but ThreadSanitizer ignores fences.)
   auto counted = owner_;
   static_cast<void>(counted);
   return true;

@@ -26,7 +26,7 @@ constexpr std::string_view sim_introduction
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n"
     "\n";
 
-// Names of numbers, for a person who looks for the right one.
+// The distributions and presets by name.
 std::string distributions_text() {
   std::string text = "\nDistributions (seconds), and presets:\n";
   for (const auto& family : distribution_families())
