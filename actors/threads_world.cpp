@@ -176,6 +176,8 @@ private:
     work();
     working_in = nullptr;
     working_at = nullptr;
+    work = {};
+    leave_unlogged(); // work that made an actor turned it on, and the system waits for its log
   }
 
   std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
