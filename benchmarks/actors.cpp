@@ -3,12 +3,12 @@
 //
 // A machine that others use too is slow in bursts: everything is a median over many repetitions,
 // and what is compared is measured in turns in the same run.
-#include "actors/ask.hpp"
-#include "actors/token_queue.hpp"
+#include "actors/training/token_queue.hpp"
+#include "actors/world/ask.hpp"
 #include "benchmarks/resident_memory.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/training_message.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <caf/scoped_actor.hpp>

@@ -5,10 +5,10 @@
 // round; ADDRESSES: where each rank listens, as host:port,host:port; "any" leaves the order of
 // additions open
 #include "actors/collective/collective_group.hpp"
-#include "actors/failure.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/socket_network.hpp"
 #include "benchmarks/stopwatch.hpp"
+#include "messages/failure.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>

@@ -3,7 +3,7 @@
 //
 // collectives merge_call REPLICAS ROUNDS         prints the seconds of each round, for all together
 // collectives all_reduce REPLICAS BYTES ROUNDS   likewise
-#include "strategies/mirrored_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 
 #include <chrono>
 #include <cstdio>

@@ -3,13 +3,13 @@
 //
 // data_parallel_step REPLICAS BATCH STEPS   prints the seconds of each step; as a part of a
 // cluster, with so many replicas in each process, the first one does
-#include "actors/failure.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 
 #include <chrono>
 #include <cmath>

@@ -5,10 +5,10 @@
 // Without arguments both processes are of this machine, and two more are measured that speak by TCP
 // although they need not. Between two machines, or two network namespaces: `links serve HOST PORT`
 // at HOST, which uses four ports from there, then `links ask HOST PORT`.
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
-#include "actors/tensor_payload.hpp"
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 #include "benchmarks/resident_memory.hpp"
 #include "benchmarks/stopwatch.hpp"
 #include "messages/training_message.hpp"

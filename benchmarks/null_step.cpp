@@ -10,7 +10,7 @@
 // Source: Abadi et al., "TensorFlow: A System for Large-Scale Machine Learning", OSDI 2016,
 // figure 6, curve "scalar": a number on each of 16 parameter servers.
 #include "benchmarks/stopwatch.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdint>
 #include <cstdio>

@@ -5,10 +5,10 @@
 // troupe launch -n 4 --ps 2 -- parameter_server_step BYTES STEPS [HOLDERS]   the chief prints the
 // seconds of each step; with 2 HOLDERS of each variable, owners are replicated. Any other way to
 // start a cluster does as well.
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/server.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdio>
 #include <cstdlib>

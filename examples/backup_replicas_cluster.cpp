@@ -3,11 +3,11 @@
 // waits for all replicas, then for all but one.
 //
 //   troupe launch -n 4 --ps 1 -- backup_replicas_cluster
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/server.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One array for all: replicas count words into a table that is stored once.
-#include "strategies/central_storage_strategy.hpp"
+#include "strategies/kinds/central_storage_strategy.hpp"
 
 #include <cstdio>
 #include <string>

@@ -4,14 +4,14 @@
 //
 //   coordinated_language_model FILE                                 two workers in one process
 //   troupe launch -n 3 --ps 2 -- coordinated_language_model FILE    worker 0 schedules, and works
-#include "actors/failure.hpp"
 #include "kernels/tape/tape.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster_coordinator.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/coordinator/cluster_coordinator.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 
 #include <cstdio>
 #include <fstream>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer that learns from a file: replicas with rows of their own find the slope of a plane.
 #include "strategies/data/csv_file.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cmath>
 #include <cstdio>

@@ -5,8 +5,8 @@
 #include "examples/jury.capnp.h"
 #include "messages/own_message.hpp"
 #include "messages/tensor_message.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <caf/typed_response_promise.hpp>
 

@@ -3,9 +3,9 @@
 // after each epoch.
 #include "kernels/tensor/random.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
-#include "strategies/metrics.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/metrics.hpp"
 
 #include <cstdio>
 

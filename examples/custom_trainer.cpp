@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer of one's own: four replicas fit a line together, and none waits for the slowest.
-#include "strategies/exit_codes.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The smallest step there is: two replicas, one variable, one agreement.
-#include "strategies/mirrored_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 
 #include <cstdio>
 

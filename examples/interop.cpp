@@ -3,7 +3,7 @@
 // computes gradients in place, and so does the autograd of libtorch where it is installed.
 #include "kernels/tensor/dlpack.hpp"
 #include "kernels/tensor/eigen.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #if TROUPE_HAS_LIBTORCH
 // Tensors, autograd and DLPack: all that is needed here, and sooner compiled than <torch/torch.h>.

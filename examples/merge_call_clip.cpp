@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A merge function of one's own: gradients of all replicas are clipped by their common norm.
-#include "strategies/mirrored_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 
 #include <cmath>
 #include <cstdio>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A small network learns exclusive or: the same step on four replicas, one copy of the weights.
 #include "kernels/tensor/random.hpp"
-#include "strategies/metrics.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/metrics.hpp"
 
 #include <cstdio>
 

@@ -6,18 +6,18 @@
 //   mpirun -n 3 multi_worker
 //   torchrun --no-python --nproc-per-node 3 multi_worker
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' multi_worker     once for each task
-#include "actors/failure.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
+#include "strategies/cluster/server.hpp"
 #include "strategies/data/dataset_from_tensors.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/metrics.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/metrics.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,13 +5,13 @@
 //   parameter_server                                          two workers in one process
 //   troupe launch -n 3 --ps 2 -- parameter_server             worker 0 schedules, and works
 //   troupe launch -n 3 --ps 2 --chief -- parameter_server     the chief only schedules
-#include "actors/failure.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster_coordinator.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/coordinator/cluster_coordinator.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 
 #include <cmath>
 #include <cstdio>

@@ -3,12 +3,12 @@
 // starts it again it goes on from there. In its first attempt the chief's process kills itself.
 //
 //   troupe launch -n 3 --ps 1 --restart 1 -- resume_after_kill NEW_FOLDER
-#include "actors/failure.hpp"
-#include "strategies/checkpoint_saver_hook.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/server.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <csignal>
 #include <cstdio>

@@ -6,11 +6,11 @@
 //   mpirun -n 4 sync_replicas_cluster
 //   torchrun --no-python --nproc-per-node 4 sync_replicas_cluster
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' sync_replicas_cluster     once for each task
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/server.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdio>
 #include <numeric>

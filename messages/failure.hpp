@@ -4,7 +4,9 @@
 
 #include "messages/errc.hpp"
 
+#include <exception>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace troupe {
@@ -21,5 +23,25 @@ public:
 private:
   error reason_;
 };
+
+/// Why the code of a user threw: a failure's reason, else what the exception says.
+[[nodiscard]] inline error reason_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const failure& failed) {
+    return failed.reason();
+  } catch (const std::exception& failed) {
+    return {errc::user_code, failed.what()};
+  } catch (...) {
+    return {errc::user_code, "threw something that is no std::exception"};
+  }
+}
+
+/// The value, or its error as an exception.
+template <class T>
+T value_or_throw(expected<T> result) {
+  if (!result) throw failure{std::move(result.error())};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
 
 } // namespace troupe

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "actors/update_plan.hpp"
+#include "actors/training/update_plan.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "simulation/computing_time.hpp"
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "simulation/learning.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <memory>
 #include <vector>

@@ -3,9 +3,9 @@
 // cost?
 #pragma once
 
-#include "actors/job_report.hpp"
+#include "actors/interfaces/job_report.hpp"
+#include "actors/policies/sync_policy.hpp"
 #include "actors/recording/records.hpp"
-#include "actors/sync_policy.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"

@@ -2,8 +2,8 @@
 // The production cast in a virtual world, its network and its faults.
 #include "simulation/simulated_job.hpp"
 
-#include "actors/failure.hpp"
 #include "actors/recording/seconds.hpp"
+#include "messages/failure.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #include "simulation/scenario.hpp"
 #include "simulation/step_book.hpp"
 #include "simulation/update_delay.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdint>
 #include <memory>

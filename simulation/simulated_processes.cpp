@@ -2,8 +2,8 @@
 // Entering and leaving, node by node.
 #include "simulation/simulated_processes.hpp"
 
-#include "actors/failure.hpp"
-#include "actors/member.hpp"
+#include "actors/training/member.hpp"
+#include "messages/failure.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/send.hpp>

@@ -2,9 +2,9 @@
 // The processes of a simulated job, at its roll call.
 #pragma once
 
-#include "actors/interfaces.hpp"
+#include "actors/interfaces/interfaces.hpp"
 #include "actors/net/address.hpp"
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 #include "messages/cluster_message.hpp"
 #include "simulation/network/simulated_network.hpp"
 

@@ -2,7 +2,7 @@
 // The programs of several processes, in one virtual world.
 #pragma once
 
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 
 #include <cstddef>
 #include <functional>

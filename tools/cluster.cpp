@@ -4,7 +4,7 @@
 
 #include "actors/net/host_port.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/arguments.hpp"
 #include "tools/options/help.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The `troupe` command.
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/cluster.hpp"
 #include "tools/launch/command.hpp"
 #include "tools/options/help.hpp"

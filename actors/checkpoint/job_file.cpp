@@ -2,7 +2,7 @@
 // Jobs into files and out of them.
 #include "actors/checkpoint/job_file.hpp"
 
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/checkpoint/safetensors_file.hpp"
-#include "actors/job_snapshot.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
 
 namespace troupe {
 

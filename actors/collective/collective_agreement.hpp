@@ -2,8 +2,8 @@
 // What a call means to others, and whether two processes mean the same.
 #pragma once
 
-#include "actors/collective/collective_call.hpp"
 #include "actors/collective/collective_plan.hpp"
+#include "actors/interfaces/collective_call.hpp"
 
 #include <string>
 

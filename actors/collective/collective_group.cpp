@@ -2,8 +2,8 @@
 // First everybody is there, then everybody looks around.
 #include "actors/collective/collective_group.hpp"
 
-#include "actors/caf_compat.hpp"
 #include "actors/collective/communicator.hpp"
+#include "actors/interfaces/caf_compat.hpp"
 
 #include <caf/send.hpp>
 

@@ -2,9 +2,9 @@
 // How the communicators of a group find each other.
 #pragma once
 
-#include "actors/interfaces.hpp"
+#include "actors/interfaces/interfaces.hpp"
 #include "actors/net/placement.hpp"
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 
 #include <chrono>
 #include <cstdint>

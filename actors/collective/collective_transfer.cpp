@@ -3,8 +3,8 @@
 #include "actors/collective/collective_transfer.hpp"
 
 #include "actors/collective/collective_agreement.hpp"
-#include "actors/collective/collective_sum.hpp"
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
+#include "kernels/math/collective_sum.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>

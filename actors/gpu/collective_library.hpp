@@ -2,8 +2,8 @@
 // Collectives between devices: what NCCL does, and what does the same without GPUs.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
 #include "actors/recording/records.hpp"
+#include "actors/world/compute_device.hpp"
 #include "messages/collective_message.hpp"
 #include "messages/errc.hpp"
 

@@ -2,7 +2,7 @@
 // A stream of a device that is a part of this processor.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
+#include "actors/world/compute_device.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // A GPU as a compute_device; only in builds with GPU kernels.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
+#include "actors/world/compute_device.hpp"
 #include "kernels/cuda/context.hpp"
 
 #include <cstdint>

@@ -2,9 +2,9 @@
 // Calls are agreed on by messages, and made by devices, in their order.
 #include "actors/gpu/device_communicator.hpp"
 
-#include "actors/failure.hpp"
 #include "actors/recording/seconds.hpp"
 #include "kernels/tensor/crc32c.hpp"
+#include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
 
 #include <caf/actor_cast.hpp>

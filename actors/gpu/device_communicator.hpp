@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/gpu/collective_library.hpp"
-#include "actors/interfaces.hpp"
+#include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 
 #include <caf/typed_response_promise.hpp>
 

@@ -2,7 +2,7 @@
 // Devices by the names that people give them.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
+#include "actors/world/compute_device.hpp"
 
 #include <cstdint>
 #include <memory>

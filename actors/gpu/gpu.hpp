@@ -2,11 +2,11 @@
 // The gpu: owns a device and its streams, and has it do what others ask for.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
 #include "actors/gpu/device_ledger.hpp"
-#include "actors/interfaces.hpp"
+#include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
-#include "actors/world.hpp"
+#include "actors/world/compute_device.hpp"
+#include "actors/world/world.hpp"
 
 #include <caf/typed_response_promise.hpp>
 

@@ -3,8 +3,8 @@
 #include "actors/net/cluster_placement.hpp"
 
 #include "actors/net/node.hpp"
+#include "actors/policies/waiting_lines.hpp"
 #include "actors/recording/seconds.hpp"
-#include "actors/waiting_lines.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -2,7 +2,7 @@
 // What travels between two nodes.
 #pragma once
 
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/address.hpp"
 
 #include <caf/message.hpp>

@@ -2,7 +2,7 @@
 // One thread reads, and one watches that it does.
 #include "actors/net/reading_threads.hpp"
 
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
 #include "messages/assert.hpp"
 
 #include <caf/actor_system.hpp>

@@ -2,7 +2,7 @@
 // Where a message leaves its node.
 #include "actors/net/remote_proxy.hpp"
 
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
 #include "actors/net/node.hpp"
 
 #include <caf/sec.hpp>

@@ -2,6 +2,7 @@
 // Who listens, who dials, who is there, who is gone.
 #include "actors/net/socket_network.hpp"
 
+#include "actors/interfaces/message_kind.hpp"
 #include "actors/net/belonging.hpp"
 #include "actors/net/doorway.hpp"
 #include "actors/net/herald.hpp"
@@ -10,7 +11,6 @@
 #include "actors/net/local_socket.hpp"
 #include "actors/net/name_lookup.hpp"
 #include "actors/net/reading_threads.hpp"
-#include "actors/observing/message_kind.hpp"
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/executor_work_guard.hpp>

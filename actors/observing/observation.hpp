@@ -2,7 +2,7 @@
 // What can be seen of one actor from outside: counters, and its last messages.
 #pragma once
 
-#include "actors/observing/message_kind.hpp"
+#include "actors/interfaces/message_kind.hpp"
 #include "actors/recording/records.hpp"
 
 #include <array>

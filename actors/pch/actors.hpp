@@ -4,7 +4,7 @@
 #ifndef TROUPE_ACTORS_PCH
 #define TROUPE_ACTORS_PCH
 
-#include "actors/interfaces.hpp"
+#include "actors/interfaces/interfaces.hpp"
 #include "kernels/pch/formatting.hpp"
 
 #include <caf/actor_cast.hpp>

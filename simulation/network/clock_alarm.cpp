@@ -2,7 +2,7 @@
 // An actor without a mailbox: what the clock delivers to it happens at once.
 #include "simulation/network/clock_alarm.hpp"
 
-#include "actors/activity_messages.hpp"
+#include "actors/interfaces/activity_messages.hpp"
 
 #include <caf/actor_config.hpp>
 #include <caf/actor_proxy.hpp>

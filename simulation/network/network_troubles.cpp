@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong with nodes and between them, and who notices.
 #include "actors/recording/seconds.hpp"
-#include "actors/virtual_coordinator.hpp"
+#include "actors/world/virtual_coordinator.hpp"
 #include "messages/assert.hpp"
 #include "simulation/network/simulated_network.hpp"
 

@@ -2,8 +2,8 @@
 // The way of a parcel from node to node.
 #include "simulation/network/simulated_network.hpp"
 
-#include "actors/interfaces.hpp"
-#include "actors/observing/message_kind.hpp"
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/interfaces/message_kind.hpp"
 #include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 #include "messages/message_storage.hpp"

@@ -2,11 +2,11 @@
 // The network of a virtual world: what nodes say to each other takes time, and may go wrong.
 #pragma once
 
-#include "actors/clock_error.hpp"
 #include "actors/net/node.hpp"
 #include "actors/net/placement.hpp"
 #include "actors/net/transport.hpp"
-#include "actors/world.hpp"
+#include "actors/world/clock_error.hpp"
+#include "actors/world/world.hpp"
 #include "simulation/network/clock_alarm.hpp"
 #include "simulation/network/fair_share.hpp"
 #include "simulation/network/network_options.hpp"

@@ -2,8 +2,8 @@
 // Times of a recorded run as those of a simulated one.
 #include "simulation/replay/replay.hpp"
 
-#include "actors/failure.hpp"
 #include "messages/assert.hpp"
+#include "messages/failure.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // Searching for the number of backups.
 #include "simulation/reports/advice.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "simulation/on_threads.hpp"
 
 #include <algorithm>

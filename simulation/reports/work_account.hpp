@@ -2,8 +2,8 @@
 // Where the time of all replicas went, and what a gradient that counts cost.
 #pragma once
 
+#include "actors/policies/sync_policy.hpp"
 #include "actors/recording/records.hpp"
-#include "actors/sync_policy.hpp"
 
 #include <cstdint>
 #include <vector>

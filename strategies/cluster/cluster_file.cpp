@@ -4,8 +4,8 @@
 
 #include "actors/net/host_port.hpp"
 #include "actors/recording/input_file.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/cluster/cluster_check.hpp"
-#include "strategies/refuse.hpp"
 
 #include <fmt/format.h>
 #include <toml++/toml.h>

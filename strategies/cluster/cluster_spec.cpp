@@ -2,7 +2,7 @@
 // Jobs in the order in which they came, tasks by index.
 #include "strategies/cluster/cluster_spec.hpp"
 
-#include "strategies/refuse.hpp"
+#include "messages/refuse.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 #include "strategies/cluster/kubernetes_resolver.hpp"
 
 #include "actors/observing/http_client.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/cluster/launch_slots.hpp"
-#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <cctype>

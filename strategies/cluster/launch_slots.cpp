@@ -3,7 +3,7 @@
 #include "strategies/cluster/launch_slots.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "strategies/refuse.hpp"
+#include "messages/refuse.hpp"
 
 #include <fmt/format.h>
 

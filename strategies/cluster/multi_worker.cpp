@@ -2,8 +2,8 @@
 // Who is who.
 #include "strategies/cluster/multi_worker.hpp"
 
+#include "messages/refuse.hpp"
 #include "strategies/cluster/cluster_check.hpp"
-#include "strategies/refuse.hpp"
 
 namespace troupe {
 

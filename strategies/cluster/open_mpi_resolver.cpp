@@ -3,8 +3,8 @@
 #include "strategies/cluster/open_mpi_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/cluster/host_list.hpp"
-#include "strategies/refuse.hpp"
 
 #include <fmt/format.h>
 #include <map>

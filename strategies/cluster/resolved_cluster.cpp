@@ -3,9 +3,9 @@
 #include "strategies/cluster/resolved_cluster.hpp"
 
 #include "messages/assert.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/cluster/cluster_check.hpp"
 #include "strategies/cluster/task_types.hpp"
-#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // From Slurm's variables to tasks with ports and GPUs.
 #include "strategies/cluster/slurm_resolver.hpp"
 
+#include "messages/refuse.hpp"
 #include "strategies/cluster/host_list.hpp"
-#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <filesystem>

@@ -2,8 +2,8 @@
 // TF_CONFIG as a resolver, and for `resolve`.
 #include "strategies/cluster/tf_config_resolver.hpp"
 
+#include "messages/refuse.hpp"
 #include "strategies/cluster/cluster_check.hpp"
-#include "strategies/refuse.hpp"
 
 namespace troupe {
 

@@ -3,7 +3,7 @@
 #include "strategies/cluster/torchrun_resolver.hpp"
 
 #include "actors/net/host_port.hpp"
-#include "strategies/refuse.hpp"
+#include "messages/refuse.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Joining jobs.
 #include "strategies/cluster/union_resolver.hpp"
 
-#include "strategies/refuse.hpp"
+#include "messages/refuse.hpp"
 
 #include <algorithm>
 

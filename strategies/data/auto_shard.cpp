@@ -2,7 +2,7 @@
 // Rewrites of the stages of a dataset.
 #include "strategies/data/auto_shard.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/rebatch.hpp"
 

@@ -2,8 +2,8 @@
 // Counting rows.
 #include "strategies/data/batch_rows.hpp"
 
-#include "actors/failure.hpp"
 #include "messages/assert.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // Rows of text into tensors.
 #include "strategies/data/csv_file.hpp"
 
-#include "actors/failure.hpp"
 #include "kernels/tensor/elements.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/csv_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 

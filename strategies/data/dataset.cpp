@@ -3,12 +3,12 @@
 // of.
 #include "strategies/data/dataset.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/position.hpp"
 #include "strategies/data/prefetch.hpp"
 #include "strategies/data/shuffle_order.hpp"
-#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <exception>

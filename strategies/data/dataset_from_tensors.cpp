@@ -2,7 +2,7 @@
 // Copying arrays, and stacking lists of them.
 #include "strategies/data/dataset_from_tensors.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 
 namespace troupe {
 

@@ -2,8 +2,8 @@
 // Steps: whose turn it is, and what those get for whom nothing is left.
 #include "strategies/data/distributed_dataset.hpp"
 
-#include "actors/failure.hpp"
 #include "messages/assert.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
 #include "strategies/data/position.hpp"

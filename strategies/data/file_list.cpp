@@ -2,7 +2,7 @@
 // Which file, and which record of it, an element of many files is.
 #include "strategies/data/file_list.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/shuffle_order.hpp"
 

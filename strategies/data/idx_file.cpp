@@ -2,7 +2,7 @@
 // The header of an IDX file.
 #include "strategies/data/idx_file.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/array_rows.hpp"
 
 #include <array>

@@ -2,8 +2,8 @@
 // Dividing batches and replicas.
 #include "strategies/data/input_context.hpp"
 
-#include "actors/failure.hpp"
-#include "strategies/refuse.hpp"
+#include "messages/failure.hpp"
+#include "messages/refuse.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // Which options go together.
 #include "strategies/data/input_options.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 
 namespace troupe {
 

@@ -2,7 +2,7 @@
 // The header of a NumPy file: a Python dictionary, of which three entries are understood.
 #include "strategies/data/npy_file.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/array_rows.hpp"
 
 #include <algorithm>

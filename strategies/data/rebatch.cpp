@@ -2,11 +2,11 @@
 // Which rows of which batches a batch consists of.
 #include "strategies/data/rebatch.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/data/batch_rows.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/element_rows.hpp"
-#include "strategies/refuse.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // Finding lines.
 #include "strategies/data/text_file.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 

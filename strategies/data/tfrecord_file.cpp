@@ -2,8 +2,8 @@
 // Finding and checking the frames of a TFRecord file.
 #include "strategies/data/tfrecord_file.hpp"
 
-#include "actors/failure.hpp"
 #include "actors/recording/tfrecord.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/dataset_stage.hpp"
 #include "strategies/data/record_table.hpp"
 

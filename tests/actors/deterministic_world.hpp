@@ -3,9 +3,9 @@
 // the test tells them to say.
 #pragma once
 
-#include "actors/caf_compat.hpp"
-#include "actors/virtual_coordinator.hpp"
-#include "actors/world.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/world/virtual_coordinator.hpp"
+#include "actors/world/world.hpp"
 #include "tests/doctest.hpp"
 
 #include <caf/actor_system.hpp>

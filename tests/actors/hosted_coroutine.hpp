@@ -2,7 +2,7 @@
 // A replica with a coroutine of the test, and the chief that it talks to.
 #pragma once
 
-#include "actors/replica.hpp"
+#include "actors/training/replica.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 

@@ -2,7 +2,7 @@
 // The end of an actor's node, for those who watch the actor.
 #pragma once
 
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_cast.hpp>

@@ -2,11 +2,11 @@
 // A variable that two hold, and those who speak to them by stand-ins, in one virtual world.
 #pragma once
 
-#include "actors/accumulator.hpp"
-#include "actors/directory.hpp"
-#include "actors/optimizer_settings.hpp"
-#include "actors/stand_in.hpp"
-#include "actors/variable_owner.hpp"
+#include "actors/replication/directory.hpp"
+#include "actors/replication/stand_in.hpp"
+#include "actors/training/accumulator.hpp"
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/training/variable_owner.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"

@@ -66,7 +66,7 @@ class Install(unittest.TestCase):
     def test_a_compiler_and_pkg_config_are_enough(self):
         built = self.folder / "by_hand"
         # Both ways to write an include name the same file.
-        either = ["-include", "troupe/strategies/training.hpp"]
+        either = ["-include", "troupe/strategies/jobs/training.hpp"]
         run("g++", *either, self.trainer / "main.cpp", "-o", built, *self.pc("--cflags", "--libs"))
         self.assert_trains(built)
 

@@ -3,13 +3,13 @@
 // who waits for all of them is told so. Method: jobs in the virtual world over a simulated network,
 // whose workers crash, freeze and are cut off at moments drawn from a seed; checkers judge the
 // course.
-#include "actors/closure_worker.hpp"
-#include "actors/coordinator.hpp"
-#include "actors/failure.hpp"
-#include "actors/tensor_payload.hpp"
-#include "actors/variable_owner.hpp"
+#include "actors/coordinator/closure_worker.hpp"
+#include "actors/coordinator/coordinator.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "simulation/network/simulated_network.hpp"

@@ -5,9 +5,9 @@
 // in all ways there are, and every change has to be there once.
 #include "kernels/tensor/random.hpp"
 #include "simulation/network/simulated_network.hpp"
-#include "strategies/cluster_coordinator.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/strategy.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/coordinator/cluster_coordinator.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 

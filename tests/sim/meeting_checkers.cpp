@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What must hold of every meeting, whatever went wrong in it.
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "tests/sim/meeting_job.hpp"
 #include "tests/small_arrays.hpp"
 

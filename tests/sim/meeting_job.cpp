@@ -6,10 +6,10 @@
 #include "kernels/tensor/random.hpp"
 #include "simulation/network/process_placement.hpp"
 #include "simulation/virtual_programs.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Whole jobs of a `multi_worker_mirrored_strategy`, all processes in one virtual world.
 #pragma once
 
-#include "actors/job_report.hpp"
+#include "actors/interfaces/job_report.hpp"
 #include "tests/sim/meeting_plan.hpp"
 
 #include <map>

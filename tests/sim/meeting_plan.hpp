@@ -2,7 +2,7 @@
 // Jobs of a `multi_worker_mirrored_strategy`, drawn from a seed with all that goes wrong in them.
 #pragma once
 
-#include "actors/job_snapshot.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "kernels/updates/rules/descent.hpp"
 

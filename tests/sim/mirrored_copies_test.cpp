@@ -3,8 +3,8 @@
 // bit. Method: drawn sequences of changes under drawn interleavings, copies compared after each
 // run.
 #include "kernels/tensor/random.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/strategy_extended.hpp"
+#include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 

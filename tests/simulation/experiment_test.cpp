@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the figures of an experiment are those of its steps, add up, and come out the same again.
 // Method: small experiments whose figures are known exactly, and one against another.
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "simulation/experiment.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "tests/doctest.hpp"

@@ -4,8 +4,8 @@
 // nothing; and strategies that find each other over a simulated network.
 #include "simulation/network/process_placement.hpp"
 #include "simulation/virtual_programs.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "tests/actors/deterministic_world.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"

@@ -2,12 +2,12 @@
 // Tests that must hold whatever the strategy, in both worlds.
 #pragma once
 
-#include "strategies/central_storage_strategy.hpp"
-#include "strategies/default_strategy.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/one_device_strategy.hpp"
-#include "strategies/strategy_extended.hpp"
+#include "strategies/contexts/default_strategy.hpp"
+#include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/kinds/central_storage_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/kinds/one_device_strategy.hpp"
 #include "tests/doctest.hpp"
 
 #include <functional>

@@ -2,7 +2,7 @@
 // Replicas that leave their arrays on GPUs, played by parts of the processor.
 #pragma once
 
-#include "strategies/mirrored_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/played_gpus.hpp"
 #include "tests/strategies/refusal.hpp"

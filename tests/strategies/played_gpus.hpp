@@ -4,7 +4,7 @@
 
 #include "actors/gpu/cpu_collectives.hpp"
 #include "actors/gpu/cpu_device.hpp"
-#include "strategies/named_devices.hpp"
+#include "strategies/reduce/named_devices.hpp"
 
 #include <fmt/format.h>
 #include <memory>

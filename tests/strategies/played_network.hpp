@@ -2,9 +2,9 @@
 // What joins processes that are played by threads: sockets, or parcels that are handed over.
 #pragma once
 
-#include "actors/failure.hpp"
 #include "actors/net/cluster_layout.hpp"
 #include "actors/net/socket_network.hpp"
+#include "messages/failure.hpp"
 #include "tests/actors/net/direct_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "actors/net/cluster_placement.hpp"
-#include "actors/world.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
+#include "actors/world/world.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
 #include "tests/strategies/played_network.hpp"
 
 #include <functional>

@@ -2,8 +2,8 @@
 // Why something refuses, for functions and for what coroutines await.
 #pragma once
 
-#include "actors/failure.hpp"
-#include "actors/task.hpp"
+#include "actors/world/task.hpp"
+#include "messages/failure.hpp"
 
 namespace troupe::test {
 

@@ -4,7 +4,7 @@
 
 #include "actors/net/cluster_placement.hpp"
 #include "kernels/tensor/random.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/played_network.hpp"
 #include "tests/strategies/refusal.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/random.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/refusal.hpp"
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import tidy
 
-SHARED = "actors/interfaces.hpp"
+SHARED = "actors/interfaces/interfaces.hpp"
 
 
 def flags_only(entry):

@@ -26,12 +26,39 @@ FLOORS = {
 # The rooms of a floor that has been sorted: what each of its folders may include of the others; "" is the floor itself. The
 # folders in a room belong to it.
 ROOMS = {
+    "actors": {
+        "recording": [],
+        "interfaces": ["recording"],
+        "checkpoint": ["recording", "interfaces"],
+        "policies": ["recording"],
+        "net": ["recording", "interfaces", "policies"],
+        "observing": ["recording", "interfaces", "net"],
+        "world": ["recording", "interfaces", "observing"],
+        "collective": ["recording", "interfaces", "net", "observing", "world"],
+        "gpu": ["recording", "interfaces", "observing", "world"],
+        "replication": ["recording", "interfaces", "policies", "net", "observing", "world"],
+        "training": ["recording", "interfaces", "policies", "observing", "world", "replication"],
+        "coordinator": ["recording", "interfaces", "observing", "world", "training"],
+        "pch": ["interfaces"],
+    },
     "kernels": {
         "tensor": [],
         "cuda": ["tensor"],
         "math": ["tensor", "cuda"],
         "updates": ["tensor", "cuda", "math"],
         "tape": ["tensor", "cuda", "math"],
+    },
+    "strategies": {
+        "cluster": [],
+        "data": [],
+        "values": [],
+        "reduce": ["values"],
+        "contexts": ["data", "values", "reduce"],
+        "variables": ["values", "reduce", "contexts"],
+        "kinds": ["cluster", "reduce", "contexts"],
+        "coordinator": ["data", "values", "contexts"],
+        "optimizers": ["reduce", "contexts", "variables", "coordinator"],
+        "jobs": ["values", "reduce", "contexts", "variables", "optimizers"],
     },
     "simulation": {
         "network": [],

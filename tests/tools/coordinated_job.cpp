@@ -2,11 +2,11 @@
 // A job that a coordinator gives out: coordinated_job STEPS [HOLDERS]. Each step takes some
 // milliseconds, adds 1 to a variable by hand, and to another one by its gradient. What happens is
 // told on standard error, one line each.
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster_coordinator.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/coordinator/cluster_coordinator.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 
 #include <cstdio>
 #include <string>

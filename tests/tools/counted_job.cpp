@@ -3,12 +3,12 @@
 // adds 1 to a row of its own, until SIGTERM. At the end the chief compares the rows with its
 // ledger: what it has as accepted is part of the variable exactly once, and nothing else is. What
 // happens is told on standard error, one line each.
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/server.hpp"
-#include "strategies/strategy.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <algorithm>

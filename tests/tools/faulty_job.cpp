@@ -8,16 +8,16 @@
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are
 // replicas, and with all; meeting by a multi_worker_mirrored_strategy; coordinator by closures.
 // HOLDERS: how many parameter servers hold each variable, 1 or 2.
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster_coordinator.hpp"
-#include "strategies/exit_codes.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/server.hpp"
-#include "strategies/sidecar_evaluator.hpp"
-#include "strategies/training.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/coordinator/cluster_coordinator.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/sidecar_evaluator.hpp"
+#include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tools/system/signal_watch.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // same seed on both, from the option's device to the gradients of each step; the GPU may be
 // emulated.
 #include "actors/gpu/cuda_device.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/strategy_extended.hpp"
+#include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/tools/small_language.hpp"
 #include "tools/language/language_step.hpp"
 

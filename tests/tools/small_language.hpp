@@ -2,7 +2,7 @@
 // A text and a language model that are small enough to be trained on a GPU that is emulated.
 #pragma once
 
-#include "actors/gpu/compute_device.hpp"
+#include "actors/world/compute_device.hpp"
 #include "tests/doctest.hpp"
 #include "tools/language/language_model.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer with a gradient function that is wrong in one of several ways, to be run as a process.
-#include "strategies/exit_codes.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <chrono>
 #include <string_view>

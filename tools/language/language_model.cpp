@@ -2,7 +2,7 @@
 // The language model over bytes: its variables, its batches, its loss.
 #include "tools/language/language_model.hpp"
 
-#include "actors/gpu/compute_device.hpp"
+#include "actors/world/compute_device.hpp"
 #include "messages/assert.hpp"
 
 #if TROUPE_CUDA

@@ -2,9 +2,9 @@
 // What a replica of the language model does in a step.
 #pragma once
 
-#include "strategies/optimizer.hpp"
-#include "strategies/sync_replicas_optimizer.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
 #include "tools/language/language_model.hpp"
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Parts of a text, and the language model on them.
 #include "tools/language/language_task.hpp"
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 
 #include <fmt/format.h>
 #include <string_view>

@@ -2,7 +2,7 @@
 // From the words to the job.
 #include "tools/launch/command.hpp"
 
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/launch/free_ports.hpp"
 #include "tools/launch/job.hpp"
 #include "tools/options/help.hpp"

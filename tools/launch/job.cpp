@@ -2,7 +2,7 @@
 // The loop: what happens, and what follows.
 #include "tools/launch/job.hpp"
 
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/system/terminal.hpp"
 
 #include <boost/asio/post.hpp>

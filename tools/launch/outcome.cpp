@@ -3,7 +3,7 @@
 #include "tools/launch/outcome.hpp"
 
 #include "messages/assert.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 
 #include <algorithm>
 #include <csignal>

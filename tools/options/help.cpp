@@ -2,7 +2,7 @@
 // The help texts.
 #include "tools/options/help.hpp"
 
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/nearest_name.hpp"
 #include "tools/options/option_table.hpp"
 #include "tools/options/option_value.hpp"

@@ -2,7 +2,7 @@
 // The options that say how a process speaks to the others of its job.
 #pragma once
 
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
 
 #include <array>
 #include <string>

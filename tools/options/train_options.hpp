@@ -2,9 +2,9 @@
 // Everything that `troupe train` can be told, with the defaults, as one plain struct.
 #pragma once
 
-#include "actors/sync_policy.hpp"
+#include "actors/policies/sync_policy.hpp"
 #include "kernels/updates/update_rules.hpp"
-#include "strategies/cross_device_ops.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
 #include "tools/language/language_model.hpp"
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 // Asking the simulator for the number of backups, and putting the answer into words.
 #include "tools/sim/advise.hpp"
 
-#include "actors/failure.hpp"
-#include "strategies/exit_codes.hpp"
+#include "messages/failure.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/sim/help.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 

@@ -2,10 +2,10 @@
 // The command `troupe sim`: check every row, simulate them, report.
 #include "tools/sim/command.hpp"
 
-#include "actors/failure.hpp"
 #include "kernels/tensor/huge_pages.hpp"
+#include "messages/failure.hpp"
 #include "simulation/on_threads.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/sim/advise.hpp"
 #include "tools/sim/command_line.hpp"
 #include "tools/sim/plots/sim_plots.hpp"

@@ -4,7 +4,7 @@
 
 #include "simulation/distribution_family.hpp"
 #include "simulation/distribution_preset.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
 #include "tools/sim/options.hpp"
 

@@ -2,8 +2,8 @@
 // Options into a task, its optimizer and its data.
 #include "tools/sim/learning.hpp"
 
-#include "actors/failure.hpp"
-#include "actors/optimizer_settings.hpp"
+#include "actors/training/optimizer_settings.hpp"
+#include "messages/failure.hpp"
 #include "simulation/logistic_task.hpp"
 #include "tools/language/language_task.hpp"
 #include "tools/options/arguments.hpp"

@@ -2,8 +2,8 @@
 // Reading a run's folder, replaying it, and telling how well that went.
 #include "tools/sim/replay.hpp"
 
-#include "actors/failure.hpp"
-#include "strategies/exit_codes.hpp"
+#include "messages/failure.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/arguments.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/sim/help.hpp"

@@ -3,7 +3,7 @@
 #include "tools/system/signal_watch.hpp"
 
 #include "messages/assert.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 
 #include <array>
 #include <cerrno>

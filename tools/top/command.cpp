@@ -3,7 +3,7 @@
 #include "tools/top/command.hpp"
 
 #include "actors/observing/http_client.hpp"
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
 #include "tools/system/terminal.hpp"
 #include "tools/top/view.hpp"

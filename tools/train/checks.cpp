@@ -3,7 +3,7 @@
 #include "tools/train/checks.hpp"
 
 #include "actors/gpu/device_list.hpp"
-#include "actors/optimizer_settings.hpp"
+#include "actors/training/optimizer_settings.hpp"
 #include "tools/options/nearest_name.hpp"
 #include "tools/options/option_table.hpp"
 #include "tools/train/plan.hpp"

@@ -4,7 +4,7 @@
 
 #include "messages/errc.hpp"
 #include "strategies/cluster/cluster_flags.hpp"
-#include "strategies/server.hpp"
+#include "strategies/cluster/server.hpp"
 #include "tools/options/option_origin.hpp"
 #include "tools/options/train_options.hpp"
 

@@ -2,7 +2,7 @@
 // Finding the run's folder, and what to say in the end.
 #include "tools/train/evaluator_command.hpp"
 
-#include "strategies/exit_codes.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/run/restart.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/system/signal_watch.hpp"

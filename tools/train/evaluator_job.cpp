@@ -2,9 +2,9 @@
 // A sidecar evaluator for the language model, and what it writes.
 #include "tools/train/evaluator_job.hpp"
 
-#include "actors/failure.hpp"
 #include "actors/recording/evaluation_file.hpp"
 #include "actors/recording/event_file.hpp"
+#include "messages/failure.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/train/job.hpp"
 #include "tools/train/saved_job.hpp"

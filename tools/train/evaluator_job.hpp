@@ -2,7 +2,7 @@
 // The evaluator of a run: another process, which sees nothing of it but its folder.
 #pragma once
 
-#include "strategies/sidecar_evaluator.hpp"
+#include "strategies/jobs/sidecar_evaluator.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/train/text_corpus.hpp"
 

@@ -2,11 +2,11 @@
 // Options into a world, a strategy, an optimizer and a step function.
 #include "tools/train/job.hpp"
 
-#include "strategies/checkpoint_saver_hook.hpp"
-#include "strategies/mirrored_strategy.hpp"
-#include "strategies/multi_worker_mirrored_strategy.hpp"
-#include "strategies/optimizer.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/jobs/training.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/multi_worker_mirrored_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
 #include "tools/language/language_model.hpp"
 #include "tools/language/language_step.hpp"
 #include "tools/train/option_agreement.hpp"

@@ -2,11 +2,11 @@
 // The main job: the language model, trained by the replicas of a strategy.
 #pragma once
 
-#include "actors/job_report.hpp"
-#include "actors/job_snapshot.hpp"
+#include "actors/interfaces/job_report.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
-#include "strategies/server.hpp"
-#include "strategies/session_hook.hpp"
+#include "strategies/cluster/server.hpp"
+#include "strategies/optimizers/session_hook.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/run/run_recorder.hpp"
 #include "tools/train/devices.hpp"

@@ -2,9 +2,9 @@
 // Options as lines, and the first of them that differs.
 #include "tools/train/option_agreement.hpp"
 
-#include "actors/agreement.hpp"
-#include "actors/failure.hpp"
-#include "strategies/gathered_texts.hpp"
+#include "actors/training/agreement.hpp"
+#include "messages/failure.hpp"
+#include "strategies/contexts/gathered_texts.hpp"
 #include "tools/options/option_table.hpp"
 #include "tools/options/option_value.hpp"
 #include "tools/train/saved_job.hpp"

@@ -2,7 +2,7 @@
 // Whether processes that run replicas together were told the same.
 #pragma once
 
-#include "strategies/strategy.hpp"
+#include "strategies/contexts/strategy.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/train/text_corpus.hpp"
 

@@ -2,7 +2,7 @@
 // Names and numbers of options as those of a plan.
 #include "tools/train/plan.hpp"
 
-#include "actors/optimizer_settings.hpp"
+#include "actors/training/optimizer_settings.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 // Options into what every update does.
 #pragma once
 
-#include "actors/update_plan.hpp"
+#include "actors/training/update_plan.hpp"
 #include "tools/options/train_options.hpp"
 
 namespace troupe {

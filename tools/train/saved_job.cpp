@@ -2,10 +2,10 @@
 // Finding a run's newest checkpoint, and judging whether it is of this job.
 #include "tools/train/saved_job.hpp"
 
-#include "actors/failure.hpp"
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/crc32c.hpp"
-#include "strategies/checkpoint_saver_hook.hpp"
+#include "messages/failure.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tools/run/run_directory.hpp"
 
 #include <algorithm>

@@ -2,8 +2,8 @@
 // What is saved of a run, and whether another one can go on with it.
 #pragma once
 
-#include "actors/job_snapshot.hpp"
-#include "strategies/checkpoint_saver_hook.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/train/text_corpus.hpp"
 

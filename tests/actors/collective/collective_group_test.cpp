@@ -2,10 +2,10 @@
 // Goal: communicators of several processes find each other and agree, over any network, and hear of
 // each other's ends. Method: threads that play processes, each with a world of its own, over
 // sockets and over direct parcels.
-#include "actors/ask.hpp"
 #include "actors/collective/collective_group.hpp"
 #include "actors/net/cluster_placement.hpp"
 #include "actors/net/socket_network.hpp"
+#include "actors/world/ask.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 #include "tests/actors/net/direct_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"

@@ -3,7 +3,7 @@
 // one transfer, and parts made by hand.
 #include "actors/collective/collective_agreement.hpp"
 #include "actors/collective/collective_transfer.hpp"
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/change.hpp"
 #include "tests/doctest.hpp"
 

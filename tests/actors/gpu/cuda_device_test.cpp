@@ -3,7 +3,7 @@
 // first GPU that there is, real or emulated; values against those of the host.
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/gpu.hpp"
-#include "actors/replica.hpp"
+#include "actors/training/replica.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "tests/doctest.hpp"
 

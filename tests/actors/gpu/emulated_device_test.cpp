@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a GPU that breaks, or has no memory left, is told from one that works. Method: an emulated
 // GPU that is broken, and starved, while a gpu actor owns it.
-#include "actors/ask.hpp"
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/gpu.hpp"
+#include "actors/world/ask.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 

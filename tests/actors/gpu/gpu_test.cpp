@@ -2,9 +2,9 @@
 // Goal: a device does what it is asked in order, says when it is done, and whoever waits hears of
 // its end. Method: a device made of the processor, in virtual time, whose streams are done when the
 // test says so.
-#include "actors/ask.hpp"
 #include "actors/gpu/cpu_device.hpp"
 #include "actors/gpu/gpu.hpp"
+#include "actors/world/ask.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
 #include <future>

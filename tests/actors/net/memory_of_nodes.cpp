@@ -6,10 +6,10 @@
 //   memory_of_nodes sender PORT WINDOW_MB COUNT UNANSWERED_MAX
 //
 // Each says how much memory it had when both had met, and how much at most until its end.
-#include "actors/caf_compat.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
-#include "actors/tensor_payload.hpp"
-#include "actors/world.hpp"
+#include "actors/world/world.hpp"
 #include "messages/training_message.hpp"
 
 #include <caf/actor_system.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: actors on nodes that are joined by sockets talk as those of one node do, and strangers do
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
+#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
-#include "actors/tensor_payload.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"

@@ -2,8 +2,8 @@
 // Nodes that are joined by sockets of this machine, each with a world of its own.
 #pragma once
 
-#include "actors/ask.hpp"
 #include "actors/net/socket_network.hpp"
+#include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 

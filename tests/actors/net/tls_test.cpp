@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: with TLS only nodes talk that the same authority has signed. Method: certificates made by
 // the openssl command, and nodes of this machine.
-#include "actors/tensor_payload.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"
 #include "tests/scratch_folder.hpp"

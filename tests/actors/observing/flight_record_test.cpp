@@ -2,7 +2,7 @@
 // Goal: a flight record says what every actor did, line by line. Method: a small cast in a virtual
 // world, and the text as it must be.
 #include "actors/observing/flight_record.hpp"
-#include "actors/token_queue.hpp"
+#include "actors/training/token_queue.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 

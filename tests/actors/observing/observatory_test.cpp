@@ -2,7 +2,7 @@
 // Goal: every member of a cast can be seen by name. Method: a few actors in a virtual world, which
 // are looked at between its moments.
 #include "actors/observing/observatory.hpp"
-#include "actors/token_queue.hpp"
+#include "actors/training/token_queue.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A trainer outside of Troupe's tree: two replicas find the number 3, in virtual time.
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 
 #include <cstdio>
 

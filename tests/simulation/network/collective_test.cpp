@@ -2,8 +2,8 @@
 // Goal: processes combine arrays over a simulated network as over any other, and each time alike;
 // and if somebody is lost, nobody waits for ever. Method: groups in a virtual world, with one seed
 // twice, and with troubles drawn from many.
-#include "actors/ask.hpp"
 #include "actors/collective/collective_group.hpp"
+#include "actors/world/ask.hpp"
 #include "kernels/tensor/random.hpp"
 #include "simulation/network/process_placement.hpp"
 #include "simulation/virtual_programs.hpp"

@@ -2,11 +2,11 @@
 // Goal: the replay of a recorded run makes its steps again, and what is changed has its effect.
 // Method: simulated runs as ledgers, read back and replayed; ledgers written by hand; and, with
 // --no-skip, a run of the threads world, whose fidelity is printed.
-#include "actors/failure.hpp"
 #include "actors/recording/ledger_file.hpp"
+#include "messages/failure.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/replay/replay.hpp"
-#include "strategies/training.hpp"
+#include "strategies/jobs/training.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 

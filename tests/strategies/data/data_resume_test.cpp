@@ -2,8 +2,8 @@
 // Goal: a job that reads its batches from a dataset goes on from a checkpoint with the very next
 // one. Method: the same job in one piece and in two, with a file between them; the replicas note
 // which rows they were given.
-#include "strategies/checkpoint_saver_hook.hpp"
 #include "strategies/data/text_file.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/small_job.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: arrays come out as NumPy put them in; what cannot be read is refused by name. Method: files
 // that numpy.lib.format.write_array of NumPy 2.4 made.
-#include "actors/failure.hpp"
 #include "kernels/tensor/dtype.hpp"
+#include "messages/failure.hpp"
 #include "strategies/data/npy_file.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tests/strategies/data/memory_file.hpp"

@@ -2,7 +2,7 @@
 // What a call was refused for, as one line.
 #pragma once
 
-#include "actors/failure.hpp"
+#include "messages/failure.hpp"
 
 #include <string>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: `troupe sim replay` finds a run, says what a change would make of it, and names what is
 // wrong. Method: command lines, and folders written by hand.
-#include "actors/failure.hpp"
 #include "actors/recording/ledger_file.hpp"
+#include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/sim/replay.hpp"

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator: what each event leads to.
+#include "actors/coordinator/coordinator.hpp"
+
+#include "messages/replication_message.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+const error closure_cancelled{errc::cancelled,
+                              "The corresponding function is cancelled. Please reschedule the "
+                              "function."};
+
+void queue_gauge::begin(uint32_t worker, std::string function) {
+  std::lock_guard guard{mutex_};
+  run_[worker] = std::move(function);
+}
+
+void queue_gauge::end(uint32_t worker) {
+  std::lock_guard guard{mutex_};
+  ended_ += run_.erase(worker);
+}
+
+void queue_gauge::lose(uint32_t worker) {
+  std::lock_guard guard{mutex_};
+  run_.erase(worker);
+}
+
+uint64_t queue_gauge::ended() const {
+  std::lock_guard guard{mutex_};
+  return ended_;
+}
+
+std::string queue_gauge::awaited() const {
+  std::lock_guard guard{mutex_};
+  std::string all;
+  for (const auto& [worker, function] : run_)
+    all
+      += fmt::format("{}worker {} to return from '{}'", all.empty() ? "" : ", ", worker, function);
+  if (all.empty()) all = "a worker to come";
+  auto queued = taken.load();
+  return queued == 0 ? all : fmt::format("{}, with {} more queued", all, queued);
+}
+
+namespace {
+
+using coordinator_pointer = observed_pointer<coordinator_actor, coordinator_state>;
+
+void warn(const coordinator_state& state, const std::string& line) {
+  if (state.config.on_warning) state.config.on_warning(line);
+}
+
+// ---- closures ----
+
+void settle(coordinator_state& state, uint64_t closure,
+            expected<std::vector<closure_value>> result) {
+  auto ended = state.closures.extract(closure);
+  if (!ended.empty()) ended.mapped().settle(std::move(result));
+}
+
+void cancel(coordinator_state& state, const std::vector<uint64_t>& closures) {
+  for (auto closure : closures)
+    settle(state, closure, tl::unexpected<error>(closure_cancelled));
+  state.config.gauge->taken -= closures.size();
+}
+
+// @param closure Has a place in the gauge already.
+void put(coordinator_state& state, schedule_closure closure) {
+  auto number = ++state.scheduled;
+  state.closures.emplace(number, std::move(closure));
+  if (state.ending || !state.queue->put(number)) cancel(state, {number});
+}
+
+// What a worker is told of a closure: of what each worker has one of, its own.
+std::vector<closure_value> arguments_for(uint32_t worker, const schedule_closure& closure) {
+  std::vector<closure_value> arguments;
+  for (const auto& argument : closure.arguments) {
+    const auto* each = std::get_if<std::vector<std::vector<closure_value>>>(&argument);
+    const auto& leaves
+      = each != nullptr ? each->at(worker) : std::get<std::vector<closure_value>>(argument);
+    arguments.insert(arguments.end(), leaves.begin(), leaves.end());
+  }
+  return arguments;
+}
+
+void cancel_in_flight(coordinator_pointer self) {
+  for (const auto& [index, worker] : self->state.workers)
+    if (worker.runs) self->send(worker.handle, make_cancel_closure(*worker.runs));
+}
+
+// ---- those who ask ----
+
+void let_in(coordinator_state& state) {
+  while (!state.waiting_for_room.empty() && !state.queue->is_full()) {
+    auto next = std::move(state.waiting_for_room.front());
+    state.waiting_for_room.pop_front();
+    if (!std::exchange(next.admitted, {})({})) continue;
+    ++state.config.gauge->taken;
+    put(state, std::move(next));
+  }
+}
+
+// One of those who wait is told; false if nobody does.
+bool tell_someone(coordinator_state& state, const error& reason) {
+  while (!state.waiting_for_room.empty()) {
+    auto refused = std::move(state.waiting_for_room.front());
+    state.waiting_for_room.pop_front();
+    refused.settle(tl::unexpected<error>(closure_cancelled));
+    if (refused.admitted(tl::unexpected<error>(reason))) return true;
+  }
+  if (state.waiting_for_end.empty()) return false;
+  auto told = std::move(state.waiting_for_end.front());
+  state.waiting_for_end.erase(state.waiting_for_end.begin());
+  told.tell(tl::unexpected<error>(reason));
+  return true;
+}
+
+// One of those who wait is told the error, if anybody waits.
+bool raise(coordinator_state& state) {
+  auto reason = state.queue->take_error();
+  if (!reason) return false;
+  auto is_told = tell_someone(state, *reason);
+  if (is_told)
+    state.config.gauge->has_failed = false;
+  else
+    state.queue->keep_error(std::move(*reason));
+  return is_told;
+}
+
+void answer_those_who_may_know(coordinator_state& state) {
+  auto all_done = state.queue->is_idle();
+  auto may_know = [&](const await_closures& who) { return all_done || !who.until_all_are_done; };
+  auto ready = std::ranges::stable_partition(state.waiting_for_end, std::not_fn(may_know));
+  std::vector<await_closures> answered{std::make_move_iterator(ready.begin()),
+                                       std::make_move_iterator(ready.end())};
+  state.waiting_for_end.erase(ready.begin(), ready.end());
+  for (const auto& who : answered)
+    who.tell(all_done);
+}
+
+void finish(coordinator_pointer self) {
+  auto& state = self->state;
+  for (auto& bystander : state.bystanders)
+    bystander.deliver(make_service_ended());
+  if (state.ending->tell) state.ending->tell();
+  self->quit();
+}
+
+// ---- workers ----
+
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
+               uint64_t closure, const expected<msg<wire::ClosureDone>>& how);
+
+void give(coordinator_pointer self, uint32_t index, uint64_t closure) {
+  auto& state = self->state;
+  const auto& what = state.closures.at(closure);
+  auto& worker = state.workers.at(index);
+  worker.runs = closure;
+  state.config.gauge->begin(index, what.function);
+  auto asked = worker.handle;
+  auto message = make_run_closure(closure, what.function, arguments_for(index, what));
+  self
+    ->request(worker.handle, caf::infinite, message) // a function may take any time
+    .then([self, index, asked, closure](
+            const msg<wire::ClosureDone>& done) { on_answer(self, index, asked, closure, done); },
+          [self, index, asked, closure](const caf::error& reason) {
+            on_answer(self, index, asked, closure, tl::unexpected<error>(from_caf(reason)));
+          });
+}
+
+// There is nothing left that a closure could use.
+void turn_away(coordinator_pointer self) {
+  auto& state = self->state;
+  const tl::unexpected<error> why{*state.stranded};
+  cancel(state, state.queue->cancel_queued());
+  for (auto& refused : std::exchange(state.waiting_for_room, {})) {
+    refused.settle(why);
+    refused.admitted(why);
+  }
+  for (auto& who : std::exchange(state.waiting_for_end, {}))
+    who.tell(why);
+}
+
+// Whatever has happened, this is what follows from it.
+void go_on(coordinator_pointer self) {
+  auto& state = self->state;
+  if (state.ending) {
+    // A process that has not come yet would look for a coordinator that is gone.
+    auto all_were_there = state.bystanders_seen >= state.config.bystanders;
+    if (state.queue->in_flight().empty() && all_were_there) finish(self);
+    return;
+  }
+  if (state.stranded) return turn_away(self);
+  while (state.queue->has_failed())
+    if (!raise(state)) return;
+  let_in(state);
+  while (!state.idle.empty()) {
+    auto next = state.queue->take();
+    if (!next) break;
+    --state.config.gauge->taken;
+    auto index = state.idle.front();
+    state.idle.pop_front();
+    give(self, index, *next);
+    let_in(state);
+  }
+  answer_those_who_may_know(state);
+}
+
+// A worker is there no more: what it ran goes to another.
+void lose(coordinator_pointer self, uint32_t index, const error& reason) {
+  auto& state = self->state;
+  auto lost = state.workers.extract(index);
+  if (lost.empty()) return;
+  std::erase(state.idle, index);
+  ++state.losses[index];
+  auto runs = lost.mapped().runs;
+  state.config.gauge->lose(index);
+  if (runs) {
+    ++state.config.gauge->taken;
+    if (state.ending || !state.queue->put_back(*runs)) {
+      state.queue->finish(*runs);
+      cancel(state, {*runs});
+    }
+  }
+  if (!state.ending)
+    warn(state, fmt::format("worker {} is gone ({}); {}", index, reason.message,
+                            runs ? "another one runs what it ran" : "others go on"));
+}
+
+void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {
+  auto& state = self->state;
+  // What is said of a cancelled one is of no interest to anybody but whoever fetches it.
+  auto was_cancelled = state.ending || state.queue->has_failed();
+  if (was_cancelled && reason.code == errc::cancelled)
+    reason = closure_cancelled;
+  else
+    reason.message = fmt::format("'{}' failed at worker {}: {}",
+                                 state.closures.at(closure).function, index, reason.message);
+  // Whoever is told of the failure and schedules at once is to be told of it there, too.
+  if (!state.ending) state.config.gauge->has_failed = true;
+  settle(state, closure, tl::unexpected<error>(reason));
+  if (state.ending) return state.queue->finish(closure);
+  cancel(state, state.queue->fail(closure, std::move(reason)));
+  if (!was_cancelled) cancel_in_flight(self);
+}
+
+void on_answer(coordinator_pointer self, uint32_t index, const closure_worker_actor& asked,
+               uint64_t closure, const expected<msg<wire::ClosureDone>>& how) {
+  auto& state = self->state;
+  auto found = state.workers.find(index);
+  auto is_there = found != state.workers.end() && found->second.handle == asked;
+  if (!is_there || found->second.runs != closure) return; // of a former life
+  if (!how) {
+    lose(self, index, how.error());
+    return go_on(self);
+  }
+  found->second.runs = std::nullopt;
+  state.config.gauge->end(index);
+  state.idle.push_back(index);
+  auto results = read_results(*how);
+  if (results) {
+    state.queue->finish(closure);
+    settle(state, closure, std::move(*results));
+  } else {
+    fail(self, index, closure, results.error());
+  }
+  go_on(self);
+}
+
+void on_ready(coordinator_pointer self, uint32_t index) {
+  auto& state = self->state;
+  if (index >= state.config.workers)
+    return warn(state, fmt::format("worker {} is none of {}; start it with the same cluster", index,
+                                   state.config.workers));
+  lose(self, index, {errc::unavailable, "it has begun anew"});
+  auto sender = self->current_sender();
+  self->monitor(caf::actor_cast<caf::actor_addr>(sender));
+  state.workers[index] = {caf::actor_cast<closure_worker_actor>(sender), std::nullopt};
+  state.idle.push_back(index);
+  if (state.losses[index] > 0) warn(state, fmt::format("worker {} is back", index));
+  go_on(self);
+}
+
+// An owner that ends by itself ends with its strategy.
+void strand(coordinator_pointer self, const caf::error& why) {
+  auto& state = self->state;
+  if (state.ending || state.stranded || !is_lost_node(why)) return;
+  auto reason = from_caf(why);
+  reason.message += "; variables that nobody else holds went with it";
+  state.stranded = std::move(reason);
+  state.config.gauge->has_failed = true;
+  cancel_in_flight(self);
+  go_on(self);
+}
+
+void on_down(coordinator_pointer self, const caf::down_msg& down) {
+  if (self->state.relied_on.contains(down.source)) return strand(self, down.reason);
+  for (const auto& [index, worker] : self->state.workers)
+    if (worker.handle.address() == down.source) {
+      lose(self, index, from_caf(down.reason));
+      return go_on(self);
+    }
+}
+
+void on_schedule(coordinator_pointer self, schedule_closure closure) {
+  auto& state = self->state;
+  if (closure.admitted)
+    state.waiting_for_room.push_back(std::move(closure));
+  else
+    put(state, std::move(closure));
+  go_on(self);
+}
+
+void on_end(coordinator_pointer self, const end_service& end) {
+  auto& state = self->state;
+  state.ending = end;
+  cancel(state, state.queue->cancel_queued());
+  for (auto& refused : std::exchange(state.waiting_for_room, {})) {
+    refused.settle(tl::unexpected<error>(closure_cancelled));
+    refused.admitted(tl::unexpected<error>(closure_cancelled));
+  }
+  for (auto& who : std::exchange(state.waiting_for_end, {}))
+    who.tell(tl::unexpected<error>(closure_cancelled));
+  cancel_in_flight(self);
+  go_on(self);
+}
+
+caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self) {
+  auto& state = self->state;
+  auto promise = self->make_response_promise<msg<wire::ServiceEnded>>();
+  state.bystanders.push_back(promise);
+  ++state.bystanders_seen;
+  if (state.ending) go_on(self);
+  return promise;
+}
+
+// A call that waits for who holds a variable now goes on by itself.
+void tell_of_owners(const coordinator_state& state, const std::string& what) {
+  if (!state.ending) warn(state, what + "; the job goes on");
+}
+
+// Whatever still runs has no more use.
+void on_give_up(coordinator_pointer self) {
+  auto& state = self->state;
+  while (!state.closures.empty())
+    settle(state, state.closures.begin()->first, tl::unexpected<error>(closure_cancelled));
+  if (!state.ending) state.ending = end_service{};
+  finish(self);
+}
+
+} // namespace
+
+coordinator_actor::behavior_type coordinator(coordinator_pointer self, coordinator_config config) {
+  auto& state = self->state;
+  state.queue.emplace(config.capacity);
+  state.config = std::move(config);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  return {
+    [self](const msg<wire::WorkerReady>& said) { on_ready(self, said.reader().getWorker()); },
+    [self](const msg<wire::AwaitServiceEnd>&) { return on_bystander(self); },
+    [self](const msg<wire::OwnersLost>& lost) {
+      tell_of_owners(self->state, lost.reader().getReason());
+    },
+    [self](const msg<wire::OwnersMirrored>& told) {
+      if (!self->state.ending) warn(self->state, told.reader().getReason());
+    },
+    [self](const rely_on& who) {
+      self->monitor(who.owner);
+      self->state.relied_on.insert(who.owner.address());
+    },
+    [self](schedule_closure& closure) { on_schedule(self, std::move(closure)); },
+    [self](const await_closures& who) {
+      self->state.waiting_for_end.push_back(who);
+      go_on(self);
+    },
+    [self](const end_service& end) { on_end(self, end); },
+    [self](give_up) { on_give_up(self); },
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coordinator: gives closures to workers, and keeps the first error for whoever asks.
+#pragma once
+
+#include "actors/coordinator/closure_queue.hpp"
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "messages/coordinator_message.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What a user may know of a coordinator's queue without asking: to schedule a closure costs a
+/// message, and not a wait for its answer.
+struct queue_gauge {
+  std::atomic<size_t> taken{0};        ///< Places in the queue, of those on their way there, too.
+  std::atomic<bool> has_failed{false}; ///< Whether the next question is answered by an error.
+
+  // ---- which worker runs what ----
+
+  void begin(uint32_t worker, std::string function);
+  void end(uint32_t worker);
+  void lose(uint32_t worker);
+
+  /// Closures that have returned or failed.
+  [[nodiscard]] uint64_t ended() const;
+
+  /// What somebody who waits waits for: "worker 0 to return from 'step', with 3 more queued".
+  [[nodiscard]] std::string awaited() const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<uint32_t, std::string> run_;
+  uint64_t ended_ = 0;
+};
+
+/// Whom a coordinator gives work.
+struct coordinator_config {
+  uint32_t workers = 1;    ///< In all; some may not be there yet, or any more.
+  uint32_t bystanders = 0; ///< Processes that ask for the end; it comes when all have.
+  size_t capacity = 262'144;
+  std::shared_ptr<queue_gauge> gauge = std::make_shared<queue_gauge>();
+  std::function<void(const std::string&)> on_warning; ///< Told of workers that are lost, or back.
+};
+
+/// The line of a closure that was cancelled because another failed.
+extern const error closure_cancelled;
+
+/// Who waits for what, and who runs what.
+///
+/// | what happens            | closures in flight                | queued    | who asks           |
+/// |-------------------------|-----------------------------------|-----------|--------------------|
+/// | a closure returns       | its worker gets the next          | -         | joins, if all done |
+/// | a closure fails         | are told that nobody needs them   | cancelled | waits for those    |
+/// | the last of those ends  | -                                 | -         | gets the error     |
+/// | a worker is lost        | what it ran is queued again       | -         | -                  |
+/// | a worker comes          | it gets the next                  | -         | -                  |
+/// | who holds variables ... | are told that nobody needs them   | cancelled | gets the error,    |
+/// | ... alone is lost       |                                   |           | now and ever after |
+/// | the end                 | are told likewise, and waited for | cancelled | cancelled          |
+struct coordinator_state {
+  static inline const char* name = "coordinator";
+
+  /// A worker that is there.
+  struct worker {
+    closure_worker_actor handle;
+    std::optional<uint64_t> runs;
+  };
+
+  coordinator_config config;
+  std::optional<closure_queue> queue;
+  uint64_t scheduled = 0;                        ///< Closures so far; the last one's number.
+  std::map<uint64_t, schedule_closure> closures; ///< Those that have not ended.
+  std::map<uint32_t, worker> workers;
+  std::deque<uint32_t> idle;           ///< Workers without a closure, who has waited longest first.
+  std::map<uint32_t, uint64_t> losses; ///< By worker: how often it was lost.
+  std::deque<schedule_closure> waiting_for_room;
+  std::vector<await_closures> waiting_for_end;
+  std::vector<caf::typed_response_promise<msg<wire::ServiceEnded>>> bystanders;
+  uint64_t bystanders_seen = 0;        ///< In all their lives.
+  std::set<caf::actor_addr> relied_on; ///< Owners that hold variables alone.
+  std::optional<error> stranded;       ///< One of them is lost.
+  std::optional<end_service> ending;
+};
+
+/// The behaviour of a coordinator.
+coordinator_actor::behavior_type
+coordinator(observed_pointer<coordinator_actor, coordinator_state> self, coordinator_config config);
+
+} // namespace troupe

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an actor tells itself: that work is done, that a delay is over, that it is time to look
+// around.
+#pragma once
+
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/interfaces/job_report.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+
+namespace troupe {
+
+/// The first thing that an actor with a coroutine does.
+struct begin_activity {};
+
+/// Computing is over.
+struct work_done {
+  uint64_t ticket = 0;       ///< Which computation.
+  job_time elapsed{0};       ///< On the world's clock.
+  std::exception_ptr thrown; ///< What the work threw, if it did.
+};
+
+/// A delay is over.
+struct delay_over {
+  uint64_t ticket = 0; ///< The computation that it belongs to.
+};
+
+/// It is time to look who is missing.
+struct watch_tick {};
+
+/// Everything else that was due at this moment is done.
+struct moment_over {};
+
+/// What a coroutine waited for has come: a value whose type it knows, or why there is none.
+struct wake {
+  std::shared_ptr<void> value;
+  std::exception_ptr thrown;
+};
+
+/// Whoever is asking from outside the actors waits no longer.
+struct give_up {};
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::begin_activity)
+TROUPE_LOCAL_MESSAGE(troupe::work_done)
+TROUPE_LOCAL_MESSAGE(troupe::delay_over)
+TROUPE_LOCAL_MESSAGE(troupe::watch_tick)
+TROUPE_LOCAL_MESSAGE(troupe::moment_over)
+TROUPE_LOCAL_MESSAGE(troupe::step_record)
+TROUPE_LOCAL_MESSAGE(troupe::job_snapshot)
+TROUPE_LOCAL_MESSAGE(troupe::job_report)
+TROUPE_LOCAL_MESSAGE(troupe::wake)
+TROUPE_LOCAL_MESSAGE(troupe::give_up)

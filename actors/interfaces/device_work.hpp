@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a gpu actor is asked for, and what it hears of its device.
+#pragma once
+
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+class compute_stream;
+
+/// Work for one stream of a device.
+struct device_work {
+  uint32_t stream = 0;
+  std::string what; ///< For errors: "a step of replica 3".
+  /// Asks the stream for everything; need not wait for it. Thread: one that computes. What it
+  /// throws is the asker's, not the device's. What it refers to lives until the answer.
+  std::function<void(compute_stream&)> launch;
+  job_time timeout{0}; ///< 0: the actor's own deadline.
+};
+
+/// The device has done some work.
+struct device_work_done {
+  job_time elapsed{0};       ///< From the beginning of the launch, on the world's clock.
+  std::exception_ptr thrown; ///< What the launch threw, if it did.
+};
+
+/// The device has been told some work; what a gpu actor hears from where it was launched.
+struct work_launched {
+  uint64_t ticket = 0;
+  job_time began{0};
+  std::exception_ptr thrown;
+};
+
+/// The device has done it; what a gpu actor hears from the device.
+struct work_completed {
+  uint64_t ticket = 0;
+  error refused; ///< Why it will not, if it said so.
+};
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::device_work)
+TROUPE_LOCAL_MESSAGE(troupe::device_work_done)
+TROUPE_LOCAL_MESSAGE(troupe::work_launched)
+TROUPE_LOCAL_MESSAGE(troupe::work_completed)

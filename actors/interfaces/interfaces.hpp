@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cast and what each member answers: read this page first.
+//
+// A synchronous step, as the messages travel (messages/training.capnp specifies them):
+//
+//   replica --ReadVariable--> variable_owner          the variables, as they are now
+//   replica --PushGradient--> accumulator             one gradient for each variable
+//   replica --TakeToken-----> token_queue             suspended here until the step is over
+//   chief ----TakeGradient--> accumulator --ApplyUpdate--> variable_owner --UpdateApplied--> chief
+//   chief ----PutTokens-----> token_queue --Token---> replica
+#pragma once
+
+#include "actors/interfaces/activity_messages.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/interfaces/collective_call.hpp"
+#include "actors/interfaces/device_work.hpp"
+#include "actors/recording/records.hpp"
+#include "messages/coordinator_message.hpp"
+#include "messages/msg.hpp"
+
+#include <caf/replies_to.hpp>
+#include <caf/typed_actor.hpp>
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <typeinfo>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// Holds one variable and its optimizer slots, and is the only one who changes them.
+using variable_owner_actor = caf::typed_actor<
+  // The variable as it is now; the memory is shared, and never changes while somebody holds it.
+  caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
+  // What has changed since somebody knows it, for a cache.
+  caf::replies_to<msg<wire::PullVariable>>::with<msg<wire::VariableChanges>>,
+  // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
+  // type_mismatch, invalid_argument, out_of_range, unimplemented.
+  caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,
+  // Its moving average, likewise. Errors: not_found.
+  caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
+  // What an update does from now on. Errors: not_found, invalid_argument.
+  caf::replies_to<msg<wire::UseOptimizer>>::with<msg<wire::OptimizerInUse>>,
+  // One pass over gradients, variable and slots. Errors: failed_precondition,
+  // invalid_argument.
+  caf::replies_to<msg<wire::ApplyUpdate>>::with<msg<wire::UpdateApplied>>,
+  // The update that it was asked to hold. Errors: failed_precondition.
+  caf::replies_to<msg<wire::ReleaseUpdate>>::with<msg<wire::UpdateApplied>>,
+  // All it holds, shared like the variable; for checkpoints.
+  caf::replies_to<msg<wire::ReadState>>::with<msg<wire::VariableState>>,
+  // What it once held, before UseOptimizer. Errors: type_mismatch, invalid_argument.
+  caf::replies_to<msg<wire::RestoreState>>::with<msg<wire::OptimizerInUse>>>;
+
+struct use_mirror;
+struct use_accumulator;
+struct come_back;
+
+/// An owner as those know it who replicate it. Where owners are replicated there are two of each
+/// variable: the owner, and a mirror in another process that repeats its changes.
+using replicated_owner_actor = variable_owner_actor::extend<
+  // Whom the owner tells of each change from now on; told once.
+  caf::reacts_to<use_mirror>,
+  // Who collects gradients for it.
+  caf::reacts_to<use_accumulator>,
+  // Its process was lost before: another one holds the variable, and is to have it for a mirror.
+  caf::reacts_to<come_back>,
+  // The sender is the mirror from now on: it is told all there is, and each change.
+  caf::reacts_to<msg<wire::RepeatChanges>>,
+  // What the owner holds now, for its mirror. Errors: cancelled, of a mirror that has taken over;
+  // type_mismatch, invalid_argument.
+  caf::replies_to<msg<wire::MirrorState>>::with<msg<wire::UpdateApplied>>,
+  // The owner is gone: its mirror holds the variable. Errors: failed_precondition, of one that was
+  // never told what its owner holds.
+  caf::replies_to<msg<wire::TakeOver>>::with<msg<wire::TookOver>>>;
+
+/// Whom an owner is to tell of each change.
+struct use_mirror {
+  replicated_owner_actor mirror;
+};
+
+/// Collects the gradients of one variable by reference until a step has enough of them.
+using accumulator_actor = caf::typed_actor<
+  // Keeps or drops one replica's gradient, and says which. Errors: invalid_argument, type_mismatch.
+  caf::replies_to<msg<wire::PushGradient>>::with<msg<wire::PushReply>>,
+  // Closes the step when enough have come: tells the asker who (TakenGradient), and has the owner
+  // apply the update and answer. Errors: invalid_argument, and the owner's.
+  caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
+  // Closes the step likewise, and answers with the gradients' sum or mean. Errors:
+  // invalid_argument, cancelled.
+  caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
+  // What a step's gradients come to, when somebody closes it. Errors: out_of_range, cancelled.
+  caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
+  // The sender waits for none of these any more.
+  caf::reacts_to<msg<wire::CancelTakes>>,
+  // Gradients that will never come count as given.
+  caf::reacts_to<msg<wire::CountMissing>>,
+  // What it holds.
+  caf::replies_to<msg<wire::ReadAccumulator>>::with<msg<wire::AccumulatorStatus>>,
+  // The step to judge gradients by from now on.
+  caf::reacts_to<msg<wire::SetStep>>>;
+
+/// Whom an owner or mirror tells which step comes next, when it takes over.
+struct use_accumulator {
+  accumulator_actor accumulator;
+};
+
+/// Who holds a variable has been found, or looked for in vain: then both are null.
+struct holder_found {
+  uint64_t term = 0;          ///< As in `stand_in_state`, when it was looked for.
+  variable_owner_actor owner; ///< One of the two is null.
+  accumulator_actor accumulator;
+};
+
+/// Stands for the owner and the accumulator of one variable, whoever holds it: answers as they do,
+/// and outlasts their loss. Each replica has one for each variable, and so has the chief.
+using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
+  // The accumulator has closed the step; for the chief.
+  caf::reacts_to<msg<wire::TakenGradient>>,
+  // The mirror holds the variable; answered when it has what may have been lost.
+  caf::replies_to<msg<wire::TookOver>>::with<msg<wire::OwnerFollowed>>,
+  // What it has asked its node for; sent by the actor to itself.
+  caf::reacts_to<holder_found>,
+  // Time to look whether who holds the variable is there; sent by the actor to itself.
+  caf::reacts_to<watch_tick>,
+  // Those who are to know have not been told for long; sent by the actor to itself.
+  caf::reacts_to<give_up>>;
+
+/// Who holds one variable, as the directory knows them.
+struct watch_owner {
+  std::string variable;
+  replicated_owner_actor owner;
+  replicated_owner_actor mirror;
+  std::array<uint32_t, 2> processes{0, 1}; ///< Where they stand, by position.
+};
+
+/// Who is told of the owners of a job that are lost, or back, though nothing is lost with them.
+using owners_watcher_actor = caf::typed_actor<
+  // Owners or mirrors are gone.
+  caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>>;
+
+/// The job that is about to begin, as the directory needs to know it.
+struct watch_job {
+  owners_watcher_actor watcher;
+};
+
+/// Knows who holds each variable, and has the mirror take over where the owner is gone.
+using directory_actor = caf::typed_actor<
+  // One more variable, the next in order.
+  caf::reacts_to<watch_owner>,
+  // Who is to be told of losses.
+  caf::reacts_to<watch_job>,
+  // The sender wants to know who holds a variable, now and whenever that changes: answered when it
+  // is certain who does, after the sender is told, if it is the mirror.
+  caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
+  // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
+  // it is one. Or the sender, which holds it, cannot reach its mirror: answered when that is gone.
+  // Errors: not_found, if there is no such variable; cancelled, of one that does not hold it;
+  // failed_precondition, of a newcomer that is none, but holds the variable, or is its mirror.
+  caf::replies_to<msg<wire::OfferMirror>>::with<msg<wire::OwnerFollowed>>,
+  // Time to tell of losses; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Whom an owner or mirror that has come back is to speak to.
+struct come_back {
+  replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
+  bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
+  bool is_known = true;         ///< Else this may be its first life: the directory knows.
+};
+
+/// The barrier: a replica leaves a step with a token for the next.
+using token_queue_actor = caf::typed_actor<
+  // A token, as soon as there is one. Errors: cancelled, when the job is over.
+  caf::replies_to<msg<wire::TakeToken>>::with<msg<wire::Token>>,
+  // New tokens.
+  caf::reacts_to<msg<wire::PutTokens>>,
+  // A replica has left: nobody waits for its clock.
+  caf::reacts_to<msg<wire::Farewell>>,
+  // The job is over: everybody who waits, and everybody who asks from now on, is told so.
+  caf::reacts_to<msg<wire::CloseTokens>>,
+  // Who waits, and for what.
+  caf::replies_to<msg<wire::ReadQueueStatus>>::with<msg<wire::QueueStatus>>>;
+
+/// Computes gradients: a user's coroutine, and the messages that it does not see.
+using replica_actor = caf::typed_actor<
+  // The coroutine's first step; sent by the actor to itself.
+  caf::reacts_to<begin_activity>,
+  // The gradient in work is wanted no more, if it is for an older step.
+  caf::reacts_to<msg<wire::CancelStep>>,
+  // Where it is; for checkpoints.
+  caf::replies_to<msg<wire::ReadProgress>>::with<msg<wire::ReplicaProgress>>,
+  // Computing is over; sent by the actor to itself.
+  caf::reacts_to<work_done>,
+  // A delay is over; sent by the actor to itself.
+  caf::reacts_to<delay_over>,
+  // What the coroutine waited for at a rendezvous.
+  caf::reacts_to<wake>>;
+
+/// What a replica calls: two calls with different ones do not belong together.
+struct merge_site {
+  const std::type_info* function = nullptr; ///< Type of the merge function.
+  const void* address = nullptr;            ///< Of a plain function; else null.
+  std::string structure;                    ///< Of the arguments, as far as it is not their type's.
+};
+
+/// A replica is in a merge_call, and waits for a `wake`.
+struct merge_arrival {
+  uint32_t replica = 0;
+  merge_site site;
+  std::shared_ptr<void> arguments;
+  replica_actor who;
+};
+
+/// What replica 0 is woken with: the arguments of every replica, by index.
+using gathered_arguments = std::vector<std::shared_ptr<void>>;
+
+/// Replica 0's merge function has returned or thrown.
+struct merge_result {
+  std::shared_ptr<void> value;
+  std::exception_ptr thrown;
+};
+
+/// A replica's function has returned or thrown.
+struct departure {
+  uint32_t replica = 0;
+  std::shared_ptr<void> result;
+  std::exception_ptr thrown;
+};
+
+/// Where the replicas of a run meet; in one process, so it takes plain values.
+using rendezvous_actor = caf::typed_actor<
+  // A replica is in a merge_call; it is woken when all are.
+  caf::reacts_to<merge_arrival>,
+  // What came of it.
+  caf::reacts_to<merge_result>,
+  // A replica is at its end.
+  caf::reacts_to<departure>,
+  // It has taken too long: those who wait are told who is missing.
+  caf::reacts_to<give_up>>;
+
+/// Closes steps, hands out tokens, knows who is alive, ends the job.
+using chief_actor = caf::typed_actor<
+  // A replica is there; the sender is watched from now on.
+  caf::reacts_to<msg<wire::JoinJob>>,
+  // A replica leaves, or will never come.
+  caf::reacts_to<msg<wire::Farewell>>,
+  // An accumulator has closed the step.
+  caf::reacts_to<msg<wire::TakenGradient>>,
+  // Somebody wants the job to end now.
+  caf::reacts_to<msg<wire::StopJob>>,
+  // Owners or mirrors are gone, and nothing is lost.
+  caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>,
+  // Everything due at the moment of a step's end is done; sent by the actor to itself.
+  caf::reacts_to<moment_over>>;
+
+/// Knows which processes of a job are there: none begins before all are, none leaves before all
+/// may.
+using roll_call_actor = caf::typed_actor<
+  // A process is there; answered when all are. The sender is watched from now on. Errors: why the
+  // job does not begin.
+  caf::replies_to<msg<wire::EnterJob>>::with<msg<wire::JobBegins>>,
+  // How the job ends; answered then.
+  caf::replies_to<msg<wire::AwaitEnd>>::with<msg<wire::JobEnded>>,
+  // A process is done with the job; answered when all that are left are: how it ended for all.
+  caf::replies_to<msg<wire::LeaveJob>>::with<msg<wire::JobEnded>>,
+  // The chief's process begins: everybody may.
+  caf::reacts_to<msg<wire::JobBegins>>,
+  // The job is over in the chief's process: everybody is told.
+  caf::reacts_to<msg<wire::JobEnded>>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Stands for a process at the roll call.
+using member_actor = caf::typed_actor<
+  // The process is done with the job.
+  caf::reacts_to<msg<wire::LeaveJob>>>;
+
+/// Combines arrays with its peers, one in each process of a group.
+using communicator_actor = caf::typed_actor<
+  // A part in a collective. Errors: invalid_argument, if participants differ: who, and how;
+  // limit_exceeded; deadline_exceeded, naming who is missing; unavailable, naming who is gone;
+  // malformed. A call after one that has failed fails likewise.
+  caf::replies_to<collective_call>::with<collective_result>,
+  // Whom it is to talk to; said once, if it was not spawned with them.
+  caf::reacts_to<meet_peers>,
+  // Elements of a peer.
+  caf::reacts_to<msg<wire::CollectivePart>>,
+  // A call has failed at a peer.
+  caf::reacts_to<msg<wire::CollectiveFailed>>,
+  // What this process's part in the calls was needed for has failed: all calls do from now on, here
+  // and at all peers.
+  caf::reacts_to<group_broken>,
+  // Answered when that is so, for whatever reason.
+  caf::replies_to<await_breakdown>::with<group_broken>,
+  // Time to look who is missing; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// Owns a device that computes, and has it do what others ask for.
+using gpu_actor = caf::typed_actor<
+  // Work for one of its streams, in the order of the messages; answered when the device has done
+  // it. Errors: invalid_argument, if there is no such stream; resource, if the device refuses;
+  // unavailable, if it is lost, and deadline_exceeded: all that is open is answered with these, and
+  // they are the reason of its end.
+  caf::replies_to<device_work>::with<device_work_done>,
+  // The device has been told all of some work; sent by whom it was launched by.
+  caf::reacts_to<work_launched>,
+  // The device has done some work; sent by the device.
+  caf::reacts_to<work_completed>,
+  // Time to look whether the device is still there; sent by the actor to itself.
+  caf::reacts_to<watch_tick>>;
+
+/// The leaves of an argument: the same for all workers, or those of each, by index.
+using closure_argument
+  = std::variant<std::vector<closure_value>, std::vector<std::vector<closure_value>>>;
+
+/// A user has a function called. Nobody is told that it is in the queue unless `admitted` is set.
+struct schedule_closure {
+  std::string function;
+  std::vector<closure_argument> arguments;
+  /// Called once: what the function returned, or why it did not.
+  std::function<void(expected<std::vector<closure_value>>)> settle;
+  /// Called once, when there is room in the queue. Errors: that of another closure; then this one
+  /// is cancelled. Returns false if whoever scheduled it has given up: then it is not called at
+  /// all.
+  std::function<bool(expected<void>)> admitted;
+};
+
+/// A user wants to know how the closures are.
+struct await_closures {
+  bool until_all_are_done = false; ///< Else at once, unless one has failed.
+  /// Called once: whether all are done. Errors: that of the first that failed, once, when the
+  /// others have ended.
+  std::function<void(expected<bool>)> tell;
+};
+
+/// Closures use a variable that its owner holds alone: without it the job cannot go on.
+struct rely_on {
+  variable_owner_actor owner;
+};
+
+/// There will be no more closures: queued ones are cancelled, others waited for.
+struct end_service {
+  std::function<void()> tell; ///< Called when none runs any more.
+};
+
+/// Holds the queue of closures, gives them to workers, and keeps the first error.
+using coordinator_actor = caf::typed_actor<
+  // A worker is there; the sender is watched from now on.
+  caf::reacts_to<msg<wire::WorkerReady>>,
+  // Somebody waits for the end; answered then.
+  caf::replies_to<msg<wire::AwaitServiceEnd>>::with<msg<wire::ServiceEnded>>,
+  // Owners or mirrors are gone, and nothing is lost.
+  caf::reacts_to<msg<wire::OwnersLost>>,
+  // Some that were lost are there again.
+  caf::reacts_to<msg<wire::OwnersMirrored>>,
+  // Whose loss ends the job.
+  caf::reacts_to<rely_on>,
+  // A new closure.
+  caf::reacts_to<schedule_closure>,
+  // Whether all are done, or when.
+  caf::reacts_to<await_closures>,
+  // The end: cancels what is queued, waits for what runs, and quits.
+  caf::reacts_to<end_service>,
+  // The end has taken too long: quits now.
+  caf::reacts_to<give_up>>;
+
+/// A closure has ended, or none has begun yet; sent by the actor that hosts its coroutine.
+struct closure_ended {
+  msg<wire::ClosureDone> how; ///< Empty: none has begun.
+};
+
+/// Runs closures, one at a time.
+using closure_worker_actor = caf::typed_actor<
+  // Calls a function; answered when it has returned or failed. Errors: failed_precondition, if
+  // another one runs.
+  caf::replies_to<msg<wire::RunClosure>>::with<msg<wire::ClosureDone>>,
+  // The result is not needed.
+  caf::reacts_to<msg<wire::CancelClosure>>,
+  // What came of the call.
+  caf::reacts_to<closure_ended>>;
+
+/// Writes down what happened; local to its node, so it takes plain records.
+using recorder_actor = caf::typed_actor<
+  // One step.
+  caf::reacts_to<step_record>,
+  // All of which the job consists between two steps.
+  caf::reacts_to<job_snapshot>,
+  // The job is over; nothing comes after this.
+  caf::reacts_to<job_report>>;
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::use_mirror)
+TROUPE_LOCAL_MESSAGE(troupe::use_accumulator)
+TROUPE_LOCAL_MESSAGE(troupe::come_back)
+TROUPE_LOCAL_MESSAGE(troupe::holder_found)
+TROUPE_LOCAL_MESSAGE(troupe::watch_owner)
+TROUPE_LOCAL_MESSAGE(troupe::watch_job)
+TROUPE_LOCAL_MESSAGE(troupe::merge_arrival)
+TROUPE_LOCAL_MESSAGE(troupe::merge_result)
+TROUPE_LOCAL_MESSAGE(troupe::departure)
+TROUPE_LOCAL_MESSAGE(troupe::rely_on)
+TROUPE_LOCAL_MESSAGE(troupe::schedule_closure)
+TROUPE_LOCAL_MESSAGE(troupe::await_closures)
+TROUPE_LOCAL_MESSAGE(troupe::end_service)
+TROUPE_LOCAL_MESSAGE(troupe::closure_ended)

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// When a replica of asynchronous training goes on: the decision of an accumulator, without actors.
+#pragma once
+
+#include "actors/policies/sync_policy.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace troupe {
+
+/// Where training is asynchronous nothing is stale: an update is made of the next `gradients`
+/// gradients, however old they are, and a replica's next gradient depends on nobody else's, but for
+/// the update that its own is part of.
+///
+/// | policy        | a replica whose gradient ...  | goes on                                    |
+/// |---------------|-------------------------------|--------------------------------------------|
+/// | k_async       | is any of an update           | when that update is made                   |
+/// | k_batch_async | is not the last of an update  | at once, with the variables as they are    |
+/// | k_batch_async | is the last of an update      | when that update is made                   |
+/// | ssp           | is an update                  | likewise, if its clock allows (slack_gate) |
+///
+/// So under k_async no replica gives two gradients to one update (of several variables, unless
+/// gradients have overtaken each other). Source: Dutta et al., "Slow and
+/// stale gradients can win the race", AISTATS 2018, sections 2 and 3.
+struct asynchronous_rule {
+  sync_policy policy = sync_policy::k_batch_async;
+  uint32_t gradients = 1; ///< K: of each update, at least 1.
+
+  /// The rule of these options; nothing if they are synchronous.
+  [[nodiscard]] static std::optional<asynchronous_rule> of(const sync_options& options) {
+    if (!is_asynchronous(options.policy)) return std::nullopt;
+    return asynchronous_rule{options.policy, options.replicas_to_aggregate};
+  }
+
+  /// The first step that a replica may go on with, as one accumulator sees it.
+  /// @param step That the accumulator collects for.
+  /// @param position Of the replica's gradient among those that wait for an update, from 1: beyond
+  /// K if updates are behind.
+  [[nodiscard]] uint64_t next_step(uint64_t step, uint64_t position) const {
+    TROUPE_ASSERT(position > 0, step);
+    auto waits = policy == sync_policy::k_async;
+    return step + (position + (waits ? gradients - 1 : 0)) / gradients;
+  }
+
+  /// How many updates it takes, at most, until a gradient that came is part of one; nothing if the
+  /// options are synchronous. As many as the replicas' may lie before it because others never got
+  /// their parts of them.
+  [[nodiscard]] static std::optional<uint32_t> patience(const sync_options& options) {
+    if (!is_asynchronous(options.policy)) return std::nullopt;
+    return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
+  }
+
+  /// The last step that a gradient may be part of whose replica was told `next_step`: exactly that
+  /// one, if it waits for it.
+  [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
+    if (policy == sync_policy::k_batch_async && gradients > 1) return next_step;
+    return std::max<uint64_t>(next_step, 1) - 1;
+  }
+
+  /// The first step that a replica may go on with, of those that the accumulators of its variables
+  /// have said. Two of them may see gradients in another order. Under k_async the earliest counts:
+  /// did all have to agree, each replica could wait for a variable that lacks the others'
+  /// gradients, for ever. Else the latest does: who completes an update anywhere waits for it.
+  [[nodiscard]] static uint64_t join(sync_policy policy, std::span<const uint64_t> steps) {
+    if (steps.empty()) return 0;
+    return policy == sync_policy::k_async ? std::ranges::min(steps) : std::ranges::max(steps);
+  }
+};
+
+} // namespace troupe

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and checking the options of synchronous training.
+#include "actors/policies/sync_policy.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+
+namespace troupe {
+
+expected<sync_policy> parse_sync_policy(std::string_view name) {
+  for (auto policy : all_sync_policies)
+    if (name == to_string(policy)) return policy;
+  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are tensorflow, "
+                                                  "latest_token, cancel, k_async, k_batch_async "
+                                                  "and ssp",
+                                                  name));
+}
+
+namespace {
+
+// What goes with some policies only.
+expected<void> check_policy(const sync_options& options) {
+  if (options.slack > 0 && options.policy != sync_policy::ssp)
+    return fail(errc::invalid_argument,
+                fmt::format("slack is {}, but under {} no replica waits for a slower one's clock; "
+                            "leave it out, or choose the policy ssp",
+                            options.slack, to_string(options.policy)));
+  if (options.policy == sync_policy::ssp && options.replicas_to_aggregate != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("replicas_to_aggregate is {}, but under ssp every gradient is an "
+                            "update; set it to 1, or choose k_async or k_batch_async",
+                            options.replicas_to_aggregate));
+  if (options.dynamic && options.policy != sync_policy::latest_token
+      && options.policy != sync_policy::cancel)
+    return fail(errc::invalid_argument,
+                fmt::format("the number of backups cannot be chosen for each step under {}; choose "
+                            "the policy latest_token or cancel",
+                            to_string(options.policy)));
+  if (is_asynchronous(options.policy) && options.one_gradient_per_replica)
+    return fail(errc::invalid_argument,
+                fmt::format("one_gradient_per_replica drops a replica's second gradient to a step, "
+                            "but under {} none is dropped; leave it out",
+                            to_string(options.policy)));
+  return {};
+}
+
+expected<void> check_dynamic(const sync_options& options) {
+  if (!options.dynamic) return {};
+  const auto& [gain, power, curvature, window, memory] = *options.dynamic;
+  if (!(power > 0 && std::isfinite(power)))
+    return fail(errc::invalid_argument,
+                fmt::format("the power of a gain is {}; give a number above 0", power));
+  if (!(curvature >= 0 && curvature < 2))
+    return fail(errc::invalid_argument,
+                fmt::format("curvature is {}; give a number above 0 and below 2, or no update "
+                            "could help; or 0, to have it estimated",
+                            curvature));
+  if (window == 0 || memory < window)
+    return fail(errc::invalid_argument,
+                fmt::format("means are made of {} steps, of which {} are remembered; give at least "
+                            "1, and remember as many",
+                            window, memory));
+  return {};
+}
+
+} // namespace
+
+expected<void> sync_options::validate() const {
+  // A negative number has become one beyond 2^31 on its way here.
+  for (auto [name, given] : {std::pair{"replicas_to_aggregate", replicas_to_aggregate},
+                             std::pair{"total_num_replicas", total_num_replicas}})
+    if (auto count = static_cast<int32_t>(given); count < 0)
+      return fail(errc::invalid_argument, fmt::format("{} is {}; give 1 or more", name, count));
+  if (replicas_to_aggregate == 0)
+    return fail(errc::invalid_argument,
+                "replicas_to_aggregate is 0; a step needs at least 1 gradient");
+  if (total_num_replicas == 0)
+    return fail(errc::invalid_argument,
+                "total_num_replicas is 0; training needs at least 1 replica");
+  if (initial_tokens < -1)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("initial_tokens is {}; give 0 or more, or -1 for the default", initial_tokens));
+  if (!(clip_global_norm >= 0 && std::isfinite(clip_global_norm)))
+    return fail(
+      errc::invalid_argument,
+      fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
+  if (auto goes = check_policy(*this); !goes) return goes;
+  if (auto goes = check_dynamic(*this); !goes) return goes;
+  if (replicas_to_aggregate <= total_num_replicas || policy == sync_policy::k_batch_async)
+    return {};
+  if (one_gradient_per_replica)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
+                  "one gradient to a step; lower it, or allow several",
+                  replicas_to_aggregate, total_num_replicas));
+  if (policy != sync_policy::tensorflow)
+    return fail(
+      errc::invalid_argument,
+      fmt::format("replicas_to_aggregate is {} with {} replicas, but under {} each gives only one "
+                  "gradient to a step; lower it, or choose the policy tensorflow",
+                  replicas_to_aggregate, total_num_replicas, to_string(policy)));
+  uint32_t tokens_needed = replicas_to_aggregate - total_num_replicas;
+  if (first_tokens() < tokens_needed)
+    return fail(errc::invalid_argument,
+                fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
+                            first_tokens(), tokens_needed));
+  return {};
+}
+
+} // namespace troupe

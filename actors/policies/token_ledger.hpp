@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who gets which token: the decisions of the token queue, without actors.
+#pragma once
+
+#include "actors/policies/sync_policy.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// A token is the permission to work on a step, and stamps the gradient that comes of it. Under
+/// `tensorflow` tokens are anonymous and wait in one FIFO; under the other policies there is always
+/// one for a replica that is behind, stamped with the newest step. Where training is asynchronous,
+/// nobody is behind: a replica says which step it needs at least (`asynchronous_rule`).
+///
+/// Under `tensorflow` it may say so, too: if only one gradient of it counts in a step, and that one
+/// is given, it waits for the step to end, and takes the oldest token then. So nobody takes two
+/// tokens of the current step, and those of an update are enough for all.
+///
+/// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
+/// in which they came.
+template <class Waiter>
+class token_ledger {
+public:
+  /// A waiter that has its token now.
+  struct served {
+    Waiter waiter;
+    uint64_t step = 0;
+  };
+
+  /// @param tokens Those that a job left in the queue that goes on now, from the head on.
+  explicit token_ledger(sync_policy policy, uint64_t first_step = 0,
+                        std::span<const uint64_t> tokens = {})
+    : policy_(policy), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
+
+  /// A replica that worked on `local_step` asks for a token.
+  /// @param not_before Where training is asynchronous: the step that it needs at least. Under
+  /// `tensorflow`: the step that must have begun.
+  /// @returns The token's step, or nothing: then the waiter is kept until `put`.
+  [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step,
+                                             uint64_t not_before = 0) {
+    if (is_asynchronous(policy_)) return take_asynchronous(std::move(waiter), not_before);
+    auto is_there
+      = counts_tokens() ? newest_ >= not_before && !tokens_.empty() : newest_ > local_step;
+    if (is_there) return next_token();
+    waiting_.push_back(std::move(waiter));
+    return std::nullopt;
+  }
+
+  /// The chief has made `count` tokens for `step`.
+  /// @returns The waiters that now have their token, first come first served.
+  [[nodiscard]] std::vector<served> put(uint64_t step, uint32_t count) {
+    newest_ = step;
+    if (is_asynchronous(policy_)) return release_due();
+    if (!counts_tokens()) return release(waiting_.size());
+    tokens_.insert(tokens_.end(), count, step);
+    return release(std::min(tokens_.size(), waiting_.size()));
+  }
+
+  /// The waiter of which `is_it` is true; null if there is none.
+  template <class Predicate>
+  [[nodiscard]] Waiter* find_waiter(Predicate is_it) {
+    auto found = std::find_if(waiting_.begin(), waiting_.end(), is_it);
+    return found == waiting_.end() ? nullptr : &*found;
+  }
+
+  /// Those of whom `is_gone` is true wait no longer, and get no token.
+  template <class Predicate>
+  void forget(Predicate is_gone) {
+    auto waiting = std::exchange(waiting_, {});
+    auto needs = std::exchange(needs_, {});
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (is_gone(waiting[i])) continue;
+      if (i < needs.size()) needs_.push_back(needs[i]);
+      waiting_.push_back(std::move(waiting[i]));
+    }
+  }
+
+  /// No more tokens will come. @returns The waiters that leave empty-handed.
+  [[nodiscard]] std::deque<Waiter> close() {
+    needs_.clear();
+    return std::exchange(waiting_, {});
+  }
+
+  /// The steps of the tokens that nobody has taken, from the head on; none but under `tensorflow`.
+  [[nodiscard]] const std::deque<uint64_t>& tokens() const { return tokens_; }
+
+  /// Who waits, in the order of asking.
+  [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
+
+private:
+  // Elsewhere there is always another one.
+  [[nodiscard]] bool counts_tokens() const { return policy_ == sync_policy::tensorflow; }
+
+  // The oldest one, if they are counted. @pre Then there is one.
+  uint64_t next_token() {
+    if (!counts_tokens()) return newest_;
+    auto token = tokens_.front();
+    tokens_.pop_front();
+    return token;
+  }
+
+  std::optional<uint64_t> take_asynchronous(Waiter waiter, uint64_t not_before) {
+    if (newest_ >= not_before) return newest_;
+    waiting_.push_back(std::move(waiter));
+    needs_.push_back(not_before);
+    return std::nullopt;
+  }
+
+  // Of those who wait, the ones whose step has come.
+  std::vector<served> release_due() {
+    std::vector<served> released;
+    auto waiting = std::exchange(waiting_, {});
+    auto needs = std::exchange(needs_, {});
+    for (size_t i = 0; i < waiting.size(); ++i) {
+      if (needs[i] <= newest_) {
+        released.push_back({std::move(waiting[i]), newest_});
+        continue;
+      }
+      waiting_.push_back(std::move(waiting[i]));
+      needs_.push_back(needs[i]);
+    }
+    return released;
+  }
+
+  std::vector<served> release(size_t count) {
+    std::vector<served> released;
+    released.reserve(count);
+    for (size_t i = 0; i < count; ++i) {
+      released.push_back({std::move(waiting_.front()), next_token()});
+      waiting_.pop_front();
+    }
+    return released;
+  }
+
+  sync_policy policy_;
+  uint64_t newest_;
+  std::deque<uint64_t> tokens_;
+  std::deque<Waiter> waiting_;
+  std::deque<uint64_t> needs_; ///< Where training is asynchronous, the step that each one needs.
+};
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows are written down as long as telling them is less than telling everything.
+#include "actors/replication/change_log.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+void change_log::add_all() {
+  ++revision_;
+  changes_.clear();
+  logged_ = 0;
+}
+
+void change_log::add_rows(std::span<const gradient> gradients) {
+  std::vector<int64_t> rows;
+  for (const auto& sparse : gradients) {
+    auto indices = std::get<indexed_slices>(sparse).indices.values<int64_t>();
+    rows.insert(rows.end(), indices.begin(), indices.end());
+  }
+  std::ranges::sort(rows);
+  auto repeated = std::ranges::unique(rows);
+  rows.erase(repeated.begin(), repeated.end());
+  ++revision_;
+  logged_ += rows.size();
+  changes_.push_back(std::move(rows));
+  for (; 2 * logged_ > static_cast<size_t>(rows_) && !changes_.empty(); changes_.pop_front())
+    logged_ -= changes_.front().size();
+}
+
+std::optional<std::vector<int64_t>> change_log::rows_since(uint64_t revision) const {
+  if (revision > revision_ || revision_ - revision > changes_.size()) return std::nullopt;
+  std::vector<int64_t> rows;
+  for (auto change = changes_.end() - static_cast<ptrdiff_t>(revision_ - revision);
+       change != changes_.end(); ++change) {
+    auto middle = rows.insert(rows.end(), change->begin(), change->end());
+    std::inplace_merge(rows.begin(), middle, rows.end());
+  }
+  auto repeated = std::ranges::unique(rows);
+  rows.erase(repeated.begin(), repeated.end());
+  return rows;
+}
+
+} // namespace troupe

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory: one phase after the other, for each variable.
+#include "actors/replication/directory.hpp"
+
+#include "messages/replication_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using directory_pointer = observed_pointer<directory_actor, directory_state>;
+using directory_phase = directory_state::phase;
+
+// Actors of one process are lost one after the other; all are told of at once.
+constexpr auto gather_time = std::chrono::milliseconds{100};
+
+void go_on(directory_pointer self, size_t index);
+
+// A follower that is gone has nothing left to give.
+void tell(directory_pointer self, size_t index, const stand_in_actor& who) {
+  auto& entry = self->state.variables[index];
+  ++entry.missing;
+  auto done = [self, index, term = entry.term] {
+    auto& entry = self->state.variables[index];
+    if (entry.term == term && --entry.missing == 0) go_on(self, index);
+  };
+  self
+    ->request(who, caf::infinite, entry.word) // it answers, or is gone
+    .then([done](const msg<wire::OwnerFollowed>&) { done(); },
+          [done](const caf::error&) { done(); });
+}
+
+// Those whose turn it is; if there are none, it is the next ones'.
+void tell_followers(directory_pointer self, size_t index) {
+  auto& entry = self->state.variables[index];
+  auto closes_steps = entry.now_in == directory_phase::closing;
+  for (const auto& one : self->state.followers)
+    if (one.variable == index && one.closes_steps == closes_steps) tell(self, index, one.who);
+  if (entry.missing == 0) go_on(self, index);
+}
+
+// A new mirror is told all there is by who holds the variable, which has to be certain.
+void take_in(directory_state& state, size_t index) {
+  auto& entry = state.variables[index];
+  if (entry.now_in != directory_phase::held || entry.mirror || !entry.waits) return;
+  if (entry.waits->is_mirrors != entry.lacks_mirrors()) return; // the holder's next life
+  auto comes = *std::exchange(entry.waits, std::nullopt);
+  entry.mirror = comes.who;
+  entry.is_filled = false;
+  comes.may_begin.deliver(make_mirror_wanted(++entry.mirror_number));
+}
+
+// All who were told in this phase have answered.
+void go_on(directory_pointer self, size_t index) {
+  auto& entry = self->state.variables[index];
+  if (entry.now_in == directory_phase::gathering) {
+    entry.now_in = directory_phase::closing;
+    tell_followers(self, index);
+  } else if (entry.now_in == directory_phase::closing) {
+    entry.now_in = directory_phase::held;
+    take_in(self->state, index);
+  }
+}
+
+// Those who want to know who holds the variable, if that is certain. Who is to be told that it is
+// the mirror has been told before.
+void answer_followers(directory_state& state, size_t index) {
+  if (state.variables[index].now_in == directory_phase::asking) return;
+  for (auto& one : state.followers)
+    if (one.variable == index)
+      if (auto asks = std::exchange(one.asks, std::nullopt))
+        asks->deliver(make_asker_known(one.number));
+}
+
+void gather(directory_pointer self, size_t index) {
+  self->state.variables[index].now_in = directory_phase::gathering;
+  tell_followers(self, index);
+  answer_followers(self->state, index);
+}
+
+void lose(directory_pointer self, size_t index, const error& reason) {
+  auto& entry = self->state.variables[index];
+  if (entry.now_in == directory_phase::lost) return;
+  entry.now_in = directory_phase::lost;
+  entry.word = make_nobody_took_over(
+    {reason.code, fmt::format("the owner of '{}' is gone: {}", entry.variable, reason.message)});
+  for (const auto& one : self->state.followers)
+    if (one.variable == index) tell(self, index, one.who);
+  answer_followers(self->state, index);
+}
+
+void on_took_over(directory_pointer self, size_t index, const msg<wire::TookOver>& word) {
+  auto& entry = self->state.variables[index];
+  if (entry.now_in != directory_phase::asking) return;
+  entry.holder = std::exchange(entry.mirror, nullptr);
+  entry.word = word;
+  self->state.moved.push_back(entry.variable);
+  gather(self, index);
+}
+
+// Whether the mirror knows what it is to hold, it knows best: its own word may be on its way.
+void take_over(directory_pointer self, size_t index, const error& reason) {
+  auto& entry = self->state.variables[index];
+  entry.now_in = directory_phase::asking;
+  entry.missing = 0;
+  entry.misses.reset();
+  self
+    ->request(entry.mirror, caf::infinite, make_take_over(++entry.term)) // it answers, or is gone
+    .then([self, index](const msg<wire::TookOver>& word) { on_took_over(self, index, word); },
+          [self, index, reason](const caf::error&) { lose(self, index, reason); });
+}
+
+void on_holder_lost(directory_pointer self, size_t index, const error& reason) {
+  auto& entry = self->state.variables[index];
+  if (entry.now_in == directory_phase::held && entry.mirror)
+    take_over(self, index, reason);
+  else if (entry.now_in != directory_phase::asking)
+    lose(self, index, reason);
+}
+
+void on_mirror_lost(directory_pointer self, size_t index, const error& reason) {
+  auto& entry = self->state.variables[index];
+  entry.mirror = nullptr;
+  if (auto waits = std::exchange(entry.misses, std::nullopt)) waits->deliver(make_owner_followed());
+  if (entry.now_in == directory_phase::asking) return lose(self, index, reason);
+  take_in(self->state, index);
+}
+
+// @returns Whether less is held than was believed. Somebody who was lost while it was filled is
+// missed by nobody.
+bool on_gone(directory_pointer self, size_t index, const caf::actor_addr& who,
+             const error& reason) {
+  auto& entry = self->state.variables[index];
+  if (entry.waits && entry.waits->who == who) entry.waits.reset();
+  auto is_holder = entry.holder == who;
+  auto is_mirror = entry.mirror == who;
+  auto is_missed = is_holder || (is_mirror && entry.is_filled);
+  if (is_holder) on_holder_lost(self, index, reason);
+  if (is_mirror) on_mirror_lost(self, index, reason);
+  if (is_missed) self->state.alone.push_back(entry.variable);
+  return is_missed;
+}
+
+void on_down(directory_pointer self, const caf::down_msg& down) {
+  auto& state = self->state;
+  auto reason = from_caf(down.reason);
+  auto is_missed = false;
+  std::erase_if(state.followers, [&](const auto& one) { return one.who == down.source; });
+  for (size_t index = 0; index < state.variables.size(); ++index)
+    is_missed = on_gone(self, index, down.source, reason) || is_missed;
+  if (!is_missed) return;
+  state.reasons.insert(reason.message);
+  self->delayed_send(self, gather_time, watch_tick{});
+}
+
+void tell_chief(directory_pointer self) {
+  auto& state = self->state;
+  if (state.is_moving() || (state.is_filling() && !state.again.empty()))
+    return self->delayed_send(self, gather_time, watch_tick{});
+  auto lost = state.tell_losses();
+  auto back = state.tell_returns();
+  if (!state.job) return;
+  if (!lost.empty()) self->send(state.job->watcher, make_owners_lost(lost));
+  if (!back.empty()) self->send(state.job->watcher, make_owners_mirrored(back));
+}
+
+// Who has lost its mirror, which is there for us, would otherwise wait for ever. Of two processes
+// that miss each other one stays.
+void part_with_missed(directory_state& state) {
+  for (const auto& entry : state.variables) {
+    if (!entry.misses || state.parted.contains(entry.holders_process())) continue;
+    if (state.parted.insert(entry.mirrors_process()).second && state.part_with)
+      state.part_with(entry.mirrors_process(), entry.holders_process());
+  }
+}
+
+// Mostly we are about to hear of the loss ourselves, or have heard of it long ago.
+caf::result<msg<wire::OwnerFollowed>> on_missed(directory_pointer self, size_t index,
+                                                uint32_t mirror) {
+  auto& entry = self->state.variables[index];
+  if (entry.holder != self->current_sender())
+    return to_caf({errc::cancelled, fmt::format("'{}' is held by another", entry.variable)});
+  if (!entry.mirror || entry.mirror_number != mirror) return make_owner_followed();
+  entry.misses = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  self->delayed_send(self, gather_time, watch_tick{});
+  return *entry.misses;
+}
+
+caf::result<msg<wire::OwnerFollowed>> on_filled(directory_pointer self, size_t index) {
+  auto& state = self->state;
+  auto& entry = state.variables[index];
+  if (entry.mirror == self->current_sender() && !std::exchange(entry.is_filled, true)) {
+    state.again.push_back(entry.variable);
+    self->delayed_send(self, gather_time, watch_tick{});
+  }
+  return make_owner_followed();
+}
+
+caf::result<msg<wire::OwnerFollowed>> on_offer(directory_pointer self,
+                                               wire::OfferMirror::Reader said) {
+  auto& state = self->state;
+  auto index = said.getVariable();
+  if (index >= state.variables.size())
+    return to_caf({errc::not_found, fmt::format("there is no variable {}", index)});
+  if (said.getIsMissed()) return on_missed(self, index, said.getMirror());
+  if (said.getIsFilled()) return on_filled(self, index);
+  auto who = caf::actor_cast<replicated_owner_actor>(self->current_sender());
+  auto& entry = state.variables[index];
+  if (entry.holder == who || entry.mirror == who)
+    return to_caf({errc::failed_precondition,
+                   fmt::format("'{}' is held by who offers itself, already", entry.variable)});
+  auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  self->monitor(who);
+  entry.waits = {who, said.getIsMirrors(), promise};
+  state.parted.erase(entry.processes[said.getIsMirrors() ? 1 : 0]);
+  take_in(state, index);
+  return promise;
+}
+
+void watch(directory_pointer self, const watch_owner& who) {
+  self->state.variables.push_back({.variable = who.variable,
+                                   .holder = who.owner,
+                                   .mirror = who.mirror,
+                                   .processes = who.processes});
+  self->monitor(who.owner);
+  self->monitor(who.mirror);
+  answer_followers(self->state, self->state.variables.size() - 1);
+}
+
+// It may know of a variable before we do.
+caf::result<msg<wire::OwnerFollowed>> follow(directory_pointer self,
+                                             wire::FollowOwner::Reader said) {
+  auto& state = self->state;
+  auto index = said.getVariable();
+  auto who = caf::actor_cast<stand_in_actor>(self->current_sender());
+  auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
+  self->monitor(who);
+  state.followers.push_back({index, who, said.getClosesSteps(), ++state.follower_count, promise});
+  if (index >= state.variables.size()) return promise;
+  const auto& entry = state.variables[index];
+  if (!entry.word.is_empty() && entry.now_in != directory_phase::asking) tell(self, index, who);
+  answer_followers(state, index);
+  return promise;
+}
+
+std::string names(const std::vector<std::string>& variables) {
+  return fmt::format("'{}'", fmt::join(variables, "', '"));
+}
+
+} // namespace
+
+bool directory_state::is_moving() const {
+  return std::ranges::any_of(variables, [](const entry& one) {
+    return one.now_in != directory_phase::held && one.now_in != directory_phase::lost;
+  });
+}
+
+bool directory_state::is_filling() const {
+  return std::ranges::any_of(variables,
+                             [](const entry& one) { return one.mirror && !one.is_filled; });
+}
+
+std::string directory_state::tell_losses() {
+  auto why = std::exchange(reasons, {});
+  auto taken = std::exchange(moved, {});
+  auto single = std::exchange(alone, {});
+  std::erase_if(single, [this](const std::string& name) {
+    auto found = std::ranges::find(variables, name, &entry::variable);
+    return found == variables.end() || found->now_in == directory_phase::lost;
+  });
+  if (single.empty()) return {};
+  auto mirrors
+    = taken.empty() ? std::string{} : fmt::format("{} held by mirrors now; ", names(taken));
+  return fmt::format("{}: {}held once from now on: {}", fmt::join(why, "; "), mirrors,
+                     names(single));
+}
+
+std::string directory_state::tell_returns() {
+  auto twice = std::exchange(again, {});
+  return twice.empty() ? std::string{} : "held twice again: " + names(twice);
+}
+
+directory_actor::behavior_type directory(directory_pointer self,
+                                         directory_state::give_up_process part_with) {
+  self->state.part_with = std::move(part_with);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  return {
+    [self](const watch_owner& who) { watch(self, who); },
+    [self](const watch_job& job) { self->state.job = job; },
+    [self](const msg<wire::FollowOwner>& said) { return follow(self, said.reader()); },
+    [self](const msg<wire::OfferMirror>& said) { return on_offer(self, said.reader()); },
+    [self](watch_tick) {
+      part_with_missed(self->state);
+      tell_chief(self);
+    },
+  };
+}
+
+} // namespace troupe

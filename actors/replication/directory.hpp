@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// The directory: knows who holds each variable, and has mirrors take over.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Where the loss of an owner is noticed by everybody on their own, one must decide who holds the
+/// variable then, or two would. The directory stands in the chief's process, which a job cannot do
+/// without anyway, and watches all owners and mirrors.
+///
+/// | a variable is | until                                           | then                       |
+/// |---------------|-------------------------------------------------|----------------------------|
+/// | held          | its holder is gone                              | asking, or lost: no mirror |
+/// | asking        | the mirror has said what it has come to         | gathering                  |
+/// |               | the mirror is gone, too, or was told nothing yet | lost                      |
+/// | gathering     | those who give gradients have given them again  | closing                    |
+/// | closing       | whoever closes steps asks beside the mirror     | held: the mirror holds it  |
+/// | either        | the mirror is gone, too                         | lost                       |
+///
+/// So nobody closes a step before all that was accepted for it is there again.
+///
+/// A variable without a mirror is given the first that offers itself: one in a new life, in the
+/// place that was lost. Only while the variable is held, so that there is somebody to fill it.
+/// Mirrors are counted: who hears late that a former one is gone says so of that one only.
+///
+/// Two who hold a variable may lose each other, and be there for everybody else. The one who
+/// repeats changes is behind from then on and must not take over: as who was given up is never
+/// taken in again, its whole process is given up here, too, which then ends; and if its variables
+/// have mirrors, they take over. The other one waits for that, so that nothing is lost.
+struct directory_state {
+  static inline const char* name = "directory";
+
+  enum class phase : uint8_t { held, asking, gathering, closing, lost };
+
+  using followed_promise = caf::typed_response_promise<msg<wire::OwnerFollowed>>;
+
+  /// Who wants to know where a variable is.
+  struct follower {
+    uint32_t variable = 0;
+    stand_in_actor who;
+    bool closes_steps = false;
+    uint64_t number = 0; ///< Of all there were, from 1.
+    /// Until it is certain who holds the variable.
+    std::optional<followed_promise> asks;
+  };
+
+  /// Who wants to be the mirror of a variable, in the place that was lost.
+  struct newcomer {
+    replicated_owner_actor who;
+    bool is_mirrors = false; ///< That place is the mirror's.
+    followed_promise may_begin;
+  };
+
+  /// One variable.
+  struct entry {
+    std::string variable;
+    replicated_owner_actor holder;
+    replicated_owner_actor mirror; ///< Null: there is none.
+    uint32_t mirror_number = 0;    ///< Which of its mirrors, from 0, is the last that came.
+    bool is_filled = true;         ///< The mirror has been told what the holder holds.
+    uint64_t term = 0;             ///< How often mirrors were asked to take over.
+    phase now_in = phase::held;
+    std::array<uint32_t, 2> processes{};    ///< Of the owner's place, and the mirror's.
+    std::optional<followed_promise> misses; ///< The holder has lost its mirror, and waits.
+    size_t missing = 0; ///< Followers who have been told, in this term, and have not answered.
+    msg<wire::TookOver> word; ///< What followers are told; empty in the first term.
+    std::optional<newcomer> waits;
+
+    /// Whether the lost place, that of a new mirror, is the one that was the mirror's at first.
+    [[nodiscard]] bool lacks_mirrors() const { return term % 2 == 0; }
+
+    [[nodiscard]] uint32_t holders_process() const { return processes[term % 2]; }
+
+    [[nodiscard]] uint32_t mirrors_process() const { return processes[1 - term % 2]; }
+  };
+
+  using give_up_process = std::function<void(uint32_t lost, uint32_t lost_by)>;
+
+  give_up_process part_with; ///< Empty: nobody can be given up.
+  std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
+  std::vector<entry> variables;
+  uint64_t follower_count = 0;     ///< Of all there were.
+  std::vector<follower> followers; ///< Some of them of variables that are still to be watched.
+  std::optional<watch_job> job;
+
+  // Since the last word of losses, and of returns:
+  std::set<std::string> reasons;
+  std::vector<std::string> moved; ///< Variables that mirrors hold.
+  std::vector<std::string> alone; ///< Those that have no mirror any more.
+  std::vector<std::string> again; ///< Those that have one again.
+
+  /// True while a mirror is about to take over.
+  [[nodiscard]] bool is_moving() const;
+
+  /// "node 'ps 1' is gone: 'w1' is held by its mirror; there is no mirror of 'w0', 'w1' any more".
+  /// Forgets what it says; empty, if there is nothing to say.
+  [[nodiscard]] std::string tell_losses();
+
+  /// True while a mirror is being told what its variable is.
+  [[nodiscard]] bool is_filling() const;
+
+  /// "held twice again: 'w0', 'w1'". Likewise.
+  [[nodiscard]] std::string tell_returns();
+};
+
+/// The behaviour of the directory.
+/// @param part_with Has a process end, as who stands in another one cannot reach it; whoever
+/// watches an actor of it here hears that it is gone.
+directory_actor::behavior_type directory(observed_pointer<directory_actor, directory_state> self,
+                                         directory_state::give_up_process part_with);
+
+} // namespace troupe

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept, and for how long.
+#include "actors/replication/kept_gradients.hpp"
+
+#include "messages/replication_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+origin origin_of(const msg<wire::PushGradient>& gradient) {
+  return read_origin(gradient.reader().getOrigin());
+}
+
+bool is_same(const origin& one, const origin& other) {
+  return one.replica == other.replica && one.iteration == other.iteration;
+}
+
+bool has(const std::vector<arrival>& arrivals, const origin& from) {
+  return std::ranges::any_of(arrivals, [&](const auto& one) { return is_same(one.from, from); });
+}
+
+bool has(std::span<const gradient_id> latest, const origin& from) {
+  return std::ranges::any_of(latest, [&](const gradient_id& one) {
+    return one.replica == from.replica && one.iteration >= from.iteration;
+  });
+}
+
+std::vector<arrival> joined(std::vector<arrival> arrivals, const std::vector<arrival>& more) {
+  arrivals.insert(arrivals.end(), more.begin(), more.end());
+  return arrivals;
+}
+
+std::vector<arrival> without(std::vector<arrival> arrivals, const std::vector<arrival>& known) {
+  std::erase_if(arrivals, [&](const auto& one) { return has(known, one.from); });
+  return arrivals;
+}
+
+} // namespace
+
+void kept_gradients::add(const msg<wire::PushGradient>& accepted, uint64_t step) {
+  auto from = origin_of(accepted);
+  auto known = std::ranges::find_if(
+    entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
+  if (known == entries_.end())
+    entries_.push_back({accepted, step});
+  else
+    known->step = step;
+}
+
+void kept_gradients::forget(const origin& from) {
+  std::erase_if(entries_, [&](const entry& one) { return is_same(origin_of(one.gradient), from); });
+}
+
+void kept_gradients::forget_before(uint64_t step) {
+  std::erase_if(entries_, [step](const entry& one) { return one.step < step; });
+}
+
+void kept_gradients::forget_through(std::span<const gradient_id> latest) {
+  std::erase_if(entries_, [&](const entry& one) { return has(latest, origin_of(one.gradient)); });
+}
+
+std::vector<msg<wire::PushGradient>> kept_gradients::give_again() {
+  for (auto& one : entries_)
+    one.step = nobody_knows;
+  return all();
+}
+
+std::vector<msg<wire::PushGradient>> kept_gradients::all() const {
+  std::vector<msg<wire::PushGradient>> gradients;
+  for (const auto& one : entries_)
+    gradients.push_back(one.gradient);
+  return gradients;
+}
+
+std::optional<verdict> verdict_of(const closed_step& closed, const origin& from) {
+  if (has(closed.accepted, from)) return verdict::accepted;
+  if (has(closed.stale, from)) return verdict::stale;
+  return std::nullopt;
+}
+
+std::optional<uint64_t> step_with(const closed_step& closed, const origin& from) {
+  if (!has(closed.latest, from)) return std::nullopt;
+  return has(closed.accepted, from) ? closed.step + 1 : closed.step;
+}
+
+msg<wire::TakenGradient> amendment(const msg<wire::TakenGradient>& report,
+                                   const msg<wire::TakenGradient>& former) {
+  auto now = report.reader();
+  auto before = former.reader();
+  auto accepted = without(read_arrivals(now.getAccepted()), read_arrivals(before.getAccepted()));
+  auto stale = without(read_arrivals(now.getStale()), read_arrivals(before.getStale()));
+  if (accepted.empty() && stale.empty()) return {};
+  return make_taken_gradient(now.getStep(), accepted, stale, true);
+}
+
+msg<wire::TakenGradient> amended(const msg<wire::TakenGradient>& report,
+                                 const msg<wire::TakenGradient>& amendment) {
+  auto before = report.reader();
+  auto more = amendment.reader();
+  auto accepted = joined(read_arrivals(before.getAccepted()), read_arrivals(more.getAccepted()));
+  auto stale = joined(read_arrivals(before.getStale()), read_arrivals(more.getStale()));
+  return make_taken_gradient(before.getStep(), accepted, stale);
+}
+
+} // namespace troupe

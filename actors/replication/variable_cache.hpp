@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variable cache: what a process knows of a variable that another one holds.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Whose variable it is.
+struct variable_cache_config {
+  variable_owner_actor owner; ///< Of another process.
+};
+
+/// All replicas of a process read the same variables after every step, and the value is to travel
+/// once. So one actor asks for all of them, and is told no more than what has changed since it last
+/// asked. Whoever asks gets a value of no earlier moment than its question: a question that comes
+/// while another is on its way is asked anew.
+///
+/// A value that cannot be patched is kept alive by those who use it alone: received memory counts
+/// against what the owner's node may send.
+struct variable_cache_state {
+  static inline const char* name = "variable_cache";
+
+  using promise = caf::typed_response_promise<msg<wire::VariableSnapshot>>;
+
+  variable_cache_config config;
+  msg<wire::VariableSnapshot> kept;          ///< In memory of our own, to be patched; mostly empty.
+  std::weak_ptr<const message_storage> seen; ///< The latest.
+  uint64_t revision = 0;                     ///< Of the latest.
+  std::vector<promise> asked;                ///< For whom the owner is being asked.
+  std::vector<promise> waiting;              ///< Who came since.
+  std::optional<error> lost;                 ///< Why the owner is gone, if it is.
+
+  /// The latest value that the owner has sent; empty if nobody uses it any more.
+  [[nodiscard]] msg<wire::VariableSnapshot> known() const;
+
+  /// The value after what the owner says has changed.
+  /// @param before What was known when the owner was asked.
+  /// Errors: malformed, if the changes do not fit it.
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
+  take(const msg<wire::VariableSnapshot>& before, const msg<wire::VariableChanges>& changes);
+};
+
+/// The behaviour of a cache: an owner's. Once the owner is gone it says so to all who ask.
+variable_owner_actor::behavior_type
+variable_cache(observed_pointer<variable_owner_actor, variable_cache_state> self,
+               variable_cache_config config);
+
+} // namespace troupe

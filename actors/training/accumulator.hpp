@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The accumulator: collects the gradients of one variable, and drops those that come too late.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/policies/asynchronous_rule.hpp"
+#include "actors/training/accumulator_form.hpp"
+#include "actors/training/gradient_check.hpp"
+#include "actors/world/world.hpp"
+#include "messages/payload.hpp"
+
+#include <deque>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+namespace troupe {
+
+/// What an accumulator collects, and for whom.
+struct accumulator_config {
+  variable_form variable;         ///< What gradients must fit, unless `form` says otherwise.
+  variable_owner_actor owner;     ///< Gets the gradients of a step; may be null if `form` is given.
+  uint64_t first_step = 0;        ///< The step that the job begins with.
+  troupe::world* world = nullptr; ///< Tells when a gradient came. Outlives the actor.
+  std::optional<accumulator_form> form; ///< Of an accumulator that stands alone.
+  reduction how = reduction::mean;
+  /// A second one to the same step is dropped; of a first one the reply says to wait for the next.
+  bool one_gradient_per_replica = false;
+  /// If given, no gradient is dropped, and a take has as many as it asks for, in order of arrival.
+  std::optional<asynchronous_rule> asynchronous;
+  bool requires_finite = false; ///< A gradient with a number that is not finite is refused.
+  /// Whether a gradient that comes again, by its replica and iteration, is answered as before and
+  /// counts no more: for links that double messages, and replicas that ask again.
+  bool remembers = false;
+  bool owner_is_replicated = false; ///< Then it is told whose gradients it gets.
+};
+
+/// Summing gradients as they come would read and write the sum once for each of them. An
+/// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
+/// pass. Only who asks for the sum itself has it computed here.
+///
+/// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
+/// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
+/// the order in which they came, and one that must wait holds up those behind it; everything that
+/// came before a take is part of it, so that it may have more gradients than it asked for. Where
+/// training is asynchronous, what is more waits for the next take, and gradients that will never
+/// come may count as given: a step may then have fewer than it asked for, or none.
+/// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
+struct accumulator_state {
+  static inline const char* name = "accumulator";
+
+  using update_promise = caf::typed_response_promise<msg<wire::UpdateApplied>>;
+  using aggregate_promise = caf::typed_response_promise<msg<wire::Aggregate>>;
+
+  /// Whoever asked for the gradients of a step, and how many there must be.
+  struct pending_take {
+    uint32_t required = 0;
+    bool hold = false;    ///< As in TakeGradient.
+    bool measure = false; ///< Likewise.
+    caf::strong_actor_ptr asker;
+    std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
+  };
+
+  /// Whoever wants to see what a step comes to.
+  struct pending_await {
+    caf::strong_actor_ptr asker;
+    aggregate_promise promise;
+  };
+
+  accumulator_config config;
+  uint64_t step = 0;
+  std::vector<msg<wire::PushGradient>> accepted;
+  std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
+  std::vector<arrival> stale_arrivals;    ///< Since the last take.
+  uint64_t missing = 0; ///< Gradients that count as given beside `accepted`: they will never come.
+
+  /// The last gradient of a replica, and what was said of it.
+  struct judged_gradient {
+    uint64_t iteration = 0;
+    msg<wire::PushReply> reply;
+  };
+
+  std::unordered_map<uint32_t, judged_gradient> remembered; ///< By replica.
+  std::deque<pending_take> takes;
+  std::vector<pending_await> awaits;
+  msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
+
+  /// Keeps or drops a gradient that came at `now`. Errors: as the two `check_gradient`.
+  [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
+                                                    job_time now);
+
+  /// Gradients that are there for the next take, or count as given.
+  [[nodiscard]] uint64_t given() const { return accepted.size() + missing; }
+
+  /// True if the take at the head has what it needs.
+  [[nodiscard]] bool can_serve() const {
+    return !takes.empty() && given() >= takes.front().required;
+  }
+
+  /// What a take hands out.
+  struct taken {
+    msg<wire::TakenGradient> report;  ///< For the asker: who.
+    msg<wire::ApplyUpdate> update;    ///< For the owner: what.
+    msg<wire::Aggregate> aggregate{}; ///< For those who want to see it; empty if nobody does.
+  };
+
+  /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
+  /// @param take What asked for it.
+  /// @pre As many gradients are given as are required.
+  [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);
+
+  /// So many gradients for `of_step` and later ones will never come.
+  void count_missing(uint32_t gradients, uint64_t of_step);
+
+  /// The takes of `asker` for `step` are content with so many gradients.
+  void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
+
+  /// The takes and awaits of `asker`, which are to be answered and are forgotten here.
+  [[nodiscard]] std::vector<pending_take> forget_takes(const caf::strong_actor_ptr& asker);
+  [[nodiscard]] std::vector<pending_await> forget_awaits(const caf::strong_actor_ptr& asker);
+
+  [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
+
+private:
+  /// What is part of the step that is closed, taken out.
+  struct closing {
+    std::vector<msg<wire::PushGradient>> gradients;
+    std::vector<arrival> arrivals;
+  };
+
+  [[nodiscard]] closing take_first(uint32_t required);
+  [[nodiscard]] msg<wire::PushReply> reply_to_accepted();
+  [[nodiscard]] bool is_repeated(const origin& from) const;
+  [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
+  [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
+                                                     const origin& from, job_time now);
+  [[nodiscard]] expected<void> check(const msg<wire::PushGradient>& pushed) const;
+  [[nodiscard]] expected<void> check_form(wire::Gradient::Reader gradient) const;
+  [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
+};
+
+/// The behaviour of an accumulator.
+accumulator_actor::behavior_type
+accumulator(observed_pointer<accumulator_actor, accumulator_state> self, accumulator_config config);
+
+} // namespace troupe

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules that a gradient has to keep.
+#include "actors/training/gradient_check.hpp"
+
+#include "kernels/math/embedding.hpp"
+#include "kernels/math/reduce.hpp"
+#include "messages/tensor_message.hpp"
+
+#include <fmt/format.h>
+#include <span>
+
+namespace troupe {
+
+namespace {
+
+using extent_list = ::capnp::List<int64_t>::Reader;
+
+shape shape_of(extent_list extents) {
+  std::vector<int64_t> dims;
+  for (auto extent : extents)
+    dims.push_back(extent);
+  return shape{std::move(dims)};
+}
+
+// True if `extents` are those of the variable from dimension `first` on.
+bool same_extents(extent_list extents, const shape& variable, uint32_t first) {
+  if (extents.size() != variable.rank()) return false;
+  for (auto i = first; i < extents.size(); ++i)
+    if (extents[i] != variable[i]) return false;
+  return true;
+}
+
+expected<void> check_type(const variable_form& variable, wire::Tensor::Reader values) {
+  auto type = static_cast<dtype>(values.getDtype());
+  if (type == variable.type) return {};
+  return fail(errc::type_mismatch,
+              fmt::format("variable '{}' is {}, its gradient {}", variable.name,
+                          to_string(variable.type), to_string(type)));
+}
+
+expected<void> shape_mismatch(const variable_form& variable, std::string_view what,
+                              extent_list extents) {
+  return fail(errc::invalid_argument,
+              fmt::format("Shape mismatch: variable '{}' has shape {}, its gradient's {} {}",
+                          variable.name, to_string(variable.extents), what,
+                          to_string(shape_of(extents))));
+}
+
+expected<void> check_dense(const variable_form& variable, wire::Tensor::Reader gradient) {
+  if (!same_extents(gradient.getShape(), variable.extents, 0))
+    return shape_mismatch(variable, "is", gradient.getShape());
+  return check_type(variable, gradient);
+}
+
+// Frames of peers are checked for this when they come in; a gradient of this process is not.
+expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Reader indices,
+                                 int64_t row_count) {
+  auto type = static_cast<dtype>(indices.getDtype());
+  if (type != dtype::i64)
+    return fail(errc::type_mismatch,
+                fmt::format("variable '{}': the row numbers of its gradient are {}, not i64",
+                            variable.name, to_string(type)));
+  auto extents = indices.getShape();
+  if (extents.size() != 1)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}': Input indices should be vector but received shape: {}",
+                            variable.name, to_string(shape_of(extents))));
+  if (extents[0] != row_count)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}': Expected {} non-empty input values, got {}",
+                            variable.name, extents[0], row_count));
+  return {};
+}
+
+expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader indices) {
+  auto payload = read_tensor(indices, nullptr);
+  std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
+  auto outside = cpu::find_outside({}, rows, variable.extents[0]);
+  if (outside == rows.size()) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("variable '{}': index of slice {} exceeded limits of shape; index is {} "
+                          "exceeded {}",
+                          variable.name, outside, rows[outside], variable.extents[0]));
+}
+
+expected<void> check_sparse(const variable_form& variable, wire::IndexedSlices::Reader gradient) {
+  auto whole = gradient.getDenseShape();
+  if (variable.extents.rank() == 0 || !same_extents(whole, variable.extents, 0))
+    return shape_mismatch(variable, "dense shape is", whole);
+  if (!same_extents(gradient.getValues().getShape(), variable.extents, 1))
+    return shape_mismatch(variable, "rows are", gradient.getValues().getShape());
+  if (auto type = check_type(variable, gradient.getValues()); !type) return type;
+  auto row_count = gradient.getValues().getShape()[0];
+  if (auto rows = check_row_numbers(variable, gradient.getIndices(), row_count); !rows) return rows;
+  return check_rows(variable, gradient.getIndices());
+}
+
+} // namespace
+
+expected<void> check_gradient(const variable_form& variable, wire::Gradient::Reader gradient) {
+  switch (gradient.which()) {
+  case wire::Gradient::DENSE:
+    return check_dense(variable, gradient.getDense());
+  case wire::Gradient::SPARSE:
+    return check_sparse(variable, gradient.getSparse());
+  case wire::Gradient::NONE:
+    break;
+  }
+  return fail(
+    errc::invalid_argument,
+    fmt::format("the gradient of variable '{}' is none; push only what the loss depends on",
+                variable.name));
+}
+
+expected<void> check_finite(const std::string& name, const gradient& gradient) {
+  const auto* dense = std::get_if<tensor>(&gradient);
+  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(gradient).values;
+  if (!is_floating(values.type())) return {};
+  auto count = cpu::count_non_finite({}, elements{values.contiguous()});
+  if (count == 0) return {};
+  return fail(errc::invalid_argument,
+              fmt::format("variable '{}': {} of the {} numbers of its gradient are not finite",
+                          name, count, values.element_count()));
+}
+
+} // namespace troupe

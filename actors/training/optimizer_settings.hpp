@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on their way to the owners: from rules, schedules and averages to names and numbers, and
+// back.
+#pragma once
+
+#include "actors/training/update_plan.hpp"
+#include "messages/payload.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// Names and numbers of everything in a plan.
+[[nodiscard]] optimizer_settings to_settings(const update_plan& plan);
+
+/// The plan of those names; settings that are not mentioned keep their defaults.
+/// Errors: not_found for a name or a setting that there is not, listing those there are;
+/// invalid_argument, as `validate`.
+[[nodiscard]] expected<update_plan> to_plan(const optimizer_settings& optimizer);
+
+/// The names of the settings that an optimizer has, with those that all have.
+/// Errors: not_found, listing the optimizers there are.
+[[nodiscard]] expected<std::vector<std::string_view>> setting_names(std::string_view optimizer);
+
+} // namespace troupe

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recorder: writes down what happened, away from those who make it happen.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+
+#include <functional>
+
+namespace troupe {
+
+/// What becomes of the records: files, a progress line, a summary. Called in the order in which
+/// things happened, one at a time, on some thread of the world.
+struct recorder_config {
+  std::function<void(const step_record&)> on_step;      ///< May be empty.
+  std::function<void(const job_snapshot&)> on_snapshot; ///< May be empty.
+  std::function<void(const job_report&)> on_end;        ///< Called once, after the last step.
+};
+
+/// A recorder has no state but where it writes to.
+struct recorder_state {
+  static inline const char* name = "recorder";
+  recorder_config config;
+};
+
+/// The behaviour of the recorder; it ends after the job's end.
+recorder_actor::behavior_type recorder(observed_pointer<recorder_actor, recorder_state> self,
+                                       recorder_config config);
+
+} // namespace troupe

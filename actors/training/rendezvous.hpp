@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rendezvous: where the replicas of one run meet for a merge_call, and where they end.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What all replicas of a run came to.
+struct run_outcome {
+  std::vector<std::shared_ptr<void>> results; ///< By replica; empty if one failed.
+  std::exception_ptr thrown;                  ///< The failure of the first that failed by itself.
+  uint32_t culprit = 0;                       ///< Which replica that is, if there is a failure.
+};
+
+/// Whom a rendezvous waits for.
+struct rendezvous_config {
+  uint32_t replicas = 1;
+  std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
+  job_time patience{0}; ///< How long the run may take; for the line that says that it has not.
+  uint32_t first_replica = 0; ///< What the first of them is called; others are elsewhere.
+};
+
+/// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought
+/// and runs its function; everybody goes on with the result. Whoever leaves while others wait, or
+/// calls something else than they, ends the run: those who wait are told who, and nobody hangs.
+/// Told to give up, it ends the run likewise; told so again, it waits for nobody.
+///
+/// Merge functions are code, which cannot travel: a rendezvous is a matter of one process, and what
+/// is said there are plain values.
+struct rendezvous_state {
+  static inline const char* name = "rendezvous";
+
+  /// Replica 0 computes while it runs the merge function.
+  enum class whereabouts : uint8_t { computing, waiting, gone };
+
+  /// What is known of a replica.
+  struct member {
+    whereabouts is = whereabouts::computing;
+    uint64_t calls = 0; ///< merge_calls that it has arrived at.
+    bool told_to_stop = false;
+    merge_arrival arrival; ///< If it waits.
+    std::shared_ptr<void> result;
+    std::exception_ptr thrown;
+  };
+
+  rendezvous_config config;
+  std::vector<member> members;
+  uint32_t waiting = 0;
+  uint32_t gone = 0;
+  bool merging = false;              ///< Replica 0 runs its function.
+  bool gave_up = false;              ///< Who has not left is waited for no longer.
+  std::optional<error> why_it_ended; ///< The run, before all replicas had left.
+
+  /// "replica 2, replica 5": those of whom that is so.
+  [[nodiscard]] std::string who(whereabouts is) const;
+};
+
+/// The behaviour of a rendezvous.
+rendezvous_actor::behavior_type
+rendezvous(observed_pointer<rendezvous_actor, rendezvous_state> self, rendezvous_config config);
+
+} // namespace troupe

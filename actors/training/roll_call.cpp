@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roll call: who is waited for, and what they are told.
+#include "actors/training/roll_call.hpp"
+
+#include "actors/recording/seconds.hpp"
+#include "actors/training/agreement.hpp"
+#include "messages/message_builder.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+using roll_call_pointer = observed_pointer<roll_call_actor, roll_call_state>;
+using roll_call_phase = roll_call_state::phase;
+using begins_promise = caf::typed_response_promise<msg<wire::JobBegins>>;
+using ends_promise = caf::typed_response_promise<msg<wire::JobEnded>>;
+
+const error unknown_member{errc::invalid_argument,
+                           "this job has no such member; give all processes the same cluster"};
+
+const error never_in{errc::failed_precondition, "it has no part in this job"};
+
+void enter(roll_call_state& state, roll_call_phase next) {
+  state.now_in = next;
+  state.phase_began = state.config.world->now();
+}
+
+// What is said to `asked`, if anybody has, once.
+template <class Promise, class Answer>
+void tell(std::optional<Promise>& asked, const Answer& answer) {
+  if (auto promise = std::exchange(asked, std::nullopt)) promise->deliver(answer);
+}
+
+// ---- the beginning ----
+
+void refuse(roll_call_state& state, error reason) {
+  if (state.now_in != roll_call_phase::entering) return;
+  enter(state, roll_call_phase::refused);
+  state.config.on_entered(tl::unexpected<error>(std::move(reason)));
+}
+
+void begin_if_all_are_there(roll_call_state& state) {
+  if (state.now_in != roll_call_phase::entering
+      || state.members.size() < state.config.members.size())
+    return;
+  enter(state, roll_call_phase::entered);
+  state.config.on_entered(state.clock);
+}
+
+error why_it_did_not_begin(const roll_call_state& state) {
+  return state.ending.failure.value_or(
+    error{errc::failed_precondition, "the job was over before it had begun"});
+}
+
+// The job has begun without it, or went on without it.
+void let_in_again(roll_call_state& state, roll_call_state::presence& member) {
+  auto now = state.config.world->now();
+  tell(member.begins, make_job_begins(state.first_step, now, {}, member.life));
+}
+
+// Nobody waits for it.
+void keep_out(roll_call_state::presence& member, const error& why) {
+  member.is_lost = true;
+  tell(member.begins, to_caf(why));
+}
+
+caf::result<msg<wire::JobBegins>> on_enter(roll_call_pointer self,
+                                           const msg<wire::EnterJob>& said) {
+  auto& state = self->state;
+  auto who = read_enter_job(said.reader());
+  if (!state.config.members.contains(who.member)) return to_caf(unknown_member);
+  auto sender = self->current_sender();
+  auto promise = self->make_response_promise<msg<wire::JobBegins>>();
+  self->monitor(caf::actor_cast<caf::actor_addr>(sender));
+  auto& member = state.members[who.member];
+  auto life = member.who ? member.life + 1 : 0;
+  member = {.who = sender, .life = life, .begins = promise};
+  state.clock = std::max(state.clock, who.clock);
+  auto wrong = state.check(who);
+  if (state.now_in >= roll_call_phase::leaving)
+    tell(member.begins, to_caf(why_it_did_not_begin(state)));
+  else if (state.now_in == roll_call_phase::playing)
+    wrong ? keep_out(member, *wrong) : let_in_again(state, member);
+  else if (wrong)
+    refuse(state, std::move(*wrong));
+  else
+    begin_if_all_are_there(state);
+  return promise;
+}
+
+void on_begins(roll_call_state& state, const msg<wire::JobBegins>& begins) {
+  if (state.now_in != roll_call_phase::entered) return;
+  enter(state, roll_call_phase::playing);
+  state.first_step = begins.reader().getFirstStep();
+  for (auto& [index, member] : state.members)
+    tell(member.begins, begins);
+}
+
+// ---- the end ----
+
+void close_if_all_have_ended(roll_call_pointer self) {
+  auto& state = self->state;
+  auto is_there = [](const auto& one) { return !one.second.is_lost; };
+  if (state.now_in != roll_call_phase::closing || std::ranges::any_of(state.members, is_there))
+    return;
+  enter(state, roll_call_phase::over);
+  state.config.on_left(state.ending);
+  self->quit();
+}
+
+void leave_if_all_want_to(roll_call_pointer self) {
+  auto& state = self->state;
+  if (state.now_in != roll_call_phase::leaving || !state.missing().empty()) return;
+  enter(state, roll_call_phase::closing);
+  auto ended = make_job_ended(state.ending);
+  for (auto& [index, member] : state.members)
+    tell(member.leaves, ended);
+  close_if_all_have_ended(self);
+}
+
+void on_ended(roll_call_pointer self, const msg<wire::JobEnded>& ended) {
+  auto& state = self->state;
+  if (state.now_in >= roll_call_phase::leaving) return;
+  refuse(state, {errc::cancelled, "the job was over before it had begun"});
+  enter(state, roll_call_phase::leaving);
+  state.ending = read_job_ended(ended.reader());
+  for (auto& [index, member] : state.members) {
+    tell(member.begins, to_caf(why_it_did_not_begin(state)));
+    tell(member.ends, ended);
+  }
+  leave_if_all_want_to(self);
+}
+
+caf::result<msg<wire::JobEnded>> on_await_end(roll_call_pointer self, uint32_t index) {
+  auto& state = self->state;
+  if (state.now_in >= roll_call_phase::leaving) return make_job_ended(state.ending);
+  auto member = state.members.find(index);
+  if (member == state.members.end()) return to_caf(unknown_member);
+  auto promise = self->make_response_promise<msg<wire::JobEnded>>();
+  member->second.ends = promise;
+  return promise;
+}
+
+caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index) {
+  auto& state = self->state;
+  auto member = state.members.find(index);
+  if (member == state.members.end()) return to_caf(unknown_member);
+  if (state.now_in == roll_call_phase::playing && member->second.is_lost) return to_caf(never_in);
+  auto promise = self->make_response_promise<msg<wire::JobEnded>>();
+  member->second.leaves = promise;
+  if (state.now_in
+      == roll_call_phase::closing) // it comes late, and the others have not waited for it
+    tell(member->second.leaves, make_job_ended(state.ending));
+  else
+    leave_if_all_want_to(self);
+  return promise;
+}
+
+// ---- who is gone, and who is late ----
+
+void on_down(roll_call_pointer self, const caf::down_msg& down) {
+  auto& state = self->state;
+  auto is_gone = [&down](const auto& one) { return down.source == one.second.who; };
+  auto gone = std::ranges::find_if(state.members, is_gone);
+  if (gone == state.members.end()) return;
+  gone->second.is_lost = true;
+  auto why = from_caf(down.reason);
+  if (why.code != errc::unavailable) why = {errc::unavailable, "has left"};
+  if (state.now_in <= roll_call_phase::entered)
+    refuse(state, {why.code, fmt::format("{} left before the job had begun: {}",
+                                         state.name_of(gone->first), why.message)});
+  if (state.now_in <= roll_call_phase::playing && state.config.on_lost)
+    state.config.on_lost(gone->first, why);
+  leave_if_all_want_to(self);
+  close_if_all_have_ended(self);
+}
+
+// Tells, now and then, which members have not entered so far.
+void tell_waiting(roll_call_state& state, job_time waited) {
+  const auto& config = state.config;
+  if (!config.on_waiting) return;
+  if (!state.waiting) state.waiting.emplace(config.enter_deadline);
+  auto awaited = fmt::format("{} to enter the job", fmt::join(state.missing(), ", "));
+  if (auto line = state.waiting->due(waited, awaited)) config.on_waiting(*line);
+}
+
+error late(const roll_call_state& state, job_time waited, const char* what) {
+  return {errc::deadline_exceeded,
+          fmt::format("waited {:.1f} s for {} to {} the job", seconds(waited),
+                      fmt::join(state.missing(), ", "), what)};
+}
+
+void watch(roll_call_pointer self) {
+  auto& state = self->state;
+  const auto& config = state.config;
+  auto waited = config.world->now() - state.phase_began;
+  if (state.now_in == roll_call_phase::entering) tell_waiting(state, waited);
+  if (state.now_in == roll_call_phase::entering && waited > config.enter_deadline)
+    refuse(state, late(state, waited, "enter"));
+  if (state.now_in >= roll_call_phase::leaving && waited > config.leave_deadline) {
+    if (state.now_in == roll_call_phase::leaving && !state.ending.failure)
+      state.ending.failure = late(state, waited, "leave");
+    for (auto& [index, member] : state.members)
+      member.is_lost = member.is_lost || !member.leaves || state.now_in == roll_call_phase::closing;
+    leave_if_all_want_to(self);
+    close_if_all_have_ended(self);
+  }
+  if (state.now_in != roll_call_phase::over)
+    self->delayed_send(self, config.watch_period, watch_tick{});
+}
+
+} // namespace
+
+std::optional<error> roll_call_state::check(const entrance& who) const {
+  auto differs = [&](const char* what, uint64_t theirs, uint64_t ours) {
+    return error{errc::failed_precondition,
+                 fmt::format("{} has {} {}, the chief's process {}; start all processes of a job "
+                             "with the same options",
+                             name_of(who.member), what, theirs, ours)};
+  };
+  if (who.seed != config.seed) return differs("seed", who.seed, config.seed);
+  if (who.replicas != config.replicas) return differs("replicas", who.replicas, config.replicas);
+  if (auto line = first_difference(who.agreement, cut_text(config.agreement)))
+    return error{errc::failed_precondition,
+                 fmt::format("{} has {}, the chief's process {}; start all processes of a job with "
+                             "the same options",
+                             name_of(who.member), line->first, line->second)};
+  if (now_in == roll_call_phase::playing && config.holders.contains(who.member))
+    return error{errc::failed_precondition,
+                 fmt::format("{} was lost, and with it variables that nobody else holds: this job "
+                             "cannot go on",
+                             name_of(who.member))};
+  return std::nullopt;
+}
+
+std::vector<std::string> roll_call_state::missing() const {
+  std::vector<std::string> names;
+  for (const auto& [index, name] : config.members) {
+    auto found = members.find(index);
+    auto is_there = found != members.end();
+    auto is_missing = now_in < roll_call_phase::leaving
+                        ? !is_there
+                        : is_there && !found->second.is_lost && !found->second.leaves;
+    if (is_missing) names.push_back(name);
+  }
+  return names;
+}
+
+roll_call_actor::behavior_type roll_call(roll_call_pointer self, roll_call_config config) {
+  auto& state = self->state;
+  state.config = std::move(config);
+  state.clock = state.config.world->now();
+  enter(state, roll_call_phase::entering);
+  self->set_down_handler([self](const caf::down_msg& down) { on_down(self, down); });
+  watch(self);
+  begin_if_all_are_there(state);
+  return {
+    [self](const msg<wire::EnterJob>& said) { return on_enter(self, said); },
+    [self](const msg<wire::AwaitEnd>& said) {
+      return on_await_end(self, said.reader().getMember());
+    },
+    [self](const msg<wire::LeaveJob>& said) { return on_leave(self, said.reader().getMember()); },
+    [self](const msg<wire::JobBegins>& begins) { on_begins(self->state, begins); },
+    [self](const msg<wire::JobEnded>& ended) { on_ended(self, ended); },
+    [self](watch_tick) { watch(self); },
+  };
+}
+
+} // namespace troupe

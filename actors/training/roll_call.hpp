@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roll call: has the processes of a job begin and end it together.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/policies/waiting_lines.hpp"
+#include "actors/world/world.hpp"
+#include "messages/cluster_message.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// Whom a roll call waits for.
+struct roll_call_config {
+  std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
+  uint64_t seed = 0;                       ///< Of the world; all must have the same.
+  uint32_t replicas = 0;                   ///< Of the job; likewise.
+  std::string agreement;                   ///< Lines; likewise, as far as a message holds them.
+  /// Members that hold variables alone: whoever of them is lost has lost them, and is not let in
+  /// again.
+  std::set<uint32_t> holders;
+  /// How long the job waits for its processes before it begins.
+  job_time enter_deadline = std::chrono::seconds{60};
+  /// And when it is over.
+  job_time leave_deadline = std::chrono::seconds{30};
+  job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks who is missing.
+  /// Called once: with the greatest time on anybody's clock, or why the job cannot begin.
+  std::function<void(expected<job_time>)> on_entered;
+  /// Called with a line every ten seconds that members are missing before the job begins, if that
+  /// is not empty.
+  std::function<void(const std::string& line)> on_waiting;
+  /// Called when a member is lost while the job goes on, if that is not empty.
+  std::function<void(uint32_t member, const error& reason)> on_lost;
+  /// Called once, last: how the job ended for all.
+  std::function<void(const job_ending&)> on_left;
+  troupe::world* world = nullptr; ///< Outlives the actor.
+};
+
+/// Who is there.
+///
+/// | phase    | until                                   | then                                   |
+/// |----------|-----------------------------------------|----------------------------------------|
+/// | entering | every member has entered                | entered                                |
+/// |          | the deadline, or one is lost or differs | refused                                |
+/// | entered  | JobBegins                               | playing: members are told              |
+/// | playing  | JobEnded                                | leaving: members are told              |
+/// | leaving  | every member wants to leave, or is lost | closing: members are told how it ended |
+/// |          | the deadline                            | closing, and the job has failed        |
+/// | closing  | every member has ended, or the deadline | over: quit                             |
+///
+/// JobEnded leads from the first two and from `refused` to `leaving`, too. Whoever was lost while
+/// the job is played may enter again, and is told at once.
+struct roll_call_state {
+  static inline const char* name = "roll_call";
+
+  enum class phase : uint8_t { entering, refused, entered, playing, leaving, closing, over };
+
+  /// What is known of a member that has entered.
+  struct presence {
+    caf::strong_actor_ptr who;
+    bool is_lost = false;
+    uint32_t life = 0; ///< How often it was lost before.
+    std::optional<caf::typed_response_promise<msg<wire::JobBegins>>> begins;
+    std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> ends;
+    std::optional<caf::typed_response_promise<msg<wire::JobEnded>>> leaves;
+  };
+
+  roll_call_config config;
+  phase now_in = phase::entering;
+  job_time phase_began{0};
+  std::map<uint32_t, presence> members; ///< Those that have entered.
+  job_time clock{0};                    ///< The greatest on anybody's clock.
+  uint64_t first_step = 0;              ///< From `playing` on.
+  job_ending ending;                    ///< From `leaving` on.
+  std::optional<waiting_lines> waiting; ///< While `entering`.
+
+  /// What speaks against a member; nothing if it may enter.
+  [[nodiscard]] std::optional<error> check(const entrance& who) const;
+
+  /// The names of members: those that have not entered, or those that do not leave.
+  [[nodiscard]] std::vector<std::string> missing() const;
+
+  [[nodiscard]] const std::string& name_of(uint32_t member) const {
+    return config.members.at(member);
+  }
+};
+
+/// The behaviour of a roll call.
+roll_call_actor::behavior_type roll_call(observed_pointer<roll_call_actor, roll_call_state> self,
+                                         roll_call_config config);
+
+} // namespace troupe

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The token queue: whom it answers, and when.
+#include "actors/training/token_queue.hpp"
+
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+using token_queue_pointer = observed_pointer<token_queue_actor, token_queue_state>;
+
+const error job_is_over{errc::cancelled, "the job is over"};
+const error overtaken{errc::failed_precondition, "a later question of this replica came before"};
+
+using waiter = token_queue_state::waiter;
+
+// Whoever is gone must not take a token along.
+void watch(token_queue_pointer self, const caf::actor_addr& who) {
+  auto& state = self->state;
+  if (state.config.watches && state.watched.insert(who).second) self->monitor(who);
+}
+
+void on_down(token_queue_state& state, const caf::actor_addr& who) {
+  state.watched.erase(who);
+  state.ledger.forget([&who](const waiter& one) { return one.who == who; });
+}
+
+// A question that was asked before: answered as before, or it waits in the place of the first.
+bool is_repeated(token_queue_state& state, wire::TakeToken::Reader asked, waiter& asks) {
+  if (!state.config.remembers || asked.getRequest() == 0) return false;
+  auto& last = state.questions[asks.replica];
+  if (last.request < asked.getRequest()) {
+    last = {asked.getRequest(), std::nullopt};
+    return false;
+  }
+  auto is_same = [&asks](const waiter& one) { return one.replica == asks.replica; };
+  if (asked.getRequest() < last.request)
+    asks.promise.deliver(to_caf(overtaken));
+  else if (last.step)
+    asks.promise.deliver(state.token(*last.step));
+  else if (auto* first = state.ledger.find_waiter(is_same))
+    *first = asks;
+  return true;
+}
+
+void grant(token_queue_state& state, waiter& to, uint64_t step) {
+  if (state.config.remembers) state.questions[to.replica].step = step;
+  to.promise.deliver(state.token(step));
+}
+
+// They have passed the gate. Whoever waited for a slower replica is to see what that one gave.
+void serve(token_queue_state& state, std::vector<waiter> admitted, uint64_t not_before = 0) {
+  for (auto& one : admitted) {
+    auto needed = std::max(one.not_before, not_before);
+    if (auto step = state.ledger.take(one, one.local_step, needed)) grant(state, one, *step);
+  }
+}
+
+caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::TakeToken>& request) {
+  auto& state = self->state;
+  if (state.closed) return to_caf(job_is_over);
+  auto asked = request.reader();
+  caf::actor_addr who;
+  if (state.config.watches) who = caf::actor_cast<caf::actor_addr>(self->current_sender());
+  auto promise = self->make_response_promise<msg<wire::Token>>();
+  waiter asks{asked.getReplica(), who, promise, asked.getLocalStep(), asked.getNotBefore()};
+  if (is_repeated(state, asked, asks)) return promise;
+  if (state.config.policy == sync_policy::ssp)
+    serve(state, state.gate.arrive(asks.replica, asks), asks.not_before);
+  else if (auto step = state.ledger.take(asks, asks.local_step, asks.not_before))
+    grant(state, asks, *step);
+  else
+    watch(self, who);
+  return promise;
+}
+
+// Nobody waits for one that is gone.
+void leave(token_queue_state& state, const msg<wire::Farewell>& farewell) {
+  if (state.closed || state.config.policy != sync_policy::ssp) return;
+  serve(state, state.gate.leave(farewell.reader().getReplica()));
+}
+
+void put(token_queue_state& state, const msg<wire::PutTokens>& tokens) {
+  auto put = tokens.reader();
+  for (auto& [waiter, step] : state.ledger.put(put.getStep(), put.getCount()))
+    grant(state, waiter, step);
+}
+
+void close(token_queue_state& state) {
+  state.closed = true;
+  for (auto& waiter : state.gate.open())
+    waiter.promise.deliver(to_caf(job_is_over));
+  for (auto& waiter : state.ledger.close())
+    waiter.promise.deliver(to_caf(job_is_over));
+}
+
+msg<wire::QueueStatus> status(const token_queue_state& state) {
+  std::vector<uint32_t> waiting;
+  for (const auto& [clock, waiter] : state.gate.waiting())
+    waiting.push_back(waiter.replica);
+  for (const auto& waiter : state.ledger.waiting())
+    waiting.push_back(waiter.replica);
+  std::vector<uint64_t> steps(state.ledger.tokens().begin(), state.ledger.tokens().end());
+  return make_queue_status(steps, waiting);
+}
+
+} // namespace
+
+msg<wire::Token> token_queue_state::token(uint64_t step) {
+  if (step != newest_step || newest.is_empty()) {
+    newest = make_token(step);
+    newest_step = step;
+  }
+  return newest;
+}
+
+token_queue_actor::behavior_type token_queue(token_queue_pointer self, token_queue_config config) {
+  auto& state = self->state;
+  state.ledger
+    = token_ledger<token_queue_state::waiter>{config.policy, config.first_step, config.tokens};
+  if (config.policy == sync_policy::ssp)
+    state.gate = slack_gate<waiter>{config.replicas, config.slack};
+  if (config.watches)
+    self->set_down_handler(
+      [self](const caf::down_msg& down) { on_down(self->state, down.source); });
+  state.config = std::move(config);
+  return {
+    [self](const msg<wire::TakeToken>& request) { return take(self, request); },
+    [self](const msg<wire::PutTokens>& tokens) { put(self->state, tokens); },
+    [self](const msg<wire::Farewell>& farewell) { leave(self->state, farewell); },
+    [self](const msg<wire::CloseTokens>&) { close(self->state); },
+    [self](const msg<wire::ReadQueueStatus>&) { return status(self->state); },
+  };
+}
+
+} // namespace troupe

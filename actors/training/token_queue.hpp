@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The token queue: the barrier between two steps.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/policies/slack_gate.hpp"
+#include "actors/policies/token_ledger.hpp"
+
+#include <caf/actor_addr.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+namespace troupe {
+
+/// How a token queue hands out its tokens.
+struct token_queue_config {
+  sync_policy policy = sync_policy::tensorflow;
+  uint64_t first_step = 0;      ///< The step that the job begins with.
+  std::vector<uint64_t> tokens; ///< Steps of the tokens that a job left which goes on now.
+  uint32_t replicas = 0;        ///< Under `ssp`: how many clocks there are.
+  uint64_t slack = 0;           ///< Under `ssp`, as in `sync_options`.
+  /// Whether a question that comes again gets the answer that it had, as TakeToken says.
+  bool remembers = false;
+  /// Whether replicas may be gone while they wait: they are watched, and get no token then.
+  bool watches = false;
+};
+
+/// Whom the queue owes a token, and the tokens it has.
+struct token_queue_state {
+  static inline const char* name = "token_queue";
+
+  /// A replica that waits for a token.
+  struct waiter {
+    uint32_t replica = 0;
+    caf::actor_addr who;
+    caf::typed_response_promise<msg<wire::Token>> promise;
+    uint64_t local_step = 0;
+    uint64_t not_before = 0; ///< As in TakeToken.
+  };
+
+  /// A replica's last question, and what it was told, if it was.
+  struct question {
+    uint64_t request = 0;
+    std::optional<uint64_t> step;
+  };
+
+  token_queue_config config;
+  token_ledger<waiter> ledger{sync_policy::tensorflow};
+  slack_gate<waiter> gate;                          ///< Under `ssp` they have to pass it first.
+  std::unordered_map<uint32_t, question> questions; ///< By replica.
+  std::set<caf::actor_addr> watched;
+  msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
+  uint64_t newest_step = 0;
+  bool closed = false;
+
+  /// The message that says `step`.
+  msg<wire::Token> token(uint64_t step);
+};
+
+/// The behaviour of a token queue.
+token_queue_actor::behavior_type
+token_queue(observed_pointer<token_queue_actor, token_queue_state> self, token_queue_config config);
+
+} // namespace troupe

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// One update of one variable: from gradients as they lie in messages to the right kernel.
+#pragma once
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/training/update_plan.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// An array that is kept beside a variable.
+struct variable_slot {
+  std::string name; ///< "momentum", "m"; or that of a moving average.
+  tensor values;    ///< As the variable: its dtype and extents.
+};
+
+/// A variable and all that updates leave beside it: whoever saves and restores this goes on bit for
+/// bit. What else an update depends on follows from the two numbers.
+struct variable_state {
+  tensor value;          ///< f32 or f64, contiguous.
+  uint64_t version = 0;  ///< Updates that the value includes.
+  std::string optimizer; ///< Whose slots these are: "adam". Empty: nobody's yet.
+  std::vector<variable_slot> slots;
+  uint64_t slots_since = 0; ///< The version at which the slots had their initial values.
+  std::optional<variable_slot> average; ///< Its shadow, if there is a moving average.
+};
+
+/// Makes a variable ready for the updates of a plan. Slots of the same optimizer go on; others
+/// begin at their initial values. An average of the same name goes on; another begins at the
+/// variable's value of this moment.
+void prepare(variable_state& state, const update_plan& plan);
+
+/// Gradients of one step, and how they become one.
+struct gradient_mean {
+  std::span<const gradient> gradients; ///< In their order; at least one.
+  uint32_t divisor = 0;                ///< What their sum is divided by; 0 = their number.
+  double scale = 1; ///< What the mean is multiplied with: a clip by the norm of all variables.
+};
+
+/// Applies the gradients of one step as the plan says. All dense: one fused pass over gradients,
+/// variable, slots and average. All sparse: only the rows that occur, unless the plan is for exact
+/// updates, and each row's mean is over the gradients that hold it. Some of each: the sparse ones
+/// are made dense first. A clip by norm reads the gradients once more, before.
+///
+/// Whoever holds the value or the average keeps the old version: the new one is written to fresh
+/// memory, or where the old one lies if nobody else holds it.
+/// @pre The gradients fit the variable (`check_gradient`), which is `prepare`d for the plan.
+void update_variable(variable_state& state, const update_plan& plan, const gradient_mean& mean);
+
+/// Whether that changes nothing but the rows that the gradients hold.
+[[nodiscard]] bool updates_rows(const update_plan& plan, const gradient_mean& mean);
+
+/// The sum of the squares of the mean gradient, as an update would apply it: what a clip by the
+/// norm of all variables adds up. Cost: reads the gradients once.
+[[nodiscard]] double squared_norm(const variable_state& state, const gradient_mean& mean);
+
+} // namespace troupe

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies on read, on write, and on the way to a checkpoint.
+#include "actors/training/variable_copies.hpp"
+
+#include "messages/assert.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+expected<tensor> changed_by(const std::string& name, const tensor& value, change how,
+                            const gradient& operand) {
+  const auto* dense = std::get_if<tensor>(&operand);
+  auto result = dense != nullptr ? changed(value, how, *dense)
+                                 : scattered(value, how, std::get<indexed_slices>(operand));
+  if (!result)
+    return fail(result.error().code,
+                fmt::format("variable '{}': {}", name, result.error().message));
+  return result;
+}
+
+// Never fails: both have one dtype and shape, and nothing is divided by 0.
+tensor computed(const tensor& a, change how, const tensor& b) {
+  auto result = changed(a, how, b);
+  TROUPE_ASSERT(result.has_value());
+  return std::move(*result);
+}
+
+bool are_equal(const tensor& a, const tensor& b) {
+  return a.bytes() == 0 || a.data() == b.data() || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+}
+
+bool are_equal(const variable_slot& a, const variable_slot& b) {
+  return a.name == b.name && are_equal(a.values, b.values);
+}
+
+// All that the next update depends on.
+bool are_equal(const variable_state& a, const variable_state& b) {
+  auto same_slot = [](const variable_slot& x, const variable_slot& y) { return are_equal(x, y); };
+  return a.version == b.version && a.optimizer == b.optimizer && a.slots_since == b.slots_since
+         && a.average.has_value() == b.average.has_value() && are_equal(a.value, b.value)
+         && std::ranges::equal(a.slots, b.slots, same_slot)
+         && (!a.average || are_equal(*a.average, *b.average));
+}
+
+tensor divided(const tensor& whole, uint32_t count) {
+  return computed(whole, change::divide, filled(whole.type(), whole.extents(), count));
+}
+
+} // namespace
+
+variable_copies::variable_copies(copies_config config, tensor initial)
+  : config_(std::move(config)), copies_(1) {
+  copies_.front().value = std::move(initial);
+}
+
+bool variable_copies::has(int32_t component) const {
+  return component >= whole_variable && component < static_cast<int64_t>(config_.count);
+}
+
+expected<void> variable_copies::check(int32_t component) const {
+  if (has(component)) return {};
+  return fail(errc::out_of_range, fmt::format("variable '{}' has {} copies, and no copy {}",
+                                              config_.name, config_.count, component));
+}
+
+const variable_state& variable_copies::copy(int32_t component) const {
+  return are_together() ? copies_.front() : copies_[static_cast<size_t>(component)];
+}
+
+expected<tensor> variable_copies::read(int32_t component) const {
+  if (auto there = check(component); !there) return tl::unexpected<error>(there.error());
+  return component == whole_variable ? combined() : copy(component).value;
+}
+
+expected<tensor> variable_copies::combined() const {
+  switch (config_.rule) {
+  case copy_rule::alike:
+  case copy_rule::first_replica:
+    return first().value;
+  case copy_rule::none:
+    return fail(errc::invalid_argument,
+                fmt::format("Could not convert from `tf.VariableAggregation` NONE to a reduction: "
+                            "variable '{}' is synchronised on read and has no aggregation; read "
+                            "it inside a replica, or make it with one",
+                            config_.name));
+  default:
+    break;
+  }
+  auto sum = first().value;
+  for (uint32_t i = 1; i < config_.count; ++i)
+    sum = computed(sum, change::add, copy(static_cast<int32_t>(i)).value);
+  return config_.rule == copy_rule::sum ? sum : divided(sum, config_.count);
+}
+
+tensor variable_copies::share(const tensor& whole) const {
+  auto all = config_.count + config_.elsewhere;
+  return config_.rule == copy_rule::sum && all > 1 ? divided(whole, all) : whole;
+}
+
+expected<tensor> variable_copies::apply(int32_t component, change how, const gradient& operand) {
+  if (auto there = check(component); !there) return tl::unexpected<error>(there.error());
+  if (config_.rule != copy_rule::alike && std::holds_alternative<indexed_slices>(operand))
+    return fail(errc::unimplemented,
+                fmt::format("variable '{}' is synchronised on read, which does not go together "
+                            "with {}",
+                            config_.name, name_of_scatter(how)));
+  if (component == whole_variable) return apply_to_all(how, operand);
+  auto value = changed_by(config_.name, copy(component).value, how, operand);
+  if (!value) return value;
+  if (are_together()) copies_.resize(config_.count, copies_.front());
+  copies_[static_cast<size_t>(component)].value = *value;
+  bring_together();
+  return value;
+}
+
+// Cheap while copies differ: the comparison ends at the first element that does.
+void variable_copies::bring_together() {
+  auto is_as_first = [this](const variable_state& copy) { return are_equal(copies_[0], copy); };
+  if (std::all_of(copies_.begin() + 1, copies_.end(), is_as_first)) copies_.resize(1);
+}
+
+expected<tensor> variable_copies::apply_to_all(change how, const gradient& operand) {
+  auto is_assigned = how == change::assign && std::holds_alternative<tensor>(operand);
+  if (config_.rule == copy_rule::none)
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}' is synchronised on read and has no aggregation; {} it "
+                            "inside a replica",
+                            config_.name, name_of_assign(how)));
+  if (config_.rule == copy_rule::sum && !is_assigned && config_.count + config_.elsewhere > 1)
+    return fail(errc::invalid_argument,
+                fmt::format("SyncOnReadVariable does not support `{}` in cross-replica context "
+                            "when aggregation is set to SUM: variable '{}'; assign the new sum",
+                            name_of_assign(how), config_.name));
+  std::vector<tensor> values;
+  for (const auto& copy : copies_) {
+    auto value = changed_by(config_.name, copy.value, how, operand);
+    if (!value) return value;
+    values.push_back(is_assigned ? share(*value) : std::move(*value));
+  }
+  for (size_t i = 0; i < copies_.size(); ++i)
+    copies_[i].value = is_assigned ? values.front() : values[i];
+  bring_together();
+  return first().value;
+}
+
+void variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
+  for (auto& copy : copies_)
+    update_variable(copy, plan, mean);
+  bring_together();
+}
+
+void variable_copies::prepare(const update_plan& plan) {
+  for (auto& copy : copies_)
+    troupe::prepare(copy, plan);
+}
+
+variable_state variable_copies::saved() const {
+  auto state = first();
+  if (auto whole = combined()) state.value = *whole;
+  return state;
+}
+
+void variable_copies::restore(variable_state saved) {
+  saved.value = share(saved.value);
+  copies_.assign(1, std::move(saved));
+}
+
+} // namespace troupe

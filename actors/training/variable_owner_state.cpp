@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a variable owner does to its variable, without a word to others.
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/training/variable_owner.hpp"
+#include "messages/failure.hpp"
+#include "messages/limits.hpp"
+#include "messages/replication_message.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// The gradients of an update where they lie; checked again, since they may come from another node.
+expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
+                                             const variable_form& variable) {
+  auto given = update.reader().getGradients();
+  std::vector<gradient> gradients;
+  gradients.reserve(given.size());
+  for (auto gradient : given) {
+    if (auto fits = check_gradient(variable, gradient); !fits)
+      return tl::unexpected<error>(fits.error());
+    gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));
+  }
+  return gradients;
+}
+
+// Whoever restores a variable that is trained is to say how it is updated from then on: what was
+// restored may be of another optimizer.
+expected<void> check_slots(const update_plan& plan, const variable_state& variable,
+                           const std::string& name) {
+  if (variable.slots.size() == slot_count(plan.rule)) return {};
+  return fail(errc::failed_precondition,
+              fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
+                          "UseOptimizer again",
+                          name, variable.slots.size(), slot_count(plan.rule)));
+}
+
+// Slots of an optimizer of that name go on: they have to be the same ones, which a program that
+// brings the rule may have changed since they were saved.
+expected<void> check_slot_names(const update_plan& plan, const variable_state& variable,
+                                const std::string& name) {
+  auto needed = slot_names(plan.rule);
+  if (variable.optimizer != name_of(plan.rule)
+      || std::ranges::equal(variable.slots, needed, {}, &variable_slot::name))
+    return {};
+  std::vector<std::string_view> saved;
+  for (const auto& slot : variable.slots)
+    saved.push_back(slot.name);
+  return fail(errc::failed_precondition,
+              fmt::format("variable '{}' was saved with the slots [{}] of optimizer '{}', which "
+                          "has [{}] here",
+                          name, fmt::join(saved, ", "), variable.optimizer,
+                          fmt::join(needed, ", ")));
+}
+
+// An array that was saved, in memory of its own.
+expected<tensor> restored(const variable_form& variable, const std::string& name,
+                          tensor_payload saved) {
+  auto value = to_tensor(std::move(saved));
+  if (value.type() != variable.type)
+    return fail(errc::type_mismatch,
+                fmt::format("'{}' was saved as {}, but variable '{}' is {}", name,
+                            to_string(value.type()), variable.name, to_string(variable.type)));
+  if (value.extents() != variable.extents)
+    return fail(errc::invalid_argument,
+                fmt::format("'{}' was saved with shape {}, but variable '{}' has shape {}", name,
+                            to_string(value.extents()), variable.name,
+                            to_string(variable.extents)));
+  return value.clone();
+}
+
+// The last gradient of each replica, by replica.
+std::vector<gradient_id> latest_with(std::vector<gradient_id> latest,
+                                     const std::vector<arrival>& accepted) {
+  for (const auto& [from, came, step] : accepted) {
+    auto place = std::ranges::lower_bound(latest, from.replica, {}, &gradient_id::replica);
+    if (place == latest.end() || place->replica != from.replica)
+      latest.insert(place, {from.replica, from.iteration});
+    else
+      place->iteration = std::max(place->iteration, from.iteration);
+  }
+  return latest;
+}
+
+// Some rows of a variable, as they are.
+gradient rows_of(const tensor& value, const std::vector<int64_t>& rows) {
+  auto count = static_cast<int64_t>(rows.size());
+  auto dims = value.extents().dims();
+  auto row_bytes = rows.empty() ? 0 : value.bytes() / static_cast<size_t>(dims.front());
+  dims.front() = count;
+  indexed_slices slices{tensor{dtype::i64, {count}}, tensor{value.type(), shape{dims}},
+                        value.extents()};
+  std::ranges::copy(rows, slices.indices.mutable_values<int64_t>().begin());
+  const auto* from = static_cast<const std::byte*>(value.data());
+  auto* to = static_cast<std::byte*>(slices.values.mutable_data());
+  for (auto row : rows) {
+    std::memcpy(to, from + static_cast<size_t>(row) * row_bytes, row_bytes);
+    to += row_bytes;
+  }
+  return slices;
+}
+
+// ---- changes that may be asked for again ----
+
+tl::unexpected<error> is_over(const variable_form& variable) {
+  return fail(errc::cancelled,
+              fmt::format("a change of '{}' is asked for again, which was answered "
+                          "before, or long ago",
+                          variable.name));
+}
+
+// What is but a few bytes may be a number that is given out once: it is answered alike.
+std::optional<snapshot_payload> small_snapshot(const msg<wire::VariableSnapshot>& answer) {
+  auto said = answer.reader();
+  auto value = read_tensor(said.getValue(), answer.owner());
+  if (value.bytes > limits::copied_bytes_max) return std::nullopt;
+  return snapshot_payload{said.getVersion(), std::move(value)};
+}
+
+// They are not to keep the message in memory that they came with.
+std::vector<made_change> kept(std::vector<made_change> changes) {
+  for (auto& change : changes) {
+    if (!change.snapshot) continue;
+    auto& value = change.snapshot->value;
+    if (value.bytes <= limits::copied_bytes_max)
+      value = to_payload(to_tensor(std::move(value)).clone());
+    else
+      change.snapshot.reset();
+  }
+  return changes;
+}
+
+} // namespace
+
+expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
+  if (!snapshot.is_empty() && copies.has(component)) return snapshot;
+  auto value = copies.read(component);
+  if (!value) return tl::unexpected<error>(value.error());
+  auto answer = make_variable_snapshot(copies.first().version, to_payload(*value));
+  if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
+  return answer;
+}
+
+expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) {
+  is_pulled = true;
+  variable_changes since{copies.first().version, log.revision()};
+  since.by_rows = changed_by_rows;
+  if (known == log.revision()) return make_variable_changes(since);
+  auto value = copies.read(whole_variable);
+  if (!value) return tl::unexpected<error>(value.error());
+  if (auto rows = log.rows_since(known))
+    since.change = to_payload(rows_of(*value, *rows));
+  else
+    since.change = to_payload(*value);
+  return make_variable_changes(since);
+}
+
+expected<msg<wire::VariableSnapshot>>
+variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
+  auto said = wanted.reader();
+  auto how = static_cast<size_t>(said.getChange());
+  if (how >= change_count)
+    return fail(errc::malformed, fmt::format("variable '{}' is asked for change {}, which there is "
+                                             "not",
+                                             config.variable.name, how));
+  if (said.getOperand().isNone())
+    return fail(errc::invalid_argument,
+                fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
+  auto operand = to_gradient(read_gradient(said.getOperand(), wanted.owner()));
+  auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
+  if (!changed) return tl::unexpected<error>(changed.error());
+  snapshot = {};
+  changed_by_rows = false;
+  log.add_all();
+  return make_variable_snapshot(copies.first().version, to_payload(*changed));
+}
+
+expected<msg<wire::VariableSnapshot>>
+variable_owner_state::change_once(const msg<wire::ChangeVariable>& wanted) {
+  if (!wanted.reader().hasId()) return change_by_hand(wanted);
+  auto id = read_change_id(wanted.reader().getId());
+  if (const auto* known = made.find(id)) {
+    if (known->snapshot)
+      return make_variable_snapshot(known->snapshot->version, known->snapshot->value);
+    return read(wanted.reader().getComponent());
+  }
+  if (made.is_over(id)) return is_over(config.variable);
+  auto answer = change_by_hand(wanted);
+  if (answer) made.add({id, small_snapshot(*answer), {}});
+  return answer;
+}
+
+expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const std::string& name) {
+  const auto& variable = copies.first();
+  if (!variable.average || variable.average->name != name)
+    return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
+                                             config.variable.name));
+  return make_variable_snapshot(variable.version, to_payload(variable.average->values));
+}
+
+expected<msg<wire::OptimizerInUse>>
+variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
+  auto chosen = to_plan(read_optimizer(optimizer.reader()));
+  if (!chosen) return tl::unexpected<error>(chosen.error());
+  if (config.variable.type != dtype::f32 && config.variable.type != dtype::f64)
+    return fail(errc::type_mismatch,
+                fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
+                            config.variable.name, to_string(config.variable.type)));
+  if (auto fits = check_slot_names(*chosen, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
+  copies.prepare(*chosen);
+  plan = std::move(*chosen);
+  this->optimizer = optimizer;
+  closed.reset();
+  const auto& variable = copies.first();
+  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+}
+
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
+  if (!plan)
+    return fail(errc::failed_precondition,
+                fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
+                            config.variable.name));
+  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
+  auto gradients = gradients_of(update, config.variable);
+  if (!gradients) return tl::unexpected<error>(gradients.error());
+  gradient_mean mean{*gradients, update.reader().getDivisor()};
+  auto began = config.world->now();
+  applied_update done{.step = update.reader().getStep()};
+  if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
+  if (update.reader().getHold() || update.reader().getMeasure())
+    done.squared_norm = squared_norm(copies.first(), mean);
+  if (update.reader().getHold())
+    held = update;
+  else if (auto applied = apply(mean); !applied)
+    return tl::unexpected<error>(applied.error());
+  done = timed(done, began);
+  keep_closed(update.reader(), done);
+  return make_update_applied(done);
+}
+
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::apply_once(const msg<wire::ApplyUpdate>& update) {
+  if (!update.reader().hasId()) return apply(update);
+  auto id = read_change_id(update.reader().getId());
+  if (const auto* known = made.find(id))
+    return make_update_applied(known->applied.value_or(applied_update{}));
+  if (made.is_over(id)) return is_over(config.variable);
+  auto answer = apply(update);
+  if (answer) made.add({id, {}, read_update_applied(answer->reader())});
+  return answer;
+}
+
+// Only owners that are replicated are told whose gradients they get.
+void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
+                                       const applied_update& done) {
+  if (!update.hasTaken()) return;
+  auto latest = closed ? std::move(closed->latest) : std::vector<gradient_id>{};
+  closed = {.step = update.getStep(),
+            .accepted = read_arrivals(update.getTaken().getAccepted()),
+            .stale = read_arrivals(update.getTaken().getStale()),
+            .applied = done};
+  closed->latest = latest_with(std::move(latest), closed->accepted);
+}
+
+double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
+  if (gradients.empty()) return 0;
+  double sum = 0;
+  for (const auto& one : gradients)
+    sum += squared_norm(copies.first(), {{&one, 1}});
+  return sum / static_cast<double>(gradients.size());
+}
+
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
+  auto scale = wanted.reader().getScale();
+  auto update = std::exchange(held, {});
+  if (update.is_empty())
+    return fail(errc::failed_precondition,
+                fmt::format("variable '{}' holds no update", config.variable.name));
+  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
+    return tl::unexpected<error>(fits.error());
+  auto gradients = gradients_of(update, config.variable);
+  if (!gradients) return tl::unexpected<error>(gradients.error());
+  auto began = config.world->now();
+  gradient_mean mean{*gradients, update.reader().getDivisor(), scale};
+  if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
+  auto done = timed({.step = update.reader().getStep()}, began);
+  if (closed) closed->released = done;
+  return make_update_applied(done);
+}
+
+// A step without gradients, because all of them were lost, changes nothing.
+expected<void> variable_owner_state::apply(const gradient_mean& mean) {
+  if (mean.gradients.empty()) return {};
+  snapshot = {}; // our own share in the old version must not count as somebody's look at it
+  try {
+    copies.update(*plan, mean);
+  } catch (...) { // a rule may be the code of a user
+    auto reason = reason_of(std::current_exception());
+    return fail(reason.code,
+                fmt::format("optimizer '{}' failed at variable '{}': {}", name_of(plan->rule),
+                            config.variable.name, reason.message));
+  }
+  changed_by_rows = updates_rows(*plan, mean);
+  if (changed_by_rows && is_pulled)
+    log.add_rows(mean.gradients);
+  else
+    log.add_all();
+  return {};
+}
+
+applied_update variable_owner_state::timed(applied_update done, job_time began) const {
+  done.version = copies.first().version;
+  done.applied = config.world->now();
+  done.took = done.applied - began;
+  return done;
+}
+
+msg<wire::VariableState> variable_owner_state::read_state() const {
+  return make_variable_state(saved());
+}
+
+variable_payload variable_owner_state::saved() const {
+  auto variable = copies.saved();
+  variable_payload state{.version = variable.version,
+                         .value = to_payload(variable.value),
+                         .optimizer = variable.optimizer,
+                         .slots_since = variable.slots_since};
+  for (const auto& slot : variable.slots)
+    state.slots.push_back({slot.name, to_payload(slot.values)});
+  if (variable.average)
+    state.average = named_payload{variable.average->name, to_payload(variable.average->values)};
+  return state;
+}
+
+msg<wire::MirrorState> variable_owner_state::told_state() const {
+  return make_mirror_state(saved(), closed, made.all());
+}
+
+expected<msg<wire::UpdateApplied>>
+variable_owner_state::mirror_state(const msg<wire::MirrorState>& told) {
+  auto state = told.reader().getState();
+  if (auto done = restore(troupe::read_state(state, told.owner())); !done)
+    return tl::unexpected<error>(done.error());
+  closed = read_closed_step(told.reader().getClosed());
+  made.restore(kept(read_made_changes(told.reader().getMade(), told.owner())));
+  return make_update_applied(closed.value_or(closed_step{}).applied);
+}
+
+expected<msg<wire::OptimizerInUse>>
+variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
+  auto done = restore(troupe::read_state(saved.reader().getState(), saved.owner()));
+  if (!done) return tl::unexpected<error>(done.error());
+  closed.reset();
+  const auto& variable = copies.first();
+  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+}
+
+expected<void> variable_owner_state::restore(variable_payload from) {
+  variable_state state;
+  auto value = restored(config.variable, config.variable.name, std::move(from.value));
+  if (!value) return tl::unexpected<error>(value.error());
+  state.value = std::move(*value);
+  state.version = from.version;
+  state.optimizer = from.optimizer;
+  state.slots_since = from.slots_since;
+  for (auto& slot : from.slots) {
+    auto values = restored(config.variable, slot.name, std::move(slot.value));
+    if (!values) return tl::unexpected<error>(values.error());
+    state.slots.push_back({slot.name, std::move(*values)});
+  }
+  if (from.average) {
+    auto values = restored(config.variable, from.average->name, std::move(from.average->value));
+    if (!values) return tl::unexpected<error>(values.error());
+    state.average = variable_slot{from.average->name, std::move(*values)};
+  }
+  copies.restore(std::move(state));
+  changed_by_rows = false;
+  log.add_all();
+  snapshot = {};
+  return {};
+}
+
+} // namespace troupe

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a coroutine that lives in an actor can wait for: replies, computing, the passing of time.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/world/task.hpp"
+#include "actors/world/world.hpp"
+#include "messages/payload.hpp"
+
+#include <caf/sec.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// How long computing takes beside what it took: given the number of the computation and the time
+/// that the work took on the world's clock, the further delay. A straggler is made of it in the
+/// threads world, every computing time in the virtual one. Empty: no further delay.
+using pace_function = std::function<job_time(uint64_t iteration, job_time elapsed)>;
+
+/// Where an activity computes if not on the world's threads: one stream of a device.
+struct processor {
+  gpu_actor device;
+  uint32_t stream = 0;
+};
+
+/// What a piece of work came to: the time it took, or why it has no result.
+struct work_outcome {
+  job_time elapsed{0};
+  std::exception_ptr thrown; ///< What the work threw, if it did.
+  bool cancelled = false;    ///< Nobody needs the result any more.
+};
+
+/// A coroutine must not block the thread that runs its actor, and its actor must answer messages
+/// while the coroutine waits. The activity of an actor is what the coroutine awaits instead.
+///
+/// One wait at a time: an actor has one coroutine, and the coroutine awaits one thing.
+/// Thread: the one that runs the actor, but for `world`, which is safe anywhere.
+class activity {
+public:
+  activity(replica_actor::pointer self, troupe::world& world, pace_function pace)
+    : self_(self), world_(world), pace_(std::move(pace)) {}
+
+  activity(const activity&) = delete;
+  activity& operator=(const activity&) = delete;
+
+  [[nodiscard]] troupe::world& world() { return world_; }
+
+  /// Requests that have no answer after this time are made again, word for word, as often as it
+  /// takes; 0, as at the beginning = never, since a reliable link loses nothing but with an actor.
+  /// Whoever answers must take one that comes twice for one.
+  void set_patience(job_time patience) { patience_ = patience; }
+
+  /// What computing takes from now on, in place of what the activity was made with.
+  void set_pace(pace_function pace) { pace_ = std::move(pace); }
+
+  /// Sends `message` and waits for a `Reply`.
+  /// Deadline: the chief's watch, which knows who is missing; a timer for each request would cost
+  /// more than the request. An actor that is gone answers at once.
+  /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request(Handle to, Message message) {
+    return reply_awaiter<Reply, Handle, Message>{*this, std::move(to), std::move(message), {}};
+  }
+
+  /// Replies that are on their way; shared by those who send them and the coroutine.
+  template <class Reply>
+  struct pending_replies {
+    std::vector<expected<Reply>> replies; ///< In the order of the messages.
+    size_t missing = 0;
+    std::coroutine_handle<> waiter; ///< Null while nobody waits.
+    activity* host = nullptr;
+  };
+
+  /// Sends every message to its receiver at once; `settled` waits for the replies.
+  /// @param patience As `set_patience`.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto begin_requests(std::vector<std::pair<Handle, Message>> messages,
+                                    job_time patience = job_time{0}) {
+    auto pending = std::make_shared<pending_replies<Reply>>();
+    pending->missing = messages.size();
+    pending->host = this;
+    pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
+    for (size_t i = 0; i < messages.size(); ++i)
+      ask<Reply>(self_, messages[i].first, std::move(messages[i].second), patience,
+                 [pending, i](expected<Reply> arrived) {
+                   pending->replies[i] = std::move(arrived);
+                   if (--pending->missing == 0 && pending->waiter)
+                     pending->host->resume(pending->waiter);
+                 });
+    return pending;
+  }
+
+  /// Waits for all replies of `begin_requests`. @returns The replies in the order of the messages.
+  template <class Reply>
+  [[nodiscard]] auto settled(std::shared_ptr<pending_replies<Reply>> pending) {
+    return replies_awaiter<Reply>{std::move(pending)};
+  }
+
+  /// Sends every message to its receiver at once, and waits for all replies.
+  /// @returns The replies in the order of the messages.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request_all(std::vector<std::pair<Handle, Message>> messages) {
+    return settled(begin_requests<Reply>(std::move(messages), patience_));
+  }
+
+  /// The actor that hosts the coroutine: who a `wake` is to be sent to.
+  [[nodiscard]] replica_actor handle() const { return self_; }
+
+  /// Waits for the `wake` that somebody sends for something that this coroutine has told them; it
+  /// can only come later than the call. @returns Its value. Errors: rethrows what it holds.
+  [[nodiscard]] auto woken() { return wake_awaiter{*this, {}}; }
+
+  /// Runs `work` on the world's computing threads and waits for it, whatever the pace.
+  /// Errors: rethrows what `work` threw.
+  [[nodiscard]] auto offload(std::function<void()> work) {
+    begin_offload(std::move(work));
+    return woken();
+  }
+
+  /// Has `work` ask a stream, wherever that is, and waits until the stream has done it, whatever
+  /// the pace. @param what For errors: "a reduction". @pre `where.device` is not null.
+  /// Errors: rethrows what `work` threw; throws `failure` as `gpu_actor` answers.
+  [[nodiscard]] auto offload_to(const processor& where, std::string what,
+                                std::function<void(compute_stream&)> work) {
+    begin_offload_to(where, std::move(what), std::move(work));
+    return woken();
+  }
+
+  /// Sends `message` as the actor.
+  template <class Handle, class Message>
+  void send(const Handle& to, Message message) {
+    self_->send(to, std::move(message));
+  }
+
+  /// What `current_surroundings` is to point to while the coroutine runs: floors above keep there
+  /// in which context user code is. Changes it at once. @pre Called by the coroutine itself.
+  void set_surroundings(void* surroundings) {
+    surroundings_ = surroundings;
+    current_surroundings() = surroundings;
+  }
+
+  /// Of the activity that runs on this thread; null where none does.
+  [[nodiscard]] static void*& current_surroundings();
+
+  /// Calls `step`, which runs the coroutine until it waits, in its surroundings.
+  template <class Step>
+  void run(const Step& step) {
+    auto* outer = std::exchange(current_surroundings(), surroundings_);
+    auto* frames = std::exchange(frame_stack::current(), &frames_);
+    step();
+    frame_stack::current() = frames;
+    current_surroundings() = outer;
+  }
+
+  /// Runs `work` on the world's computing threads and waits for it, and for what the pace adds.
+  /// `cancel_before` ends the wait: at once during the pace's delay, else as soon as the work
+  /// returns, which it does early if it looks at its stop token.
+  [[nodiscard]] auto compute(std::function<void(std::stop_token)> work) {
+    return work_awaiter{*this, {std::move(work), {}}};
+  }
+
+  /// Likewise on the activity's processor: `work` asks a stream for everything, and the wait is
+  /// over when the stream has done it. Without a processor it is `host_stream`, on the computing
+  /// threads. Errors, thrown as `failure` in the outcome: as `gpu_actor`.
+  [[nodiscard]] auto compute_on_device(std::function<void(std::stop_token, compute_stream&)> work) {
+    return work_awaiter{*this, {{}, std::move(work)}};
+  }
+
+  /// Where `compute_on_device` computes from now on. @param what Computes there, for errors: "a
+  /// step of replica 3".
+  void set_processor(processor where, std::string what) {
+    processor_ = std::move(where);
+    computes_ = std::move(what);
+  }
+
+  /// That one; without a device where there is none.
+  [[nodiscard]] const processor& computes_at() const { return processor_; }
+
+  /// The step that the coroutine works for; the coroutine says when it goes on to another.
+  [[nodiscard]] uint64_t local_step() const { return local_step_; }
+
+  void set_local_step(uint64_t step) { local_step_ = step; }
+
+  /// Steps that the coroutine has finished; the coroutine counts them.
+  [[nodiscard]] uint64_t iteration() const { return iteration_; }
+
+  void count_iteration() { ++iteration_; }
+
+  /// What checkpoints are to hold for this actor, by name: the latest value counts.
+  void keep(const std::string& name, tensor_payload value);
+
+  /// What was kept under that name, by this activity or the one it was restored from.
+  [[nodiscard]] std::optional<tensor_payload> kept(const std::string& name) const;
+
+  /// Where the coroutine is; `replica` is left to the caller.
+  [[nodiscard]] replica_progress progress() const;
+
+  /// Goes on with the numbers of an activity that was saved. @pre Nothing was computed yet.
+  void restore(const replica_progress& saved);
+
+  /// Waits for the rest of a computation whose result is not needed, as `compute` would.
+  [[nodiscard]] auto rest(job_time remaining) { return rest_awaiter{*this, remaining}; }
+
+  /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
+  void cancel_before(uint64_t step);
+
+  /// What `cancel_before` is to do besides, once; a cancelled activity does it now. With an empty
+  /// function, nothing.
+  void when_cancelled(std::function<void()> action);
+
+  /// Whether `cancel_before` has been told a later step than the one that the coroutine is at.
+  [[nodiscard]] bool is_cancelled() const { return local_step_ < wanted_from_; }
+
+  /// To be called by the actor for each message of these kinds.
+  void on(const work_done& done);
+  void on(const delay_over& over);
+  void on(wake woken);
+
+private:
+  /// Sends `message` and has `settle` told the reply or the error.
+  template <class Reply, class Handle, class Message, class Settle>
+  static void ask(replica_actor::pointer self, const Handle& to, Message message, job_time patience,
+                  Settle settle) {
+    if (patience > job_time{0})
+      return ask_until_answered<Reply>(self, to, std::move(message), patience, std::move(settle));
+    self
+      ->request(to, caf::infinite, std::move(message)) // the chief's watch keeps the deadline
+      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
+            [settle](const caf::error& reason) {
+              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
+            });
+  }
+
+  template <class Reply, class Handle, class Message, class Settle>
+  static void ask_until_answered(replica_actor::pointer self, const Handle& to, Message message,
+                                 job_time patience, Settle settle) {
+    self->request(to, patience, message)
+      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
+            [self, to, message, patience, settle](const caf::error& reason) {
+              if (reason == caf::sec::request_timeout)
+                return ask_until_answered<Reply>(self, to, message, patience, settle);
+              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
+            });
+  }
+
+  template <class Reply, class Handle, class Message>
+  struct reply_awaiter {
+    activity& owner;
+    Handle to;
+    Message message;
+    expected<Reply> reply;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      ask<Reply>(owner.self_, to, std::move(message), owner.patience_,
+                 [this, waiter](expected<Reply> arrived) {
+                   reply = std::move(arrived);
+                   owner.resume(waiter);
+                 });
+    }
+
+    expected<Reply> await_resume() { return std::move(reply); }
+  };
+
+  template <class Reply>
+  struct replies_awaiter {
+    std::shared_ptr<pending_replies<Reply>> pending;
+
+    [[nodiscard]] bool await_ready() const { return pending->missing == 0; }
+
+    void await_suspend(std::coroutine_handle<> waiter) { pending->waiter = waiter; }
+
+    std::vector<expected<Reply>> await_resume() { return std::move(pending->replies); }
+  };
+
+  /// For the computing threads, or for a device.
+  struct work_of_two_kinds {
+    std::function<void(std::stop_token)> on_threads;
+    std::function<void(std::stop_token, compute_stream&)> on_device;
+  };
+
+  struct work_awaiter {
+    activity& owner;
+    work_of_two_kinds work;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) { owner.begin(std::move(work), waiter); }
+
+    work_outcome await_resume() { return std::move(owner.outcome_); }
+  };
+
+  struct rest_awaiter {
+    activity& owner;
+    job_time remaining;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner.waiter_ = waiter;
+      owner.pace_for(remaining);
+    }
+
+    void await_resume() const {}
+  };
+
+  struct wake_awaiter {
+    activity& owner;
+    wake content;
+
+    [[nodiscard]] bool await_ready() const { return false; }
+
+    void await_suspend(std::coroutine_handle<> waiter) {
+      owner.sleeper_ = waiter;
+      owner.woken_ = &content;
+    }
+
+    std::shared_ptr<void> await_resume() {
+      if (content.thrown) std::rethrow_exception(content.thrown);
+      return std::move(content.value);
+    }
+  };
+
+  void begin_offload(std::function<void()> work);
+  void begin_offload_to(const processor& where, std::string what,
+                        std::function<void(compute_stream&)> work);
+
+  void resume(std::coroutine_handle<> waiter) {
+    run([waiter] { waiter.resume(); });
+  }
+
+  enum class phase : uint8_t { idle, working, pacing };
+
+  void begin(work_of_two_kinds work, std::coroutine_handle<> waiter);
+  void begin_on_device(std::function<void(std::stop_token, compute_stream&)> work);
+
+  /// @param failed `(const caf::error&)`; may be called on any thread.
+  template <class Done, class Failed>
+  void ask_device(const gpu_actor& device, device_work asked, Done done, Failed failed);
+
+  void begin_in_place(const std::function<void(std::stop_token)>& work);
+
+  /// @returns False if no delay follows the work.
+  bool begin_delay(const work_done& done);
+
+  void pace_for(job_time delay);
+  void finish();
+
+  replica_actor::pointer self_;
+  troupe::world& world_;
+  pace_function pace_;
+  job_time patience_{0};
+
+  phase phase_ = phase::idle;
+  uint64_t local_step_ = 0;
+  uint64_t wanted_from_ = 0; ///< Results for steps before this one are not needed.
+  uint64_t iteration_ = 0;
+  uint64_t computations_ = 0; ///< Begun so far; also the ticket of the current one.
+  job_time due_{0};           ///< When the pace's delay is over.
+  std::map<std::string, tensor_payload> kept_;
+  std::stop_source stop_;
+  std::function<void()> when_cancelled_;
+  std::coroutine_handle<> waiter_;
+  work_outcome outcome_;
+  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while nobody does.
+  wake* woken_ = nullptr;           ///< Where its content goes.
+  void* surroundings_ = nullptr;
+  processor processor_;  ///< Null: the world's computing threads.
+  std::string computes_; ///< There.
+  frame_stack frames_;
+};
+
+} // namespace troupe

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads world: CAF's sharing scheduler for messages, a oneTBB arena for computing, the real
+// clock.
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/world/endless_work.hpp"
+#include "actors/world/world.hpp"
+
+#include <caf/actor_clock.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/abstract_coordinator.hpp>
+#include <caf/send.hpp>
+#include <caf/thread_hook.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdio>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <tbb/global_control.h>
+#include <tbb/task_arena.h>
+#include <thread>
+
+namespace troupe {
+
+namespace {
+
+// Idle workers of CAF's default policy sleep: a local request takes 70 us there, 5 us under
+// `sharing`.
+struct unlogged_threads final : caf::thread_hook {
+  void init(caf::actor_system& /*system*/) override {}
+
+  void thread_started() override { leave_unlogged(); }
+
+  void thread_terminates() override {}
+};
+
+struct threads_config : observed_system_config {
+  threads_config(size_t scheduler_threads, observatory* observed)
+    : observed_system_config(observed) {
+    set("scheduler.policy", caf::atom("sharing"));
+    set("scheduler.max-threads", scheduler_threads);
+    add_thread_hook<unlogged_threads>();
+  }
+};
+
+/// Work that was submitted and is not done.
+struct piece_of_work {
+  std::function<void()> work;
+  uint64_t actor = 0;      ///< For which it is; 0 = none in particular.
+  bool has_to_end = false; ///< Work with files, which the world waits for.
+  bool uses_world = false; ///< It runs, and not in the code of a user: it goes on, or ends, soon.
+};
+
+class threads_world;
+
+thread_local uint64_t submitting_actor = 0;
+thread_local threads_world* working_in = nullptr;
+thread_local piece_of_work* working_at = nullptr;
+
+class threads_world final : public world::implementation {
+public:
+  explicit threads_world(const world_options& options)
+    : began_(clock::now()),
+      computing_threads_(options.threads > 0 ? options.threads
+                                             : std::max(1U, std::thread::hardware_concurrency())),
+      // oneTBB counts the caller among its threads; ours never computes. One more is for files.
+      parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
+      // No slot is reserved for a caller: nobody computes in this arena but its own threads.
+      arena_(static_cast<int>(computing_threads_), 0), files_(1, 0),
+      config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_) {
+    seed = options.seed;
+  }
+
+  ~threads_world() override = default;
+
+  threads_world(const threads_world&) = delete;
+  threads_world& operator=(const threads_world&) = delete;
+
+  caf::actor_system& system() override { return system_; }
+
+  [[nodiscard]] job_time now() const override { return clock::now() - began_.load(); }
+
+  void set_clock(job_time time) override { began_ = began_.load() - (time - now()); }
+
+  void submit(std::function<void()> work) override {
+    enqueue(arena_, {.work = std::move(work), .actor = submitting_for::current()});
+  }
+
+  void submit_io(std::function<void()> work) override {
+    enqueue(files_, {.work = std::move(work), .has_to_end = true});
+  }
+
+  void call(std::function<void()> action) override { action(); }
+
+  void send_last(const caf::actor& whom, caf::message what) override {
+    caf::anon_send(whom, std::move(what));
+  }
+
+  expected<void> run_until(std::future<void>& done, job_time patience) override {
+    if (patience == world::for_ever)
+      done.wait();
+    else if (done.wait_for(patience) != std::future_status::ready)
+      return fail(errc::deadline_exceeded, "it is not done in time");
+    return {};
+  }
+
+  /// Waits for what is under way, and not for ever.
+  /// @returns Whether all of it is done; else this world must not be destroyed.
+  [[nodiscard]] bool end() {
+    std::unique_lock lock{mutex_};
+    auto is_done = [this] { return under_way_.empty(); };
+    if (done_.wait_for(lock, endless_work_patience, is_done)) return true;
+    is_abandoned_ = true;
+    done_.wait(lock,
+               [this] { return std::ranges::none_of(under_way_, &piece_of_work::has_to_end); });
+    done_.wait_for(lock, endless_work_patience,
+                   [this] { return std::ranges::none_of(under_way_, &piece_of_work::uses_world); });
+    for (const auto& piece : under_way_)
+      std::fprintf(stderr,
+                   "%s still computes: its function does not return and cannot be stopped; its "
+                   "world ends without it\n",
+                   piece.actor == 0 ? "a computing thread"
+                                    : observatory.name_of(piece.actor).c_str());
+    return under_way_.empty();
+  }
+
+  void on_call(piece_of_work& piece) {
+    std::lock_guard guard{mutex_};
+    piece.uses_world = false;
+    done_.notify_all();
+  }
+
+  void on_return(piece_of_work& piece) {
+    std::unique_lock lock{mutex_};
+    use_world(piece, lock);
+  }
+
+private:
+  using clock = std::chrono::steady_clock;
+
+  // An arena does not wait for what it was given, and that refers to this world.
+  void enqueue(tbb::task_arena& where, piece_of_work piece) {
+    std::list<piece_of_work>::iterator place;
+    {
+      std::lock_guard guard{mutex_};
+      place = under_way_.insert(under_way_.end(), std::move(piece));
+    }
+    where.enqueue([this, place] {
+      perform(*place);
+      std::lock_guard guard{mutex_};
+      under_way_.erase(place);
+      done_.notify_all();
+    });
+  }
+
+  // Returns only if the world is there; else nothing of the caller's may be there any more.
+  void use_world(piece_of_work& piece, std::unique_lock<std::mutex>& lock) {
+    if (is_abandoned_ && !piece.has_to_end) done_.wait(lock, [] { return false; });
+    piece.uses_world = true;
+  }
+
+  void perform(piece_of_work& piece) {
+    std::function<void()> work;
+    {
+      std::unique_lock lock{mutex_};
+      use_world(piece, lock);
+      work = std::move(piece.work);
+    }
+    working_in = this;
+    working_at = &piece;
+    work();
+    working_in = nullptr;
+    working_at = nullptr;
+    work = {};
+    leave_unlogged(); // work that made an actor turned it on, and the system waits for its log
+  }
+
+  std::atomic<clock::time_point> began_; ///< First: actors ask for the time as long as they live.
+  unsigned computing_threads_;
+  tbb::global_control parallelism_;
+  tbb::task_arena arena_;
+  tbb::task_arena files_; ///< A single thread, so that writes keep their order.
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::list<piece_of_work> under_way_; ///< In either arena.
+  bool is_abandoned_ = false;          ///< The world has ended without what is under way.
+  // Last: an actor may still be in `enqueue` when its work is done, so the arenas go after it.
+  threads_config config_;
+  caf::actor_system system_;
+};
+
+} // namespace
+
+submitting_for::submitting_for(uint64_t actor) {
+  submitting_actor = actor;
+}
+
+submitting_for::~submitting_for() {
+  submitting_actor = 0;
+}
+
+uint64_t submitting_for::current() {
+  return submitting_actor;
+}
+
+void enter_user_code() {
+  if (working_in != nullptr) working_in->on_call(*working_at);
+}
+
+void leave_user_code() {
+  if (working_in != nullptr) working_in->on_return(*working_at);
+}
+
+void end_world(std::unique_ptr<world::implementation>& ending) {
+  auto* threads = dynamic_cast<threads_world*>(ending.get());
+  if (threads == nullptr || threads->end()) return;
+  // Its threads refer to it until the process ends.
+  static auto* abandoned = new std::list<std::unique_ptr<world::implementation>>;
+  static std::mutex mutex;
+  std::lock_guard guard{mutex};
+  abandoned->push_back(std::move(ending));
+}
+
+std::unique_ptr<world::implementation> make_threads_world(const world_options& options) {
+  return std::make_unique<threads_world>(options);
+}
+
+} // namespace troupe

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// A resolved cluster becomes a network and a placement.
+#include "strategies/cluster/server.hpp"
+
+#include "actors/net/host_port.hpp"
+#include "kernels/tensor/crc32c.hpp"
+#include "messages/failure.hpp"
+#include "strategies/cluster/launcher_notice.hpp"
+#include "strategies/cluster/listening_card.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <span>
+
+namespace troupe {
+
+namespace {
+
+// Messages to others that a leaving process still has to write.
+constexpr std::chrono::seconds leave_patience{5};
+
+uint32_t count_of(const resolved_cluster& cluster, std::string_view type) {
+  return static_cast<uint32_t>(std::ranges::count(cluster.tasks, type, &cluster_task::type));
+}
+
+cluster_layout layout_of(const resolved_cluster& cluster, const server_options& options) {
+  auto replicas = options.replicas;
+  cluster_layout layout{.has_chief = count_of(cluster, "chief") > 0,
+                        .ps = count_of(cluster, "ps"),
+                        .workers = count_of(cluster, "worker"),
+                        .workers_meet = options.workers_meet,
+                        .owners_meet = options.replicate_owners > 1};
+  auto trainers = std::max(1U, layout.trainer_count());
+  if (replicas % trainers != 0)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} replicas cannot be shared evenly by {} workers; give a multiple "
+                               "of {}",
+                               replicas, trainers, trainers)}};
+  if (replicas > 0) layout.replicas_per_worker = replicas / trainers;
+  value_or_throw(layout.validate());
+  return layout;
+}
+
+// An evaluator takes no part in the training of others, so nobody waits for it.
+void check_task(const resolved_cluster& cluster) {
+  cluster.require_sound();
+  if (cluster.is_evaluator())
+    throw failure{{errc::failed_precondition,
+                   "an evaluator has no server, since it takes no part in the training: let it "
+                   "look at the job's checkpoints with a sidecar_evaluator"}};
+}
+
+// Who dials a node, if anybody: the one with the higher index does.
+std::optional<node_index> dialer_of(const socket_network_options& network, node_index node) {
+  for (auto other = node + 1; other < network.nodes.size(); ++other)
+    if (network.talk(node, other)) return other;
+  return std::nullopt;
+}
+
+// Some launchers do not know the addresses of all.
+void check_addresses(const socket_network_options& network) {
+  for (node_index node = 0; node < network.nodes.size(); ++node) {
+    auto dialer = network.nodes[node].address.empty() ? dialer_of(network, node) : std::nullopt;
+    if (!dialer) continue;
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} is to be dialed by {}, but nobody says where it is; list the "
+                               "addresses of all tasks with --cluster or --cluster-file",
+                               network.nodes[node].name, network.nodes[*dialer].name)}};
+  }
+}
+
+// Which addresses there are here, and at which of them to listen, if anybody dials this process.
+void choose_addresses(const resolved_cluster& cluster, const server_options& options,
+                      socket_network_options& network) {
+  using std::chrono::milliseconds;
+  auto patience = std::chrono::duration_cast<milliseconds>(options.start_deadline);
+  auto machine = value_or_throw(own_networks(patience, options.stop));
+  for (const auto& card : machine.cards)
+    network.own_addresses.push_back(card.address);
+  if (!dialer_of(network, network.self)) return;
+  auto wanted = wanted_card(cluster, options.interface, process_environment());
+  auto card = value_or_throw(listening_card(cluster, wanted, machine));
+  network.listen_host = card.address;
+  auto note = listening_note(cluster, wanted, card);
+  if (!note.empty() && options.on_warning) options.on_warning(note);
+}
+
+socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
+                                  server_options options) {
+  socket_network_options network{.job = std::move(options.job),
+                                 .self = static_cast<node_index>(*cluster.own),
+                                 .tls = std::move(options.tls),
+                                 .insecure_network = options.insecure_network,
+                                 .window_bytes = options.window_bytes};
+  if (network.job.empty()) network.job = job_name(cluster, process_environment());
+  for (const auto& task : cluster.tasks)
+    if (task.type != "evaluator")
+      network.nodes.push_back({fmt::format("{}:{}", task.type, task.index), task.address});
+  network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
+  check_addresses(network);
+  choose_addresses(cluster, options, network);
+  network.on_warning = std::move(options.on_warning);
+  return network;
+}
+
+} // namespace
+
+server::server(world& world, const resolved_cluster& cluster, server_options options)
+  : replicas_(std::max(1U, options.replicas)) {
+  cluster.require_sound();
+  task_ = cluster.self();
+  if (cluster.is_alone()) return;
+  check_task(cluster);
+  auto layout = layout_of(cluster, options);
+  auto start_deadline = options.start_deadline;
+  auto stop = options.stop;
+  auto tell = options.on_warning;
+  network_ = value_or_throw(
+    socket_network::open(world.system(), network_of(cluster, layout, std::move(options))));
+  replicas_ = layout.replica_count();
+  is_chief_ = *cluster.own == layout.chief_node();
+  placement_.emplace(layout, *network_, start_deadline);
+  placement_->on_waiting(std::move(tell));
+  placement_->on_spared(
+    [](const spared_tasks& spared) { tell_launcher(spared, process_environment()); });
+  chief_gone_ = std::make_shared<std::promise<expected<void>>>();
+  end_ = chief_gone_->get_future().share();
+  network_->on_loss([chief = layout.chief_node(), gone = chief_gone_,
+                     told = false](node_index node, const error& why) mutable {
+    if (node != chief || std::exchange(told, true)) return;
+    auto on_purpose = why.code == errc::cancelled;
+    gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(why));
+  });
+  on_stop_.emplace(std::move(stop), [this] {
+    placement_->give_up(error{errc::cancelled, "asked to stop"});
+  });
+}
+
+server::~server() {
+  on_stop_.reset();
+  if (!network_) return;
+  network_->on_loss({});
+  network_->leave(leave_patience);
+}
+
+troupe::placement* server::placement() {
+  return placement_ ? &*placement_ : nullptr;
+}
+
+std::vector<std::string> server::trainers() const {
+  if (!placement_) return {fmt::format("{}:{}", task_.type, task_.index)};
+  std::vector<std::string> names;
+  const auto& layout = placement_->layout();
+  for (uint32_t rank = 0; rank < layout.trainer_count(); ++rank)
+    names.push_back(layout.name_of(layout.trainer_node(rank)));
+  return names;
+}
+
+std::string server::target() const {
+  return network_ ? network_->listening_at() : std::string{};
+}
+
+expected<void> server::join() {
+  if (!network_ || is_chief_) return {};
+  return end_.get();
+}
+
+std::string job_name(const resolved_cluster& cluster, const environment_reader& environment) {
+  constexpr std::array<const char*, 4> launchers{"TROUPE_JOB_ID", "TORCHELASTIC_RUN_ID",
+                                                 "SLURM_JOB_ID", "PMIX_NAMESPACE"};
+  for (const auto* name : launchers) {
+    auto value = environment(name);
+    if (!value || value->empty() || *value == "none") continue; // torchrun's default is "none"
+    auto step
+      = std::string_view{name} == "SLURM_JOB_ID" ? environment("SLURM_STEP_ID") : std::nullopt;
+    return step ? fmt::format("{}.{}", *value, *step) : *value;
+  }
+  std::string tasks;
+  for (const auto& task : cluster.tasks)
+    tasks += fmt::format("{}:{}={};", task.type, task.index, task.address);
+  return fmt::format("cluster-{:08x}", cpu::crc32c(std::as_bytes(std::span{tasks})));
+}
+
+} // namespace troupe

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// This process as a part of its job: what tf.distribute calls a server.
+#pragma once
+
+#include "actors/net/byte_stream.hpp"
+#include "actors/net/cluster_placement.hpp"
+#include "actors/net/socket_network.hpp"
+#include "actors/world/world.hpp"
+#include "strategies/cluster/environment.hpp"
+#include "strategies/cluster/resolved_cluster.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a process takes part in its job. Processes of one job are given the same, but for files.
+struct server_options {
+  uint32_t replicas = 0;         ///< Of the job, shared evenly among its workers; 0: one for each.
+  std::string job{};             ///< A name that other jobs do not have; empty: `job_name`.
+  bool workers_meet = false;     ///< Whether they combine arrays without parameter servers.
+  uint32_t replicate_owners = 1; ///< As in `parameter_server_options`.
+  /// The network card to listen on, as `wanted_card` and `listening_card` take it.
+  std::string interface {};
+  std::optional<tls_files> tls{};
+  bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
+  uint64_t window_bytes = usual_window_bytes();       ///< As in `socket_network_options`.
+  job_time start_deadline = std::chrono::seconds{60}; ///< How long others are waited for.
+
+  /// Told what is wrong but can go on, in one line. Thread: one of its own.
+  std::function<void(const std::string&)> on_warning{};
+
+  /// Asked to stop, nobody is waited for any more: what waits throws `failure`, with `cancelled`.
+  std::stop_token stop{};
+};
+
+/// A job's processes are started by themselves, one by one, by whatever starts processes. A server
+/// joins this one to the others: it listens, dials, and gives a strategy the `placement` that its
+/// cluster asks for. It leaves when it is destroyed, which is to be after the strategy.
+///
+/// A process that is alone has a server too: it listens nowhere, and its placement is null.
+///
+/// Thread: the one that made the world.
+/// Source: tf.distribute.Server; what differs is in docs/strategies.md.
+class server {
+public:
+  /// Begins to listen. @param world Outlives the server.
+  /// Errors: throws `failure`: invalid_argument for a cluster with a problem, replicas that cannot
+  /// be shared evenly, or no address for a task that others dial; as `listening_card` and
+  /// `socket_network::open`.
+  server(world& world, const resolved_cluster& cluster, server_options options = {});
+
+  ~server();
+  server(const server&) = delete;
+  server& operator=(const server&) = delete;
+
+  /// What a strategy is to be given; null if the process is alone.
+  [[nodiscard]] troupe::placement* placement();
+
+  /// Of the whole job.
+  [[nodiscard]] uint32_t replicas() const { return replicas_; }
+
+  [[nodiscard]] bool is_chief() const { return is_chief_; }
+
+  /// The processes with replicas, by rank, the chief first: "worker:2".
+  [[nodiscard]] std::vector<std::string> trainers() const;
+
+  /// This process: "worker 1".
+  [[nodiscard]] const cluster_task& task() const { return task_; }
+
+  /// "127.0.0.1:2222", where it listens; empty if nobody dials it.
+  [[nodiscard]] std::string target() const;
+
+  /// Waits until the chief's process has left, for processes with nothing else to do.
+  /// Errors: unavailable, naming it, if it is gone without having said so.
+  [[nodiscard]] expected<void> join();
+
+private:
+  uint32_t replicas_ = 0;
+  bool is_chief_ = true;
+  cluster_task task_;
+  std::unique_ptr<socket_network> network_; ///< Null if alone.
+  std::optional<cluster_placement> placement_;
+  std::shared_ptr<std::promise<expected<void>>> chief_gone_;
+  std::shared_future<expected<void>> end_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
+};
+
+/// The name of a job that was given none: what its launcher calls it (TROUPE_JOB_ID,
+/// TORCHELASTIC_RUN_ID, SLURM_JOB_ID and SLURM_STEP_ID, PMIX_NAMESPACE), else one made of its
+/// tasks' addresses.
+[[nodiscard]] std::string job_name(const resolved_cluster& cluster,
+                                   const environment_reader& environment);
+
+} // namespace troupe

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Filling buckets on computing threads, and waiting for them in a merge function.
+#include "strategies/contexts/gradient_buckets.hpp"
+
+#include "kernels/math/cast.hpp"
+#include "kernels/math/embedding.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
+#include "messages/refuse.hpp"
+#include "strategies/contexts/gradient_values.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/process_group.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <optional>
+
+namespace troupe {
+
+namespace {
+
+std::vector<std::vector<size_t>> layout_of(const std::vector<variable>& variables,
+                                           size_t bytes_per_bucket) {
+  std::vector<std::vector<size_t>> buckets;
+  size_t filled = 0;
+  for (auto i = variables.size(); i-- > 0;) {
+    const auto& one = variables[i];
+    auto is_full = filled > bytes_per_bucket;
+    if (buckets.empty() || is_full || variables[buckets.back().back()].type() != one.type()) {
+      buckets.emplace_back();
+      filled = 0;
+    }
+    buckets.back().push_back(i);
+    filled += static_cast<size_t>(one.extents().element_count()) * element_bytes(one.type());
+  }
+  return buckets;
+}
+
+void check_extents(const variable& of, const shape& gradient) {
+  if (gradient != of.extents())
+    refuse(errc::invalid_argument, "a gradient of variable '{}' has shape {}, not {}", of.name(),
+           to_string(gradient), to_string(of.extents()));
+}
+
+tensor widened(const variable& of, const tensor& values) {
+  check_on_host(values);
+  if (values.type() == of.type()) return values.contiguous();
+  if (!widens_to(values.type(), of.type()))
+    refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
+           of.name(), to_string(values.type()), to_string(of.type()));
+  tensor wide{of.type(), values.extents()};
+  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
+  return wide;
+}
+
+// The array that these are rows of.
+tensor spread(const variable& of, const indexed_slices& given) {
+  check_on_host(given);
+  auto rows = std::get<indexed_slices>(completed(given, of.extents()));
+  check_extents(of, rows.dense_extents);
+  auto row_count = of.extents().rank() == 0 ? 0 : of.extents()[0];
+  auto width = row_count == 0 ? 0 : of.extents().element_count() / row_count;
+  auto numbers = rows.indices.element_count();
+  if (rows.indices.type() != dtype::i64 || rows.values.element_count() != numbers * width)
+    refuse(errc::invalid_argument,
+           "a gradient of variable '{}' has {} numbers of rows, and {} numbers for rows of {}",
+           of.name(), numbers, rows.values.element_count(), width);
+  auto indices = rows.indices.contiguous();
+  auto which = indices.values<int64_t>();
+  if (auto outside = cpu::find_outside({}, which, row_count); outside < which.size())
+    refuse(errc::invalid_argument, "a gradient of variable '{}' has row {}; there are {}",
+           of.name(), which[outside], row_count);
+  if (of.type() != dtype::f32 && of.type() != dtype::f64)
+    refuse(errc::type_mismatch, "variable '{}' is {}; rows are gradients of f32 and f64 alone",
+           of.name(), to_string(of.type()));
+  auto values = widened(of, rows.values);
+  auto whole = zeros(of.extents(), of.type());
+  auto add = [&]<class T>(T) {
+    cpu::embedding_gradient<T>({}, values.values<T>(), which, whole.mutable_values<T>());
+  };
+  of.type() == dtype::f64 ? add(double{}) : add(float{});
+  return whole;
+}
+
+tensor whole(const variable& of, const gradient& given) {
+  if (const auto* rows = std::get_if<indexed_slices>(&given)) return spread(of, *rows);
+  const auto& dense = std::get<tensor>(given);
+  check_extents(of, dense.extents());
+  return widened(of, dense);
+}
+
+} // namespace
+
+struct gradient_buckets::shared_state {
+  strategy& owner;
+  std::vector<variable> variables;
+  std::vector<std::vector<size_t>> buckets;
+  std::vector<size_t> bucket_of; ///< By variable.
+  uint32_t replicas;
+  caf::actor courier; ///< Takes buckets to the communicator, in their order; null if there is none.
+
+  std::mutex leaving; ///< Held while buckets leave, so that they do in their order.
+  std::mutex mutex;   ///< Of all that follows.
+  std::vector<std::vector<std::optional<tensor>>> gradients; ///< By variable and replica.
+  std::vector<bool> begun;                                   ///< By replica.
+  std::vector<size_t> missing;                               ///< Gradients, by bucket.
+  std::vector<std::optional<tensor>> sums;                   ///< By variable.
+  size_t left = 0;                                           ///< Buckets that have.
+  size_t settled = 0;
+  std::optional<error> wrong;
+  replica_actor waiting; ///< Who is to be woken; null while nobody waits.
+
+  shared_state(strategy& of, std::vector<variable> given, size_t bytes_per_bucket)
+    : owner(of), variables(std::move(given)), buckets(layout_of(variables, bytes_per_bucket)),
+      bucket_of(variables.size()), replicas(of.num_local_replicas()) {
+    for (size_t bucket = 0; bucket < buckets.size(); ++bucket)
+      for (auto i : buckets[bucket])
+        bucket_of[i] = bucket;
+    clear();
+  }
+
+  ~shared_state() {
+    if (courier) caf::anon_send_exit(courier, caf::exit_reason::user_shutdown);
+  }
+
+  [[nodiscard]] const process_group* group() const { return owner.layout().group.get(); }
+
+  void clear() {
+    gradients.assign(variables.size(), std::vector<std::optional<tensor>>(replicas));
+    begun.assign(replicas, false);
+    sums.assign(variables.size(), std::nullopt);
+    missing.clear();
+    for (const auto& bucket : buckets)
+      missing.push_back(bucket.size() * replicas);
+    left = 0;
+    settled = 0;
+    wrong.reset();
+    waiting = nullptr;
+  }
+
+  [[nodiscard]] size_t index_of(const variable& wanted) const {
+    auto found = std::ranges::find(variables, wanted);
+    if (found == variables.end())
+      refuse(errc::invalid_argument, "variable '{}' is in none of the gradient buckets",
+             wanted.name());
+    return static_cast<size_t>(found - variables.begin());
+  }
+
+  // @returns Whether the gradient was the last that its bucket lacked.
+  bool put(size_t index, uint32_t replica, tensor gradient) {
+    std::lock_guard guard{mutex};
+    auto& at = gradients[index][replica];
+    if (at)
+      refuse(errc::failed_precondition,
+             "the gradient of variable '{}' of replica {} is ready twice", variables[index].name(),
+             owner.first_local_replica() + replica);
+    at = std::move(gradient);
+    return --missing[bucket_of[index]] == 0;
+  }
+
+  // The next bucket that is full, if all before it have left. @pre Called by who holds `leaving`.
+  std::optional<size_t> next() {
+    std::lock_guard guard{mutex};
+    if (left == buckets.size() || missing[left] > 0) return std::nullopt;
+    return left++;
+  }
+
+  [[nodiscard]] std::vector<collective_call> calls_of(size_t bucket) {
+    std::lock_guard guard{mutex};
+    std::vector<collective_call> calls;
+    for (auto i : buckets[bucket]) {
+      collective_call call{.kind = collective_kind::all_reduce,
+                           .name = "gradient of " + variables[i].name()};
+      for (auto& gradient : gradients[i])
+        call.contributions.push_back(std::move(*std::exchange(gradient, tensor{})));
+      calls.push_back(std::move(call));
+    }
+    return calls;
+  }
+
+  void settle(size_t bucket, expected<std::vector<tensor>> results) {
+    std::lock_guard guard{mutex};
+    if (results)
+      for (size_t i = 0; i < results->size(); ++i)
+        sums[buckets[bucket][i]] = (*results)[i];
+    else if (!wrong)
+      wrong = results.error();
+    if (++settled == buckets.size() && waiting)
+      caf::anon_send(std::exchange(waiting, nullptr), wake{});
+  }
+};
+
+namespace {
+
+/// A bucket on its way, and what becomes of its sum.
+struct leaving_bucket {
+  packed_calls packed;
+  std::vector<collective_call> calls;
+  std::function<void(expected<std::vector<tensor>>)> on_sum;
+};
+
+using shared_bucket = std::shared_ptr<leaving_bucket>;
+
+} // namespace
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::shared_bucket)
+
+namespace troupe {
+
+namespace {
+
+caf::behavior carry(caf::event_based_actor* self, communicator_actor communicator) {
+  return {[self, communicator](const shared_bucket& bucket) {
+    self
+      ->request(communicator, caf::infinite, bucket->packed.calls.front()) // it has a deadline
+      .then(
+        [bucket](const collective_result& sum) {
+          bucket->on_sum(unpack(bucket->packed, bucket->calls, {sum.value}));
+        },
+        [bucket](const caf::error& why) { bucket->on_sum(tl::unexpected<error>(from_caf(why))); });
+  }};
+}
+
+// The sums over the replicas of a process that is alone.
+expected<std::vector<tensor>> summed(const std::vector<collective_call>& calls) {
+  std::vector<tensor> sums;
+  for (const auto& call : calls)
+    sums.push_back(divided_sum(call.contributions, 1));
+  return sums;
+}
+
+} // namespace
+
+struct gradient_buckets::marker::place {
+  std::shared_ptr<shared_state> state;
+  uint32_t replica;
+};
+
+gradient_buckets::gradient_buckets(strategy& of, std::vector<variable> variables,
+                                   size_t bytes_per_bucket) {
+  if (variables.empty())
+    refuse(errc::invalid_argument, "gradient buckets of no variables; give those to train");
+  for (size_t i = 0; i < variables.size(); ++i) {
+    check_made_by("gradient_buckets", of, variables[i]);
+    if (std::find(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i), variables[i])
+        != variables.begin() + static_cast<ptrdiff_t>(i))
+      refuse(errc::invalid_argument, "variable '{}' is given twice", variables[i].name());
+  }
+  state_ = std::make_shared<shared_state>(of, std::move(variables), bytes_per_bucket);
+  if (const auto* group = state_->group()) {
+    state_->courier = of.world().system().spawn(carry, group->communicator);
+    of.world().introduce(state_->courier.id(), "gradient buckets");
+  }
+}
+
+const std::vector<variable>& gradient_buckets::variables() const {
+  return state_->variables;
+}
+
+const std::vector<std::vector<size_t>>& gradient_buckets::layout() const {
+  return state_->buckets;
+}
+
+size_t gradient_buckets::settled() const {
+  std::lock_guard guard{state_->mutex};
+  return state_->settled;
+}
+
+gradient_buckets::marker gradient_buckets::begin(replica_context& context) const {
+  context_check::replica("begin", context);
+  auto replica = context.replica_id_in_sync_group() - state_->owner.first_local_replica();
+  std::lock_guard guard{state_->mutex};
+  if (state_->begun[replica])
+    refuse(errc::failed_precondition,
+           "replica {} begins a step whose gradients were not reduced before; await `reduced` "
+           "first, and after a run that failed make new gradient_buckets",
+           context.replica_id_in_sync_group());
+  state_->begun[replica] = true;
+  return marker{std::make_shared<const marker::place>(marker::place{state_, replica})};
+}
+
+void gradient_buckets::marker::ready(const variable& of, const gradient& gradient) const {
+  const auto& state = place_->state;
+  auto index = state->index_of(of);
+  if (!state->put(index, place_->replica, whole(of, gradient))) return;
+  std::lock_guard leaving{state->leaving};
+  while (auto bucket = state->next()) {
+    auto calls = state->calls_of(*bucket);
+    const auto* group = state->group();
+    if (group == nullptr) {
+      state->settle(*bucket, summed(calls));
+      continue;
+    }
+    prepare(calls, *group, {});
+    // The courier may live longer than the buckets; what is on its way keeps them.
+    auto settle = [state = std::weak_ptr{state}, at = *bucket](auto sums) {
+      if (auto alive = state.lock()) alive->settle(at, std::move(sums));
+    };
+    auto packed = pack(calls, std::numeric_limits<int64_t>::max());
+    caf::anon_send(state->courier, std::make_shared<leaving_bucket>(
+                                     leaving_bucket{std::move(packed), std::move(calls), settle}));
+  }
+}
+
+task<std::vector<gradient_and_variable>> gradient_buckets::reduced(replica_context& context) const {
+  auto collect = [state = state_](cross_replica_context& all)
+    -> task<std::shared_ptr<const std::vector<gradient_and_variable>>> {
+    auto must_wait = false;
+    {
+      std::lock_guard guard{state->mutex};
+      for (size_t i = 0; i < state->variables.size(); ++i)
+        for (uint32_t replica = 0; replica < state->replicas; ++replica)
+          if (!state->gradients[i][replica])
+            refuse(errc::failed_precondition,
+                   "the gradient of variable '{}' of replica {} is not ready; mark it before "
+                   "`reduced`",
+                   state->variables[i].name(), state->owner.first_local_replica() + replica);
+      must_wait = state->settled < state->buckets.size();
+      if (must_wait) state->waiting = all.host().handle();
+    }
+    if (must_wait) {
+      auto sleeping = all.host().woken();
+      co_await sleeping;
+    }
+    auto result = std::make_shared<std::vector<gradient_and_variable>>();
+    std::lock_guard guard{state->mutex};
+    auto wrong = state->wrong;
+    for (size_t i = 0; i < state->variables.size() && !wrong; ++i)
+      result->push_back({*state->sums[i], state->variables[i]});
+    state->clear();
+    if (wrong) throw failure{*wrong};
+    co_return result;
+  };
+  auto merging = context.merge_call(collect);
+  auto result = co_await merging;
+  co_return *result;
+}
+
+} // namespace troupe

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gradients that are combined while others are still computed.
+#pragma once
+
+#include "strategies/contexts/computed_gradients.hpp"
+#include "strategies/contexts/replica_context.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace troupe {
+
+/// A backward pass computes the gradients of the last layers first, and those could be on their way
+/// to the other processes while the rest is computed. So variables are put into buckets, the last
+/// ones first; as soon as all replicas of this process have marked the gradients of a bucket as
+/// ready, and the buckets before it have left, it leaves:
+///
+///     gradient_buckets buckets{strategy, variables};
+///     ...
+///     auto marker = buckets.begin(context); // in each replica, in every step
+///     auto computing = context.compute([=](std::stop_token) {
+///       for (size_t layer = layers; layer-- > 0;)
+///         marker.ready(weights[layer], backward(layer));
+///       return true;
+///     });
+///     co_await computing;
+///     auto reducing = buckets.reduced(context);
+///     auto sums = co_await reducing;
+///     auto applying = optimizer.apply_reduced_gradients(context, sums);
+///     co_await applying;
+///
+/// Where a tape makes the way back, `optimizer.minimize(context, loss, buckets)` is all of it.
+/// Between `begin` and `reduced` a replica makes no other call that other processes take part in.
+/// After a run that has failed, new ones are to be made.
+///
+/// A cheap value; copies mean the same buckets. Thread: any.
+class gradient_buckets {
+public:
+  /// @param variables In the order of a forward pass. @param of Outlives the buckets.
+  /// @param bytes_per_bucket A bucket is full once it is larger. Buckets hold one dtype each.
+  /// Errors: throws `failure` with invalid_argument for no variables, one twice, or one of another
+  /// strategy.
+  gradient_buckets(strategy& of, std::vector<variable> variables,
+                   size_t bytes_per_bucket = size_t{4} << 20);
+
+  /// In the order in which they were given.
+  [[nodiscard]] const std::vector<variable>& variables() const;
+
+  /// The variables of each bucket, by index, in the order in which buckets leave.
+  [[nodiscard]] const std::vector<std::vector<size_t>>& layout() const;
+
+  /// Buckets of this step whose sums are there. Thread: any.
+  [[nodiscard]] size_t settled() const;
+
+  /// A replica's step, as the work that it computes sees it. Thread: any.
+  class marker {
+  public:
+    /// A gradient that nobody writes to any more. Rows leave as the array that they are rows of.
+    /// Cost: whoever fills a bucket copies it, and sends it.
+    /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
+    /// shape, or rows that there are not; type_mismatch for a dtype that does not widen to the
+    /// variable's; failed_precondition for a gradient that is ready already.
+    void ready(const variable& of, const gradient& gradient) const;
+
+  private:
+    friend class gradient_buckets;
+    struct place;
+
+    explicit marker(std::shared_ptr<const place> place) : place_(std::move(place)) {}
+
+    std::shared_ptr<const place> place_;
+  };
+
+  /// Begins a step of a replica.
+  /// Errors: throws `failure`: wrong_context; failed_precondition if its last step is not reduced.
+  [[nodiscard]] marker begin(replica_context& context) const;
+
+  /// Waits for all buckets: a merge_call, which all replicas have to make.
+  /// @returns The sums over all replicas of all processes, in the order of the variables.
+  /// Errors: as `merge_call`; throws `failure`: failed_precondition if a gradient is not ready; as
+  /// `cross_replica_context::exchanged`.
+  [[nodiscard]] task<std::vector<gradient_and_variable>> reduced(replica_context& context) const;
+
+private:
+  struct shared_state;
+
+  std::shared_ptr<shared_state> state_;
+};
+
+} // namespace troupe

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users may leave out of a sparse gradient.
+#include "strategies/contexts/gradient_values.hpp"
+
+#include "strategies/reduce/on_host.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+std::vector<tensor*> arrays_in(gradient& of) {
+  if (auto* dense = std::get_if<tensor>(&of)) return {dense};
+  auto& rows = std::get<indexed_slices>(of);
+  return {&rows.indices, &rows.values};
+}
+
+indexed_slices with_wide_indices(indexed_slices slices) {
+  check_on_host(slices.indices);
+  if (slices.indices.type() != dtype::i32) return slices;
+  tensor wide{dtype::i64, slices.indices.extents()};
+  auto narrow = slices.indices.contiguous();
+  std::ranges::copy(narrow.values<int32_t>(), wide.mutable_values<int64_t>().begin());
+  slices.indices = wide;
+  return slices;
+}
+
+gradient completed(gradient of, const shape& extents) {
+  auto* given = std::get_if<indexed_slices>(&of);
+  if (given == nullptr) return of;
+  auto slices = with_wide_indices(std::move(*given));
+  if (slices.dense_extents.rank() == 0) slices.dense_extents = extents;
+  return slices;
+}
+
+} // namespace troupe

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The numbers of a gradient, dense or sparse, and the same gradient with other numbers, or with
+// all that its variable's owner wants to know.
+#pragma once
+
+#include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "messages/failure.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// The elements of a gradient, or those of its rows. Errors: throws `failure` with type_mismatch if
+/// they are not floating.
+[[nodiscard]] inline const tensor& values_of(const gradient& of) {
+  const auto* dense = std::get_if<tensor>(&of);
+  const auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(of).values;
+  if (!is_floating(values.type()))
+    throw failure{{errc::type_mismatch, "a gradient is " + std::string{to_string(values.type())}
+                                          + "; only floating ones can be scaled or clipped"}};
+  return values;
+}
+
+/// The same gradient with other elements.
+[[nodiscard]] inline gradient with_values(const gradient& of, tensor values) {
+  if (std::holds_alternative<tensor>(of)) return values;
+  auto slices = std::get<indexed_slices>(of);
+  slices.values = std::move(values);
+  return slices;
+}
+
+/// Its arrays: one if it is dense, numbers and rows if it is sparse.
+[[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
+
+/// The same rows, their numbers as i64 if they are i32.
+[[nodiscard]] indexed_slices with_wide_indices(indexed_slices slices);
+
+/// A gradient, or the operand of a scatter, as owners and accumulators take it: rows have i64
+/// numbers, and where they do not say of what array they are, they are of the variable's.
+/// @param extents Of the variable. Cost: a pass over the row numbers, if they are i32.
+/// Errors: throws `failure` with invalid_argument for row numbers that lie on a device.
+[[nodiscard]] gradient completed(gradient of, const shape& extents);
+
+/// `function(x)` for every element x, worked out in double and rounded to `type`.
+template <class Function>
+[[nodiscard]] tensor transformed(const tensor& values, dtype type, const Function& function) {
+  auto from = values.contiguous();
+  tensor result{type, values.extents()};
+  visit_floating(from.type(), [&]<class From>(From) {
+    visit_floating(type, [&]<class To>(To) {
+      auto in = from.values<From>();
+      auto out = result.mutable_values<To>();
+      for (size_t i = 0; i < in.size(); ++i)
+        out[i] = narrow<To>(function(widen<double>(in[i])));
+    });
+  });
+  return result;
+}
+
+} // namespace troupe

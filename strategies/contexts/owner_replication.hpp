@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Variables that two parameter servers hold, and those who speak to them.
+#pragma once
+
+#include "actors/replication/stand_in.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/contexts/training_cast.hpp"
+
+#include <array>
+#include <functional>
+#include <string>
+
+namespace troupe {
+
+/// What the directory goes by.
+inline constexpr const char* directory_name = "directory";
+
+/// What the actors of a variable that is replicated go by begins with: the owner's, the mirror's.
+inline constexpr std::array<const char*, 2> place_prefixes{"", "mirror "};
+
+/// Refuses more owners of a variable than there may be.
+/// Errors: throws `failure` with invalid_argument.
+void check_owner_copies(const strategy_layout& layout);
+
+/// Who knows who holds each variable. @pre Owners are replicated. Errors: throws `failure`, as
+/// `placement::see`.
+[[nodiscard]] directory_actor find_directory(const strategy& strategy, const std::string& viewer);
+
+/// Puts one who speaks to whoever holds a variable on stage, beside `viewer`.
+/// @param config With variable, name, and what else it is to be; owners and directory are looked
+/// for. Errors: throws `failure`, as `placement::see`.
+[[nodiscard]] stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,
+                                            stand_in_config config);
+
+/// A job's cast as `viewer` knows it: if owners are replicated, through stand-ins of its own, which
+/// end with the last copy of the cast.
+/// @param closes_steps Whether it is the chief.
+/// @pre The strategy has a placement. Errors: throws `failure`, as `placement::see`.
+[[nodiscard]] training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
+                                           const training_cast& cast, bool closes_steps = false);
+
+/// Tells the directory, if there is one, of the job that begins: whom it tells of owners; or,
+/// without anybody, of its end. @pre The directory stands in this process.
+void tell_directory(const strategy& strategy, const owners_watcher_actor& watcher);
+
+/// Has an owner or mirror that begins in a new life offer itself, as the mirror of whoever holds
+/// its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+/// @param is_known Whether this is a new life; else only the directory knows.
+/// Errors: throws `failure`, as `placement::see`.
+void offer_again(const strategy& strategy, const variable& of, size_t place,
+                 const replicated_owner_actor& who, bool is_known = true);
+
+/// Likewise for all that this process holds; nothing happens where owners are not replicated.
+void offer_all_again(const strategy& strategy, bool is_known = true);
+
+/// Puts who collects gradients for an owner on stage, which holds a variable in a place; null if
+/// nobody does.
+using accumulator_maker
+  = std::function<caf::actor(const variable& of, size_t place, const replicated_owner_actor&)>;
+
+/// Puts all on stage again that held a variable in a process that was lost and is there again, and
+/// has them offer themselves: where one process plays all.
+/// @param collect Likewise for their accumulators; empty: there are none.
+/// Errors: throws `failure`, as `placement::see`.
+void bring_back(strategy& strategy, uint32_t process, const accumulator_maker& collect = {});
+
+} // namespace troupe

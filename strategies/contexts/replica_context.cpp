@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step function asks its replica for.
+#include "strategies/contexts/replica_context.hpp"
+
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/contexts/training_cast.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <numeric>
+
+namespace troupe {
+
+namespace {
+
+// What a replica asks for: its own copy, where there are copies. Most reads ask the same.
+msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica) {
+  static const auto of_the_whole = make_read_variable();
+  auto component = component_of(source, replica);
+  return component == whole_variable ? of_the_whole : make_read_variable(component);
+}
+
+// Each replica's read is a value of its own, even while all copies are one array: what a program
+// does must not depend on that.
+tensor own_handle(const tensor& value) {
+  return tensor::wrap_read_only(value.data(), value.type(), value.extents(),
+                                std::make_shared<const tensor>(value));
+}
+
+std::string_view call_name(change how, const variable_operand& operand) {
+  return std::holds_alternative<indexed_slices>(operand) ? name_of_scatter(how)
+                                                         : name_of_assign(how);
+}
+
+// What a replica may do to a variable, before anybody is asked.
+void check_change_in_replica(const variable& target, change how, const variable_operand& operand) {
+  auto mode = target.aggregation();
+  auto is_scatter = std::holds_alternative<indexed_slices>(operand);
+  if (target.synchronization() == variable_synchronization::on_read) return; // its owner knows
+  if (target.owner_strategy().num_replicas_in_sync() == 1) return;
+  auto is_shared = !target.owner_strategy().layout().mirrors_variables;
+  if (is_shared && mode == variable_aggregation::none)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("You must specify an aggregation method to update variable '{}' in "
+                               "Replica Context: all replicas share it; make it with one",
+                               target.name())}};
+  auto needs_one_writer = how == change::minimum || how == change::maximum || how == change::assign;
+  auto is_combined = mode == variable_aggregation::sum || mode == variable_aggregation::mean;
+  if (is_scatter && needs_one_writer && is_combined)
+    throw failure{{errc::unimplemented,
+                   fmt::format("{} of variable '{}' in a replica context needs aggregation NONE or "
+                               "ONLY_FIRST_REPLICA, not {}",
+                               name_of_scatter(how), target.name(), to_string(mode))}};
+}
+
+/// What becomes of a change by a replica of a job, where nobody waits for the others: each process
+/// is one worker, and all but one of its replicas may have to leave it be.
+enum class change_in_job : uint8_t { own_copy, all_copies, none };
+
+change_in_job check_change_in_job(const variable& target, std::string_view call, change how,
+                                  const replica_context::place& place) {
+  if (place.asks_again)
+    throw failure{
+      {errc::unimplemented,
+       fmt::format("{} of variable '{}' in a step of `train` might be made twice over links that "
+                   "lose messages; leave ask_again_after at 0",
+                   call, target.name())}};
+  auto mode = target.aggregation();
+  auto is_mirrored = target.owner_strategy().layout().mirrors_variables;
+  auto is_own = target.synchronization() == variable_synchronization::on_read
+                || (is_mirrored && mode == variable_aggregation::none);
+  if (is_own) return change_in_job::own_copy;
+  if (place.replicas_here == 1) return change_in_job::all_copies;
+  if (mode == variable_aggregation::only_first_replica)
+    return place.at_work->is_first(place.replica) ? change_in_job::all_copies : change_in_job::none;
+  auto adds_up = how != change::assign && how != change::minimum && how != change::maximum;
+  if (mode == variable_aggregation::sum && adds_up) return change_in_job::all_copies;
+  throw failure{
+    {errc::invalid_argument,
+     fmt::format("{} of variable '{}', whose aggregation is {}, in a step of `train`: the {} "
+                 "replicas of this process do not wait for each other; make it with SUM for what "
+                 "adds up or with ONLY_FIRST_REPLICA, or change it by the strategy, outside",
+                 call, target.name(), to_string(mode), place.replicas_here)}};
+}
+
+// A variable's name without the numbers that tell replicas apart: "dense_1/bias" is "dense/bias".
+std::string canonical_name(const std::string& name) {
+  std::string result;
+  for (size_t begin = 0; begin <= name.size();) {
+    auto end = std::min(name.find('/', begin), name.size());
+    auto part = name.substr(begin, end - begin);
+    auto length = part.size();
+    if (length > 2 && part[length - 2] == '_' && part[length - 1] >= '0' && part[length - 1] <= '9')
+      part.resize(length - 2);
+    result += part + '/';
+    begin = end + 1;
+  }
+  return result;
+}
+
+// Part of an array along one of its dimensions.
+tensor slice_along(const tensor& from, int64_t axis, int64_t begin, int64_t end) {
+  auto along = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(from.rank()) : axis);
+  auto dims = from.extents().dims();
+  size_t outer = 1;
+  for (size_t i = 0; i < along; ++i)
+    outer *= static_cast<size_t>(dims[i]);
+  auto length = static_cast<size_t>(dims[along]);
+  dims[along] = end - begin;
+  tensor result{from.type(), shape{dims}};
+  if (result.element_count() == 0) return result;
+  auto row = from.bytes() / outer / length;
+  auto whole = from.contiguous();
+  auto bytes = row * static_cast<size_t>(end - begin);
+  for (size_t block = 0; block < outer; ++block)
+    std::memcpy(static_cast<std::byte*>(result.mutable_data()) + block * bytes,
+                static_cast<const std::byte*>(whole.data()) + block * (whole.bytes() / outer)
+                  + row * static_cast<size_t>(begin),
+                bytes);
+  return result;
+}
+
+} // namespace
+
+uint32_t replica_context::num_replicas_in_sync() const {
+  return place_.meeting ? place_.owner->num_replicas_in_sync() : place_.replicas;
+}
+
+random_key replica_context::random(std::string_view purpose) const {
+  return {activity_.world().seed(), purpose, replica_id_in_sync_group(), iteration()};
+}
+
+const variable_owner_actor& replica_context::owner_of(const variable& source) const {
+  return place_.cast ? place_.cast->owner_of(source) : source.owner();
+}
+
+task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  requests.reserve(variables.size());
+  for (const auto& variable : variables)
+    requests.emplace_back(owner_of(variable), read_variable(variable, place_.replica));
+  auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto snapshots = co_await reading;
+  std::vector<tensor> values;
+  values.reserve(snapshots.size());
+  for (auto& snapshot : snapshots) {
+    auto value = value_of(std::move(snapshot));
+    values.push_back(place_.meeting ? own_handle(value) : value);
+  }
+  co_return values;
+}
+
+task<tensor> replica_context::read(variable source) {
+  auto reading = activity_.request<msg<wire::VariableSnapshot>>(
+    owner_of(source), read_variable(source, place_.replica));
+  auto value = value_of(co_await reading);
+  co_return place_.meeting ? own_handle(value) : value;
+}
+
+task<void> replica_context::bring_to_host(std::vector<tensor*> arrays) {
+  return troupe::bring_to_host(activity_, place_.owner->devices(), std::move(arrays));
+}
+
+std::optional<tensor> replica_context::kept(const std::string& name) const {
+  auto payload = activity_.kept(name);
+  return payload ? std::optional{to_tensor(std::move(*payload))} : std::nullopt;
+}
+
+const std::string& replica_context::device() const {
+  const auto& devices = place_.owner->layout().worker_devices;
+  return devices[place_.replica % devices.size()];
+}
+
+void replica_context::arrive(merge_site site, std::shared_ptr<void> arguments) {
+  if (!place_.meeting)
+    throw failure{
+      {errc::wrong_context,
+       "merge_call needs replicas that wait for each other, but in `train` each goes at "
+       "its own pace; run the function by `strategy.run` of a strategy that has it"}};
+  activity_.send(place_.meeting, merge_arrival{place_.replica, std::move(site),
+                                               std::move(arguments), activity_.handle()});
+}
+
+void replica_context::announce(merge_result merged) {
+  if (place_.replicas > 1) activity_.send(place_.meeting, std::move(merged));
+}
+
+task<tensor> replica_context::all_gather(tensor value, int64_t axis,
+                                         communication_options options) {
+  auto gather
+    = [options](cross_replica_context& context, distributed_value<int64_t> axes,
+                distributed_value<brought<tensor>> all) -> task<distributed_value<tensor>> {
+    auto axis = axes.primary();
+    auto first = context.strategy().first_local_replica();
+    for (size_t i = 1; i < axes.size(); ++i)
+      if (axes[i] != axis)
+        throw failure{{errc::failed_precondition,
+                       fmt::format("replica {} gathers along axis {}, replica {} along axis {}; "
+                                   "all replicas have to gather alike",
+                                   first + i, axes[i], first, axis)}};
+    std::vector<tensor> parts;
+    for (const auto& each : all.local_results())
+      parts.push_back(*each);
+    auto gathering = context.gather_brought("all_gather", std::move(parts), axis, options);
+    auto gathered = co_await gathering;
+    co_return gathered;
+  };
+  auto mine = std::make_shared<const tensor>(std::move(value));
+  auto merging = merge_call(gather, axis, brought<tensor>{std::move(mine)});
+  auto result = co_await merging;
+  co_return result;
+}
+
+task<tensor> replica_context::all_gather_gradient(tensor by_result, int64_t axis, int64_t extent) {
+  std::vector<int64_t> extents(num_replicas_in_sync());
+  extents[replica_id_in_sync_group()] = extent;
+  auto where = by_result.device();
+  auto reducing = all_reduce(reduce_op::sum, std::pair{std::move(by_result), std::move(extents)});
+  auto sum = co_await reducing;
+  auto rank = static_cast<int64_t>(sum.first.rank());
+  auto whole = std::accumulate(sum.second.begin(), sum.second.end(), int64_t{0});
+  auto along = axis < 0 ? axis + rank : axis;
+  auto is_there = along >= 0 && along < rank && std::ranges::min(sum.second) >= 0;
+  if (!is_there || sum.first.extents()[static_cast<size_t>(along)] != whole)
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("a gradient of shape {} is not by what all_gather gives of {} in all "
+                   "along axis {}",
+                   to_string(sum.first.extents()), whole, axis)}};
+  auto begin = std::accumulate(sum.second.begin(), sum.second.begin() + replica_id_in_sync_group(),
+                               int64_t{0});
+  auto bringing = bring_to_host({&sum.first});
+  co_await bringing;
+  auto part = slice_along(sum.first, axis, begin, begin + extent);
+  std::vector<array_move> moves{{&part, where}};
+  auto returning = move_arrays(activity_, place_.owner->devices(), std::move(moves));
+  co_await returning;
+  co_return part;
+}
+
+task<tensor> replica_context::apply(variable target, change how, variable_operand operand) {
+  if (auto* value = std::get_if<distributed_value<tensor>>(&operand)) {
+    operand = tensor{value->select(place_.replica)};
+  } else if (auto* rows = std::get_if<distributed_value<indexed_slices>>(&operand)) {
+    operand = indexed_slices{rows->select(place_.replica)};
+  } else if (const auto* from = std::get_if<variable>(&operand)) {
+    auto reading = read(*from);
+    auto value = co_await reading;
+    operand = value;
+  }
+  context_check::replica(call_name(how, operand), *this);
+  check_made_by(call_name(how, operand), *place_.owner, target);
+  if (place_.cast) {
+    auto whose = check_change_in_job(target, call_name(how, operand), how, place_);
+    if (whose == change_in_job::none) {
+      auto reading = read(target);
+      auto value = co_await reading;
+      co_return value;
+    }
+    auto component
+      = whose == change_in_job::all_copies ? whole_variable : component_of(target, place_.replica);
+    auto bringing = bring_to_host(arrays_in(operand));
+    co_await bringing;
+    auto wanted = make_change_variable(static_cast<uint8_t>(how),
+                                       to_payload(to_change(target, operand)), component);
+    auto changing
+      = activity_.request<msg<wire::VariableSnapshot>>(owner_of(target), std::move(wanted));
+    co_return value_of(co_await changing);
+  }
+  check_change_in_replica(target, how, operand);
+  auto is_own = target.synchronization() == variable_synchronization::on_read
+                || target.aggregation() == variable_aggregation::none;
+  if (is_own || num_replicas_in_sync() == 1) {
+    auto component = component_of(target, place_.replica);
+    auto changing = change_copy(activity_, target, component, how, std::move(operand));
+    auto value = co_await changing;
+    co_return value;
+  }
+  auto change_all
+    = [](cross_replica_context& context, variable target, distributed_value<change> changes,
+         distributed_value<brought<variable_operand>> all) -> task<tensor> {
+    auto how = changes.primary();
+    auto first = context.strategy().first_local_replica();
+    for (size_t i = 1; i < changes.size(); ++i)
+      if (changes[i] != how)
+        throw failure{{errc::failed_precondition,
+                       fmt::format("replica {} calls {} of variable '{}', replica {} {}; all "
+                                   "replicas have to make the same change",
+                                   first + i, name_of_assign(changes[i]), target.name(), first,
+                                   name_of_assign(how))}};
+    std::vector<variable_operand> operands;
+    for (const auto& each : all.local_results())
+      operands.push_back(*each);
+    auto bringing = bring_together(context.host(), target, operands, context.group() == nullptr);
+    co_await bringing;
+    auto work = [target, how, operands](process_exchange* exchange) {
+      return aggregate(target, how, operands, exchange);
+    };
+    auto aggregating = context.exchanged(std::string{name_of_assign(how)}, 0, work);
+    auto aggregated = co_await aggregating;
+    auto changing = change_copy(context.host(), target, whole_variable, how, std::move(aggregated));
+    auto value = co_await changing;
+    co_return value;
+  };
+  auto mine = std::make_shared<const variable_operand>(std::move(operand));
+  auto merging
+    = merge_call(change_all, std::move(target), how, brought<variable_operand>{std::move(mine)});
+  auto value = co_await merging;
+  co_return value;
+}
+
+task<variable> replica_context::make_variable(std::string name, tensor initial,
+                                              variable_options options) {
+  auto make = [options](cross_replica_context& context, distributed_value<std::string> names,
+                        distributed_value<tensor> initials) -> task<variable> {
+    for (size_t i = 1; i < names.size(); ++i)
+      if (canonical_name(names[i]) != canonical_name(names[0]))
+        throw failure{{errc::invalid_argument,
+                       fmt::format("Tried to create variable '{}' with mismatching name on device "
+                                   "{}: replica {} makes '{}'; all have to make the same one",
+                                   names[0], context.strategy().layout().worker_devices[i],
+                                   context.strategy().first_local_replica() + i, names[i])}};
+    auto making = context.make_variable(names[0], initials[0], options);
+    auto made = co_await making;
+    co_return made;
+  };
+  auto merging = merge_call(make, std::move(name), std::move(initial));
+  auto made = co_await merging;
+  co_return made;
+}
+
+void replica_context::settle(const work_outcome& outcome) {
+  compute_time_ += outcome.elapsed;
+  computed_at_ = activity_.world().now();
+  if (outcome.thrown) std::rethrow_exception(outcome.thrown);
+  if (outcome.cancelled)
+    throw failure{{errc::cancelled, "the step has enough gradients without this one"}};
+}
+
+} // namespace troupe

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a step function sees of the replica that runs it.
+#pragma once
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/training/rendezvous.hpp"
+#include "actors/world/activity.hpp"
+#include "kernels/tensor/random.hpp"
+#include "messages/failure.hpp"
+#include "strategies/contexts/context.hpp"
+#include "strategies/contexts/cross_replica_context.hpp"
+#include "strategies/contexts/replica_function.hpp"
+#include "strategies/contexts/replicas_at_work.hpp"
+#include "strategies/contexts/variable_access.hpp"
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+struct training_cast;
+
+/// Whether work that a replica computes is for its device, rather than for the computing threads.
+template <class Work>
+concept computes_on_device = std::invocable<Work, std::stop_token, compute_stream&>;
+
+/// What work that a replica computes returns.
+template <class Work>
+using computed_by =
+  typename std::conditional_t<computes_on_device<Work>,
+                              std::invoke_result<Work, std::stop_token, compute_stream&>,
+                              std::invoke_result<Work, std::stop_token>>::type;
+
+/// The step function of a trainer runs on every replica at once; the context tells it which replica
+/// it is, reads and changes variables for it, computes for it, and lets it meet the other replicas.
+/// What it awaits throws `failure`.
+///
+/// Thread: only the step function that it was given to.
+class replica_context final : public variable_access {
+public:
+  /// Where a replica stands among the others.
+  struct place {
+    uint32_t replica = 0;                      ///< Among those of this process.
+    uint32_t replicas = 1;                     ///< Of this process.
+    std::shared_ptr<const training_cast> cast; ///< Whom a job's gradients and tokens go to.
+    troupe::strategy* owner = nullptr;
+    rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
+    uint32_t first_replica = 0; ///< Of this process, among those of all.
+
+    // What a replica of a job may do to variables without asking others.
+
+    uint32_t replicas_here = 1;                ///< That stand in its process, itself among them.
+    std::shared_ptr<replicas_at_work> at_work; ///< Of those. Null in a run.
+    bool asks_again = false; ///< Requests that are not answered in time are made anew.
+  };
+
+  replica_context(activity& activity, place place)
+    : activity_(activity), place_(std::move(place)) {}
+
+  replica_context(const replica_context&) = delete;
+  replica_context& operator=(const replica_context&) = delete;
+
+  /// This replica's index, from 0 to below `num_replicas_in_sync`.
+  [[nodiscard]] uint32_t replica_id_in_sync_group() const {
+    return place_.first_replica + place_.replica;
+  }
+
+  [[nodiscard]] uint32_t num_replicas_in_sync() const;
+
+  [[nodiscard]] troupe::strategy& strategy() const { return *place_.owner; }
+
+  /// The device that this replica computes on: "cpu:1".
+  [[nodiscard]] const std::string& device() const;
+
+  /// The global step that this replica's next gradient is for.
+  [[nodiscard]] uint64_t local_step() const { return activity_.local_step(); }
+
+  /// How many steps this replica has made before this one, dropped ones included.
+  [[nodiscard]] uint64_t iteration() const { return activity_.iteration(); }
+
+  /// A random stream of this replica's current iteration: the same numbers in every world.
+  [[nodiscard]] random_key random(std::string_view purpose) const;
+
+  /// The values of variables as they are now: immutable views of their owners' memory.
+  /// Cost: one request for each variable, all at once.
+  [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
+
+  /// Likewise for one variable: this replica's copy of it.
+  [[nodiscard]] task<tensor> read(variable source) override;
+
+  // ---- with the other replicas, in a run ----
+
+  /// Waits until all replicas are in the same merge_call; then `merge`, that of replica 0, runs
+  /// once in the cross-replica context, with everybody's arguments regrouped
+  /// (strategies/values/nest.hpp), and each replica gets its own part of the result.
+  /// @param merge `R f(cross_replica_context&, ...)` or a coroutine `task<R> f(...)`.
+  /// Errors: throws `failure`: wrong_context; failed_precondition if another replica is in a call
+  /// with another function or structure, or has returned; cancelled if another replica failed; and
+  /// rethrows, in every replica, what `merge` threw.
+  template <class Merge, class... Arguments>
+  [[nodiscard]] auto merge_call(Merge merge, Arguments... arguments)
+    -> task<selected_t<awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>>>;
+
+  /// The sum or mean of the values of all replicas, for each of them. Nests are reduced leaf by
+  /// leaf: arrays, sparse rows, numbers. A value counts once for each replica that gives it.
+  /// @param options Those of the first replica of each process count.
+  /// Errors: as `merge_call`; throws `failure` in every replica if values do not fit together, or
+  /// as `cross_replica_context::exchanged`.
+  template <class T>
+  [[nodiscard]] task<T> all_reduce(reduce_op op, T value, communication_options options = {});
+
+  /// The values of all replicas behind each other along `axis`, which may be of other extents
+  /// there. @param options As above.
+  /// Errors: as `merge_call`; `failure` as `cross_device_ops::gather`, and as
+  /// `cross_replica_context::exchanged`.
+  [[nodiscard]] task<tensor> all_gather(tensor value, int64_t axis,
+                                        communication_options options = {});
+
+  /// What the gradient by the result of `all_reduce(op, x)` is by x: reduced likewise.
+  [[nodiscard]] task<tensor> all_reduce_gradient(reduce_op op, tensor by_result) {
+    return all_reduce(op, std::move(by_result));
+  }
+
+  /// What the gradient by the result of `all_gather(x, axis)` is by x: this replica's part of the
+  /// sum. @param extent Of this replica's x along `axis`.
+  [[nodiscard]] task<tensor> all_gather_gradient(tensor by_result, int64_t axis, int64_t extent);
+
+  /// Makes a variable, as `strategy::make_variable` does, once for all replicas: all have to make
+  /// it, and get the same one. It begins with the value of replica 0. Names may differ by a number
+  /// at the end of each part: "dense_1/bias" is the "dense/bias" of another replica.
+  /// Errors: as `merge_call`; as `strategy::make_variable`; throws `failure` with invalid_argument
+  /// if names differ ("Tried to create variable ... with mismatching name").
+  [[nodiscard]] task<variable> make_variable(std::string name, tensor initial,
+                                             variable_options options = {});
+
+  /// A merge_call whose function is `cross_replica_context::update`: all replicas have to make it.
+  /// @returns What the function returned for this replica's copy.
+  template <class Function, class... Arguments>
+  [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) {
+    auto updating
+      = [target, function](cross_replica_context& all, regrouped_t<Arguments>... regrouped) {
+          return all.update(target, function, std::move(regrouped)...);
+        };
+    return merge_call(std::move(updating), std::move(arguments)...);
+  }
+
+  /// Runs `work(std::stop_token)` on the world's computing threads and gives back what it returns.
+  /// Compute gradients here, not in the step function itself: this one's time is what the ledger
+  /// shows, what `pace` stretches, and what a step that has enough gradients cancels.
+  /// Errors: rethrows what `work` threw; throws `failure` with cancelled if the gradient is wanted
+  /// no more, which a step function need not catch.
+  /// `work(std::stop_token, compute_stream&)` computes on the replica's device instead, by what it
+  /// asks the stream for; the result is given back when the stream has done it.
+  /// Errors: as above; throws `failure` with unavailable if the device is lost, deadline_exceeded
+  /// if it stands still, resource if it refuses.
+  template <class Work>
+  [[nodiscard]] task<computed_by<Work>> compute(Work work);
+
+  /// Copies arrays that lie on devices of the strategy to the host's memory, pinned by then: for
+  /// who has left there what is to be looked at. Those of the host stay as they are.
+  /// @param arrays Live until this is over. Errors: as `compute`; throws `failure` with
+  /// invalid_argument for one that is not row-major.
+  [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
+
+  /// Asks an actor, of Troupe or of your own, and waits for its `Reply` without holding a thread.
+  /// @returns An awaitable of `expected<Reply>`: the reply, or the other side's error; unavailable
+  /// if it is gone.
+  template <class Reply, class Handle, class Message>
+  [[nodiscard]] auto request(Handle to, Message message) {
+    return activity_.request<Reply>(std::move(to), std::move(message));
+  }
+
+  /// Has checkpoints hold `value` for this replica, such as the position in its data: that of the
+  /// last call counts. Not to be written to afterwards.
+  void keep(const std::string& name, const tensor& value) {
+    activity_.keep(name, to_payload(value));
+  }
+
+  /// What was kept under that name, in this job or in the one that it goes on from.
+  [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
+
+  /// What the ledger and the metrics say of this step.
+  /// @param loss Mean over the batch. @param examples In the batch.
+  void report(double loss, uint32_t examples) {
+    loss_ = loss;
+    examples_ = examples;
+  }
+
+protected:
+  [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
+
+private:
+  friend class replica_step;
+  friend class sync_replicas_optimizer;
+  friend class training_session;
+
+  void settle(const work_outcome& outcome);
+
+  /// The actor to ask for a variable: in a job, as this replica knows it.
+  [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
+
+  /// Tells the others that this replica is in a merge_call. It is woken with the arguments of all
+  /// if it is replica 0, else with the result.
+  void arrive(merge_site site, std::shared_ptr<void> arguments);
+
+  /// Tells the others what became of replica 0's merge function.
+  void announce(merge_result merged);
+
+  /// What replicas bring to a reduction, each its own even if it is the same.
+  template <class T>
+  using brought = std::shared_ptr<const T>;
+
+  activity& activity_;
+  place place_;
+  double loss_ = std::numeric_limits<double>::quiet_NaN();
+  uint32_t examples_ = 0;
+  job_time compute_time_{0}; ///< In this step so far.
+  job_time computed_at_{0};  ///< When the last of it was over, on the world's clock.
+  job_time waited_{0};       ///< For the token that began this step.
+  bool has_token_ = true;    ///< False between the end of a step and the token for the next.
+  uint64_t tokens_taken_ = 0;
+  uint64_t questions_ = 0; ///< For tokens, asked so far.
+};
+
+template <class Work>
+task<computed_by<Work>> replica_context::compute(Work work) {
+  if constexpr (computes_on_device<Work>) {
+    auto there = hand_over<std::stop_token, compute_stream&>(place_.owner, std::move(work));
+    auto computing = activity_.compute_on_device(std::move(there.run));
+    auto outcome = co_await computing;
+    settle(outcome);
+    co_return std::move(**there.result);
+  } else {
+    auto there = hand_over<std::stop_token>(place_.owner, std::move(work));
+    auto computing = activity_.compute(std::move(there.run));
+    auto outcome = co_await computing;
+    settle(outcome);
+    co_return std::move(**there.result);
+  }
+}
+
+template <class Merge, class... Arguments>
+auto replica_context::merge_call(Merge merge, Arguments... arguments)
+  -> task<selected_t<awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>>> {
+  using result_type = awaited_result_t<Merge, cross_replica_context, regrouped_t<Arguments>...>;
+  using nest_type = std::tuple<Arguments...>;
+  context_check::replica("merge_call", *this);
+  merge_site site{&typeid(Merge)};
+  if constexpr (std::is_pointer_v<Merge>) site.address = reinterpret_cast<const void*>(merge);
+  auto mine = std::make_shared<nest_type>(std::move(arguments)...);
+  site.structure = structure_of(*mine);
+  std::shared_ptr<void> woken;
+  if (place_.replicas == 1) {
+    woken = std::make_shared<gathered_arguments>(1, std::move(mine));
+  } else {
+    arrive(std::move(site), std::move(mine));
+    auto sleeping = activity_.woken();
+    woken = co_await sleeping;
+  }
+  if (place_.replica == 0) {
+    merge_result merged;
+    context_guard entered{{context_kind::cross_replica, place_.owner}};
+    try {
+      auto gathered = std::static_pointer_cast<gathered_arguments>(woken);
+      auto regrouped = regroup_erased<nest_type>(*gathered);
+      cross_replica_context context{*place_.owner, activity_};
+      auto merging = call_erased(std::move(merge), std::move(regrouped), context);
+      merged.value = co_await merging;
+    } catch (...) {
+      merged.thrown = std::current_exception();
+    }
+    announce(merged);
+    if (merged.thrown) std::rethrow_exception(merged.thrown);
+    woken = std::move(merged.value);
+  }
+  co_return select_replica(*std::static_pointer_cast<result_type>(woken), place_.replica);
+}
+
+template <class T>
+task<T> replica_context::all_reduce(reduce_op op, T value, communication_options options) {
+  auto reduce = [options](cross_replica_context& context, const distributed_value<reduce_op>& ops,
+                          const distributed_value<brought<T>>& all) {
+    return context.reduce_brought(ops.local_results(), all.local_results(), options);
+  };
+  auto mine = std::make_shared<const T>(std::move(value));
+  auto reducing = merge_call(reduce, op, brought<T>{std::move(mine)});
+  auto result = co_await reducing;
+  co_return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of a replica in a run, from its context to its departure.
+#include "strategies/contexts/replica_group.hpp"
+
+#include "actors/training/replica.hpp"
+#include "strategies/contexts/strategy.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+
+namespace troupe {
+
+namespace {
+
+task<void> live(activity& activity, replica_context::place place, replica_body body) {
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  departure leaving{.replica = place.replica};
+  auto meeting = place.meeting;
+  {
+    auto* owner = place.owner;
+    replica_context context{activity, std::move(place)};
+    stack.push({context_kind::replica, owner, &context});
+    try {
+      auto running = body(context);
+      leaving.result = co_await running;
+    } catch (...) {
+      leaving.thrown = std::current_exception();
+    }
+  }
+  activity.set_surroundings(nullptr);
+  activity.send(meeting, std::move(leaving));
+}
+
+} // namespace
+
+void replica_group::kill_replicas() const {
+  for (const auto& replica : replicas)
+    caf::anon_send_exit(replica, caf::exit_reason::kill);
+}
+
+void replica_group::kill() const {
+  kill_replicas();
+  caf::anon_send_exit(meeting, caf::exit_reason::kill);
+}
+
+replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
+                             std::function<void(run_outcome)> on_over) {
+  auto& system = of.world().system();
+  auto count = static_cast<uint32_t>(bodies.size());
+  replica_group group;
+  group.meeting
+    = system.spawn(rendezvous, rendezvous_config{count, std::move(on_over), of.layout().deadline,
+                                                 of.first_local_replica()});
+  of.world().introduce(group.meeting.id(), "rendezvous");
+  group.replicas.reserve(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    auto in_sync_group = of.first_local_replica() + i;
+    replica_config config{.index = in_sync_group, .world = &of.world()};
+    config.processor = of.devices().processor_of(i);
+    replica_context::place place{i, count, nullptr, &of, group.meeting, of.first_local_replica()};
+    config.body = [place, body = std::move(bodies[i])](activity& activity) {
+      return live(activity, place, body);
+    };
+    group.replicas.push_back(system.spawn(replica, std::move(config)));
+    of.world().introduce(group.replicas.back().id(), "replica " + std::to_string(in_sync_group));
+  }
+  return group;
+}
+
+} // namespace troupe

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The replicas of one run, and where they meet.
+#pragma once
+
+#include "actors/training/rendezvous.hpp"
+#include "strategies/contexts/replica_function.hpp"
+
+#include <functional>
+#include <vector>
+
+namespace troupe {
+
+class strategy;
+
+/// The actors of one run. They end by themselves when their functions have returned.
+struct replica_group {
+  rendezvous_actor meeting;
+  std::vector<replica_actor> replicas;
+
+  /// Ends replicas that do not end by themselves.
+  void kill_replicas() const;
+
+  /// Likewise, and the rendezvous, which tells nobody.
+  void kill() const;
+};
+
+/// Puts the replicas of a run on stage.
+/// @param bodies What each of them does.
+/// @param on_over Told once, by the rendezvous, when all have returned.
+replica_group start_replicas(strategy& of, std::vector<replica_body> bodies,
+                             std::function<void(run_outcome)> on_over);
+
+} // namespace troupe

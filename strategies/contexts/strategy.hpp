@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+// The strategy: where variables live, how many replicas compute, and what they do together.
+#pragma once
+
+#include "actors/net/placement.hpp"
+#include "actors/training/rendezvous.hpp"
+#include "actors/world/world.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "strategies/contexts/context.hpp"
+#include "strategies/contexts/cross_replica_context.hpp"
+#include "strategies/contexts/replica_context.hpp"
+#include "strategies/contexts/replica_function.hpp"
+#include "strategies/contexts/strategy_input.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/reduce/process_group.hpp"
+#include "strategies/reduce/reduce_nest.hpp"
+#include "strategies/reduce/replica_devices.hpp"
+#include "strategies/values/nest.hpp"
+#include "strategies/values/partitioner.hpp"
+#include "strategies/values/variable.hpp"
+#include "strategies/values/variable_load.hpp"
+
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+class closure_service;
+struct job_links;
+class sharded_variable;
+class strategy_extended;
+class sync_replicas_optimizer;
+struct variable_owner_config;
+
+/// What makes one strategy differ from another.
+struct strategy_layout {
+  std::string name;                           ///< "mirrored": for errors.
+  std::vector<std::string> worker_devices;    ///< One for each replica of this process.
+  std::vector<std::string> parameter_devices; ///< Where variables live.
+  /// Whether every replica has a copy of a variable; else all share one for good.
+  bool mirrors_variables = false;
+  bool runs_replicas = true; ///< Whether `run` is offered.
+  bool has_devices = true;   ///< False for the default strategy, which has none of its own.
+  bool experimental_between_graph = false;
+  bool experimental_should_init = true;
+  bool should_checkpoint = true;
+  bool should_save_summary = true;
+  bool experimental_require_static_shapes = false;
+  /// Whether the function that makes a dataset may be called for each replica.
+  bool makes_input_per_replica = false;
+  /// The processes that run replicas together with this one; null: this one runs all.
+  std::shared_ptr<const process_group> group;
+  /// Null: one device adds.
+  std::shared_ptr<const cross_device_ops> cross_device_operations;
+  /// A run that takes longer ends, and says who is missing.
+  job_time deadline = std::chrono::minutes{10};
+  /// Where owners, and the actors of jobs, stand; null: all here. Outlives the strategy.
+  troupe::placement* placement = nullptr;
+  /// Processes that hold each variable: 1, or 2, so that the loss of one loses nothing.
+  uint32_t owner_copies = 1;
+  /// How the placement shares variables between parameter servers.
+  troupe::variable_load variable_load = equal_load();
+  /// Into how many shards `make_sharded_variable` cuts; null: one.
+  partitioner variable_partitioner{};
+  /// What replicas of this process compute on, in turn; empty: the world's computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
+};
+
+/// Refuses what no strategy can be made of.
+/// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
+/// that is not positive, or more owners of a variable than 2 or than there are places for them.
+void check_layout(const strategy_layout& layout);
+
+/// Where a value is made for each replica, and how many there are.
+struct value_context {
+  uint32_t replica_id_in_sync_group = 0;
+  uint32_t num_replicas_in_sync = 1;
+};
+
+/// A training step is written once; the strategy decides where its variables live and how many
+/// replicas run it. This class is what all strategies share.
+///
+/// Calls that are made outside all coroutines wait until they are done, while the world turns. In a
+/// merge function, the `cross_replica_context` has those that need to wait.
+///
+/// Thread: the one that made it; replicas reach it through their context.
+class strategy {
+public:
+  virtual ~strategy();
+  strategy(const strategy&) = delete;
+  strategy& operator=(const strategy&) = delete;
+
+  // ---- variables ----
+
+  /// Makes a variable, held by an owner actor of its own.
+  /// @param initial Its first value; the variable takes the dtype and shape, and never writes here.
+  /// Errors: throws `failure` with invalid_argument if the name is taken or empty, or the options
+  /// do not go together; type_mismatch if the dtype is f16 or bf16; limit_exceeded for more than
+  /// `limits::rank_max` dimensions; wrong_context inside a replica or another strategy's scope; as
+  /// `placement::see`, if the variable is held by another process that is not there in time; as
+  /// `cross_replica_context::exchanged`, if processes do not make the same variables.
+  variable make_variable(std::string name, const tensor& initial,
+                         const variable_options& options = {});
+
+  /// Makes a variable in as many shards as the strategy's partitioner wants, so that one text goes
+  /// with strategies that cut and with those that do not: "table/part_0" and so on, or just "table"
+  /// in one piece.
+  /// Errors: as `sharded_variable::make`; throws `failure` with invalid_argument for a scalar,
+  /// which has no rows.
+  [[nodiscard]] sharded_variable make_sharded_variable(const std::string& name,
+                                                       const tensor& initial,
+                                                       const variable_options& options = {});
+
+  /// The variables in order of creation.
+  [[nodiscard]] std::span<const variable> variables() const { return variables_; }
+
+  /// Those of them that training changes.
+  [[nodiscard]] std::vector<variable> trainable_variables() const;
+
+  /// The value of a variable as it is now; an immutable view of the owner's memory. Of one that is
+  /// synchronised on read, what its copies come to.
+  /// Errors: throws `failure`: unavailable if the owner is gone; wrong_context in a coroutine, or
+  /// in work that it computes; as `variable_access`.
+  [[nodiscard]] tensor read(const variable& source);
+
+  // As `variable_access` in the cross-replica context.
+
+  tensor assign(const variable& target, variable_operand value);
+  tensor assign_add(const variable& target, variable_operand delta);
+  tensor assign_sub(const variable& target, variable_operand delta);
+
+  // ---- replicas ----
+
+  /// Replicas whose gradients are combined: those of all processes that run some.
+  [[nodiscard]] uint32_t num_replicas_in_sync() const {
+    return num_replicas_ * (layout_.group ? layout_.group->size : 1);
+  }
+
+  /// Those of them that run in this process.
+  [[nodiscard]] uint32_t num_local_replicas() const { return num_replicas_; }
+
+  /// The first of those, in the order of all.
+  [[nodiscard]] uint32_t first_local_replica() const {
+    return layout_.group ? layout_.group->first_replica() : 0;
+  }
+
+  /// Runs a function on every replica, and waits until all have returned.
+  /// @param function `R f(replica_context&, Arguments...)` or a coroutine `task<R> f(...)`.
+  /// @param arguments For every replica the same, but for distributed values anywhere in them, of
+  /// which each gets its own.
+  /// @returns What the replicas returned, regrouped (strategies/values/nest.hpp): a distributed
+  /// value in the place of each leaf. Errors: rethrows what the first replica that failed threw;
+  /// throws `failure`: wrong_context; failed_precondition if replicas make different merge_calls;
+  /// invalid_argument if they return other structures; deadline_exceeded, naming who is missing.
+  template <class Function, class... Arguments>
+  auto run(Function function, const Arguments&... arguments) {
+    context_check::blocking("run", *this, "call_for_each_replica");
+    auto outcome = run_on_replicas(
+      bodies_for<Function, Arguments...>(num_replicas_, std::move(function), arguments...));
+    return regroup_results<run_result_t<Function, Arguments...>>(std::move(outcome));
+  }
+
+  // ---- values of all replicas ----
+
+  /// One value out of those of all replicas: of arrays, element by element. Nests are reduced leaf
+  /// by leaf.
+  /// Errors: throws `failure`: wrong_context; invalid_argument if the shapes of replicas differ
+  /// (give an axis, then), or a value that is the same for all would be counted several times.
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value) {
+    return reduce_over(op, value, std::nullopt);
+  }
+
+  /// Reduces each replica's value along `axes` first. Replicas may have different numbers of
+  /// elements there, even none: a mean divides by the number of elements that there are in all.
+  /// @param axes Negative ones count from the last.
+  /// Errors: as above; invalid_argument ("`axis` = 2 out of range for `value` with rank 2").
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value, std::vector<int64_t> axes) {
+    return reduce_over(op, value, std::move(axes));
+  }
+
+  template <class T>
+  [[nodiscard]] auto reduce(reduce_op op, const T& value, int64_t axis) {
+    return reduce(op, value, std::vector<int64_t>{axis});
+  }
+
+  /// The copies of a variable as one, each counted. Errors: as `run`; as above.
+  [[nodiscard]] tensor reduce(reduce_op op, const variable& value);
+
+  /// The values of all replicas behind each other along `axis`, in the order of replicas; one value
+  /// for all replicas, as often as there are replicas. With one replica, its value.
+  /// Errors: throws `failure` as `cross_device_ops::gather`; wrong_context; unimplemented for rows.
+  [[nodiscard]] tensor gather(const distributed_value<tensor>& value, int64_t axis);
+  [[nodiscard]] tensor gather(const tensor& value, int64_t axis);
+  [[noreturn]] void gather(const distributed_value<indexed_slices>& value, int64_t axis);
+
+  /// The components of a distributed value; of a nest that holds some, what each replica of this
+  /// process has; any other value alone.
+  template <class T>
+  [[nodiscard]] std::vector<selected_t<T>> experimental_local_results(const T& value) const {
+    if constexpr (is_distributed<T>) {
+      return value.local_results();
+    } else if constexpr (std::is_same_v<selected_t<T>, T>) {
+      return {value};
+    } else {
+      std::vector<selected_t<T>> results;
+      for (uint32_t i = 0; i < num_replicas_; ++i)
+        results.push_back(select_replica(value, i));
+      return results;
+    }
+  }
+
+  /// The copies that the replicas of this process have of a variable, in their order; its value
+  /// alone, where they share it. Errors: as `run` and `read`.
+  [[nodiscard]] std::vector<tensor> experimental_local_results(const variable& of);
+
+  /// A value for each replica, made by `function(value_context)`.
+  template <class Function>
+  [[nodiscard]] auto experimental_distribute_values_from_function(const Function& function) {
+    context_check::cross_replica("experimental_distribute_values_from_function", *this);
+    using value_type = std::invoke_result_t<const Function&, value_context>;
+    std::vector<value_type> values;
+    for (uint32_t i = 0; i < num_replicas_; ++i)
+      values.push_back(function(value_context{first_local_replica() + i, num_replicas_in_sync()}));
+    return distributed_value<value_type>::per_replica(std::move(values));
+  }
+
+  // ---- input ----
+
+  /// A dataset whose batches are global: each is cut into one for every replica.
+  /// Errors: throws `failure`: wrong_context; as `distribute`.
+  [[nodiscard]] strategy_dataset
+  experimental_distribute_dataset(const dataset& global_batches, const input_options& options = {},
+                                  auto_shard_policy policy = auto_shard_policy::automatic);
+
+  /// A dataset that `make` returns, whose batches are those of single replicas already.
+  /// Errors: throws `failure`: wrong_context; unimplemented for the mode per_replica, but under a
+  /// mirrored strategy; as `distribute_from_function`.
+  [[nodiscard]] strategy_dataset
+  distribute_datasets_from_function(const std::function<dataset(const input_context&)>& make,
+                                    const input_options& options = {});
+
+  // ---- contexts ----
+
+  /// Has no more to do with the other processes of its job, who are told, and does not wait for
+  /// them: for who has caught a failure, and keeps the strategy for its variables. Reductions over
+  /// all processes fail from now on.
+  void leave_others();
+
+  /// Makes this strategy the current one until the scope ends: see context.hpp.
+  [[nodiscard]] strategy_scope scope() { return strategy_scope{*this}; }
+
+  /// What authors of optimizers and metrics need beyond this.
+  [[nodiscard]] strategy_extended& extended() { return *extended_; }
+
+  /// Runs a function in the cross-replica context, as a merge function would be, and waits for it.
+  /// @param function `R f(cross_replica_context&)` or a coroutine `task<R> f(...)`.
+  template <class Function>
+  auto cross_replica(Function function) {
+    context_check::blocking("cross_replica", *this);
+    using result_type = awaited_result_t<Function, cross_replica_context>;
+    auto result
+      = run_cross_replica([function = std::move(function)](cross_replica_context& context) {
+          return call_erased(function, std::tuple<>{}, context);
+        });
+    if constexpr (!std::is_same_v<result_type, std::monostate>)
+      return std::move(*std::static_pointer_cast<result_type>(result));
+  }
+
+  [[nodiscard]] const strategy_layout& layout() const { return layout_; }
+
+  /// What its replicas compute on.
+  [[nodiscard]] replica_devices& devices() { return devices_; }
+
+  [[nodiscard]] const replica_devices& devices() const { return devices_; }
+
+  [[nodiscard]] const cross_device_ops& cross_device_operations() const {
+    return *layout_.cross_device_operations;
+  }
+
+  [[nodiscard]] troupe::world& world() const { return world_; }
+
+protected:
+  strategy(troupe::world& world, strategy_layout layout);
+
+private:
+  friend class cluster_coordinator;
+  friend class cross_replica_context;
+  friend void bring_back(strategy& strategy, uint32_t process,
+                         const std::function<caf::actor(const variable&, size_t,
+                                                        const replicated_owner_actor&)>& collect);
+
+  template <class T>
+  [[nodiscard]] auto reduce_over(reduce_op op, const T& value,
+                                 std::optional<std::vector<int64_t>> axes) {
+    context_check::cross_replica("reduce", *this);
+    auto looked_at = value; // the same arrays
+    if (!layout_.group && !arrays_of(looked_at).is_on_devices())
+      return reduce_nest(op, value, reduce_scope{std::move(axes)}, num_replicas_);
+    context_check::blocking("reduce", *this);
+    return cross_replica([op, value, axes = std::move(axes)](cross_replica_context& context) {
+      return context.reduce(op, value, axes);
+    });
+  }
+
+  void check_variable(const std::string& name, const tensor& initial,
+                      const variable_options& options) const;
+  [[nodiscard]] static std::string describe_variable(const std::string& name,
+                                                     const variable_options& options);
+  variable add_variable(std::string name, const tensor& initial, const variable_options& options);
+
+  [[nodiscard]] run_outcome run_on_replicas(std::vector<replica_body> bodies);
+  [[nodiscard]] std::shared_ptr<void> run_cross_replica(cross_replica_body body);
+  void show_presence();
+  void open_directory();
+  [[nodiscard]] bool enter_owner(const std::string& owner_name, const variable_form& form);
+  [[nodiscard]] replicated_owner_actor spawn_owner(variable::data& of, const std::string& name,
+                                                   variable_owner_config config);
+  [[nodiscard]] variable_owner_actor spawn_cache(variable::data& of, const std::string& owner_name);
+  void replicate(variable::data& of, variable_owner_config config);
+  void let_go();
+  void leave_group(bool waits);
+  [[nodiscard]] job_time patience() const;
+
+  troupe::world& world_;
+  strategy_layout layout_;
+  uint32_t num_replicas_; ///< Of this process.
+  replica_devices devices_;
+  std::vector<variable> variables_;
+  std::unique_ptr<strategy_extended> extended_;
+  std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
+  directory_actor directory_; ///< Of owners that are replicated; null, but where the chief stands.
+  std::vector<caf::actor>
+    returned_;          ///< Of owners that are replicated, in a new life; see `bring_back`.
+  caf::actor presence_; ///< Of several processes: lives as long as the chief's needs variables.
+};
+
+/// How a parameter server strategy is laid out.
+struct parameter_server_options {
+  uint32_t replicas = 1;
+  /// Where its actors, and those of its jobs, stand; null: all here. Outlives the strategy.
+  troupe::placement* placement = nullptr;
+  /// With 2, every variable is held by two parameter servers, and the loss of one of them loses
+  /// nothing: see docs/failures.md. The `server_options` need the same.
+  uint32_t replicate_owners = 1;
+  /// How the parameter servers of a cluster share the variables.
+  troupe::variable_load variable_load = equal_load();
+  /// Into how many shards `make_sharded_variable` cuts a variable; null: one. `make_variable`,
+  /// which gives a `variable`, makes it in one piece.
+  partitioner variable_partitioner{};
+  /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
+};
+
+/// Variables live with owners; replicas read them, push gradients, and each goes on at its own pace
+/// unless an optimizer such as `sync_replicas_optimizer` synchronises them: they are trained by
+/// `train`, not `run`.
+///
+/// With a `cluster_placement`, the job is that of several processes. Each makes the same strategy,
+/// the same variables and the same calls of `train`. `should_checkpoint` and the like are true
+/// where the chief stands. After training, variables can be read there, until its strategy ends:
+/// for that long the strategies of processes that hold variables wait in their destructors.
+class parameter_server_strategy final : public strategy {
+public:
+  /// Errors: throws `failure`: invalid_argument for 0 replicas, and as `check_layout`; as
+  /// `placement::see`, if the process of the chief is not there in time.
+  explicit parameter_server_strategy(troupe::world& world, parameter_server_options options = {});
+};
+
+} // namespace troupe

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extended calls of a strategy, each waiting for its twin in the cross-replica context.
+#include "strategies/contexts/strategy_extended.hpp"
+
+#include "messages/failure.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+const strategy_layout& with_devices(const strategy_layout& layout, std::string_view asked) {
+  if (!layout.has_devices)
+    throw failure{{errc::failed_precondition,
+                   fmt::format("{} of the {} strategy was asked for, which has none; ask a "
+                               "strategy that has devices",
+                               asked, layout.name)}};
+  return layout;
+}
+
+} // namespace
+
+distributed_value<tensor> strategy_extended::reduce_to(reduce_op op,
+                                                       distributed_value<tensor> value,
+                                                       destinations to,
+                                                       communication_options options) {
+  context_check::blocking("reduce_to", strategy_);
+  return strategy_.cross_replica(
+    [=](cross_replica_context& context) { return context.reduce_to(op, value, to, options); });
+}
+
+distributed_value<gradient> strategy_extended::reduce_to(reduce_op op,
+                                                         distributed_value<gradient> value,
+                                                         destinations to,
+                                                         communication_options options) {
+  context_check::blocking("reduce_to", strategy_);
+  return strategy_.cross_replica(
+    [=](cross_replica_context& context) { return context.reduce_to(op, value, to, options); });
+}
+
+std::vector<distributed_value<gradient>> strategy_extended::batch_reduce_to(
+  reduce_op op, std::vector<std::pair<distributed_value<gradient>, destinations>> values,
+  communication_options options) {
+  context_check::blocking("batch_reduce_to", strategy_);
+  return strategy_.cross_replica(
+    [=](cross_replica_context& context) { return context.batch_reduce_to(op, values, options); });
+}
+
+distributed_value<tensor> strategy_extended::broadcast_to(tensor value, destinations to) {
+  context_check::blocking("broadcast_to", strategy_);
+  return strategy_.cross_replica(
+    [=](cross_replica_context& context) { return context.broadcast_to(value, to); });
+}
+
+std::vector<std::string>
+strategy_extended::non_slot_devices(std::span<const variable> variables) const {
+  if (strategy_.layout().mirrors_variables) return strategy_.layout().worker_devices;
+  if (variables.empty())
+    throw failure{{errc::invalid_argument,
+                   "non_slot_devices of no variables; give those that the state belongs to"}};
+  return std::ranges::min_element(variables, {}, &variable::name)->devices();
+}
+
+context_guard strategy_extended::colocate_vars_with(const variable& beside) const {
+  auto at = context_stack::current().top();
+  if (at.owner != &strategy_)
+    throw failure{{errc::wrong_context,
+                   fmt::format("colocate_vars_with was called in {}. Need to be inside \"with "
+                               "strategy.scope()\"; enter the scope first",
+                               describe(at))}};
+  if (!variable_created_in_scope(beside))
+    throw failure{{errc::invalid_argument,
+                   fmt::format("colocate_vars_with was called for variable '{}', which another "
+                               "strategy made; use a variable of this one",
+                               beside.name())}};
+  at.beside = beside.index();
+  return context_guard{at};
+}
+
+bool strategy_extended::variable_created_in_scope(const variable& asked) const {
+  return &asked.owner_strategy() == &strategy_;
+}
+
+std::span<const std::string> strategy_extended::worker_devices() const {
+  return with_devices(strategy_.layout(), "worker_devices").worker_devices;
+}
+
+std::span<const std::string> strategy_extended::parameter_devices() const {
+  return with_devices(strategy_.layout(), "parameter_devices").parameter_devices;
+}
+
+} // namespace troupe

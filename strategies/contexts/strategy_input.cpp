@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Distributing datasets over the replicas of a strategy.
+#include "strategies/contexts/strategy_input.hpp"
+
+#include "messages/failure.hpp"
+#include "strategies/contexts/strategy.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+input_distribution distribution_for(const strategy& of, const input_options& options) {
+  input_distribution how{.options = options};
+  how.context.num_replicas_in_sync = of.num_replicas_in_sync();
+  if (const auto& group = of.layout().group) {
+    how.context.num_input_pipelines = group->size;
+    how.context.input_pipeline_id = group->rank;
+  }
+  how.elsewhere
+    = [world = &of.world()](std::function<void()> work) { world->submit_io(std::move(work)); };
+  return how;
+}
+
+constexpr int64_t numbers_each = 4;
+
+tensor to_tensor(const pipeline_extent& extent) {
+  tensor numbers{dtype::i64, {1, numbers_each}};
+  auto to = numbers.mutable_values<int64_t>();
+  to[0] = extent.has_partial_steps ? 1 : 0;
+  to[1] = extent.has_elements ? 1 : 0;
+  to[2] = static_cast<int64_t>(extent.begun_steps); // an endless one is -1, and back
+  to[3] = static_cast<int64_t>(extent.whole_steps);
+  return numbers;
+}
+
+std::vector<pipeline_extent> to_extents(const tensor& gathered) {
+  std::vector<pipeline_extent> extents;
+  auto from = gathered.values<int64_t>();
+  for (size_t i = 0; i + numbers_each <= from.size(); i += numbers_each)
+    extents.push_back({from[i] != 0, from[i + 1] != 0, static_cast<uint64_t>(from[i + 2]),
+                       static_cast<uint64_t>(from[i + 3])});
+  return extents;
+}
+
+// Each process has made a dataset of its own, and all end together. What is wrong is refused by
+// all of them.
+void end_with_others(strategy& of, distributed_dataset& mine) {
+  auto own = to_tensor(mine.extent());
+  auto gathered = of.cross_replica([own](cross_replica_context& context) {
+    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+    return context.exchanged("distribute_datasets_from_function", 0, work);
+  });
+  auto all = to_extents(gathered);
+  mine.end_with(all);
+  auto empty = std::ranges::find(all, false, &pipeline_extent::has_elements);
+  if (empty == all.end() || mine.steps() == 0) return;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("the dataset of {} has no elements, and nobody there knows what one "
+                             "without rows looks like; give each process at least one",
+                             of.layout().group->names[static_cast<size_t>(empty - all.begin())])}};
+}
+
+} // namespace
+
+strategy_iterator strategy_dataset::iterate() const {
+  context_check::cross_replica("iterate", *strategy_);
+  return {*strategy_, elements_.iterate()};
+}
+
+std::optional<distributed_value<element>> strategy_iterator::next() {
+  context_check::cross_replica("next", *strategy_);
+  auto step = value_or_throw(elements_.next());
+  if (!step) return std::nullopt;
+  return regroup(std::move(*step));
+}
+
+void strategy_iterator::restore(const tensor& position) {
+  value_or_throw(elements_.restore(position));
+}
+
+strategy_dataset strategy::experimental_distribute_dataset(const dataset& global_batches,
+                                                           const input_options& options,
+                                                           auto_shard_policy policy) {
+  context_check::cross_replica("experimental_distribute_dataset", *this);
+  auto how = distribution_for(*this, options);
+  how.policy = policy;
+  return {*this, distribute(global_batches, how)};
+}
+
+strategy_dataset strategy::distribute_datasets_from_function(
+  const std::function<dataset(const input_context&)>& make, const input_options& options) {
+  context_check::cross_replica("distribute_datasets_from_function", *this);
+  if (options.replication_mode == input_replication_mode::per_replica
+      && !layout_.makes_input_per_replica)
+    throw failure{{errc::unimplemented,
+                   fmt::format("a {} strategy does not call the function for each replica; use the "
+                               "mode per_worker, or a mirrored strategy",
+                               layout_.name)}};
+  if (!layout_.group)
+    return {*this, distribute_from_function(make, distribution_for(*this, options))};
+  context_check::blocking("distribute_datasets_from_function", *this, "nothing there");
+  auto mine = distribute_from_function(make, distribution_for(*this, options));
+  end_with_others(*this, mine);
+  return {*this, mine};
+}
+
+} // namespace troupe

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a replica talks to during one job.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/net/placement.hpp"
+#include "actors/policies/asynchronous_rule.hpp"
+#include "strategies/values/variable.hpp"
+
+#include <caf/actor.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// The actors of one training job, as its replicas know them. Each optimizer in each job has a cast
+/// of its own, so two of them in one program never meet.
+struct training_cast {
+  uint64_t first_step = 0;                       ///< Updates that the variables include already.
+  std::optional<asynchronous_rule> asynchronous; ///< Where training is.
+  token_queue_actor tokens;
+  std::vector<variable> variables;             ///< What the job trains.
+  std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
+  std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
+  std::shared_ptr<const void> stand_ins; ///< Ended with the last who refers to them; may be null.
+  std::vector<caf::actor> here;          ///< Its actors that stand in this process, to be ended.
+  /// The greatest step that a token of this process was for, if anybody wants to know.
+  std::shared_ptr<std::atomic<uint64_t>> step_heard;
+
+  /// Ends its actors that stand here, if there is no chief to do so.
+  void end() const;
+
+  /// Writes down that there is a token for `step`.
+  void hear(uint64_t step) const;
+
+  /// The cast as whoever goes by the name `viewer` knows it. Errors: throws `failure`, as
+  /// `placement::see`.
+  [[nodiscard]] training_cast seen_from(const std::string& viewer, placement& placement) const;
+
+  /// The owner of a variable.
+  [[nodiscard]] const variable_owner_actor& owner_of(const variable& trained) const;
+
+  /// The accumulator of a variable. Errors: not_found, naming it, if the job does not train it.
+  [[nodiscard]] expected<accumulator_actor> accumulator_of(const variable& trained) const;
+};
+
+} // namespace troupe

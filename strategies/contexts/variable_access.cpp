@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// What replicas bring to a change becomes one operand, and travels to the owner.
+#include "strategies/contexts/variable_access.hpp"
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "messages/failure.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/gradient_values.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/reduce/brought_arrays.hpp"
+#include "strategies/reduce/on_host.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace troupe {
+
+tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
+  auto snapshot = value_or_throw(std::move(answer));
+  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+}
+
+namespace {
+
+// One and the same number or array from everybody is not a value for each replica. A single array
+// is: that of the only replica of this process.
+bool are_one(const std::vector<variable_operand>& operands) {
+  const auto& first = operands.front();
+  if (operands.size() == 1) return std::holds_alternative<double>(first);
+  return std::ranges::all_of(operands, [&](const variable_operand& other) {
+    if (other.index() != first.index()) return false;
+    if (const auto* number = std::get_if<double>(&other)) return *number == std::get<double>(first);
+    if (const auto* dense = std::get_if<tensor>(&other))
+      return is_same_object(*dense, std::get<tensor>(first));
+    return false;
+  });
+}
+
+// The operand of the first replica of all processes.
+variable_operand of_first(const variable& target, const variable_operand& own,
+                          process_exchange& exchange) {
+  if (const auto* number = std::get_if<double>(&own)) {
+    auto shared = exchange.broadcast(filled(dtype::f64, {}, *number), target.name());
+    return shared.values<double>()[0];
+  }
+  if (const auto* dense = std::get_if<tensor>(&own))
+    return exchange.broadcast(*dense, target.name());
+  auto rows = std::get<indexed_slices>(own);
+  auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
+  auto indices = rows.indices.contiguous().slice(0, count);
+  auto values = rows.values.contiguous().slice(0, count);
+  rows.indices = exchange.gather({&indices, 1}, target.name());
+  rows.values = exchange.gather({&values, 1}, target.name());
+  return rows;
+}
+
+bool is_zero(const variable_operand& operand) {
+  const auto* number = std::get_if<double>(&operand);
+  return number != nullptr && *number == 0;
+}
+
+bool has_rows(const variable_operand& operand) {
+  return std::holds_alternative<indexed_slices>(operand)
+         || std::holds_alternative<distributed_value<indexed_slices>>(operand);
+}
+
+// Integers hold what lies between their bounds, which doubles show as powers of 2.
+void check_number(const variable& target, double number) {
+  if (is_floating(target.type())) return;
+  auto bound = target.type() == dtype::i32 ? 0x1p31 : 0x1p63;
+  auto cut = std::trunc(number);
+  if (cut >= -bound && cut < bound) return;
+  throw failure{
+    {errc::invalid_argument, fmt::format("variable '{}' is {}, which cannot be {}", target.name(),
+                                         to_string(target.type()), number)}};
+}
+
+} // namespace
+
+reduce_op to_reduce_op(variable_aggregation mode) {
+  if (mode == variable_aggregation::sum) return reduce_op::sum;
+  if (mode == variable_aggregation::mean) return reduce_op::mean;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("Could not convert from `tf.VariableAggregation` {} to a reduction; "
+                             "SUM and MEAN are reductions",
+                             to_string(mode))}};
+}
+
+std::string_view to_string(variable_synchronization mode) {
+  constexpr std::array<std::string_view, 4> names{"AUTO", "NONE", "ON_WRITE", "ON_READ"};
+  return names[static_cast<size_t>(mode)];
+}
+
+std::string_view to_string(variable_aggregation mode) {
+  constexpr std::array<std::string_view, 4> names{"NONE", "SUM", "MEAN", "ONLY_FIRST_REPLICA"};
+  return names[static_cast<size_t>(mode)];
+}
+
+task<tensor> variable_access::change_array(variable target, change how, variable_operand operand) {
+  if (has_rows(operand))
+    throw failure{
+      {errc::type_mismatch, fmt::format("{} of variable '{}' was given rows; scatter them by {}",
+                                        name_of_assign(how), target.name(), name_of_scatter(how))}};
+  return apply(std::move(target), how, std::move(operand));
+}
+
+task<tensor> variable_access::change_rows(variable target, change how, variable_operand operand) {
+  if (!has_rows(operand))
+    throw failure{{errc::type_mismatch,
+                   fmt::format("{} of variable '{}' takes indexed_slices; {} takes arrays and "
+                               "numbers",
+                               name_of_scatter(how), target.name(), name_of_assign(how))}};
+  return apply(std::move(target), how, std::move(operand));
+}
+
+void check_made_by(std::string_view call, const strategy& expected, const variable& target) {
+  if (&target.owner_strategy() == &expected) return;
+  throw failure{{errc::invalid_argument,
+                 fmt::format("{} was called for variable '{}', which another strategy made; use a "
+                             "variable of this one",
+                             call, target.name())}};
+}
+
+gradient to_change(const variable& target, const variable_operand& operand) {
+  if (const auto* number = std::get_if<double>(&operand); number != nullptr)
+    check_number(target, *number);
+  if (const auto* number = std::get_if<double>(&operand))
+    return filled(target.type(), target.extents(), *number);
+  if (const auto* dense = std::get_if<tensor>(&operand)) {
+    check_on_host(*dense);
+    return *dense;
+  }
+  const auto& rows = std::get<indexed_slices>(operand);
+  check_on_host(gradient{rows});
+  return completed(rows, target.extents());
+}
+
+std::vector<tensor*> arrays_in(variable_operand& operand) {
+  if (auto* dense = std::get_if<tensor>(&operand)) return {dense};
+  if (auto* rows = std::get_if<indexed_slices>(&operand)) return {&rows->indices, &rows->values};
+  return {};
+}
+
+int32_t component_of(const variable& target, uint32_t replica) {
+  // Where copies are kept apart, even a single one is not the variable as a whole.
+  auto is_shared
+    = target.copies() == 1 && target.synchronization() != variable_synchronization::on_read;
+  return is_shared ? whole_variable : static_cast<int32_t>(replica);
+}
+
+task<tensor> read_copy(activity& activity, variable source, int32_t component) {
+  auto reading
+    = activity.request<msg<wire::VariableSnapshot>>(source.owner(), make_read_variable(component));
+  co_return value_of(co_await reading);
+}
+
+task<tensor> change_copy(activity& activity, variable target, int32_t component, change how,
+                         variable_operand operand) {
+  auto bringing = bring_to_host(activity, target.owner_strategy().devices(), arrays_in(operand));
+  co_await bringing;
+  auto message = make_change_variable(static_cast<uint8_t>(how),
+                                      to_payload(to_change(target, operand)), component);
+  auto changing = activity.request<msg<wire::VariableSnapshot>>(target.owner(), std::move(message));
+  co_return value_of(co_await changing);
+}
+
+task<void> bring_together(activity& activity, const variable& target,
+                          std::vector<variable_operand>& operands, bool are_all) {
+  const auto& devices = target.owner_strategy().devices();
+  auto mode = target.aggregation();
+  auto is_reduced = mode == variable_aggregation::sum || mode == variable_aggregation::mean;
+  auto is_dense = [](const auto& one) { return std::holds_alternative<tensor>(one); };
+  if (are_all && is_reduced && std::ranges::all_of(operands, is_dense) && !are_one(operands)) {
+    std::vector<tensor> values;
+    for (const auto& one : operands)
+      values.push_back(std::get<tensor>(one));
+    auto arrays = arrays_of_all(values);
+    auto combining = combine_on_devices(activity, devices, to_reduce_op(mode), arrays);
+    co_await combining;
+    if (const auto& outcome = arrays.groups.front().outcome) operands = {*outcome};
+  }
+  std::vector<tensor*> there;
+  for (auto& one : operands)
+    std::ranges::copy(arrays_in(one), std::back_inserter(there));
+  auto bringing = bring_to_host(activity, devices, std::move(there));
+  co_await bringing;
+}
+
+variable_operand aggregate(const variable& target, change how,
+                           std::vector<variable_operand> operands, process_exchange* exchange) {
+  auto mode = target.aggregation();
+  if (mode == variable_aggregation::only_first_replica)
+    return exchange == nullptr ? operands.front() : of_first(target, operands.front(), *exchange);
+  if (exchange == nullptr && operands.size() == 1) return operands.front();
+  if (are_one(operands)) {
+    if (mode == variable_aggregation::mean || is_zero(operands.front())) return operands.front();
+    throw failure{
+      {errc::invalid_argument,
+       fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
+                   "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
+                   "value; give each a tensor of its own, or choose another aggregation",
+                   target.owner_strategy().num_replicas_in_sync(), name_of_assign(how),
+                   target.name())}};
+  }
+  std::vector<gradient> values;
+  for (const auto& operand : operands)
+    values.push_back(to_change(target, operand));
+  auto reduced = reduce_components(to_reduce_op(mode), values, exchange, target.name());
+  if (auto* dense = std::get_if<tensor>(&reduced)) return *dense;
+  return std::get<indexed_slices>(reduced);
+}
+
+} // namespace troupe

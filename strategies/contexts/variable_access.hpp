@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and changing variables: the same calls in every context, each with its own meaning.
+#pragma once
+
+#include "actors/world/activity.hpp"
+#include "actors/world/task.hpp"
+#include "kernels/tensor/change.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/reduce/process_exchange.hpp"
+#include "strategies/values/distributed_value.hpp"
+#include "strategies/values/variable.hpp"
+
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+namespace troupe {
+
+/// What a variable is assigned, or changed by. A number stands for an array full of it, and is
+/// converted to the variable's dtype; a variable for its value.
+struct variable_operand : std::variant<double, tensor, distributed_value<tensor>, variable,
+                                       indexed_slices, distributed_value<indexed_slices>> {
+  using variant::variant;
+
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  variable_operand(Integer number) : variant(static_cast<double>(number)) {}
+};
+
+/// The array in the memory of an owner's answer.
+/// Errors: throws `failure` if the answer is one.
+[[nodiscard]] tensor value_of(expected<msg<wire::VariableSnapshot>> answer);
+
+/// What all contexts do with variables. What a call does depends on the context:
+///
+/// | context       | synchronised on write                     | synchronised on read           |
+/// |---------------|-------------------------------------------|--------------------------------|
+/// | replica       | all copies, by what all replicas come to; | its own copy                   |
+/// |               | without aggregation its own copy alone    |                                |
+/// | cross-replica | all copies, which must get one value      | all copies; a sum is shared out|
+/// | update        | one copy                                  | one copy                       |
+///
+/// In a replica context an aggregated change is a merge_call: all replicas have to make it. In a
+/// step of `train` with a chief, where nobody waits for others, each process is one worker: a
+/// change is made at once, or refused (docs/strategies.md).
+/// Every change answers with the new value of the copy that the context stands for.
+/// Errors: all throw `failure`: type_mismatch if the operand is another dtype, rows where an array
+/// is needed or the other way round, or one for each replica where all copies need the same
+/// ("Expected value to be mirrored across replicas"); invalid_argument if shapes do not agree, or
+/// the variable's aggregation does not allow the call; unimplemented for a scatter into a variable
+/// that is synchronised on read.
+class variable_access {
+public:
+  virtual ~variable_access() = default;
+
+  /// The variable as it is now: an immutable view of its owner's memory.
+  [[nodiscard]] virtual task<tensor> read(variable source) = 0;
+
+  [[nodiscard]] task<tensor> assign(variable target, variable_operand value) {
+    return change_array(std::move(target), change::assign, std::move(value));
+  }
+
+  [[nodiscard]] task<tensor> assign_add(variable target, variable_operand delta) {
+    return change_array(std::move(target), change::add, std::move(delta));
+  }
+
+  [[nodiscard]] task<tensor> assign_sub(variable target, variable_operand delta) {
+    return change_array(std::move(target), change::subtract, std::move(delta));
+  }
+
+  // Scatters change the rows that `rows` names, one after the other: a row that occurs twice is
+  // changed twice. In a replica context the rows of all replicas are laid behind each other.
+
+  [[nodiscard]] task<tensor> scatter_update(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::assign, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_add(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::add, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_sub(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::subtract, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_mul(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::multiply, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_div(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::divide, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_min(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::minimum, std::move(rows));
+  }
+
+  [[nodiscard]] task<tensor> scatter_max(variable target, variable_operand rows) {
+    return change_rows(std::move(target), change::maximum, std::move(rows));
+  }
+
+protected:
+  variable_access() = default;
+  variable_access(const variable_access&) = default;
+  variable_access& operator=(const variable_access&) = default;
+
+  [[nodiscard]] virtual task<tensor> apply(variable target, change how, variable_operand operand)
+    = 0;
+
+private:
+  [[nodiscard]] task<tensor> change_array(variable target, change how, variable_operand operand);
+  [[nodiscard]] task<tensor> change_rows(variable target, change how, variable_operand operand);
+};
+
+/// Refuses a change of a variable that another strategy made.
+/// Errors: throws `failure` with invalid_argument; the line names call and variable.
+void check_made_by(std::string_view call, const strategy& expected, const variable& target);
+
+/// Which copy is a replica's own, or that of an update; `whole_variable` where all share it.
+[[nodiscard]] int32_t component_of(const variable& target, uint32_t replica);
+
+/// Asks a variable's owner for its value, or that of one copy, and waits.
+/// Errors: throws `failure` as the owner answers.
+[[nodiscard]] task<tensor> read_copy(activity& activity, variable source, int32_t component);
+
+/// Has a variable's owner change one copy or all, and waits. @returns The new value.
+/// @param operand Nothing that is distributed, and no variable.
+[[nodiscard]] task<tensor> change_copy(activity& activity, variable target, int32_t component,
+                                       change how, variable_operand operand);
+
+/// The reduction that an aggregation stands for.
+/// Errors: throws `failure` with invalid_argument for NONE and ONLY_FIRST_REPLICA.
+[[nodiscard]] reduce_op to_reduce_op(variable_aggregation mode);
+
+/// Its arrays: none for a number. Those of distributed values and variables are not among them.
+[[nodiscard]] std::vector<tensor*> arrays_in(variable_operand& operand);
+
+/// Brings the operands of replicas to the host's memory, before they are aggregated. Arrays on a
+/// device that would be added here are added there, so that one of them comes.
+/// @param operands As `aggregate` takes them; live until this is over. @param are_all Whether they
+/// are those of all replicas. Errors: as `combine_on_devices`.
+[[nodiscard]] task<void> bring_together(activity& activity, const variable& target,
+                                        std::vector<variable_operand>& operands, bool are_all);
+
+/// What the operands of all replicas come to, for a variable that is aggregated.
+/// @param operands By replica; neither distributed nor variables.
+/// @param exchange With the replicas of other processes; null if there are none.
+/// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
+/// from all replicas under SUM, which would be counted several times; 0 may be.
+[[nodiscard]] variable_operand aggregate(const variable& target, change how,
+                                         std::vector<variable_operand> operands,
+                                         process_exchange* exchange = nullptr);
+
+/// The operand as one array or some rows: a number becomes an array like the variable.
+/// Errors: throws `failure` with invalid_argument for a number that the variable's dtype has not.
+[[nodiscard]] gradient to_change(const variable& target, const variable_operand& operand);
+
+} // namespace troupe

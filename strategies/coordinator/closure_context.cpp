@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a scheduled function asks its worker for.
+#include "strategies/coordinator/closure_context.hpp"
+
+#include "messages/refuse.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/contexts/variable_access.hpp"
+
+namespace troupe {
+
+variable_read_cache::variable_read_cache(closure_context& of) : of_(of) {
+  if (of.cache_)
+    refuse(errc::invalid_argument,
+           "cache_variable_reads was called inside another one; scopes of it do not nest");
+  of.cache_.emplace();
+}
+
+variable_read_cache::~variable_read_cache() {
+  of_.cache_.reset();
+}
+
+random_key closure_context::random(std::string_view purpose) const {
+  return {activity_.world().seed(), purpose, 0, place_.closure};
+}
+
+void closure_context::check_wanted() const {
+  if (is_cancelled())
+    refuse(errc::cancelled, "nobody needs the result of this call any more: another one has "
+                            "failed, or the coordinator ends");
+}
+
+const tensor* closure_context::cached(const variable& source) const {
+  if (!cache_) return nullptr;
+  auto found = cache_->find(source.index());
+  return found == cache_->end() ? nullptr : &found->second;
+}
+
+tensor closure_context::remember(const variable& source, tensor value) {
+  if (cache_) cache_->insert_or_assign(source.index(), value);
+  return value;
+}
+
+task<std::vector<tensor>> closure_context::read(std::vector<variable> variables) {
+  check_wanted();
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  for (const auto& source : variables) {
+    check_made_by("read", *place_.owner, source);
+    if (cached(source) == nullptr) requests.emplace_back(source.owner(), make_read_variable());
+  }
+  auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto snapshots = co_await reading;
+  std::vector<tensor> values;
+  values.reserve(variables.size());
+  size_t arrived = 0;
+  std::vector<size_t> fresh;
+  for (const auto& source : variables) {
+    const auto* known = cached(source);
+    if (known == nullptr) fresh.push_back(values.size());
+    values.push_back(known != nullptr ? *known : value_of(std::move(snapshots[arrived++])));
+  }
+  for (auto i : fresh)
+    remember(variables[i], values[i]);
+  co_return values;
+}
+
+task<tensor> closure_context::read(variable source) {
+  check_wanted();
+  check_made_by("read", *place_.owner, source);
+  if (const auto* known = cached(source)) co_return *known;
+  auto reading
+    = activity_.request<msg<wire::VariableSnapshot>>(source.owner(), make_read_variable());
+  auto answer = co_await reading;
+  co_return remember(source, value_of(std::move(answer)));
+}
+
+task<tensor> closure_context::apply(variable target, change how, variable_operand operand) {
+  check_wanted();
+  check_made_by("a change", *place_.owner, target);
+  if (std::holds_alternative<distributed_value<tensor>>(operand)
+      || std::holds_alternative<distributed_value<indexed_slices>>(operand))
+    refuse(errc::type_mismatch,
+           "variable '{}' is to be changed by a distributed value, but a worker has no replicas; "
+           "give it one value",
+           target.name());
+  if (const auto* from = std::get_if<variable>(&operand)) {
+    auto source = *from;
+    auto reading = read(source);
+    auto value = co_await reading;
+    operand = value;
+  }
+  auto changing = change_copy(activity_, target, component_of(target, 0), how, std::move(operand));
+  auto value = co_await changing;
+  co_return value;
+}
+
+} // namespace troupe

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finding what a message means.
+#include "strategies/coordinator/closure_registry.hpp"
+
+#include "messages/limits.hpp"
+#include "messages/refuse.hpp"
+
+namespace troupe {
+
+namespace {
+
+expected<std::shared_ptr<void>> try_to_make(const closure_registry::maker& make,
+                                            const input_context& where) {
+  auto explain = [](errc code, const char* why) {
+    return fail(code, fmt::format("its input could not be made: {}", why));
+  };
+  try {
+    return make(where);
+  } catch (const failure& failed) {
+    return explain(failed.reason().code, failed.what());
+  } catch (const std::exception& failed) {
+    return explain(errc::user_code, failed.what());
+  } catch (...) {
+    return explain(errc::user_code, "it threw something that is no std::exception");
+  }
+}
+
+} // namespace
+
+void closure_registry::add(const std::string& name, function call) {
+  if (name.empty()) refuse(errc::invalid_argument, "a function needs a name");
+  if (name.size() > limits::text_bytes_max)
+    refuse(errc::invalid_argument, "a function has a name of {} bytes; at most {} can travel",
+           name.size(), limits::text_bytes_max);
+  std::lock_guard guard{mutex_};
+  if (!functions_.emplace(name, std::move(call)).second)
+    refuse(errc::invalid_argument, "there is a function '{}' already; give this one another name",
+           name);
+}
+
+uint32_t closure_registry::add(resource made) {
+  std::lock_guard guard{mutex_};
+  resources_.push_back(std::move(made));
+  return static_cast<uint32_t>(resources_.size() - 1);
+}
+
+closure_registry::function closure_registry::find(const std::string& name) const {
+  std::lock_guard guard{mutex_};
+  auto found = functions_.find(name);
+  if (found == functions_.end())
+    refuse(errc::not_found,
+           "there is no function '{}' here; make it in all processes, before they serve", name);
+  return found->second;
+}
+
+closure_registry::maker closure_registry::find(uint32_t resource,
+                                               const std::type_info& type) const {
+  std::lock_guard guard{mutex_};
+  if (resource >= resources_.size())
+    refuse(errc::not_found,
+           "there is no input {} here, only {}; make it in all processes, before they serve",
+           resource, resources_.size());
+  const auto& found = resources_[resource];
+  if (*found.type != type)
+    refuse(errc::type_mismatch,
+           "input {} is of another type than the function takes; make inputs in the same order in "
+           "all processes",
+           resource);
+  return found.make;
+}
+
+std::shared_ptr<void> worker_room::find(const worker_resource& which, const std::type_info& type) {
+  auto make = registry_->find(which.resource, type);
+  std::pair key{which.resource, which.instance};
+  auto found = made_.find(key);
+  if (found == made_.end()) found = made_.emplace(key, try_to_make(make, where_)).first;
+  return value_or_throw(found->second);
+}
+
+} // namespace troupe

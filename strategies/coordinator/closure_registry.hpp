@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions and inputs that all processes know by the same names, and what one worker made of them.
+#pragma once
+
+#include "actors/world/task.hpp"
+#include "messages/coordinator_message.hpp"
+#include "strategies/coordinator/closure_context.hpp"
+#include "strategies/data/input_context.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+class worker_room;
+
+/// C++ code does not travel. Each process registers the same functions, and the same makers of what
+/// each worker is to have one of; messages say which is meant. Thread: any.
+class closure_registry {
+public:
+  using function = std::function<task<std::vector<closure_value>>(
+    closure_context&, msg<wire::RunClosure>, worker_room&)>;
+  using maker = std::function<std::shared_ptr<void>(const input_context&)>;
+
+  /// Something that each worker has one of.
+  struct resource {
+    maker make;
+    const std::type_info* type = nullptr; ///< Of what it makes.
+  };
+
+  /// Errors: throws `failure` with invalid_argument if the name is empty, too long or taken.
+  void add(const std::string& name, function call);
+
+  /// @returns Its number, which counts from 0.
+  [[nodiscard]] uint32_t add(resource made);
+
+  /// Errors: throws `failure` with not_found.
+  [[nodiscard]] function find(const std::string& name) const;
+
+  /// Errors: throws `failure` with not_found, or type_mismatch.
+  [[nodiscard]] maker find(uint32_t resource, const std::type_info& type) const;
+
+private:
+  mutable std::mutex mutex_;
+  std::map<std::string, function> functions_;
+  std::vector<resource> resources_;
+};
+
+/// What one worker has of its own: iterators and the like, made when a function first needs them. A
+/// worker that is started again has a new room. Thread: one at a time.
+class worker_room {
+public:
+  worker_room(std::shared_ptr<const closure_registry> registry, input_context where)
+    : registry_(std::move(registry)), where_(where) {}
+
+  /// Errors: throws `failure`: of what the maker threw, each time; as `closure_registry::find`.
+  template <class T>
+  [[nodiscard]] T& get(const worker_resource& which) {
+    return *std::static_pointer_cast<T>(find(which, typeid(T)));
+  }
+
+private:
+  [[nodiscard]] std::shared_ptr<void> find(const worker_resource& which,
+                                           const std::type_info& type);
+
+  std::shared_ptr<const closure_registry> registry_;
+  input_context where_;
+  std::map<std::pair<uint32_t, uint32_t>, expected<std::shared_ptr<void>>> made_;
+};
+
+} // namespace troupe

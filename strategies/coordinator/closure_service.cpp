@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// Putting a coordinator and its workers on stage, and speaking to them.
+#include "strategies/coordinator/closure_service.hpp"
+
+#include "actors/coordinator/closure_worker.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/recording/seconds.hpp"
+#include "messages/coordinator_message.hpp"
+#include "messages/refuse.hpp"
+#include "strategies/contexts/owner_replication.hpp"
+#include "strategies/contexts/strategy.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <atomic>
+#include <fmt/format.h>
+#include <future>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+std::string name_of_worker(uint32_t index) {
+  return fmt::format("worker {}", index);
+}
+
+// A call by name, in the contexts of user code.
+task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> message,
+                                      closure_context::place place,
+                                      std::shared_ptr<const closure_registry> registry,
+                                      std::shared_ptr<worker_room> room) {
+  context_stack stack;
+  activity.set_surroundings(&stack);
+  stack.push({context_kind::closure, place.owner});
+  place.closure = message.reader().getClosure();
+  std::vector<closure_value> results;
+  std::exception_ptr thrown;
+  try {
+    closure_context context{activity, place};
+    auto function = registry->find(message.reader().getFunction());
+    auto calling = function(context, std::move(message), *room);
+    results = co_await calling;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  activity.set_surroundings(nullptr);
+  if (thrown) std::rethrow_exception(thrown);
+  co_return results;
+}
+
+/// Something that is told once, by whoever is first.
+struct single_answer {
+  std::atomic<bool> is_told = false;
+  expected<void> answer;
+  std::promise<void> promise;
+
+  /// Returns false if it was told before.
+  bool tell(expected<void> told) {
+    if (is_told.exchange(true)) return false;
+    answer = std::move(told);
+    promise.set_value();
+    return true;
+  }
+};
+
+} // namespace
+
+closure_service::closure_service(troupe::strategy& strategy, coordinator_options options)
+  : strategy_(strategy), world_(strategy.world()), placement_(strategy.layout().placement),
+    options_(std::move(options)), leads_(placement_ == nullptr || placement_->leads()) {
+  if (options_.queue_capacity == 0)
+    refuse(errc::invalid_argument, "queue_capacity is 0; a closure needs a place to wait in");
+  if (options_.stall_deadline <= job_time{0})
+    refuse(errc::invalid_argument, "stall_deadline is {} s; it must be positive",
+           seconds(options_.stall_deadline));
+  patience_
+    = std::make_shared<closure_patience>(gauge_, options_.stall_deadline, options_.on_waiting);
+  if (options_.start_delay < job_time{0} || options_.start_delay_max < job_time{0})
+    refuse(errc::invalid_argument, "start_delay and start_delay_max must not be negative");
+  workers_ = strategy.num_replicas_in_sync();
+  if (placement_ != nullptr) workers_ = placement_->worker_count().value_or(workers_);
+  if (workers_ == 0)
+    refuse(errc::failed_precondition,
+           "no process of the cluster is called worker, so nobody would run closures; add some");
+  static_cast<void>(stands_here("coordinator"));
+  for (uint32_t i = 0; i < workers_; ++i)
+    if (stands_here(name_of_worker(i))) workers_here_.push_back(i);
+  if (!leads_) return;
+  auto others = placement_ == nullptr ? 0 : static_cast<uint32_t>(placement_->others().size());
+  coordinator_ = world_.system().spawn(
+    coordinator,
+    coordinator_config{workers_, others, options_.queue_capacity, gauge_, options_.on_warning});
+  world_.introduce(coordinator_.id(), "coordinator");
+  if (placement_ != nullptr) placement_->put("coordinator", coordinator_);
+  tell_directory(strategy_, coordinator_);
+  if (strategy_.layout().owner_copies > 1)
+    placement_->on_owners_return(
+      [&strategy = strategy_](uint32_t process) { bring_back(strategy, process); });
+  spawn_workers();
+}
+
+closure_service::~closure_service() {
+  if (!leads_) return;
+  if (placement_ != nullptr) placement_->on_owners_return({});
+  auto ended = std::make_shared<std::promise<void>>();
+  auto over = ended->get_future();
+  caf::actor_cast<caf::abstract_actor*>(coordinator_)->attach_functor([ended] {
+    ended->set_value();
+  });
+  caf::anon_send(coordinator_, end_service{});
+  if (!world_.run_until(over, options_.end_patience)) {
+    world_.call([coordinator = coordinator_] { caf::anon_send(coordinator, give_up{}); });
+    static_cast<void>(world_.run_until(over, options_.end_patience));
+  }
+  end_workers();
+}
+
+bool closure_service::stands_here(const std::string& name) {
+  return placement_ == nullptr || value_or_throw(placement_->enter(name));
+}
+
+job_time closure_service::start_delay_of(uint32_t worker) const {
+  auto [delay, longest] = std::pair{options_.start_delay, options_.start_delay_max};
+  return delay > job_time{0} && worker > longest / delay ? longest : worker * delay;
+}
+
+void closure_service::spawn_workers() {
+  for (auto index : workers_here_) {
+    closure_worker_config config{.index = index,
+                                 .coordinator = coordinator_,
+                                 .world = &world_,
+                                 .start_delay = start_delay_of(index)};
+    auto room = std::make_shared<worker_room>(registry_, input_context{workers_, index, 1});
+    closure_context::place place{.worker = index, .workers = workers_, .owner = &strategy_};
+    config.call
+      = [place, room, registry = registry_](activity& activity, msg<wire::RunClosure> message) {
+          return troupe::call(activity, std::move(message), place, registry, room);
+        };
+    spawned_.push_back(world_.system().spawn(closure_worker, std::move(config)));
+    world_.introduce(spawned_.back().id(), name_of_worker(index));
+  }
+}
+
+// After this no function of a user runs here any more, unless it does not stop in time.
+void closure_service::end_workers() {
+  for (const auto& worker : spawned_)
+    caf::anon_send_exit(worker, caf::exit_reason::user_shutdown);
+  for (const auto& worker : std::exchange(spawned_, {})) {
+    auto ended = std::make_shared<std::promise<void>>();
+    auto over = ended->get_future();
+    caf::actor_cast<caf::abstract_actor*>(worker)->attach_functor([ended] { ended->set_value(); });
+    if (world_.run_until(over, options_.end_patience)) continue;
+    caf::anon_send_exit(worker, caf::exit_reason::kill);
+    static_cast<void>(world_.run_until(over, options_.end_patience));
+  }
+}
+
+void closure_service::check_call(std::string_view call) const {
+  const auto& stack = context_stack::current();
+  if (!stack.may_block() || stack.top().kind == context_kind::computing)
+    refuse(errc::wrong_context,
+           "{} of the coordinator was called in {}; call it outside, where the coordinator is made",
+           call, describe(stack.top()));
+  if (!leads_)
+    refuse(errc::wrong_context,
+           "{} was called in a process that only works for the coordinator; call serve there",
+           call);
+}
+
+void closure_service::check_own(const closure_service* of, std::string_view what) const {
+  if (of != this)
+    refuse(errc::invalid_argument,
+           "{} belongs to another coordinator; make it with the one that schedules", what);
+}
+
+// Closures use the variables that there are when they are scheduled. What a process knows as their
+// owners may be caches of its own.
+void closure_service::watch_owners() {
+  if (placement_ == nullptr || strategy_.layout().owner_copies > 1) return;
+  for (const auto& variable : strategy_.variables().subspan(watched_)) {
+    auto found = placement_->find<variable_owner_actor>("coordinator", "owner " + variable.name());
+    if (auto owner = value_or_throw(std::move(found)))
+      caf::anon_send(coordinator_, rely_on{std::move(owner)});
+  }
+  watched_ = strategy_.variables().size();
+}
+
+// Mostly this is but a message; whoever comes to a full queue, or after an error, waits.
+void closure_service::schedule(const std::string& function, std::vector<closure_argument> arguments,
+                               std::shared_ptr<closure_outcome> outcome) {
+  schedule_closure closure{
+    function,
+    std::move(arguments),
+    [outcome](expected<std::vector<closure_value>> result) { outcome->settle(std::move(result)); },
+    {}};
+  outcome->wait_by(patience_);
+  watch_owners();
+  auto has_room = gauge_->taken.fetch_add(1) < options_.queue_capacity;
+  if (has_room && !gauge_->has_failed) return caf::anon_send(coordinator_, std::move(closure));
+  --gauge_->taken;
+  auto admitted = std::make_shared<single_answer>();
+  auto over = admitted->promise.get_future();
+  closure.admitted = [admitted](expected<void> told) { return admitted->tell(std::move(told)); };
+  caf::anon_send(coordinator_, std::move(closure));
+  auto turned = patience_->wait(world_, over);
+  if (!turned) admitted->tell(std::move(turned)); // unless it was admitted just now
+  over.wait();
+  value_or_throw(admitted->answer);
+}
+
+bool closure_service::ask(bool until_all_are_done, job_time patience) {
+  auto answer = std::make_shared<expected<bool>>();
+  auto answered = std::make_shared<std::promise<void>>();
+  auto over = answered->get_future();
+  caf::anon_send(coordinator_,
+                 await_closures{until_all_are_done, [answer, answered](expected<bool> all_done) {
+                                  *answer = std::move(all_done);
+                                  answered->set_value();
+                                }});
+  value_or_throw(patience_->wait(world_, over, patience));
+  return value_or_throw(*answer);
+}
+
+void closure_service::join(job_time patience) {
+  static_cast<void>(ask(true, patience));
+}
+
+bool closure_service::done() {
+  return ask(false, world::for_ever);
+}
+
+void closure_service::serve(const std::stop_token& stop) {
+  if (leads_)
+    refuse(errc::wrong_context,
+           "serve was called in the process that leads; it has workers of its own, and schedules");
+  auto ended = std::make_shared<single_answer>();
+  std::stop_callback on_stop{stop, [this, ended] {
+                               placement_->give_up(error{errc::cancelled, "asked to stop"});
+                               ended->tell({});
+                             }};
+  if (stop.stop_requested()) return;
+  coordinator_ = value_or_throw(placement_->find<coordinator_actor>("member", "coordinator"));
+  auto bystander = world_.system().spawn(
+    [coordinator = coordinator_, ended](caf::event_based_actor* self) -> caf::behavior {
+      self
+        ->request(coordinator, caf::infinite, make_await_service_end()) // a lost node answers
+        .then([ended](const msg<wire::ServiceEnded>&) { ended->tell({}); },
+              [ended](const caf::error& reason) {
+                ended->tell(tl::unexpected<error>(from_caf(reason)));
+              });
+      return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
+    });
+  spawn_workers();
+  offer_all_again(strategy_, false);
+  auto over = ended->promise.get_future();
+  auto turned = world_.run_until(over);
+  end_workers();
+  caf::anon_send_exit(bystander, caf::exit_reason::kill);
+  value_or_throw(std::move(turned));
+  value_or_throw(ended->answer);
+}
+
+} // namespace troupe

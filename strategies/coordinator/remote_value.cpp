@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for a closure.
+#include "strategies/coordinator/remote_value.hpp"
+
+#include "strategies/coordinator/closure_patience.hpp"
+
+#include <future>
+
+namespace troupe {
+
+void closure_outcome::settle(expected<std::vector<closure_value>> result) {
+  std::vector<std::function<void()>> told;
+  {
+    std::lock_guard guard{mutex_};
+    if (result_) return;
+    result_ = std::move(result);
+    told = std::exchange(waiting_, {});
+  }
+  for (const auto& tell : told)
+    tell();
+}
+
+bool closure_outcome::is_settled() const {
+  std::lock_guard guard{mutex_};
+  return result_.has_value();
+}
+
+const std::vector<closure_value>& closure_outcome::wait(world& world) {
+  auto settled = std::make_shared<std::promise<void>>();
+  auto over = settled->get_future();
+  {
+    std::lock_guard guard{mutex_};
+    if (result_)
+      settled->set_value();
+    else
+      waiting_.emplace_back([settled] { settled->set_value(); });
+  }
+  value_or_throw(patience_ ? patience_->wait(world, over) : world.run_until(over));
+  if (!*result_) throw failure{result_->error()};
+  return **result_; // nobody writes it any more
+}
+
+} // namespace troupe

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variables of a strategy as a snapshot without a job.
+#include "strategies/jobs/checkpoint.hpp"
+
+#include "actors/checkpoint/checkpoint_directory.hpp"
+#include "actors/checkpoint/job_file.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/world/ask.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/values/deferred_restore.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+
+namespace troupe {
+
+namespace {
+
+using state_parts = std::vector<variable_payload>;
+
+// The array that `get` takes out of every shard's state, as one.
+template <class Get>
+tensor_payload array_of_all(const state_parts& parts, const Get& get) {
+  std::vector<tensor> arrays;
+  for (const auto& part : parts)
+    arrays.push_back(to_tensor(get(part)));
+  return to_payload(cross_device_ops::gather(arrays, 0));
+}
+
+bool have_the_same_slots(const state_parts& parts) {
+  return std::ranges::all_of(parts, [&](const variable_payload& part) {
+    return part.optimizer == parts.front().optimizer
+           && part.slots.size() == parts.front().slots.size();
+  });
+}
+
+// What shards hold, as what one variable would. Rows may have been updated more or less often.
+variable_payload join(const state_parts& parts) {
+  variable_payload whole;
+  whole.value = array_of_all(parts, [](const auto& part) { return part.value; });
+  for (const auto& part : parts)
+    whole.version = std::max(whole.version, part.version);
+  if (!have_the_same_slots(parts)) return whole;
+  whole.optimizer = parts.front().optimizer;
+  whole.slots_since = parts.front().slots_since;
+  for (size_t i = 0; i < parts.front().slots.size(); ++i)
+    whole.slots.push_back({parts.front().slots[i].name, array_of_all(parts, [i](const auto& part) {
+                             return part.slots[i].value;
+                           })});
+  return whole;
+}
+
+variable_payload state_of(world& world, const variable& source) {
+  auto state
+    = value_or_throw(ask<msg<wire::VariableState>>(world, source.owner(), make_read_state()));
+  return read_state(state.reader(), state.owner());
+}
+
+void restore_to(world& world, const variable& target, const variable_payload& state) {
+  static_cast<void>(value_or_throw(
+    ask<msg<wire::OptimizerInUse>>(world, target.owner(), make_restore_state(state))));
+}
+
+// What was saved of variables that there are not yet.
+std::vector<variable_snapshot> without_owner(const strategy& strategy, const job_snapshot& from,
+                                             std::span<const sharded_variable> sharded) {
+  std::vector<variable_snapshot> left;
+  std::ranges::copy_if(from.variables, std::back_inserter(left), [&](const auto& saved) {
+    return std::ranges::count(strategy.variables(), saved.name, &variable::name) == 0
+           && std::ranges::count(sharded, saved.name, &sharded_variable::name) == 0;
+  });
+  return left;
+}
+
+bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
+  return std::ranges::any_of(sharded, [&](const sharded_variable& table) {
+    return std::ranges::count(table.shards(), one) > 0;
+  });
+}
+
+// What the copies of all processes come to, where they differ.
+std::map<std::string, tensor_payload> combined_copies(strategy& strategy) {
+  std::map<std::string, tensor_payload> combined;
+  if (!strategy.layout().group) return combined;
+  for (const auto& variable : strategy.variables())
+    if (variable.synchronization() == variable_synchronization::on_read
+        && variable.aggregation() != variable_aggregation::none)
+      combined.emplace(variable.name(), to_payload(strategy.read(variable)));
+  return combined;
+}
+
+// Processes that go on from different steps would train different variables.
+void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
+  if (!strategy.layout().group) return;
+  tensor own{dtype::i64, {1}};
+  own.mutable_values<int64_t>()[0] = step ? static_cast<int64_t>(*step) : -1;
+  auto all = strategy.cross_replica([own](cross_replica_context& context) {
+    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+    return context.exchanged("restore_checkpoint", 0, work);
+  });
+  auto steps = all.values<int64_t>();
+  auto other = std::ranges::find_if(steps, [&](int64_t each) { return each != steps[0]; });
+  if (other == steps.end()) return;
+  auto describe = [](int64_t each) {
+    return each < 0 ? std::string{"no checkpoint"} : fmt::format("that of step {}", each);
+  };
+  const auto& names = strategy.layout().group->names;
+  throw failure{{errc::failed_precondition,
+                 fmt::format("{} finds {}, {} {}; have all processes restore the same checkpoint",
+                             names[static_cast<size_t>(other - steps.begin())], describe(*other),
+                             names[0], describe(steps[0]))}};
+}
+
+/// What a snapshot holds.
+struct saved_variables {
+  uint64_t step;
+  const std::vector<variable_snapshot>& variables;
+
+  [[nodiscard]] const variable_payload& of(const std::string& name) const {
+    auto found = std::ranges::find(variables, name, &variable_snapshot::name);
+    if (found == variables.end())
+      throw failure{{errc::not_found,
+                     fmt::format("the checkpoint of step {} has no variable '{}'", step, name)}};
+    return found->state;
+  }
+
+  [[nodiscard]] const variable_payload& of(const sharded_variable& table) const {
+    const auto& state = of(table.name());
+    if (shape saved{state.value.extents}; saved != table.extents())
+      throw failure{
+        {errc::invalid_argument,
+         fmt::format("'{}' was saved with shape {}, but has {} in {} shards", table.name(),
+                     to_string(saved), to_string(table.extents()), table.shards().size())}};
+    return state;
+  }
+};
+
+} // namespace
+
+job_snapshot take_snapshot(strategy& strategy, uint64_t step,
+                           std::span<const sharded_variable> sharded) {
+  context_check::blocking("take_snapshot", strategy);
+  auto combined = combined_copies(strategy);
+  auto& world = strategy.world();
+  job_snapshot taken{.step = step, .time = world.now(), .seed = world.seed()};
+  for (const auto& variable : strategy.variables()) {
+    if (is_shard(sharded, variable)) continue;
+    taken.variables.push_back({variable.name(), state_of(world, variable)});
+    if (auto whole = combined.find(variable.name()); whole != combined.end())
+      taken.variables.back().state.value = whole->second;
+  }
+  for (const auto& table : sharded) {
+    state_parts parts;
+    for (const auto& shard : table.shards())
+      parts.push_back(state_of(world, shard));
+    taken.variables.push_back({table.name(), join(parts)});
+  }
+  return taken;
+}
+
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
+                     std::span<const sharded_variable> sharded) {
+  context_check::blocking("save_checkpoint", strategy);
+  const auto& layout = strategy.layout();
+  if (!layout.should_checkpoint && !layout.group) return;
+  auto taken = take_snapshot(strategy, step, sharded);
+  if (!layout.should_checkpoint) return; // but others needed what this process knows
+  auto directory = value_or_throw(checkpoint_directory::open(folder));
+  auto content = to_content(taken);
+  value_or_throw(directory.write(step, content.tensors, content.metadata));
+}
+
+void restore_snapshot(strategy& strategy, const job_snapshot& from,
+                      std::span<const sharded_variable> sharded) {
+  saved_variables saved{from.step, from.variables};
+  for (const auto& variable : strategy.variables())
+    if (!is_shard(sharded, variable)) static_cast<void>(saved.of(variable.name()));
+  for (const auto& table : sharded)
+    static_cast<void>(saved.of(table));
+  for (const auto& variable : strategy.variables())
+    if (!is_shard(sharded, variable))
+      restore_to(strategy.world(), variable, saved.of(variable.name()));
+  for (const auto& table : sharded)
+    for (size_t i = 0; i < table.shards().size(); ++i)
+      restore_to(strategy.world(), table.shards()[i],
+                 rows_of_state(saved.of(table), table.offsets()[i], table.offsets()[i + 1]));
+  strategy.extended().deferred().keep(from.step, without_owner(strategy, from, sharded));
+}
+
+std::optional<uint64_t> restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
+                                           std::span<const sharded_variable> sharded) {
+  context_check::blocking("restore_checkpoint", strategy);
+  auto found = find_checkpoint(folder);
+  auto step = found ? std::optional{found->snapshot.step} : std::nullopt;
+  check_same_step(strategy, step);
+  if (found) restore_snapshot(strategy, found->snapshot, sharded);
+  return step;
+}
+
+} // namespace troupe

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Saving and restoring the variables of a strategy between two runs.
+#pragma once
+
+#include "actors/interfaces/job_snapshot.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/variables/sharded_variable.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+
+namespace troupe {
+
+/// Writes all variables of a strategy to "checkpoint-<step>.safetensors": values under their names,
+/// slots under "<variable>/<slot>". Of copies that are alike the first is saved, of those that are
+/// synchronised on read what they come to: so it does not matter how many replicas go on from it,
+/// under which strategy. A strategy that is not to checkpoint (`extended().should_checkpoint()`)
+/// writes nothing.
+/// @param step Updates made so far: names the file.
+/// @param sharded Shards that are saved as the one array that they are, so that it may go on in
+/// another number of them. Slots are saved if all shards have those of one optimizer.
+/// Errors: throws `failure`: wrong_context; resource if the file cannot be written.
+void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, uint64_t step,
+                     std::span<const sharded_variable> sharded = {});
+
+/// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
+/// the same value; those that add up share it. What was saved of a variable that there is not yet
+/// waits: whoever is made later under its name, also in shards by `sharded_variable::make`, begins
+/// with it, slots and all (`strategy_extended::deferred`).
+/// @param sharded Shards that get their rows of the array that was saved.
+/// @returns The step that it was saved under; nothing if there is no checkpoint.
+/// Errors: throws `failure`: wrong_context; not_found if a variable is not in it;
+/// type_mismatch and invalid_argument if one has changed its form; as `find_checkpoint`. Then no
+/// variable is changed but those before the one at fault.
+[[nodiscard]] std::optional<uint64_t>
+restore_checkpoint(strategy& strategy, const std::filesystem::path& folder,
+                   std::span<const sharded_variable> sharded = {});
+
+/// What `save_checkpoint` writes. All processes have to make the call if copies of variables are to
+/// be combined. Errors: throws `failure` with wrong_context.
+[[nodiscard]] job_snapshot take_snapshot(strategy& strategy, uint64_t step,
+                                         std::span<const sharded_variable> sharded = {});
+
+/// Puts the variables back to where a snapshot has them. Errors: as `restore_checkpoint`.
+void restore_snapshot(strategy& strategy, const job_snapshot& from,
+                      std::span<const sharded_variable> sharded = {});
+
+} // namespace troupe

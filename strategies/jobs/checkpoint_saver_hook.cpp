@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing checkpoints beside the training.
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+
+#include "actors/checkpoint/job_file.hpp"
+#include "actors/world/world.hpp"
+#include "messages/failure.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+// What is wrong with the disk, which is the same for many checkpoints in a row.
+std::string without_name(std::string message, const std::filesystem::path& checkpoint) {
+  auto name = checkpoint.filename().native();
+  for (auto at = message.find(name); at != std::string::npos; at = message.find(name))
+    message.erase(at, name.size());
+  return message;
+}
+
+} // namespace
+
+checkpoint_saver_hook::checkpoint_saver_hook(const std::filesystem::path& folder,
+                                             checkpoint_options options)
+  : options_(std::move(options)), directory_(value_or_throw(checkpoint_directory::open(folder))) {
+  if (options_.every_steps == 0 && options_.every <= job_time{0})
+    throw failure{
+      {errc::invalid_argument, "a checkpoint hook that never saves: set every_steps or every"}};
+  if (options_.keep == 0)
+    throw failure{{errc::invalid_argument, "keep is 0; keep at least 1 checkpoint"}};
+}
+
+void checkpoint_saver_hook::begin(session_plan& plan) {
+  world_ = &plan.world;
+  last_wanted_ = plan.world.now();
+  plan.takes_snapshots = true;
+}
+
+bool checkpoint_saver_hook::wants_snapshot(uint64_t step, job_time now, bool last) {
+  auto by_count = options_.every_steps > 0 && step % options_.every_steps == 0;
+  auto by_time = options_.every > job_time{0} && now - last_wanted_ >= options_.every;
+  if (!by_count && !by_time && !last) return false;
+  last_wanted_ = now;
+  return true;
+}
+
+void checkpoint_saver_hook::after_snapshot(const job_snapshot& snapshot) {
+  {
+    std::lock_guard guard{mutex_};
+    if (pending_ && options_.on_warning)
+      options_.on_warning(
+        fmt::format("the checkpoint of step {} is skipped: the disk is still busy "
+                    "with an earlier one",
+                    pending_->step));
+    pending_ = snapshot;
+    if (std::exchange(writes_, true)) return;
+  }
+  world_->submit_io([this] { write_pending(); });
+}
+
+void checkpoint_saver_hook::write_pending() {
+  while (true) {
+    std::optional<job_snapshot> next;
+    {
+      std::lock_guard guard{mutex_};
+      next = std::exchange(pending_, std::nullopt);
+      writes_ = next.has_value();
+      if (!writes_) {
+        written_.notify_all(); // with the lock: nothing of this object is touched afterwards
+        return;
+      }
+    }
+    auto written = write(*next);
+    std::lock_guard guard{mutex_};
+    failure_.reset();
+    auto before = std::exchange(told_, {});
+    if (written) {
+      saved_ = next->step;
+      continue;
+    }
+    failure_ = written.error();
+    told_ = without_name(failure_->message, directory_.path_of(next->step));
+    if (options_.on_warning && told_ != before)
+      options_.on_warning(fmt::format("no checkpoint of step {}, nor of those that follow until "
+                                      "that changes: {}",
+                                      next->step, failure_->message));
+  }
+}
+
+expected<void> checkpoint_saver_hook::write(const job_snapshot& snapshot) {
+  try {
+    auto content = to_content(snapshot, options_.notes);
+    return directory_.write(snapshot.step, content.tensors, content.metadata).and_then([&] {
+      return directory_.keep(options_.keep);
+    });
+  } catch (const std::exception& failed) { // names that are no UTF-8, no memory
+    return fail(errc::resource, failed.what());
+  }
+}
+
+void checkpoint_saver_hook::end(const job_report&) {
+  std::unique_lock lock{mutex_};
+  written_.wait(lock, [this] { return !writes_; });
+  if (failure_) throw failure{*failure_};
+}
+
+std::optional<uint64_t> checkpoint_saver_hook::saved_step() const {
+  std::lock_guard guard{mutex_};
+  return saved_;
+}
+
+std::optional<found_checkpoint>
+find_checkpoint(const std::filesystem::path& folder,
+                const std::function<void(const std::string&)>& on_warning) {
+  auto directory = value_or_throw(checkpoint_directory::open(folder));
+  auto newest = value_or_throw(directory.newest_valid());
+  if (on_warning)
+    for (const auto& line : newest.warnings)
+      on_warning(line);
+  if (!newest.found) return std::nullopt;
+  auto snapshot = to_snapshot(newest.found->content);
+  if (!snapshot)
+    throw failure{
+      {snapshot.error().code, fmt::format("{}: {}", directory.path_of(newest.found->step).string(),
+                                          snapshot.error().message)}};
+  return found_checkpoint{std::move(*snapshot), std::move(newest.found->content.metadata)};
+}
+
+} // namespace troupe

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The exit codes in words.
+#include "strategies/jobs/exit_codes.hpp"
+
+namespace troupe {
+
+exit_code exit_code_of(errc failure) {
+  switch (failure) {
+  case errc::none:
+    return exit_code::finished;
+  case errc::unavailable:
+    return exit_code::lost_peer;
+  case errc::deadline_exceeded:
+  case errc::stalled:
+    return exit_code::stalled;
+  default:
+    return exit_code::user_error;
+  }
+}
+
+std::string exit_codes_text() {
+  return "Exit codes:\n"
+         "  0      finished: all steps were done\n"
+         "  1      the trainer, the model or the disk failed; the message says where\n"
+         "  2      an option, a file or a folder is not as it must be; nothing was done\n"
+         "  3      the cluster did not form: others were missing, or of another job\n"
+         "  4      a replica or node was lost that the job cannot go on without\n"
+         "  5      stalled: a deadline passed without another step\n"
+         "  6      a checkpoint is missing, damaged, or of another model\n"
+         "  128+n  stopped by signal n, cleanly: 130 for Ctrl-C, 143 for SIGTERM\n";
+}
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The flight recorder of a job: its last messages in a file, when something went wrong.
+#pragma once
+
+#include "actors/observing/crash_recorder.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Whoever meets a job that hung or died wants to know what its actors did last. This writes it
+/// into a file when a replica is lost, when a step does not end, when the process crashes, and when
+/// somebody asks. The newest record replaces the one before it.
+class flight_recorder_hook final : public session_hook {
+public:
+  /// @param path Of the file. @param say Told in one line that it was written, or why it could
+  /// not be; may be empty. Whatever has happened, others say.
+  explicit flight_recorder_hook(std::filesystem::path path,
+                                std::function<void(const std::string&)> say = {})
+    : path_(std::move(path)), say_(std::move(say)) {}
+
+  /// Writes a record now; nothing happens before the job began or after it ended.
+  /// @param reason For the first line. Thread: any.
+  void record(const std::string& reason);
+
+  void begin(session_plan& plan) override;
+  void after_create_session(const session_control& session) override;
+  void on_trouble(const std::string& what) override;
+  void end(const job_report& report) override;
+
+private:
+  std::filesystem::path path_;
+  std::function<void(const std::string&)> say_;
+  world* world_ = nullptr;
+  std::mutex mutex_;
+  const observatory* observed_ = nullptr; ///< While the job runs.
+  std::optional<crash_recorder> crashes_;
+};
+
+} // namespace troupe

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Telling hooks, and hearing what they throw.
+#include "strategies/jobs/hook_list.hpp"
+
+#include "messages/failure.hpp"
+
+namespace troupe {
+
+void hook_list::call(const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const troupe::failure& failed) {
+    remember(failed.reason());
+  } catch (const std::exception& failed) {
+    remember({errc::user_code, failed.what()});
+  } catch (...) {
+    remember({errc::user_code, "a hook threw something that is no std::exception"});
+  }
+}
+
+template <class Function>
+void hook_list::tell_each(const Function& tell) {
+  for (const auto& hook : hooks_)
+    call([&] { tell(*hook); });
+}
+
+void hook_list::begin(session_plan& plan) {
+  for (const auto& hook : hooks_)
+    hook->begin(plan);
+}
+
+void hook_list::after_create_session() {
+  tell_each([&](session_hook& hook) { hook.after_create_session(control_); });
+}
+
+void hook_list::after_step(const step_record& step) {
+  tell_each([&](session_hook& hook) { hook.after_step(control_, step); });
+}
+
+bool hook_list::wants_snapshot(uint64_t step, job_time now, bool last) {
+  bool wanted = false; // each is asked, since it may count
+  tell_each([&](session_hook& hook) { wanted |= hook.wants_snapshot(step, now, last); });
+  return wanted;
+}
+
+void hook_list::after_snapshot(const job_snapshot& snapshot) {
+  tell_each([&](session_hook& hook) { hook.after_snapshot(snapshot); });
+}
+
+void hook_list::on_trouble(const std::string& what) {
+  tell_each([&](session_hook& hook) { hook.on_trouble(what); });
+}
+
+void hook_list::end(const job_report& report) {
+  tell_each([&](session_hook& hook) { hook.end(report); });
+}
+
+std::optional<error> hook_list::failure() const {
+  std::lock_guard guard{mutex_};
+  return failure_;
+}
+
+void hook_list::remember(error reason) {
+  {
+    std::lock_guard guard{mutex_};
+    if (failure_) return;
+    failure_ = reason;
+  }
+  control_.request_stop("a hook failed: " + reason.message);
+}
+
+} // namespace troupe

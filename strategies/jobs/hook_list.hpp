@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks of a job, told in order.
+#pragma once
+
+#include "strategies/optimizers/session_hook.hpp"
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+/// Hooks are the code of users and may throw. Whatever one throws after the beginning is
+/// remembered, and ends the job. Thread: any, one at a time.
+class hook_list {
+public:
+  hook_list(std::vector<std::shared_ptr<session_hook>> hooks, session_control control)
+    : hooks_(std::move(hooks)), control_(std::move(control)) {}
+
+  /// Errors: throws what a hook throws.
+  void begin(session_plan& plan);
+
+  /// Calls a function that the job was given, as if it were a hook's.
+  void call(const std::function<void()>& function);
+
+  void after_create_session();
+  void after_step(const step_record& step);
+  [[nodiscard]] bool wants_snapshot(uint64_t step, job_time now, bool last);
+  void after_snapshot(const job_snapshot& snapshot);
+  void on_trouble(const std::string& what);
+  void end(const job_report& report);
+
+  /// What the first hook to fail threw.
+  [[nodiscard]] std::optional<error> failure() const;
+
+private:
+  template <class Function>
+  void tell_each(const Function& tell);
+
+  void remember(error reason);
+
+  std::vector<std::shared_ptr<session_hook>> hooks_;
+  session_control control_;
+  mutable std::mutex mutex_;
+  std::optional<error> failure_;
+};
+
+} // namespace troupe

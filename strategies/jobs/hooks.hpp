@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks that most jobs have.
+#pragma once
+
+#include "actors/recording/event_file.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// Ends a job at a step of its own choice, which may come before that of `training_options::steps`.
+class stop_at_step_hook final : public session_hook {
+public:
+  /// @param last_step The global step to stop at, whatever the job begins with.
+  [[nodiscard]] static std::shared_ptr<stop_at_step_hook> at(uint64_t last_step);
+
+  /// @param num_steps Updates that the job makes.
+  [[nodiscard]] static std::shared_ptr<stop_at_step_hook> after(uint64_t num_steps);
+
+  /// Errors: throws `failure` with invalid_argument if the step is past already.
+  void begin(session_plan& plan) override;
+
+private:
+  std::optional<uint64_t> last_step_;
+  uint64_t num_steps_ = 0; ///< Counts if there is no `last_step_`.
+};
+
+/// Says from time to time where a job is.
+class logging_hook final : public session_hook {
+public:
+  /// @param every_steps 0 = only the end. @param say Told one line at a time.
+  logging_hook(uint64_t every_steps, std::function<void(const std::string&)> say)
+    : every_steps_(every_steps), say_(std::move(say)) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+  void end(const job_report& report) override;
+
+private:
+  uint64_t every_steps_;
+  std::function<void(const std::string&)> say_;
+};
+
+/// Leaves the curves of a job for TensorBoard: loss, speed, gradients accepted and dropped.
+class summary_saver_hook final : public session_hook {
+public:
+  /// @param every_steps Of how many steps one is shown. @param origin What the file is named by.
+  /// Errors: throws `failure` with resource if the file cannot be made, invalid_argument for 0
+  /// steps.
+  summary_saver_hook(const std::filesystem::path& folder, uint64_t every_steps,
+                     const event_origin& origin);
+
+  /// Errors: throws `failure` with resource if the file cannot be written.
+  void after_step(const session_control& session, const step_record& step) override;
+  void end(const job_report& report) override;
+
+private:
+  uint64_t every_steps_;
+  event_file curves_;
+};
+
+/// Ends a job whose loss is not a number any more: what comes after is wasted.
+class nan_stop_hook final : public session_hook {
+public:
+  /// @param fail Whether the job then counts as failed.
+  explicit nan_stop_hook(bool fail = true) : fail_(fail) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+private:
+  bool fail_;
+};
+
+/// Shows a window of steps to somebody, such as a timeline: the steps before and after are not
+/// worth a file of gigabytes.
+class profile_window_hook final : public session_hook {
+public:
+  /// @param first The first global step to show. @param last The last one.
+  profile_window_hook(uint64_t first, uint64_t last, std::function<void(const step_record&)> show)
+    : first_(first), last_(last), show_(std::move(show)) {}
+
+  void after_step(const session_control& session, const step_record& step) override;
+
+private:
+  uint64_t first_;
+  uint64_t last_;
+  std::function<void(const step_record&)> show_;
+};
+
+} // namespace troupe

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a replica without input brings.
+#include "strategies/jobs/join.hpp"
+
+#include "kernels/tensor/change.hpp"
+
+namespace troupe {
+
+std::vector<gradient_and_variable> zero_gradients(std::span<const variable> of) {
+  std::vector<gradient_and_variable> gradients;
+  for (const auto& variable : of)
+    gradients.push_back({filled(variable.type(), variable.extents(), 0), variable});
+  return gradients;
+}
+
+} // namespace troupe

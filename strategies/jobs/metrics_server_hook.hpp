@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A running job, for Prometheus, `troupe top` and whoever else speaks HTTP.
+#pragma once
+
+#include "actors/observing/http.hpp"
+#include "actors/observing/job_figures.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace troupe {
+
+class observatory;
+
+/// A job that runs for days is looked at from elsewhere. While a metrics_server_hook is there, it
+/// answers
+///
+/// | path     | with                                                            |
+/// |----------|-----------------------------------------------------------------|
+/// | /metrics | figures of the job, its replicas and its actors, for Prometheus |
+/// | /actors  | every actor with its mailbox and its last message, as JSON      |
+/// | /        | a line that says so                                             |
+///
+/// and 404 else; before and after the job with what it has. Training does not wait for clients.
+class metrics_server_hook final : public session_hook {
+public:
+  /// Listens from now on. Errors: throws `failure` as `http_server::start`.
+  explicit metrics_server_hook(const http_server_options& options = {});
+
+  /// Where: "127.0.0.1:9464".
+  [[nodiscard]] std::string endpoint() const { return server_->endpoint(); }
+
+  void begin(session_plan& plan) override;
+  void after_create_session(const session_control& session) override;
+  void after_step(const session_control& session, const step_record& step) override;
+  void end(const job_report& report) override;
+
+private:
+  [[nodiscard]] http_answer answer(const std::string& path);
+  [[nodiscard]] std::string metrics();
+  [[nodiscard]] std::string actors();
+
+  world* world_ = nullptr;
+  std::mutex mutex_;
+  const observatory* observed_ = nullptr; ///< While the job runs.
+  job_figures figures_;
+  std::unique_ptr<http_server> server_; ///< Last: its thread uses the others.
+};
+
+} // namespace troupe

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking that a snapshot is of this job before anything is changed, then giving it out.
+#include "strategies/jobs/restore.hpp"
+
+#include "actors/world/ask.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+template <class... Arguments>
+[[noreturn]] void refuse(const job_snapshot& from, fmt::format_string<Arguments...> format,
+                         Arguments&&... arguments) {
+  throw failure{{errc::failed_precondition,
+                 fmt::format("the checkpoint of step {} {}", from.step,
+                             fmt::format(format, std::forward<Arguments>(arguments)...))}};
+}
+
+const variable_payload& state_of(const job_snapshot& from, const std::string& name) {
+  auto found = std::ranges::find(from.variables, name, &variable_snapshot::name);
+  if (found == from.variables.end()) refuse(from, "has no variable '{}'", name);
+  return found->state;
+}
+
+void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
+           std::span<const variable> variables, const job_snapshot& from) {
+  if (from.seed != strategy.world().seed())
+    refuse(from, "is of a world with seed {}, this one has {}", from.seed, strategy.world().seed());
+  for (const auto& saved : from.variables)
+    if (std::ranges::find(variables, saved.name, &variable::name) == variables.end())
+      refuse(from, "holds variable '{}', which this job does not train", saved.name);
+  for (const auto& variable : variables) {
+    const auto& state = state_of(from, variable.name());
+    auto name = name_of(optimizer.plan_for(variable).rule);
+    if (state.optimizer != name)
+      refuse(from, "was made with the optimizer {}, this job has {}", state.optimizer, name);
+  }
+}
+
+} // namespace
+
+void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
+             std::span<const variable> variables, const job_snapshot& from) {
+  check(strategy, optimizer, variables, from);
+  for (const auto& variable : variables)
+    static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
+      strategy.world(), variable.owner(), make_restore_state(state_of(from, variable.name())))));
+  strategy.world().set_clock(from.time);
+}
+
+} // namespace troupe

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Giving owners what a snapshot holds of them.
+#pragma once
+
+#include "actors/interfaces/job_snapshot.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+
+#include <span>
+
+namespace troupe {
+
+/// Puts variables, slots, averages and the world's clock back to where a snapshot has them.
+/// Errors: throws `failure` with failed_precondition if the snapshot is of other variables, another
+/// optimizer or another seed; type_mismatch and invalid_argument if a variable has changed its
+/// form.
+void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
+             std::span<const variable> variables, const job_snapshot& from);
+
+} // namespace troupe

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training by one run for each step.
+#include "kernels/tensor/change.hpp"
+#include "messages/refuse.hpp"
+#include "strategies/jobs/checkpoint.hpp"
+#include "strategies/jobs/hook_list.hpp"
+#include "strategies/jobs/job_lines.hpp"
+#include "strategies/jobs/replica_life.hpp"
+#include "strategies/jobs/spread_snapshot.hpp"
+#include "strategies/jobs/training.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <mutex>
+
+namespace troupe {
+
+namespace {
+
+/// Why this process wants the job to end, if it does. Thread: any.
+class wish_to_stop {
+public:
+  void utter(const std::string& reason) {
+    std::lock_guard guard{mutex_};
+    if (!reason_) reason_ = reason;
+  }
+
+  [[nodiscard]] std::optional<std::string> reason() const {
+    std::lock_guard guard{mutex_};
+    return reason_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::optional<std::string> reason_;
+};
+
+/// What a replica makes of the end of its step.
+enum class going_on : uint8_t { yes, has_made_all, is_asked_to_stop };
+
+/// What all processes are told of one replica's step.
+struct told_step {
+  double loss = 0;
+  uint32_t examples = 0;
+  job_time compute{0};
+  job_time computed{0}; ///< Since the step began.
+  going_on goes_on = going_on::yes;
+
+  static constexpr int64_t numbers = 5;
+
+  // Shape: [1, numbers] f64, which holds times of some months to the nanosecond.
+  [[nodiscard]] tensor row() const {
+    tensor result{dtype::f64, {1, numbers}};
+    std::ranges::copy(
+      std::array{loss, static_cast<double>(examples), static_cast<double>(compute.count()),
+                 static_cast<double>(computed.count()), static_cast<double>(goes_on)},
+      result.mutable_values<double>().begin());
+    return result;
+  }
+
+  // What is no such number, whoever told it, is 0.
+  [[nodiscard]] static std::vector<told_step> of(const tensor& rows) {
+    auto within = [](double value, double most) { return value >= 0 && value <= most ? value : 0; };
+    auto time = [&](double value) { return job_time{static_cast<int64_t>(within(value, 0x1p62))}; };
+    std::vector<told_step> all;
+    auto left = rows.values<double>();
+    for (; left.size() >= numbers; left = left.subspan(numbers))
+      all.push_back(
+        {left[0], static_cast<uint32_t>(within(left[1], UINT32_MAX)), time(left[2]), time(left[3]),
+         static_cast<going_on>(within(left[4], static_cast<double>(going_on::is_asked_to_stop)))});
+    return all;
+  }
+};
+
+} // namespace
+
+/// One step of one replica, which is another actor in every run.
+class replica_step {
+public:
+  /// What a replica's new actor has to know.
+  struct place {
+    uint64_t updates = 0; ///< Made so far.
+    job_time began{0};
+    bool is_last = false; ///< For this process.
+    std::shared_ptr<const wish_to_stop> wish;
+    std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
+  };
+
+  /// @returns What all replicas tell. Shape: [replicas, told_step::numbers] f64
+  static task<tensor> make(replica_context& context, step_function body, place at) {
+    auto& activity = context.activity_;
+    activity.restore(progress_of(context.replica_id_in_sync_group(), at.updates));
+    if (at.pace)
+      activity.set_pace(
+        [pace = at.pace, replica = context.replica_id_in_sync_group()](
+          uint64_t iteration, job_time elapsed) { return pace(replica, iteration, elapsed); });
+    auto running = body(context);
+    co_await running;
+    auto mine = tell(context, at).row();
+    auto gathering = context.all_gather(std::move(mine), 0);
+    auto all = co_await gathering;
+    co_return all;
+  }
+
+  static replica_progress progress_of(uint32_t replica, uint64_t updates) {
+    return {
+      .replica = replica, .local_step = updates, .iteration = updates, .computations = updates};
+  }
+
+private:
+  static told_step tell(const replica_context& context, const place& at) {
+    auto goes_on = at.wish->reason() ? going_on::is_asked_to_stop
+                   : at.is_last      ? going_on::has_made_all
+                                     : going_on::yes;
+    return {context.loss_, context.examples_, context.compute_time_,
+            std::max(job_time{0}, context.computed_at_ - at.began), goes_on};
+  }
+};
+
+namespace {
+
+void check(const strategy& strategy, const training_options& options) {
+  context_check::blocking("train", strategy);
+  if (!strategy.layout().runs_replicas)
+    refuse(errc::unimplemented,
+           "replicas of a {} strategy do not meet; give `train` a sync_replicas_optimizer",
+           strategy.layout().name);
+  if (strategy.variables().empty())
+    refuse(errc::invalid_argument, "the strategy has no variables; make one before training");
+  if (options.steps == 0) refuse(errc::invalid_argument, "steps is 0; training needs at least 1");
+  const std::pair<bool, const char*> meaningless[]
+    = {{!options.dead_replicas.empty(), "dead_replicas"},
+       {options.ask_again_after > job_time{0}, "ask_again_after"},
+       {options.rejoin_patience > job_time{0}, "rejoin_patience"},
+       {options.stops_on_loss, "stops_on_loss"}};
+  for (const auto& [is_set, name] : meaningless)
+    if (is_set)
+      refuse(errc::invalid_argument,
+             "{} has no meaning where every step needs all replicas; leave it out", name);
+}
+
+/// One job in one process, from its first run to the report.
+class run_stage {
+public:
+  run_stage(strategy& strategy, const step_function& body, const training_options& options)
+    : strategy_(strategy), world_(strategy.world()), body_(body), options_(options),
+      leads_(strategy.layout().should_checkpoint),
+      hooks_(leads_ ? options.hooks : std::vector<std::shared_ptr<session_hook>>{},
+             session_control{[wish = wish_](const std::string& reason) { wish->utter(reason); }}),
+      made_(beginning()), arrived_(strategy.num_replicas_in_sync(), world_.now()) {}
+
+  job_report play() {
+    session_plan plan{.world = world_, .first_step = made_, .steps = options_.steps};
+    hooks_.begin(plan);
+    last_ = made_ + plan.steps;
+    hooks_.after_create_session();
+    std::stop_callback on_stop{options_.stop, [wish = wish_] { wish->utter("asked to stop"); }};
+    ended_ = world_.now();
+    job_report report;
+    try {
+      while (!is_over_)
+        make_step(report);
+    } catch (...) {
+      report.failure = reason_of(std::current_exception());
+      hooks_.on_trouble(report.failure->message);
+      strategy_.leave_others();
+    }
+    report.step = made_;
+    hooks_.end(report);
+    if (!report.failure) report.failure = hooks_.failure();
+    return report;
+  }
+
+private:
+  /// Updates made before.
+  uint64_t beginning() {
+    auto from = spread_snapshot(strategy_, options_.resume);
+    if (!from) return updates_made(strategy_, trained_variables(strategy_, options_));
+    if (from->seed != world_.seed())
+      refuse(errc::failed_precondition,
+             "the checkpoint of step {} is of a world with seed {}, this one has {}", from->step,
+             from->seed, world_.seed());
+    restore_snapshot(strategy_, *from);
+    world_.set_clock(from->time);
+    return from->step;
+  }
+
+  void make_step(job_report& report) {
+    replica_step::place at{.updates = made_,
+                           .began = world_.now(),
+                           .is_last = leads_ && made_ + 1 == last_,
+                           .wish = wish_,
+                           .pace = options_.pace};
+    auto rows = strategy_.run([body = body_, at](replica_context& context) {
+      return replica_step::make(context, body, at);
+    });
+    ++made_;
+    auto all = told_step::of(rows.primary());
+    if (all.size() != strategy_.num_replicas_in_sync())
+      refuse(errc::malformed, "step {} was told of by {} replicas; there are {}", made_, all.size(),
+             strategy_.num_replicas_in_sync());
+    auto record = record_of(all, at.began);
+    if (leads_) {
+      if (options_.on_step) options_.on_step(record);
+      hooks_.after_step(record);
+    }
+    conclude(all, report);
+    evaluate();
+    save();
+  }
+
+  step_record record_of(const std::vector<told_step>& all, job_time began) {
+    auto replicas = static_cast<uint32_t>(all.size());
+    step_record record{.step = made_,
+                       .began = std::exchange(ended_, world_.now()),
+                       .needed = replicas,
+                       .live = replicas};
+    record.ended = ended_;
+    for (uint32_t i = 0; i < replicas; ++i) {
+      auto arrived = std::min(began + all[i].computed, ended_);
+      record.accepted.push_back({.replica = i,
+                                 .local_step = made_ - 1,
+                                 .arrived = arrived,
+                                 .compute = all[i].compute,
+                                 .waited = began - std::exchange(arrived_[i], arrived),
+                                 .loss = all[i].loss,
+                                 .examples = all[i].examples});
+    }
+    std::ranges::stable_sort(record.accepted, {}, &contribution::arrived);
+    record.apply = ended_ - record.accepted.back().arrived;
+    return record;
+  }
+
+  // Whether this was the last step, which all processes see alike.
+  void conclude(const std::vector<told_step>& all, job_report& report) {
+    auto asks = std::ranges::find(all, going_on::is_asked_to_stop, &told_step::goes_on);
+    auto own = wish_->reason();
+    if (asks != all.end()) {
+      const auto& group = strategy_.layout().group;
+      auto rank = static_cast<size_t>(asks - all.begin()) / (group ? group->replicas_each : 1);
+      report.stopped = own ? *own : fmt::format("asked to stop by {}", group->names[rank]);
+    } else if (!strategy_.layout().group && own) {
+      report.stopped = own; // there is nobody to be told
+    }
+    auto goes_on = [](const told_step& one) { return one.goes_on == going_on::yes; };
+    is_over_ = report.stopped || !std::ranges::all_of(all, goes_on);
+  }
+
+  void evaluate() const {
+    const auto& look = options_.evaluation;
+    if (!leads_ || look.every_steps == 0 || made_ % look.every_steps != 0) return;
+    std::vector<tensor> values;
+    for (const auto& variable : trained_variables(strategy_, options_))
+      values.push_back(strategy_.read(variable));
+    try {
+      look.on_result(made_, look.evaluate(values));
+    } catch (...) { // NOLINT(bugprone-empty-catch): a look at the variables never ends a job
+    }
+  }
+
+  void save() {
+    auto is_wanted = leads_ && hooks_.wants_snapshot(made_, world_.now(), is_over_);
+    if (has_parts_elsewhere()) is_wanted = of_first_process(is_wanted);
+    if (!is_wanted) return;
+    auto taken = take_snapshot(strategy_, made_);
+    if (!leads_) return;
+    taken.tokens.assign(strategy_.num_replicas_in_sync(), made_); // for a job with a chief
+    for (uint32_t i = 0; i < strategy_.num_replicas_in_sync(); ++i)
+      taken.replicas.push_back(replica_step::progress_of(i, made_));
+    hooks_.after_snapshot(taken);
+  }
+
+  // Whether a snapshot takes all processes.
+  [[nodiscard]] bool has_parts_elsewhere() const {
+    auto is_on_read = [](const variable& one) {
+      return one.synchronization() == variable_synchronization::on_read;
+    };
+    return strategy_.layout().group && std::ranges::any_of(strategy_.variables(), is_on_read);
+  }
+
+  bool of_first_process(bool is_wanted) {
+    auto own = filled(dtype::i64, {1}, is_wanted ? 1 : 0);
+    auto first = strategy_.cross_replica([own](cross_replica_context& context) {
+      auto work = [own](process_exchange* exchange) { return exchange->broadcast_to_all(own); };
+      return context.exchanged("whether to save", 0, work);
+    });
+    return first.values<int64_t>()[0] != 0;
+  }
+
+  strategy& strategy_;
+  world& world_;
+  const step_function& body_;
+  const training_options& options_;
+  bool leads_;
+  std::shared_ptr<wish_to_stop> wish_ = std::make_shared<wish_to_stop>();
+  hook_list hooks_;
+  uint64_t made_;
+  uint64_t last_ = 0;
+  std::vector<job_time> arrived_; ///< When each replica was done with its last computation.
+  job_time ended_{0};             ///< When the last step was.
+  bool is_over_ = false;
+};
+
+} // namespace
+
+job_report train(strategy& strategy, const step_function& step, const training_options& options) {
+  check(strategy, options);
+  return tell_failure(options, run_stage{strategy, step, options}.play());
+}
+
+} // namespace troupe

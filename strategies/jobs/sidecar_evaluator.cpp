@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looking into a folder, again and again.
+#include "strategies/jobs/sidecar_evaluator.hpp"
+
+#include "actors/checkpoint/job_file.hpp"
+#include "actors/interfaces/activity_messages.hpp"
+#include "messages/failure.hpp"
+
+#include <caf/event_based_actor.hpp>
+#include <caf/send.hpp>
+
+#include <atomic>
+#include <fmt/format.h>
+#include <future>
+#include <memory>
+
+namespace troupe {
+
+namespace {
+
+// Time passes in a world only for its actors, so one of them sleeps for us.
+void pause(world& world, job_time length, const std::stop_token& stop) {
+  struct alarm {
+    std::atomic<bool> has_rung = false;
+    std::promise<void> over;
+
+    void ring() {
+      if (!has_rung.exchange(true)) over.set_value();
+    }
+  };
+
+  auto shared = std::make_shared<alarm>();
+  auto over = shared->over.get_future();
+  auto sleeper
+    = world.system().spawn([shared, length](caf::event_based_actor* self) -> caf::behavior {
+        self->delayed_send(self, length, watch_tick{});
+        return {[self, shared](watch_tick) {
+                  self->quit();
+                  shared->ring();
+                },
+                [self, shared](give_up) {
+                  self->quit();
+                  shared->ring();
+                }};
+      });
+  std::stop_callback on_stop{
+    stop, [&] { world.call([sleeper] { caf::anon_send(sleeper, give_up{}); }); }};
+  // The sleeper ends the wait: what the world may say against it is said again by its next user.
+  static_cast<void>(world.run_until(over));
+}
+
+} // namespace
+
+sidecar_evaluator::sidecar_evaluator(world& world, sidecar_evaluator_options options)
+  : world_(world), options_(std::move(options)),
+    checkpoints_(checkpoint_directory::look_at(options_.checkpoint_dir)) {
+  if (options_.checkpoint_dir.empty() || !options_.evaluate)
+    throw failure{{errc::invalid_argument,
+                   "a sidecar_evaluator needs a checkpoint_dir, and a function to evaluate"}};
+}
+
+expected<std::vector<uint64_t>> sidecar_evaluator::steps_there() const {
+  std::error_code ignored;
+  if (!std::filesystem::exists(options_.checkpoint_dir, ignored)) return std::vector<uint64_t>{};
+  return checkpoints_.steps();
+}
+
+// Whether there was something to evaluate.
+expected<bool> sidecar_evaluator::evaluate(uint64_t step) const {
+  auto warn = [this](const std::string& line) {
+    if (options_.on_warning) options_.on_warning("checkpoint passed over: " + line);
+    return false;
+  };
+  auto whole = checkpoints_.read(step);
+  if (!whole) return warn(whole.error().message);
+  auto snapshot = to_snapshot(whole->content);
+  if (!snapshot)
+    return warn(
+      fmt::format("{}: {}", checkpoints_.path_of(step).string(), snapshot.error().message));
+  try {
+    found_checkpoint found{std::move(*snapshot), std::move(whole->content.metadata)};
+    auto value = options_.evaluate(found);
+    if (options_.on_result) options_.on_result(found, value);
+    return true;
+  } catch (...) {
+    auto why = reason_of(std::current_exception());
+    return fail(why.code,
+                fmt::format("evaluating the checkpoint of step {}: {}", step, why.message));
+  }
+}
+
+error sidecar_evaluator::waited_in_vain(const evaluation_schedule& schedule) const {
+  auto last = schedule.last_evaluated();
+  auto waited = std::chrono::duration<double>{options_.limits.patience}.count();
+  return {errc::deadline_exceeded,
+          fmt::format("{} has left no checkpoint in {}{} and no sign of life for {:g} s",
+                      options_.waits_for, options_.checkpoint_dir.string(),
+                      last ? fmt::format(" after that of step {}", *last) : std::string{}, waited)};
+}
+
+sidecar_report sidecar_evaluator::start() {
+  evaluation_schedule schedule{options_.limits, world_.now()};
+  sidecar_report report;
+  auto ended = [&](std::optional<error> why) {
+    report.evaluations = schedule.count();
+    report.last_step = schedule.last_evaluated();
+    report.failure = std::move(why);
+    return report;
+  };
+  while (true) {
+    if (options_.stop.stop_requested()) {
+      report.is_stopped = true;
+      return ended({});
+    }
+    auto is_over = options_.is_over && options_.is_over(); // asked first: see `sight`
+    auto progress = options_.progress ? options_.progress() : 0;
+    auto steps = steps_there();
+    if (!steps) return ended(steps.error());
+    auto next = schedule.next({is_over, *steps, progress, world_.now()});
+    switch (next.what) {
+    case evaluation_schedule::action::finish:
+      return ended({});
+    case evaluation_schedule::action::give_up:
+      return ended(waited_in_vain(schedule));
+    case evaluation_schedule::action::wait:
+      pause(world_, options_.poll_every, options_.stop);
+      break;
+    case evaluation_schedule::action::evaluate: {
+      auto counts = evaluate(next.step);
+      if (!counts) return ended(counts.error());
+      schedule.on_done(next.step, *counts, world_.now());
+    }
+    }
+  }
+}
+
+} // namespace troupe

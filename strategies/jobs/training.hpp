@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training from the outside: one call puts the whole cast on stage and waits for the end.
+#pragma once
+
+#include "actors/interfaces/job_report.hpp"
+#include "actors/recording/records.hpp"
+#include "strategies/contexts/replica_context.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/jobs/training_session.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// A look at the variables from time to time, beside the training.
+struct evaluation {
+  uint64_t every_steps = 0; ///< 0 = never.
+  /// Computes something from the variables of the job, in their order, on a computing thread.
+  std::function<double(std::span<const tensor>)> evaluate;
+  /// Told of each result, with the global step that the variables had at least.
+  std::function<void(uint64_t step, double value)> on_result;
+};
+
+/// How a job runs.
+struct training_options {
+  uint64_t steps = 1000; ///< Updates to make.
+
+  std::vector<variable> variables; ///< What to train; empty: all variables of the strategy.
+
+  /// Saving, logging, stopping: told in this order.
+  std::vector<std::shared_ptr<session_hook>> hooks;
+
+  /// Goes on from a snapshot: variables, slots, averages, clock, tokens and replicas are as they
+  /// were there, and what follows is what would have followed. In the virtual world that is so to
+  /// the last bit; in the threads world if a step needs all replicas, under another policy than
+  /// `tensorflow`.
+  std::optional<job_snapshot> resume;
+
+  /// A step that takes longer ends the job and names who is missing.
+  job_time deadline = std::chrono::minutes{10};
+
+  /// Replicas that never come: backups are tried out with them. Indices below the replica count.
+  std::vector<uint32_t> dead_replicas;
+
+  /// For links that lose or double messages: what a replica asks (to read, to push, for a token) is
+  /// asked again if no answer has come after this time, and counts once however often it comes.
+  /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
+  job_time ask_again_after{0};
+
+  /// How long a replica whose node is gone is expected back before the job goes on, or ends,
+  /// without it; 0 = not at all. One that comes back later, while the job goes on, takes part
+  /// again.
+  job_time rejoin_patience{0};
+
+  /// Whether the loss of a replica ends the job, with a last snapshot if hooks want one, even if
+  /// enough replicas are left.
+  bool stops_on_loss = false;
+
+  /// How long a replica computes beside the time it took: stragglers, and virtual computing times.
+  std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
+
+  /// What processes of a job that have a chief must have been told alike beside seed and replicas,
+  /// a line each; at most 4096 bytes of it count. Whoever differs is not let in, also when it comes
+  /// back, and the first line that differs is named.
+  std::string agreement;
+
+  std::function<void(const step_record&)> on_step; ///< Told of every step, in order.
+  /// Told what is wrong but can go on; empty: a line on standard error.
+  std::function<void(const std::string&)> on_warning;
+  /// Told, before `train` returns, why the job has failed; empty: a line on standard error.
+  std::function<void(const error&)> on_failure;
+  troupe::evaluation evaluation;
+  std::stop_token stop; ///< Ends the job early, and cleanly.
+};
+
+/// Trains all variables of a strategy. Puts the chief, the token queue, an accumulator for each
+/// variable and the replicas on stage, wires them, and waits until the last one has left; there is
+/// nothing to start by hand and nothing to forget.
+///
+/// Where the strategy has the placement of a job of several processes, the job begins when all have
+/// called this, or ends with those who have not by its start deadline. Hooks, evaluation, snapshots
+/// and `on_step` are those of the process where the chief stands; the others run what stands in
+/// them, and all return the same step, failure and reason to stop.
+///
+/// Thread: the one that made the world.
+/// @returns How the job ended; variables hold what they had been trained to.
+/// Errors: in the report: stalled and deadline_exceeded, naming who is missing; user_code, if a
+/// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
+/// if the strategy has no variables, its replica count is not the optimizer's, or `steps` is 0;
+/// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
+job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                 const step_function& step, const training_options& options);
+
+/// Likewise with replicas that do more than one step after another. A replica whose function
+/// returns before `should_stop` has left the job.
+job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                 const session_function& session, const training_options& options);
+
+/// Trains by `run`: every replica makes every step, nobody is dropped, and there is no chief. For
+/// strategies whose replicas meet, and for steps that call an `optimizer`.
+///
+/// Where several processes run replicas together, all of them call this, and all return the same
+/// step and the same reason to stop. Hooks, evaluation, snapshots, `on_step`, the number of steps
+/// and what to `resume` from are those of the first process. Whoever is asked to stop tells the
+/// others with the step that is under way, or with the next; all end after the same one.
+///
+/// In records, what was computed has `arrived` when its replica was done with it, on that process's
+/// clock since the step began. Training waits for the evaluation. A snapshot holds nothing that
+/// replicas `keep`; `deadline` is the strategy's.
+///
+/// Thread: the one that made the world.
+/// @returns How the job ended; variables hold what they had been trained to.
+/// Errors: in the report: as `strategy::run`, then this process has left the others (see
+/// `strategy::leave_others`); what a hook threw. Throws `failure` with invalid_argument if there
+/// are no variables or steps, or for an option that means nothing here: `dead_replicas`,
+/// `ask_again_after`, `rejoin_patience`, `stops_on_loss`; unimplemented for a strategy that does
+/// not `run`; failed_precondition if `resume` is of another seed; as `spread_snapshot` and
+/// `restore_snapshot`.
+job_report train(strategy& strategy, const step_function& step, const training_options& options);
+
+} // namespace troupe

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of one replica, with what the step function does not see.
+#include "strategies/jobs/training_session.hpp"
+
+#include "messages/training_message.hpp"
+#include "strategies/contexts/training_cast.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace troupe {
+
+task<void> training_session::run(const step_function& step) {
+  auto token_before = context_.tokens_taken_;
+  bool cancelled = false;
+  try {
+    auto stepping = step(context_);
+    co_await stepping;
+  } catch (const failure& failed) {
+    if (failed.reason().code != errc::cancelled) throw;
+    cancelled = true;
+  }
+  // Without a token the cancellation came from the token queue: that is the end of the job.
+  over_ = cancelled && !context_.has_token_;
+  if (over_) co_return;
+  if (cancelled) {
+    auto taking = take_token();
+    co_await taking;
+  } else if (context_.tokens_taken_ == token_before) {
+    throw failure{{errc::failed_precondition,
+                   "the step function returned without apply_gradients; it would never end"}};
+  }
+  begin_iteration();
+}
+
+task<void> training_session::resume(replica_progress saved) {
+  context_.activity_.restore(saved);
+  if (saved.computing) {
+    auto resting = context_.activity_.rest(saved.remaining);
+    co_await resting;
+    auto pushing = optimizer_.push_nothing(context_);
+    co_await pushing;
+  }
+  auto taking = take_token();
+  co_await taking;
+  begin_iteration();
+}
+
+// While an update goes on, some variables are of the next step already. The oldest one counts, or a
+// gradient of it would pass for a fresh one.
+task<void> training_session::rejoin(uint64_t life) {
+  constexpr int iteration_bits = 32;
+  auto& cast = *context_.place_.cast;
+  std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
+  for (const auto& variable : cast.variables)
+    requests.emplace_back(cast.owner_of(variable), make_read_variable());
+  auto reading = context_.activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
+  auto replies = co_await reading;
+  auto oldest = std::numeric_limits<uint64_t>::max();
+  for (auto& reply : replies)
+    oldest = std::min(oldest, value_or_throw(std::move(reply)).reader().getVersion());
+  context_.questions_ = life << iteration_bits;
+  context_.activity_.restore({.local_step = oldest, .iteration = life << iteration_bits});
+}
+
+task<void> training_session::take_token() {
+  try {
+    auto taking = optimizer_.take_token(context_);
+    co_await taking;
+  } catch (const failure& failed) {
+    if (failed.reason().code != errc::cancelled) throw;
+    over_ = true;
+  }
+}
+
+void training_session::begin_iteration() {
+  context_.activity_.count_iteration();
+  context_.compute_time_ = job_time{0};
+  context_.report(std::numeric_limits<double>::quiet_NaN(), 0);
+}
+
+} // namespace troupe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A replica's life in a training job: step after step, until there are no more tokens.
+#pragma once
+
+#include "strategies/contexts/replica_context.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+
+#include <functional>
+
+namespace troupe {
+
+/// One training step, run by every replica again and again: read variables, compute gradients,
+/// `co_await optimizer.apply_gradients(...)`. Each replica runs its own copy.
+using step_function = std::function<task<void>(replica_context&)>;
+
+/// What a replica does in a job, when steps are not all of it:
+///
+///     while (!session.should_stop()) {
+///       auto running = session.run(step);
+///       co_await running;
+///     }
+///
+/// There is nothing to start and nobody to join: the job makes a session for every replica.
+class training_session {
+public:
+  training_session(replica_context& context, const sync_replicas_optimizer& optimizer)
+    : context_(context), optimizer_(optimizer) {}
+
+  /// True once the job is over.
+  [[nodiscard]] bool should_stop() const { return over_; }
+
+  /// The replica whose steps these are.
+  [[nodiscard]] replica_context& context() { return context_; }
+
+  /// One step. A step that was cancelled, because the others were faster, ends with the next token
+  /// like any other; one that the end of the job cut off ends the session.
+  /// Errors: throws `failure` with failed_precondition if `step` did not apply gradients; whatever
+  /// `step` throws.
+  /// @param step Outlives the task: keep it in a `step_function`.
+  [[nodiscard]] task<void> run(const step_function& step);
+  [[nodiscard]] task<void> run(step_function&& step) = delete;
+
+  /// Goes on where a replica was when it was saved: finishes what it was at, whose gradient is
+  /// stale, and takes the next token.
+  [[nodiscard]] task<void> resume(replica_progress saved);
+
+  /// Joins a job that goes on, in place of a replica that was lost with its node: begins with the
+  /// step that the variables are at, and with numbers that its former lives had not.
+  /// @param life How often the replica was lost.
+  [[nodiscard]] task<void> rejoin(uint64_t life);
+
+private:
+  [[nodiscard]] task<void> take_token();
+  void begin_iteration();
+
+  replica_context& context_;
+  const sync_replicas_optimizer& optimizer_;
+  bool over_ = false;
+};
+
+/// What every replica of a job does, in terms of its session.
+using session_function = std::function<task<void>(training_session&)>;
+
+} // namespace troupe

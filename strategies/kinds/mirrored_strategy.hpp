@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A replica on each device, a copy of every variable beside it.
+#pragma once
+
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/reduce/named_devices.hpp"
+
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// How a mirrored strategy is laid out.
+struct mirrored_options {
+  /// One replica on each: "cpu:0", "cpu:1"; or GPUs, which replicas compute on then: "gpu:0",
+  /// "gpu:1". Variables lie in the host's memory, wherever they are said to be.
+  std::vector<std::string> devices = {"cpu:0"};
+  std::shared_ptr<const cross_device_ops> cross_device_operations; ///< Null: what suits them.
+  job_time deadline = std::chrono::minutes{10};                    ///< Of a run.
+  /// What replicas compute on, in turn, if `devices` are processors; empty: the world's computing
+  /// threads.
+  std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  gpu_source gpus{}; ///< Where GPUs among `devices` come from.
+};
+
+/// So many devices of the host's processor: "cpu:0", "cpu:1" and so on.
+[[nodiscard]] std::vector<std::string> cpu_devices(uint32_t count);
+
+/// A replica and a copy of every variable on each device.
+/// Errors: throws `failure` with invalid_argument for a device that is none.
+[[nodiscard]] strategy_layout mirrored_layout(std::vector<std::string> devices);
+
+/// Has the replicas of a layout compute on their devices, if those are GPUs.
+/// Errors: throws `failure` as `check_layout` and `open_gpus`; invalid_argument if the layout has
+/// other devices to compute on.
+void compute_on_named(strategy_layout& layout, const gpu_source& gpus);
+
+/// Every device has a replica and a copy of all variables; a step ends for all of them together.
+/// On processors that share memory, a variable's copies are one array until they differ.
+class mirrored_strategy final : public strategy {
+public:
+  /// Errors: throws `failure`: invalid_argument for no devices, the same one twice, one that is
+  /// none, and processors beside GPUs; as `open_devices` for GPUs that are not there.
+  explicit mirrored_strategy(troupe::world& world, mirrored_options options = {});
+};
+
+} // namespace troupe

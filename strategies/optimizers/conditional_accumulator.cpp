@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// From accumulators as users see them to the actor that they are.
+#include "strategies/optimizers/conditional_accumulator.hpp"
+
+#include "actors/training/accumulator.hpp"
+#include "actors/world/ask.hpp"
+#include "messages/refuse.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/gradient_values.hpp"
+#include "strategies/reduce/on_host.hpp"
+
+#include <fmt/format.h>
+#include <limits>
+
+namespace troupe {
+
+namespace {
+
+msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
+  check_on_host(value);
+  return make_push_gradient({.local_step = local_step}, to_payload(value));
+}
+
+verdict verdict_of(expected<msg<wire::PushReply>> reply) {
+  return static_cast<verdict>(value_or_throw(std::move(reply)).reader().getVerdict());
+}
+
+aggregated_gradient aggregate_of(expected<msg<wire::Aggregate>> reply) {
+  auto aggregate = value_or_throw(std::move(reply));
+  auto said = aggregate.reader();
+  return {to_gradient(read_gradient(said.getGradient(), aggregate.owner())), said.getCount(),
+          said.getStep()};
+}
+
+accumulator_config to_config(troupe::world& world, const accumulator_options& options,
+                             accumulator_form::layout holds) {
+  accumulator_config config;
+  config.world = &world;
+  config.form = accumulator_form{options.name, options.type, holds, options.shape};
+  config.how = options.reduction_type;
+  return config;
+}
+
+uint32_t positive_count(int64_t num_required) {
+  if (num_required < 1)
+    refuse(errc::invalid_argument, "Argument num_required must be positive, but it is {}",
+           num_required);
+  if (num_required > std::numeric_limits<uint32_t>::max())
+    refuse(errc::invalid_argument, "num_required is {}; at most {} gradients can be required",
+           num_required, std::numeric_limits<uint32_t>::max());
+  return static_cast<uint32_t>(num_required);
+}
+
+uint32_t count_of(expected<msg<wire::AccumulatorStatus>> reply) {
+  return value_or_throw(std::move(reply)).reader().getAccumulated();
+}
+
+} // namespace
+
+/// The actor, and its end.
+class conditional_accumulator_base::stage {
+public:
+  stage(troupe::world& in, const accumulator_options& options, accumulator_form::layout holds)
+    : world(in), actor(in.system().spawn(accumulator, to_config(in, options, holds))) {}
+
+  stage(const stage&) = delete;
+  stage& operator=(const stage&) = delete;
+
+  ~stage() { caf::anon_send_exit(actor, caf::exit_reason::user_shutdown); }
+
+  troupe::world& world;
+  accumulator_actor actor;
+};
+
+conditional_accumulator_base::conditional_accumulator_base(troupe::world& world,
+                                                           const accumulator_options& options,
+                                                           accumulator_form::layout holds) {
+  if (!is_floating(options.type))
+    throw failure{
+      {errc::type_mismatch, fmt::format("accumulator '{}': {} has no mean; use a floating dtype",
+                                        options.name, to_string(options.type))}};
+  stage_ = std::make_shared<stage>(world, options, holds);
+}
+
+uint32_t conditional_accumulator_base::num_accumulated() {
+  return count_of(
+    ask<msg<wire::AccumulatorStatus>>(stage_->world, stage_->actor, make_read_accumulator()));
+}
+
+task<uint32_t> conditional_accumulator_base::num_accumulated(replica_context& context) {
+  auto asking
+    = context.request<msg<wire::AccumulatorStatus>>(stage_->actor, make_read_accumulator());
+  co_return count_of(co_await asking);
+}
+
+void conditional_accumulator_base::set_global_step(uint64_t step) {
+  caf::anon_send(stage_->actor, make_set_step(step));
+}
+
+verdict conditional_accumulator_base::apply(const gradient& value, uint64_t local_step) {
+  return verdict_of(
+    ask<msg<wire::PushReply>>(stage_->world, stage_->actor, make_push(value, local_step)));
+}
+
+task<verdict> conditional_accumulator_base::apply(replica_context& context, gradient value,
+                                                  uint64_t local_step) {
+  auto pushing = context.request<msg<wire::PushReply>>(stage_->actor, make_push(value, local_step));
+  co_return verdict_of(co_await pushing);
+}
+
+aggregated_gradient conditional_accumulator_base::take(int64_t num_required,
+                                                       const std::stop_token& stop) {
+  auto required = positive_count(num_required);
+  auto tell
+    = [to = stage_->actor](caf::event_based_actor* asker) { asker->send(to, make_cancel_takes()); };
+  return aggregate_of(ask<msg<wire::Aggregate>>(
+    stage_->world, stage_->actor, make_take_aggregate(required), {stop, std::move(tell)}));
+}
+
+task<aggregated_gradient> conditional_accumulator_base::take(replica_context& context,
+                                                             int64_t num_required) {
+  auto required = positive_count(num_required);
+  auto taking = context.request<msg<wire::Aggregate>>(stage_->actor, make_take_aggregate(required));
+  co_return aggregate_of(co_await taking);
+}
+
+// ---- dense ----
+
+conditional_accumulator::conditional_accumulator(troupe::world& world,
+                                                 const accumulator_options& options)
+  : conditional_accumulator_base(world, options, accumulator_form::layout::dense) {}
+
+verdict conditional_accumulator::apply_grad(const tensor& grad, uint64_t local_step) {
+  return apply(grad, local_step);
+}
+
+task<verdict> conditional_accumulator::apply_grad(replica_context& context, tensor grad,
+                                                  uint64_t local_step) {
+  return apply(context, std::move(grad), local_step);
+}
+
+aggregated_gradient conditional_accumulator::take_grad(int64_t num_required,
+                                                       const std::stop_token& stop) {
+  return take(num_required, stop);
+}
+
+task<aggregated_gradient> conditional_accumulator::take_grad(replica_context& context,
+                                                             int64_t num_required) {
+  return take(context, num_required);
+}
+
+// ---- sparse ----
+
+sparse_conditional_accumulator::sparse_conditional_accumulator(troupe::world& world,
+                                                               const accumulator_options& options)
+  : conditional_accumulator_base(world, options, accumulator_form::layout::sparse) {}
+
+verdict sparse_conditional_accumulator::apply_indexed_slices_grad(indexed_slices grad,
+                                                                  uint64_t local_step) {
+  return apply(with_wide_indices(std::move(grad)), local_step);
+}
+
+task<verdict> sparse_conditional_accumulator::apply_indexed_slices_grad(replica_context& context,
+                                                                        indexed_slices grad,
+                                                                        uint64_t local_step) {
+  return apply(context, with_wide_indices(std::move(grad)), local_step);
+}
+
+verdict sparse_conditional_accumulator::apply_grad(tensor indices, tensor values,
+                                                   const std::optional<shape>& dense_shape,
+                                                   uint64_t local_step) {
+  return apply_indexed_slices_grad(
+    {std::move(indices), std::move(values), dense_shape.value_or(shape{})}, local_step);
+}
+
+aggregated_gradient
+sparse_conditional_accumulator::take_indexed_slices_grad(int64_t num_required,
+                                                         const std::stop_token& stop) {
+  return take(num_required, stop);
+}
+
+task<aggregated_gradient>
+sparse_conditional_accumulator::take_indexed_slices_grad(replica_context& context,
+                                                         int64_t num_required) {
+  return take(context, num_required);
+}
+
+} // namespace troupe

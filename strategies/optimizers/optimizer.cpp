@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the gradients of all replicas to the owners' passes.
+#include "strategies/optimizers/optimizer.hpp"
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/training/optimizer_settings.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/clip.hpp"
+#include "kernels/tensor/gradient_sum.hpp"
+#include "messages/refuse.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/gradient_buckets.hpp"
+#include "strategies/contexts/gradient_values.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/coordinator/closure_context.hpp"
+#include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/rows_on_devices.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+
+namespace troupe {
+
+namespace {
+
+/// A gradient on its way to the owner of its variable.
+struct addressed_push {
+  variable target;
+  msg<wire::PushGradient> push;
+  std::optional<gradient> there{}; ///< On a device, and in no message yet.
+};
+
+/// What a replica brings to the merge_call.
+using brought_pushes = std::shared_ptr<const std::vector<addressed_push>>;
+
+brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_variable>& gradients) {
+  auto pushes = std::make_shared<std::vector<addressed_push>>();
+  for (const auto& [gradient, variable] : gradients)
+    if (lies_on_device(gradient))
+      pushes->push_back({variable, {}, gradient});
+    else
+      pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
+  return pushes;
+}
+
+bool are_on_devices(const std::vector<brought_pushes>& all) {
+  auto is_there = [](const addressed_push& one) { return one.there.has_value(); };
+  return std::ranges::any_of(
+    all, [&](const auto& brought) { return std::ranges::any_of(*brought, is_there); });
+}
+
+void check_same_variables(const std::vector<brought_pushes>& all) {
+  for (size_t i = 1; i < all.size(); ++i)
+    if (!std::ranges::equal(*all[i], *all[0], {}, &addressed_push::target, &addressed_push::target))
+      refuse(
+        errc::invalid_argument,
+        "replica {} brings the gradients of other variables than replica 0 (the first is '{}', "
+        "and '{}'); all replicas have to apply the same",
+        i, all[i]->front().target.name(), all[0]->front().target.name());
+}
+
+// A gradient where it lies in its message, in the dtype of its variable: what is added between
+// processes is to have the bits of what an owner adds.
+gradient gradient_of(const addressed_push& addressed) {
+  if (addressed.there) return *addressed.there;
+  auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
+  return to_gradient(given);
+}
+
+// What stays on a device has that dtype already.
+gradient widened(gradient as_it_is, dtype type) {
+  const auto& values = values_of(as_it_is);
+  if (!widens_to(values.type(), type) || values.type() == type) return as_it_is;
+  check_on_host(as_it_is);
+  tensor wide{type, values.extents()};
+  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
+  return with_values(as_it_is, wide);
+}
+
+/// What replicas bring, by replica and variable.
+using all_gradients = std::vector<std::vector<gradient>>;
+
+all_gradients gradients_of(const std::vector<brought_pushes>& all) {
+  all_gradients result;
+  for (const auto& brought : all) {
+    auto& own = result.emplace_back();
+    for (const auto& one : *brought)
+      own.push_back(gradient_of(one));
+  }
+  return result;
+}
+
+// The gradients of all processes, as one for each variable: their sum.
+std::vector<gradient> combined(const brought_pushes& targets, const all_gradients& all,
+                               process_exchange* exchange) {
+  std::vector<gradient> sums;
+  for (size_t i = 0; i < targets->size(); ++i) {
+    const auto& target = (*targets)[i].target;
+    std::vector<gradient> components;
+    for (const auto& of_replica : all)
+      components.push_back(widened(of_replica[i], target.type()));
+    sums.push_back(reduce_components(reduce_op::sum, components, exchange, target.name()));
+  }
+  return sums;
+}
+
+// One gradient for each variable, as if a single replica had brought it.
+brought_pushes pushes_of_one(const brought_pushes& targets, const std::vector<gradient>& sums) {
+  auto pushes = std::make_shared<std::vector<addressed_push>>();
+  for (size_t i = 0; i < sums.size(); ++i)
+    pushes->push_back({(*targets)[i].target, make_push_gradient({}, to_payload(sums[i]))});
+  return pushes;
+}
+
+// What a user has given, with what may be left out.
+std::vector<gradient_and_variable> taken(std::string_view call,
+                                         std::vector<gradient_and_variable> given) {
+  if (given.empty())
+    refuse(errc::invalid_argument, "No gradients provided for any variable: {} got no gradient",
+           call);
+  for (auto& [gradient, variable] : given)
+    gradient = completed(std::move(gradient), variable.extents());
+  return given;
+}
+
+void check_no_accumulation(const optimizer_options& options, std::string_view which) {
+  if (options.accumulation_steps != 1)
+    refuse(errc::failed_precondition,
+           "an optimizer that accumulates {} batches cannot apply gradients {}; call "
+           "apply_gradients with those of single batches",
+           options.accumulation_steps, which);
+}
+
+gradient sum_of(const gradient& first, const gradient& second) {
+  const gradient both[] = {first, second};
+  return reduce_components(reduce_op::sum, both);
+}
+
+} // namespace
+
+struct optimizer::shared_state {
+  update_plan plan;
+  optimizer_options options;
+
+  /// Who knows what an update does, and who has told it.
+  using told_owner = std::pair<caf::actor_addr, uint32_t>;
+
+  /// By the actor itself: its address may be that of another one in another world.
+  struct by_identity {
+    bool operator()(const told_owner& one, const told_owner& other) const {
+      return std::pair{one.first.get(), one.second} < std::pair{other.first.get(), other.second};
+    }
+  };
+
+  std::mutex mutex;
+  /// Replica 0 tells for all replicas, but each worker for itself, whose messages may come before
+  /// another's. An address keeps the place of its actor from being given to a new one.
+  std::set<told_owner, by_identity> ready;
+
+  /// What a replica has accumulated, by variable.
+  struct accumulated {
+    uint32_t batches = 0;
+    std::vector<gradient_and_variable> gradients;
+  };
+
+  std::map<uint32_t, accumulated> by_replica;
+
+  accumulated& of(uint32_t replica) {
+    std::lock_guard guard{mutex};
+    return by_replica[replica]; // stays where it is, and is that replica's alone
+  }
+
+  // Adds a batch. @returns The sum, if it is complete.
+  std::optional<std::vector<gradient_and_variable>>
+  add(uint32_t replica, std::vector<gradient_and_variable> gradients) {
+    if (options.accumulation_steps == 1) return gradients;
+    auto& so_far = of(replica);
+    if (so_far.batches == 0)
+      so_far.gradients = std::move(gradients);
+    else
+      for (auto& [gradient, variable] : gradients) {
+        auto found
+          = std::ranges::find(so_far.gradients, variable, &gradient_and_variable::variable);
+        if (found == so_far.gradients.end())
+          so_far.gradients.push_back({gradient, variable});
+        else
+          found->gradient = sum_of(found->gradient, gradient);
+      }
+    if (++so_far.batches < options.accumulation_steps) return std::nullopt;
+    return std::exchange(so_far, {}).gradients;
+  }
+
+  task<void> use(activity& host, uint32_t teller, const std::vector<addressed_push>& targets) {
+    std::vector<std::pair<variable_owner_actor, msg<wire::UseOptimizer>>> requests;
+    {
+      std::lock_guard guard{mutex};
+      for (const auto& to : targets)
+        if (ready.insert({to.target.owner().address(), teller}).second)
+          requests.emplace_back(to.target.owner(), make_use_optimizer(to_settings(plan)));
+    }
+    auto asking = host.request_all<msg<wire::OptimizerInUse>>(std::move(requests));
+    auto answers = co_await asking;
+    for (auto& answer : answers)
+      static_cast<void>(value_or_throw(std::move(answer)));
+  }
+
+  // What the replicas of this process bring, for those of all.
+  static task<brought_pushes> combine(cross_replica_context& cross,
+                                      std::vector<brought_pushes> all) {
+    size_t bytes = 0;
+    for (const auto& brought : all)
+      for (const auto& one : *brought)
+        bytes += one.target.extents().element_count() * element_bytes(one.target.type());
+    auto gradients = gradients_of(all);
+    if (auto arrays = arrays_of_all(gradients); arrays.is_on_devices()) {
+      auto preparing = cross.prepare(arrays, reduce_op::sum, false);
+      co_await preparing;
+      put_back_all(gradients, arrays);
+    }
+    auto targets = all.front();
+    all.clear();
+    auto work = [targets, gradients = std::move(gradients)](process_exchange* exchange) {
+      return combined(targets, gradients, exchange);
+    };
+    auto combining = cross.exchanged("gradient", bytes, std::move(work));
+    auto sums = co_await combining;
+    auto bringing = cross.bring_gradients(sums);
+    co_await bringing;
+    co_return pushes_of_one(targets, sums);
+  }
+
+  // What replicas have left on devices comes to the host as one: the sum, in their order.
+  static task<brought_pushes> add_on_devices(cross_replica_context& cross,
+                                             std::vector<brought_pushes> all) {
+    const auto* strategy = &cross.strategy();
+    auto targets = all.front();
+    std::vector<brought_rows> brought;
+    for (size_t i = 0; i < targets->size(); ++i) {
+      const auto& target = (*targets)[i].target;
+      auto& value = brought.emplace_back(brought_rows{{}, target.type(), target.extents()});
+      for (const auto& of_replica : all)
+        value.components.push_back(gradient_of((*of_replica)[i]));
+    }
+    auto combining = combine_rows_on_devices(cross.host(), strategy->devices(), brought);
+    co_await combining;
+    for (auto& value : brought) { // rows that do not fit: their owner says so
+      if (std::holds_alternative<tensor>(value.components.front())) continue;
+      auto bringing = cross.bring_gradients(value.components);
+      co_await bringing;
+    }
+    auto work = [brought, strategy] {
+      const destinations to{strategy->layout().worker_devices};
+      std::vector<std::pair<device_values, destinations>> values;
+      for (const auto& value : brought)
+        values.emplace_back(device_values{value.components, to.devices()}, to);
+      return strategy->cross_device_operations().batch_reduce(reduce_op::sum, values);
+    };
+    auto adding = cross.compute(std::numeric_limits<size_t>::max(), work); // it waits for devices
+    auto sums = co_await adding;
+    co_return pushes_of_one(targets, sums);
+  }
+
+  // A replica's gradients, and on the host what that needs of those on devices: the numbers of
+  // rows; and all, if it adds up batches.
+  task<std::vector<gradient_and_variable>> take(replica_context& context, std::string_view call,
+                                                std::vector<gradient_and_variable> given) const {
+    std::vector<tensor*> wanted;
+    for (auto& [gradient, variable] : given) {
+      if (!lies_on_device(gradient)) continue;
+      auto* rows = std::get_if<indexed_slices>(&gradient);
+      if (options.accumulation_steps > 1)
+        std::ranges::copy(arrays_in(gradient), std::back_inserter(wanted));
+      else if (rows != nullptr)
+        wanted.push_back(&rows->indices);
+    }
+    if (!wanted.empty()) {
+      auto bringing = context.bring_to_host(std::move(wanted));
+      co_await bringing;
+    }
+    co_return taken(call, std::move(given));
+  }
+
+  // Gradients of replicas that have met. @param are_reduced Whether all bring the sum of all.
+  // @param contributors Replicas whose mean it is; nothing: all.
+  task<void> apply_together(cross_replica_context& cross, std::vector<brought_pushes> all,
+                            bool are_reduced, std::optional<uint32_t> contributors = {}) {
+    check_same_variables(all);
+    if (are_reduced) all.resize(1);
+    auto is_complete = are_reduced || cross.group() == nullptr;
+    if (is_complete && are_on_devices(all)) {
+      auto adding = add_on_devices(cross, std::move(all));
+      auto sums = co_await adding;
+      all = {};
+      all.push_back(std::move(sums));
+    } else if (!is_complete) {
+      auto combining = combine(cross, std::move(all));
+      auto sums = co_await combining;
+      all = {};
+      all.push_back(std::move(sums));
+    }
+    auto replicas = contributors.value_or(cross.num_replicas_in_sync());
+    auto applying = apply(cross.host(), std::move(all), replicas);
+    co_await applying;
+  }
+
+  // @param replicas That the gradients are of. @param teller Who tells owners of the optimizer.
+  task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
+                   uint32_t teller = 0) {
+    auto using_it = use(host, teller, *all.front());
+    co_await using_it;
+    auto divisor
+      = (options.aggregation == reduce_op::mean ? replicas : 1) * options.accumulation_steps;
+    auto holds = options.clip_global_norm > 0;
+    std::vector<std::pair<variable_owner_actor, msg<wire::ApplyUpdate>>> updates;
+    for (size_t i = 0; i < all.front()->size(); ++i) {
+      std::vector<msg<wire::PushGradient>> pushes;
+      for (const auto& brought : all)
+        pushes.push_back((*brought)[i].push);
+      updates.emplace_back((*all.front())[i].target.owner(),
+                           make_apply_update(0, divisor, pushes, holds));
+    }
+    all.clear();
+    auto owners = updates;
+    auto applying = host.request_all<msg<wire::UpdateApplied>>(std::move(updates));
+    auto applied = co_await applying;
+    double squares = 0;
+    for (auto& answer : applied)
+      squares += value_or_throw(std::move(answer)).reader().getSquaredNorm();
+    if (!holds) co_return;
+    auto release = make_release_update(clip_factor(std::sqrt(squares), options.clip_global_norm));
+    std::vector<std::pair<variable_owner_actor, msg<wire::ReleaseUpdate>>> releases;
+    for (const auto& [owner, update] : owners)
+      releases.emplace_back(owner, release);
+    auto releasing = host.request_all<msg<wire::UpdateApplied>>(std::move(releases));
+    auto released = co_await releasing;
+    for (auto& answer : released)
+      static_cast<void>(value_or_throw(std::move(answer)));
+  }
+};
+
+optimizer::optimizer(update_rule rule, optimizer_options options, learning_rate_schedule schedule)
+  : optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}
+
+optimizer::optimizer(update_plan plan, optimizer_options options)
+  : state_(std::make_shared<shared_state>()) {
+  value_or_throw(validate(plan));
+  if (options.accumulation_steps == 0)
+    refuse(errc::invalid_argument, "accumulation_steps is 0; an update needs at least 1 batch");
+  if (!(options.clip_global_norm >= 0))
+    refuse(errc::invalid_argument, "clip_global_norm is {}; a norm is not negative",
+           options.clip_global_norm);
+  state_->plan = std::move(plan);
+  state_->options = options;
+}
+
+const optimizer_options& optimizer::options() const {
+  return state_->options;
+}
+
+task<bool>
+optimizer::apply_gradients(replica_context& context,
+                           std::vector<gradient_and_variable> gradients_and_variables) const {
+  context_check::replica("apply_gradients", context);
+  auto taking = state_->take(context, "apply_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
+  auto state = state_;
+  auto replica = context.replica_id_in_sync_group();
+  auto complete = state->add(replica, std::move(gradients));
+  if (!complete) co_return false;
+  auto apply = [state](cross_replica_context& cross, distributed_value<brought_pushes> all) {
+    return state->apply_together(cross, all.local_results(), false);
+  };
+  auto merging = context.merge_call(apply, make_pushes(replica, *complete));
+  complete.reset(); // from here on the messages hold the gradients
+  co_await merging;
+  co_return true;
+}
+
+task<void> optimizer::apply_gradients(replica_context& context,
+                                      std::vector<gradient_and_variable> gradients_and_variables,
+                                      uint32_t contributors) const {
+  context_check::replica("apply_gradients", context);
+  auto taking = state_->take(context, "apply_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
+  if (contributors == 0 || contributors > context.num_replicas_in_sync())
+    refuse(errc::invalid_argument, "{} of {} replicas cannot have brought gradients", contributors,
+           context.num_replicas_in_sync());
+  check_no_accumulation(state_->options, "that are of some replicas only");
+  auto apply = [state = state_](cross_replica_context& cross, distributed_value<uint32_t> counts,
+                                distributed_value<brought_pushes> all) {
+    auto count = counts.primary();
+    for (auto other : counts.local_results())
+      if (other != count)
+        refuse(errc::invalid_argument,
+               "replicas say that {} and that {} of them have brought gradients; all have to give "
+               "the same number",
+               count, other);
+    return state->apply_together(cross, all.local_results(), false, count);
+  };
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
+  gradients.clear(); // from here on the messages hold the gradients
+  auto merging = context.merge_call(apply, contributors, std::move(pushes));
+  co_await merging;
+}
+
+task<bool>
+optimizer::apply_gradients(closure_context& context,
+                           std::vector<gradient_and_variable> gradients_and_variables) const {
+  context.check_wanted();
+  auto gradients = taken("apply_gradients", std::move(gradients_and_variables));
+  auto state = state_;
+  if (state->options.clip_global_norm > 0)
+    refuse(errc::unimplemented,
+           "clip_global_norm needs all gradients of a step at once, but workers do not wait for "
+           "each other; clip by clip_by_global_norm before");
+  for (const auto& [gradient, variable] : gradients)
+    check_on_host(gradient);
+  auto worker = context.worker_index();
+  auto complete = state->add(worker, std::move(gradients));
+  if (!complete) co_return false;
+  std::vector<brought_pushes> pushes{make_pushes(worker, *complete)};
+  complete.reset(); // from here on the messages hold the gradients
+  auto applying = state->apply(context.host(), std::move(pushes), 1, worker);
+  co_await applying;
+  co_return true;
+}
+
+task<bool> optimizer::apply_gradients(replica_context& context, troupe::gradient gradient,
+                                      troupe::variable variable) const {
+  return apply_gradients(context, {{std::move(gradient), std::move(variable)}});
+}
+
+task<void> optimizer::apply_reduced_gradients(
+  replica_context& context, std::vector<gradient_and_variable> gradients_and_variables) const {
+  context_check::replica("apply_reduced_gradients", context);
+  auto taking
+    = state_->take(context, "apply_reduced_gradients", std::move(gradients_and_variables));
+  auto gradients = co_await taking;
+  check_no_accumulation(state_->options, "that are reduced already");
+  auto apply
+    = [state = state_](cross_replica_context& cross, distributed_value<brought_pushes> all) {
+        return state->apply_together(cross, all.local_results(), true);
+      };
+  auto pushes = make_pushes(context.replica_id_in_sync_group(), gradients);
+  gradients.clear(); // from here on the messages hold the gradients
+  auto merging = context.merge_call(apply, std::move(pushes));
+  co_await merging;
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss,
+                                 std::vector<variable> variables, double grad_loss) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
+  auto computed = co_await computing;
+  auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
+  co_await applying;
+  co_return computed.loss;
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss) const {
+  return minimize(context, std::move(loss), context.strategy().trainable_variables());
+}
+
+task<double> optimizer::minimize(replica_context& context, loss_function loss,
+                                 gradient_buckets buckets) const {
+  check_no_accumulation(state_->options, "that are reduced already");
+  auto marker = buckets.begin(context);
+  auto take = [marker](const variable& of, const gradient& final) { marker.ready(of, final); };
+  auto computing = compute_gradients(context, std::move(loss), buckets.variables(), take);
+  auto value = co_await computing;
+  auto reducing = buckets.reduced(context);
+  auto sums = co_await reducing;
+  auto applying = apply_reduced_gradients(context, std::move(sums));
+  co_await applying;
+  co_return value;
+}
+
+} // namespace troupe

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens beside a training job: hooks, and what they are told.
+#pragma once
+
+#include "actors/interfaces/job_report.hpp"
+#include "actors/interfaces/job_snapshot.hpp"
+#include "actors/recording/records.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace troupe {
+
+class world;
+
+/// How a job is going to run; a hook's `begin` may change it.
+struct session_plan {
+  troupe::world& world;
+  uint64_t first_step = 0; ///< Updates made before.
+  uint64_t steps = 0;      ///< Updates to make.
+  /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
+  std::optional<uint32_t> init_tokens;
+  bool takes_snapshots = false; ///< Whether a hook will ever want one.
+  bool has_chief = true;        ///< Whether somebody closes steps; without a chief none would end.
+};
+
+/// How a hook ends the job that it watches.
+class session_control {
+public:
+  explicit session_control(std::function<void(const std::string&)> stop) : stop_(std::move(stop)) {}
+
+  /// The job ends with the step that is under way. @param reason For the report.
+  /// Thread: any.
+  void request_stop(const std::string& reason) const { stop_(reason); }
+
+private:
+  std::function<void(const std::string&)> stop_;
+};
+
+/// Saving, logging and stopping are no business of a step function. A hook is told of a job's
+/// beginning, of every step and of the end, in that order.
+///
+/// A hook that throws `failure` from `begin` refuses the job; from any later member it ends the
+/// job, whose report then has the failure. Thread: one member at a time, but for `wants_snapshot`
+/// and `on_trouble`, which may be called beside the others.
+class session_hook {
+public:
+  session_hook() = default;
+  virtual ~session_hook() = default;
+  session_hook(const session_hook&) = delete;
+  session_hook& operator=(const session_hook&) = delete;
+
+  /// Before any actor of the job is there.
+  virtual void begin(session_plan&) {}
+
+  /// All actors are there, and work.
+  virtual void after_create_session(const session_control&) {}
+
+  /// A step is over. Not called on the threads that train; what takes long delays other hooks only.
+  virtual void after_step(const session_control&, const step_record&) {}
+
+  /// Whether a snapshot is to be taken after so many updates. @param last No step comes after it.
+  virtual bool wants_snapshot(uint64_t /*step*/, job_time /*now*/, bool /*last*/) { return false; }
+
+  /// A snapshot was taken, whoever wanted it. It shares the owners' memory.
+  virtual void after_snapshot(const job_snapshot&) {}
+
+  /// A replica was lost, or the job is about to end badly; the actors are still as they were.
+  /// @param what One line, naming who is at fault. The chief waits until this returns.
+  virtual void on_trouble(const std::string& /*what*/) {}
+
+  /// The job is over, well or not.
+  virtual void end(const job_report&) {}
+};
+
+} // namespace troupe

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chief's side of a synchronous job: who it consists of, and how it begins.
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/training/token_queue.hpp"
+#include "actors/world/ask.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/owner_replication.hpp"
+#include "strategies/contexts/training_cast.hpp"
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+/// Begins a job as its optimizer says.
+class sync_replicas_hook final : public session_hook {
+public:
+  sync_replicas_hook(sync_replicas_optimizer optimizer, bool is_chief, int64_t num_tokens)
+    : optimizer_(std::move(optimizer)), is_chief_(is_chief), num_tokens_(num_tokens) {}
+
+  void begin(session_plan& plan) override {
+    static_cast<void>(optimizer_.cast()); // refuses before `build`
+    plan.has_chief = is_chief_;
+    if (is_chief_) plan.init_tokens = optimizer_.get_init_tokens(num_tokens_);
+  }
+
+private:
+  sync_replicas_optimizer optimizer_;
+  bool is_chief_;
+  int64_t num_tokens_;
+};
+
+// What an update multiplies the mean gradient by, if it does that and nothing else; else 0.
+double only_rate_of(const update_plan& plan, const sync_options& options) {
+  const auto* rule = std::get_if<rules::sgd>(&plan.rule);
+  auto is_clipped
+    = plan.clip.value_max > 0 || plan.clip.norm_max > 0 || options.clip_global_norm > 0;
+  auto is_constant = std::holds_alternative<schedules::constant>(plan.schedule.shape)
+                     && plan.schedule.warm_up_updates == 0;
+  return rule != nullptr && rule->weight_decay == 0 && is_constant && !is_clipped
+           ? rule->learning_rate
+           : 0;
+}
+
+std::string accumulator_name(const variable& of, size_t place) {
+  return fmt::format("{}accumulator {}", place_prefixes[place], of.name());
+}
+
+/// Spawns those of a cast that stand in this process, and ends them again if that comes to nothing.
+class cast_builder {
+public:
+  cast_builder(strategy& strategy, training_cast& cast)
+    : world_(strategy.world()), placement_(strategy.layout().placement), cast_(cast) {}
+
+  cast_builder(const cast_builder&) = delete;
+  cast_builder& operator=(const cast_builder&) = delete;
+
+  ~cast_builder() {
+    if (!is_complete_) cast_.end();
+  }
+
+  [[nodiscard]] bool leads() const { return placement_ == nullptr || placement_->leads(); }
+
+  /// @returns Null, if the actor stands elsewhere.
+  template <class Handle, class Behavior, class Config>
+  [[nodiscard]] Handle spawn(const std::string& name, Behavior behavior, Config config) {
+    if (placement_ != nullptr && !value_or_throw(placement_->enter(name))) return {};
+    Handle lives = world_.system().spawn(behavior, std::move(config));
+    cast_.here.push_back(caf::actor_cast<caf::actor>(lives));
+    world_.introduce(lives.id(), name);
+    if (placement_ != nullptr) placement_->put(name, lives);
+    return lives;
+  }
+
+  /// Finds those whom the chief needs and who stand elsewhere.
+  void complete() {
+    for (size_t i = 0; leads() && i < cast_.variables.size(); ++i)
+      if (auto& accumulator = cast_.accumulators[i]; !accumulator)
+        accumulator = value_or_throw(
+          placement_->find<accumulator_actor>("chief", accumulator_name(cast_.variables[i], 0)));
+    is_complete_ = true;
+  }
+
+private:
+  world& world_;
+  placement* placement_;
+  training_cast& cast_;
+  bool is_complete_ = false;
+};
+
+variable_payload state_of(strategy& strategy, const variable& of) {
+  auto state = value_or_throw(
+    ask<msg<wire::VariableState>>(strategy.world(), of.owner(), make_read_state()));
+  return read_state(state.reader(), state.owner());
+}
+
+} // namespace
+
+void training_cast::end() const {
+  for (const auto& actor : here)
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+}
+
+void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> variables,
+                                    std::optional<uint64_t> global_step,
+                                    const std::optional<std::vector<uint64_t>>& tokens,
+                                    job_links links) {
+  if (variables.empty())
+    throw failure{
+      {errc::invalid_argument, "Must supply at least one variable: the job has none to train"}};
+  if (!global_step)
+    throw failure{{errc::invalid_argument,
+                   "Global step is required to check staleness: give the updates made so far"}};
+  auto cast = std::make_shared<training_cast>();
+  cast_builder builder{strategy, *cast};
+  cast->first_step = *global_step;
+  cast->asynchronous = asynchronous_rule::of(options_);
+  cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
+  if (builder.leads())
+    for (const auto& variable : variables)
+      static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
+        strategy.world(), variable.owner(), make_use_optimizer(to_settings(plan_for(variable))))));
+  token_queue_config queue{.policy = options_.policy,
+                           .first_step = *global_step,
+                           .replicas = options_.total_num_replicas,
+                           .slack = options_.slack,
+                           .remembers = links.repeat,
+                           .watches = links.may_end};
+  if (tokens) { // those of this step are still to be put
+    queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
+    queue.tokens = *tokens;
+  }
+  auto is_replicated = strategy.layout().owner_copies > 1;
+  cast->tokens = builder.spawn<token_queue_actor>("token queue", token_queue, queue);
+  for (const auto& variable : variables) {
+    auto config = collects(strategy, variable, *global_step, links);
+    for (size_t place = 0; place < (is_replicated ? 2 : 1); ++place) {
+      if (is_replicated) config.owner = variable.owners_here()[place];
+      auto spawned
+        = builder.spawn<accumulator_actor>(accumulator_name(variable, place), accumulator, config);
+      if (is_replicated && spawned)
+        caf::anon_send(variable.owners_here()[place], use_accumulator{spawned});
+      if (place == 0) cast->accumulators.push_back(std::move(spawned));
+    }
+  }
+  cast->variables = std::move(variables);
+  builder.complete();
+  *job_ = cast;
+}
+
+accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, const variable& of,
+                                                     uint64_t first_step,
+                                                     const job_links& links) const {
+  accumulator_config config{of.form(), of.owner(), first_step, &strategy.world()};
+  config.one_gradient_per_replica
+    = options_.one_gradient_per_replica
+      || (links.may_return && options_.policy != sync_policy::tensorflow
+          && !is_asynchronous(options_.policy));
+  config.asynchronous = asynchronous_rule::of(options_);
+  config.requires_finite = options_.require_finite;
+  config.remembers = links.repeat;
+  config.owner_is_replicated = strategy.layout().owner_copies > 1;
+  return config;
+}
+
+caf::actor sync_replicas_optimizer::collect_again(const strategy& strategy, const variable& of,
+                                                  size_t place, const replicated_owner_actor& owner,
+                                                  const job_links& links) const {
+  auto config = collects(strategy, of, cast()->first_step, links);
+  config.owner = owner;
+  auto name = accumulator_name(of, place);
+  auto lives = strategy.world().system().spawn(accumulator, std::move(config));
+  strategy.world().introduce(lives.id(), name);
+  strategy.layout().placement->put(name, lives);
+  caf::anon_send(owner, use_accumulator{lives});
+  return caf::actor_cast<caf::actor>(lives);
+}
+
+std::shared_ptr<const training_cast> sync_replicas_optimizer::cast() const {
+  if (!*job_)
+    throw failure{
+      {errc::failed_precondition,
+       fmt::format("optimizer '{}' has no job yet: call `build`, or `train`, which does; "
+                   "apply_gradients should be called before this",
+                   options_.name)}};
+  return *job_;
+}
+
+chief_config sync_replicas_optimizer::get_chief_queue_runner() const {
+  auto job = cast();
+  chief_config config;
+  config.sync = options_;
+  config.learning_rate = only_rate_of(*plan_, options_);
+  config.first_step = job->first_step;
+  config.accumulators = job->accumulators;
+  config.tokens = job->tokens;
+  for (const auto& variable : job->variables) {
+    config.variables.push_back(variable.name());
+    config.owners.push_back(variable.owner());
+  }
+  return config;
+}
+
+uint32_t sync_replicas_optimizer::get_init_tokens(int64_t num_tokens) const {
+  static_cast<void>(cast());
+  if (num_tokens == -1) return options_.replicas_to_aggregate;
+  auto needed = int64_t{options_.replicas_to_aggregate} - int64_t{options_.total_num_replicas};
+  if (num_tokens < needed)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("Too few tokens to finish the first step: {} (given) vs {} (needed)",
+                               num_tokens, needed)}};
+  return static_cast<uint32_t>(std::max<int64_t>(num_tokens, 0));
+}
+
+std::shared_ptr<session_hook>
+sync_replicas_optimizer::make_session_run_hook(bool is_chief, int64_t num_tokens) const {
+  return std::make_shared<sync_replicas_hook>(*this, is_chief, num_tokens);
+}
+
+std::vector<std::string> sync_replicas_optimizer::get_slot_names() const {
+  auto names = slot_names(plan_->rule);
+  return {names.begin(), names.end()};
+}
+
+std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy, const variable& of,
+                                                        const std::string& name) const {
+  auto state = state_of(strategy, of);
+  for (auto& slot : state.slots)
+    if (slot.name == name) return to_tensor(std::move(slot.value));
+  return std::nullopt;
+}
+
+std::map<std::string, tensor> sync_replicas_optimizer::variables(strategy& strategy) const {
+  std::map<std::string, tensor> result;
+  for (const auto& variable : cast()->variables)
+    for (auto& slot : state_of(strategy, variable).slots)
+      result.emplace(variable.name() + "/" + slot.name, to_tensor(std::move(slot.value)));
+  return result;
+}
+
+} // namespace troupe

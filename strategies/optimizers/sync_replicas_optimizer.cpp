@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// A replica's side of a synchronous step: push, then wait for a token.
+#include "strategies/optimizers/sync_replicas_optimizer.hpp"
+
+#include "actors/policies/asynchronous_rule.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/gradient_values.hpp"
+#include "strategies/contexts/training_cast.hpp"
+#include "strategies/reduce/on_host.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+using push = std::pair<accumulator_actor, msg<wire::PushGradient>>;
+
+std::vector<push> make_pushes(const training_cast& cast, const origin& from,
+                              const std::vector<gradient_and_variable>& gradients) {
+  std::vector<push> pushes;
+  pushes.reserve(gradients.size());
+  for (const auto& [gradient, variable] : gradients) {
+    pushes.emplace_back(
+      value_or_throw(cast.accumulator_of(variable)),
+      make_push_gradient(from, to_payload(completed(gradient, variable.extents()))));
+  }
+  if (pushes.empty())
+    throw failure{{errc::invalid_argument,
+                   "Must supply at least one variable: apply_gradients got no gradient"}};
+  return pushes;
+}
+
+std::vector<tensor*> arrays_on_devices(std::vector<gradient_and_variable>& given) {
+  std::vector<tensor*> arrays;
+  for (auto& [gradient, variable] : given)
+    if (lies_on_device(gradient))
+      std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
+  return arrays;
+}
+
+// A gradient that is for an older step by now need not arrive.
+std::function<void()> recall_of(const std::vector<push>& pushes) {
+  std::vector<msg<wire::PushGradient>> messages;
+  for (const auto& [accumulator, message] : pushes)
+    messages.push_back(message);
+  return [messages = std::move(messages)] {
+    std::ranges::for_each(messages, &msg<wire::PushGradient>::recall);
+  };
+}
+
+bool was_recalled(const expected<msg<wire::PushReply>>& reply) {
+  return !reply && reply.error().code == errc::cancelled;
+}
+
+using await_list = std::vector<std::pair<accumulator_actor, msg<wire::AwaitAggregate>>>;
+
+await_list make_awaits(const std::vector<push>& pushes, uint64_t step) {
+  await_list awaits;
+  for (const auto& [accumulator, message] : pushes)
+    awaits.emplace_back(accumulator, make_await_aggregate(step));
+  return awaits;
+}
+
+std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggregate) {
+  if (!aggregate) return std::nullopt;
+  return to_gradient(read_gradient(aggregate->reader().getGradient(), aggregate->owner()));
+}
+
+} // namespace
+
+expected<accumulator_actor> training_cast::accumulator_of(const variable& trained) const {
+  for (size_t i = 0; i < variables.size(); ++i)
+    if (variables[i] == trained) return accumulators[i];
+  return fail(errc::not_found,
+              fmt::format("this job does not train variable '{}'", trained.name()));
+}
+
+const variable_owner_actor& training_cast::owner_of(const variable& trained) const {
+  for (size_t i = 0; i < owners.size(); ++i)
+    if (variables[i] == trained) return owners[i];
+  return trained.owner();
+}
+
+training_cast training_cast::seen_from(const std::string& viewer, placement& placement) const {
+  auto seen = *this;
+  seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
+  for (size_t i = 0; i < variables.size(); ++i)
+    seen.accumulators[i] = value_or_throw(
+      placement.find<accumulator_actor>(viewer, "accumulator " + variables[i].name()));
+  seen.owners.clear();
+  for (const auto& variable : variables)
+    seen.owners.push_back(variable.is_here() ? value_or_throw(placement.find<variable_owner_actor>(
+                            viewer, "owner " + variable.name()))
+                                             : variable.owner());
+  return seen;
+}
+
+void training_cast::hear(uint64_t step) const {
+  if (!step_heard) return;
+  auto known = step_heard->load();
+  while (known < step && !step_heard->compare_exchange_weak(known, step)) {
+  }
+}
+
+sync_replicas_optimizer::sync_replicas_optimizer(update_rule rule, sync_options options,
+                                                 learning_rate_schedule schedule)
+  : sync_replicas_optimizer(update_plan{.rule = rule, .schedule = std::move(schedule)}, options) {}
+
+sync_replicas_optimizer::sync_replicas_optimizer(update_plan plan, sync_options options,
+                                                 average_choice averages)
+  : plan_(std::make_shared<update_plan>(std::move(plan))),
+    averages_(std::make_shared<average_choice>(std::move(averages))), options_(options) {
+  auto with_average = *plan_;
+  if (averages_->variable_averages) with_average.average = averages_->variable_averages;
+  value_or_throw(validate(with_average));
+  value_or_throw(options.validate());
+}
+
+origin sync_replicas_optimizer::origin_of(const replica_context& context) {
+  return {.replica = context.place_.replica,
+          .examples = context.examples_,
+          .local_step = context.local_step(),
+          .iteration = context.iteration(),
+          .compute = context.compute_time_,
+          .waited = context.waited_,
+          .loss = context.loss_};
+}
+
+task<computed_gradients> sync_replicas_optimizer::compute_gradients(replica_context& context,
+                                                                    loss_function loss,
+                                                                    std::vector<variable> variables,
+                                                                    double grad_loss) const {
+  return troupe::compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
+}
+
+task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
+                                                      uint32_t examples) const {
+  return minimize(context, std::move(loss), context.strategy().trainable_variables(), examples);
+}
+
+task<apply_outcome> sync_replicas_optimizer::minimize(replica_context& context, loss_function loss,
+                                                      std::vector<variable> variables,
+                                                      uint32_t examples, double grad_loss) const {
+  auto computing = compute_gradients(context, std::move(loss), std::move(variables), grad_loss);
+  auto computed = co_await computing;
+  context.report(computed.loss, examples);
+  auto applying = apply_gradients(context, std::move(computed.gradients_and_variables));
+  auto outcome = co_await applying;
+  co_return outcome;
+}
+
+update_plan sync_replicas_optimizer::plan_for(const variable& trained) const {
+  auto plan = *plan_;
+  const auto& chosen = averages_->variables_to_average;
+  auto is_chosen = chosen.empty() || std::ranges::find(chosen, trained) != chosen.end();
+  if (averages_->variable_averages && is_chosen) plan.average = averages_->variable_averages;
+  return plan;
+}
+
+task<apply_outcome>
+sync_replicas_optimizer::apply_gradients(replica_context& context,
+                                         std::vector<gradient_and_variable> gradients_and_variables,
+                                         apply_options options) const {
+  if (!context.place_.cast)
+    throw failure{{errc::wrong_context,
+                   "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
+                   "tokens; give the function to `train`, or use `optimizer` in a run"}};
+  const auto& cast = *context.place_.cast;
+  if (auto brought = arrays_on_devices(gradients_and_variables); !brought.empty()) {
+    auto bringing = context.bring_to_host(std::move(brought));
+    co_await bringing;
+  }
+  auto pushes = make_pushes(cast, origin_of(context), gradients_and_variables);
+  gradients_and_variables.clear(); // from here on the messages hold the gradients
+  context.has_token_ = false;
+  // Asked before the push, so that the step cannot be over before the question is there.
+  std::shared_ptr<activity::pending_replies<msg<wire::Aggregate>>> aggregates;
+  if (options.read_aggregates)
+    aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(
+      make_awaits(pushes, context.local_step()));
+  if (options_.policy == sync_policy::cancel) context.activity_.when_cancelled(recall_of(pushes));
+  auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
+  auto replies = co_await pushing;
+  context.activity_.when_cancelled({});
+  apply_outcome outcome;
+  std::vector<uint64_t> next_steps;
+  for (auto& reply : replies) {
+    if (was_recalled(reply)) {
+      ++outcome.stale;
+      continue;
+    }
+    auto judged = value_or_throw(std::move(reply));
+    if (auto next = judged.reader().getNextStep(); next > 0) next_steps.push_back(next);
+    ++(judged.reader().getVerdict() == wire::Verdict::ACCEPTED ? outcome.accepted : outcome.stale);
+  }
+  auto waiting = take_token(context, asynchronous_rule::join(options_.policy, next_steps));
+  outcome.global_step = co_await waiting;
+  if (!aggregates) co_return outcome;
+  auto summing = context.activity_.settled(aggregates);
+  auto sums = co_await summing;
+  for (const auto& sum : sums)
+    outcome.aggregates.push_back(gradient_of(sum));
+  co_return outcome;
+}
+
+task<apply_outcome> sync_replicas_optimizer::apply_gradients(replica_context& context,
+                                                             troupe::gradient gradient,
+                                                             troupe::variable variable) const {
+  std::vector<gradient_and_variable> only;
+  only.push_back({std::move(gradient), std::move(variable)});
+  return apply_gradients(context, std::move(only));
+}
+
+task<uint64_t> sync_replicas_optimizer::take_token(replica_context& context,
+                                                   uint64_t not_before) const {
+  context.has_token_ = false;
+  auto began = context.activity_.world().now();
+  auto taking = context.activity_.request<msg<wire::Token>>(
+    context.place_.cast->tokens, make_take_token(context.place_.replica, context.local_step(),
+                                                 not_before, ++context.questions_));
+  auto token = value_or_throw(co_await taking);
+  auto step = token.reader().getStep();
+  context.activity_.set_local_step(step);
+  context.place_.cast->hear(step);
+  context.waited_ = context.activity_.world().now() - began;
+  context.has_token_ = true;
+  ++context.tokens_taken_;
+  co_return step;
+}
+
+task<void> sync_replicas_optimizer::push_nothing(replica_context& context) const {
+  std::vector<push> pushes;
+  for (const auto& accumulator : context.place_.cast->accumulators)
+    pushes.emplace_back(accumulator, make_push_gradient(origin_of(context), {}));
+  auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
+  co_await pushing;
+}
+
+} // namespace troupe

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Synchronous training with backup replicas, in the terms of TensorFlow's SyncReplicasOptimizer.
+#pragma once
+
+#include "actors/policies/sync_policy.hpp"
+#include "actors/training/accumulator.hpp"
+#include "actors/training/chief.hpp"
+#include "actors/training/update_plan.hpp"
+#include "strategies/contexts/computed_gradients.hpp"
+#include "strategies/contexts/replica_context.hpp"
+#include "strategies/contexts/strategy.hpp"
+#include "strategies/optimizers/session_hook.hpp"
+#include "strategies/variables/exponential_moving_average.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+/// What became of a replica's gradients.
+struct apply_outcome {
+  uint64_t accepted = 0;    ///< Of how many variables the gradient became part of the step.
+  uint64_t stale = 0;       ///< Of how many it came too late and was dropped.
+  uint64_t global_step = 0; ///< The token: the step that this replica works on next.
+  /// If asked for: what the gradients of the step came to, for each of those given. Empty if the
+  /// step was over before they came, or the job ended.
+  std::vector<std::optional<troupe::gradient>> aggregates;
+};
+
+/// What else `apply_gradients` does.
+struct apply_options {
+  bool read_aggregates = false; ///< Costs a sum of the step's gradients for each variable.
+};
+
+/// Which moving averages are kept while a job trains.
+struct average_choice {
+  std::optional<moving_average> variable_averages; ///< `exponential_moving_average::settings()`.
+  /// Whose averages; empty: of all variables. Ignored without `variable_averages`.
+  std::vector<variable> variables_to_average;
+};
+
+/// What the links between a job's nodes do, and what its accumulators and token queue do about it.
+struct job_links {
+  bool repeat = false;     ///< A message may come twice: the second one is answered like the first.
+  bool may_end = false;    ///< A replica's node may be gone: it waits for no token any more.
+  bool may_return = false; ///< And back: what its former life gave to a step counts, and no more.
+};
+
+/// A step that waits for all replicas is as slow as the slowest. This optimizer waits for
+/// `replicas_to_aggregate` gradients of each variable, averages them, applies the update, and lets
+/// every replica go on with a token; the other replicas are backups, whose late gradients are
+/// dropped. `sync_options::policy` says what becomes of those who are late.
+///
+/// A cheap value; copies mean the same settings. Thread: any.
+class sync_replicas_optimizer {
+public:
+  /// @param rule What an update does: `rules::sgd`, `rules::adam` and so on, with their settings.
+  /// @param schedule How the learning rate changes over the updates of a variable.
+  /// Errors: throws `failure` with invalid_argument, as `validate(rule)` and
+  /// `sync_options::validate` do.
+  sync_replicas_optimizer(update_rule rule, sync_options options,
+                          learning_rate_schedule schedule = {});
+
+  /// @param plan Likewise, with what happens around it: clips of the mean, sparse updates.
+  /// @param averages Which moving averages the owners keep.
+  /// Errors: throws `failure` with invalid_argument, as `validate(plan)` and
+  /// `sync_options::validate` do.
+  sync_replicas_optimizer(update_plan plan, sync_options options, average_choice averages = {});
+
+  /// What an update of a variable does.
+  [[nodiscard]] update_plan plan_for(const variable& trained) const;
+
+  [[nodiscard]] const sync_options& options() const { return options_; }
+
+  [[nodiscard]] const std::string& get_name() const { return options_.name; }
+
+  /// The loss of this replica's batch and its gradients, computed where `context.compute` computes.
+  /// Nothing is aggregated: who clips these, clips per replica.
+  /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied.
+  /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
+  [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
+                                                           loss_function loss,
+                                                           std::vector<variable> variables,
+                                                           double grad_loss = 1) const;
+
+  /// `compute_gradients`, `context.report` of the loss, and `apply_gradients`.
+  /// @param examples In the replica's batch, for the report.
+  [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
+                                             std::vector<variable> variables, uint32_t examples = 0,
+                                             double grad_loss = 1) const;
+
+  /// `minimize` for all trainable variables of the strategy, in order of creation.
+  [[nodiscard]] task<apply_outcome> minimize(replica_context& context, loss_function loss,
+                                             uint32_t examples = 0) const;
+
+  /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.
+  /// A variable that the loss does not depend on is left out.
+  /// Errors: throws `failure`: invalid_argument ("Must supply at least one variable") if there is
+  /// no gradient at all, or one does not fit its variable; not_found for a variable that the job
+  /// does not train; cancelled when the job is over.
+  [[nodiscard]] task<apply_outcome>
+  apply_gradients(replica_context& context,
+                  std::vector<gradient_and_variable> gradients_and_variables,
+                  apply_options options = {}) const;
+
+  /// Likewise for a job with one variable.
+  [[nodiscard]] task<apply_outcome> apply_gradients(replica_context& context,
+                                                    troupe::gradient gradient,
+                                                    troupe::variable variable) const;
+
+  /// Waits for the next token without giving a gradient: what becomes of a cancelled step.
+  /// @param not_before As in TakeToken; 0 = whatever comes.
+  /// Errors: throws `failure` with cancelled when the job is over.
+  [[nodiscard]] task<uint64_t> take_token(replica_context& context, uint64_t not_before = 0) const;
+
+  /// Puts an accumulator on stage again whose owner or mirror has begun a new life: as `build` made
+  /// the first. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+  [[nodiscard]] caf::actor collect_again(const strategy& strategy, const variable& of, size_t place,
+                                         const replicated_owner_actor& owner,
+                                         const job_links& links) const;
+
+  // ---- the chief's side ----
+  //
+  // `train` does all this. It is here for who puts a job of another kind together: in TensorFlow's
+  // terms, `build` is what `apply_gradients` adds to the graph.
+
+  /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each
+  /// variable; tells the owners what an update does. A later call begins another job.
+  /// @param variables What the job trains; those of which gradients are given.
+  /// @param global_step Updates made so far.
+  /// @param tokens If the job goes on from a checkpoint: the steps of those that it left in its
+  /// queue. @param links What messages and replicas may go through.
+  ///
+  /// In a job of several processes each makes those that stand in it, and owners are told what an
+  /// update does by the process of the chief.
+  /// Errors: throws `failure` with invalid_argument ("Must supply at least one variable",
+  /// "Global step is required to check staleness"); as owners answer UseOptimizer.
+  void build(strategy& strategy, std::vector<variable> variables,
+             std::optional<uint64_t> global_step,
+             const std::optional<std::vector<uint64_t>>& tokens = {}, job_links links = {});
+
+  /// The chief, ready to be spawned but for its recorder and the number of steps.
+  /// Errors: throws `failure` with failed_precondition before `build`.
+  [[nodiscard]] chief_config get_chief_queue_runner() const;
+
+  /// Tokens to begin with, so that a first step of more gradients than replicas can end.
+  /// @param num_tokens -1 = `replicas_to_aggregate`.
+  /// Errors: throws `failure` with failed_precondition before `build`; invalid_argument ("Too few
+  /// tokens to finish the first step") if there are fewer than N - n.
+  [[nodiscard]] uint32_t get_init_tokens(int64_t num_tokens = -1) const;
+
+  /// A hook that begins a job with so many tokens. Without one, a job begins with
+  /// `sync_options::initial_tokens`. May be made before `build`.
+  /// @param is_chief Whether the session closes steps.
+  [[nodiscard]] std::shared_ptr<session_hook> make_session_run_hook(bool is_chief,
+                                                                    int64_t num_tokens = -1) const;
+
+  /// Whom the replicas of the job talk to. Errors: throws `failure` with failed_precondition before
+  /// `build`.
+  [[nodiscard]] std::shared_ptr<const training_cast> cast() const;
+
+  /// The names of the arrays that the optimizer keeps beside each variable.
+  [[nodiscard]] std::vector<std::string> get_slot_names() const;
+
+  /// Such an array of a variable, as it is now; nothing if there is none of that name.
+  /// Thread: the one that made the world.
+  [[nodiscard]] std::optional<tensor> get_slot(strategy& strategy, const variable& of,
+                                               const std::string& name) const;
+
+  /// All such arrays of the job: "weights/momentum". Tokens and local steps are none of them.
+  /// Thread: the one that made the world. Errors: as `cast`.
+  [[nodiscard]] std::map<std::string, tensor> variables(strategy& strategy) const;
+
+private:
+  friend class training_session;
+
+  /// Pushes gradients that are dropped unseen, because they are stale: what is left to do of a
+  /// computation that a checkpoint found under way.
+  [[nodiscard]] task<void> push_nothing(replica_context& context) const;
+
+  [[nodiscard]] static origin origin_of(const replica_context& context);
+
+  [[nodiscard]] accumulator_config collects(const strategy& strategy, const variable& of,
+                                            uint64_t first_step, const job_links& links) const;
+
+  std::shared_ptr<const update_plan> plan_; // shared, so that copies are cheap
+  std::shared_ptr<const average_choice> averages_;
+  sync_options options_;
+  using built_job = std::shared_ptr<const training_cast>;
+  std::shared_ptr<built_job> job_ = std::make_shared<built_job>(); // copies build for each other
+};
+
+} // namespace troupe

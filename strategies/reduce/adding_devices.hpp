@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices of one process that add up what its replicas bring.
+#pragma once
+
+#include "actors/recording/records.hpp"
+#include "actors/world/compute_device.hpp"
+#include "messages/failure.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// What reductions by devices have in common. With n devices, component i belongs to device i mod
+/// n; the first stream of each is for reductions alone.
+///
+/// Thread: one at a time.
+class adding_devices {
+public:
+  /// @param deadline Of one wait.
+  adding_devices(std::vector<std::shared_ptr<compute_device>> devices, job_time deadline)
+    : devices_(std::move(devices)), deadline_(deadline) {}
+
+  [[nodiscard]] size_t count() const { return devices_.size(); }
+
+  [[nodiscard]] compute_device& operator[](size_t device) const { return *devices_[device]; }
+
+  /// The stream that is asked.
+  [[nodiscard]] compute_stream& stream(size_t device) const { return devices_[device]->stream(0); }
+
+  /// Whether such components are added there; f32 and f64 are, if there is a device and something
+  /// to add. @param operation Of whom it is asked, for the line. Errors: throws `failure` with
+  /// invalid_argument for fewer components than devices.
+  [[nodiscard]] bool take(std::span<const tensor> components, std::string_view operation) const;
+
+  /// v0 + v1 + ... on a device, wherever they lie. @param values At least one.
+  /// Errors: throws `failure` as `compute_stream::sum`.
+  [[nodiscard]] tensor add(size_t device, std::span<const tensor> values) const;
+
+  /// The sum of those components that belong to a device, there.
+  /// Errors: likewise. @pre There is at least one.
+  [[nodiscard]] tensor add_own(size_t device, std::span<const tensor> components) const;
+
+  /// What a device was asked for. One that refused it is made ready for the next work: a refusal
+  /// stays in its stream otherwise. Errors: throws `failure` with that of `result`.
+  template <class T>
+  T answer_of(size_t device, expected<T> result) const {
+    if (!result) static_cast<void>(devices_[device]->notify(0, [] {}));
+    return value_or_throw(std::move(result));
+  }
+
+  [[nodiscard]] job_time deadline() const { return deadline_; } ///< Of one wait.
+
+  /// Waits on the calling thread until a device has done all that its stream was asked for.
+  /// Errors: throws `failure`: deadline_exceeded, and unavailable if it is lost, naming it.
+  void wait_for(size_t device) const;
+
+private:
+  std::vector<std::shared_ptr<compute_device>> devices_;
+  job_time deadline_;
+};
+
+} // namespace troupe

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// What devices are asked for, and which of them.
+#include "strategies/reduce/brought_arrays.hpp"
+
+#include "actors/world/activity.hpp"
+#include "actors/world/compute_device.hpp"
+#include "messages/refuse.hpp"
+#include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/replica_devices.hpp"
+
+#include <algorithm>
+
+namespace troupe {
+
+namespace {
+
+bool is_device(device where) {
+  return where.kind != device_kind::cpu;
+}
+
+// Devices by what is asked of them: each is waited for once.
+template <class Item>
+using by_device = std::vector<std::pair<device, std::vector<Item>>>;
+
+template <class Item>
+std::vector<Item>& items_of(by_device<Item>& all, device where) {
+  auto found = std::ranges::find(all, where, [](const auto& one) { return one.first; });
+  if (found != all.end()) return found->second;
+  return all.emplace_back(where, std::vector<Item>{}).second;
+}
+
+/// A copy that is asked for, and who wants it.
+struct wanted_copy {
+  tensor from;
+  device to;
+  std::vector<tensor*> takers;
+};
+
+// Elements that lie with gaps between them are the host's business, which cannot look there.
+tensor copied(compute_stream& on, const tensor& from, device to) {
+  if (from.element_count() == 0)
+    return is_device(to) ? value_or_throw(on.make(from.type(), from.extents()))
+                         : tensor{from.type(), from.extents()};
+  auto there = value_or_throw(on.to_device(from));
+  return is_device(to) ? there : value_or_throw(on.to_host(there));
+}
+
+void add_copy(std::vector<wanted_copy>& copies, const array_move& move) {
+  auto is_it = [&](const wanted_copy& one) {
+    return one.to == move.to && is_same_object(one.from, *move.array);
+  };
+  auto found = std::ranges::find_if(copies, is_it);
+  if (found == copies.end()) found = copies.insert(copies.end(), {*move.array, move.to, {}});
+  found->takers.push_back(move.array);
+}
+
+// Whether parts can be laid behind each other.
+bool fit_along(const array_group& rows) {
+  const auto& first = rows.parts.front();
+  return std::ranges::all_of(rows.parts, [&](const tensor& other) {
+    if (other.type() != first.type() || other.rank() != first.rank() || rows.axis >= other.rank())
+      return false;
+    auto its = other.extents().dims(), dims = first.extents().dims();
+    its[rows.axis] = dims[rows.axis];
+    return its == dims;
+  });
+}
+
+bool are_alike(std::span<const tensor> parts) {
+  return std::ranges::all_of(parts, [&](const tensor& other) {
+    return other.type() == parts.front().type() && other.extents() == parts.front().extents();
+  });
+}
+
+bool is_for_a_device(const array_group& group) {
+  if (std::ranges::none_of(group.parts, is_on_device) || group.kind == array_kind::one_for_all)
+    return false;
+  if (group.kind != array_kind::dense) return fit_along(group);
+  const auto& first = group.parts.front();
+  return are_alike(group.parts) && adds_on_devices(first.type()) && first.element_count() > 0;
+}
+
+tensor combined(compute_stream& on, reduce_op op, const array_group& group) {
+  std::vector<tensor> there;
+  for (const auto& part : group.parts)
+    there.push_back(copied(on, part, on.where()));
+  auto divisor = op == reduce_op::mean ? static_cast<double>(there.size()) : 1;
+  if (group.kind == array_kind::dense)
+    return there.size() == 1 ? there.front() : value_or_throw(on.sum(there, divisor));
+  auto rows = there.size() == 1 ? there.front() : value_or_throw(on.gather(there, group.axis));
+  auto is_divided
+    = group.kind == array_kind::row_values && divisor != 1 && is_floating(rows.type());
+  return is_divided ? value_or_throw(on.sum({&rows, 1}, divisor)) : rows;
+}
+
+// What the host combines in place of arrays that a device has combined.
+tensor placeholder(const array_group& group) {
+  auto extents = group.kind == array_kind::dense ? shape{} : shape{0};
+  return zeros(extents, group.parts.front().type());
+}
+
+// A device of the strategy that can be asked for what lies on `where`.
+device asked_for(const replica_devices& devices, device where) {
+  return devices.at(where) ? where : devices.any_gpu().value_or(device{});
+}
+
+// A replica asks its own stream, so that it is not behind what others compute.
+processor stream_on(const activity& host, const replica_devices& devices, device where) {
+  auto first = *devices.at(where);
+  return host.computes_at().device == first.device ? host.computes_at() : first;
+}
+
+} // namespace
+
+bool array_group::was_on_device() const {
+  return std::ranges::any_of(lay, is_device);
+}
+
+bool brought_arrays::is_on_devices() const {
+  return is_even && std::ranges::any_of(groups, &array_group::was_on_device);
+}
+
+void brought_arrays::find_one_for_all(size_t replicas) {
+  for (auto& group : groups)
+    if (group.parts.size() == 1 && replicas > 1) group.kind = array_kind::one_for_all;
+}
+
+std::vector<tensor*> brought_arrays::on_devices() {
+  std::vector<tensor*> found;
+  for (auto& group : groups)
+    for (auto& part : group.parts)
+      if (is_on_device(part)) found.push_back(&part);
+  return found;
+}
+
+void array_collector::operator()(const tensor& array, array_kind kind) {
+  auto at = first_ + next_++;
+  if (at == to_.groups.size()) to_.groups.push_back({kind, {}, {}});
+  auto& group = to_.groups[at];
+  to_.is_even &= group.kind == kind;
+  group.parts.push_back(array);
+  group.lay.push_back(array.device());
+}
+
+void array_collector::leave(size_t components) {
+  for (auto i = first_; i < to_.groups.size(); ++i)
+    to_.is_even &= to_.groups[i].parts.size() == components;
+  first_ = to_.groups.size();
+  next_ = 0;
+}
+
+task<void> move_arrays(activity& host, const replica_devices& devices,
+                       std::vector<array_move> moves) {
+  by_device<wanted_copy> asked;
+  for (const auto& move : moves) {
+    const auto& array = *move.array;
+    if (is_on_device(array) ? array.device() == move.to : !is_device(move.to)) continue;
+    check_row_major(array);
+    auto where = asked_for(devices, is_device(move.to) ? move.to : array.device());
+    if (!is_device(where)) check_on_host(array); // nobody can be asked
+    add_copy(items_of(asked, where), move);
+  }
+  for (auto& [where, copies] : asked) {
+    auto results = std::make_shared<std::vector<tensor>>();
+    auto work = [copies = copies, results](compute_stream& on) {
+      for (const auto& one : copies)
+        results->push_back(copied(on, one.from, is_device(one.to) ? on.where() : one.to));
+    };
+    auto at = stream_on(host, devices, where);
+    auto copying = host.offload_to(at, "copies of arrays", std::move(work));
+    co_await copying;
+    for (size_t i = 0; i < copies.size(); ++i)
+      for (auto* taker : copies[i].takers)
+        *taker = (*results)[i];
+  }
+}
+
+task<void> bring_to_host(activity& host, const replica_devices& devices,
+                         std::vector<tensor*> arrays) {
+  std::vector<array_move> moves;
+  for (auto* array : arrays)
+    moves.push_back({array, {}});
+  return move_arrays(host, devices, std::move(moves));
+}
+
+task<void> combine_on_devices(activity& host, const replica_devices& devices, reduce_op op,
+                              brought_arrays& arrays) {
+  by_device<array_group*> asked;
+  for (auto& group : arrays.groups) {
+    if (!is_for_a_device(group)) continue;
+    check_row_major(group.parts);
+    auto where = asked_for(devices, std::ranges::find_if(group.lay, is_device)[0]);
+    if (is_device(where)) items_of(asked, where).push_back(&group);
+  }
+  for (auto& [where, groups] : asked) {
+    auto given = std::make_shared<std::vector<array_group>>();
+    for (const auto* group : groups)
+      given->push_back(*group);
+    auto work = [given, op](compute_stream& on) {
+      for (auto& group : *given)
+        group.outcome = combined(on, op, group);
+    };
+    auto at = stream_on(host, devices, where);
+    auto combining = host.offload_to(at, "a reduction", std::move(work));
+    co_await combining;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      groups[i]->outcome = (*given)[i].outcome;
+      std::ranges::fill(groups[i]->parts, placeholder(*groups[i]));
+    }
+  }
+}
+
+task<std::vector<brought_arrays>> placed_for(activity& host, const replica_devices& devices,
+                                             const brought_arrays& brought, brought_arrays result,
+                                             size_t replicas) {
+  for (size_t i = 0; i < result.groups.size(); ++i)
+    if (const auto& outcome = brought.groups[i].outcome) result.groups[i].parts = {*outcome};
+  std::vector<brought_arrays> placed(replicas, result);
+  std::vector<array_move> moves;
+  for (size_t replica = 0; replica < replicas; ++replica)
+    for (size_t i = 0; i < result.groups.size(); ++i) {
+      const auto& group = brought.groups[i];
+      if (!group.was_on_device()) continue;
+      auto to = group.lay[std::min(replica, group.lay.size() - 1)];
+      moves.push_back({&placed[replica].groups[i].parts.front(), to});
+    }
+  auto moving = move_arrays(host, devices, std::move(moves));
+  co_await moving;
+  co_return placed;
+}
+
+} // namespace troupe

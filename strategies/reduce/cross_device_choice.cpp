@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations by their names, and by the devices.
+#include "strategies/reduce/cross_device_choice.hpp"
+
+#include "messages/refuse.hpp"
+#include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
+#include "strategies/reduce/nccl_all_reduce.hpp"
+#include "strategies/reduce/reduction_on_device.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace troupe {
+
+namespace {
+
+std::shared_ptr<const cross_device_ops> make_nccl(const std::vector<std::string>& devices,
+                                                  const gpu_source& gpus) {
+  if (!are_gpus(devices))
+    refuse(errc::invalid_argument,
+           "nccl_all_reduce is for GPUs; name those of the strategy, as in gpu:0, gpu:1");
+  auto opened = open_gpus(devices, gpus);
+  return std::make_shared<nccl_all_reduce>(std::move(opened),
+                                           value_or_throw(gpus.open_collectives()));
+}
+
+std::shared_ptr<const cross_device_ops> make_hierarchical(const std::vector<std::string>& devices,
+                                                          const gpu_source& gpus) {
+  if (!are_gpus(devices)) return std::make_shared<hierarchical_copy_all_reduce>();
+  return std::make_shared<hierarchical_copy_all_reduce>(open_gpus(devices, gpus));
+}
+
+} // namespace
+
+std::shared_ptr<const cross_device_ops>
+make_cross_device_ops(std::string_view name, const std::vector<std::string>& devices,
+                      const gpu_source& gpus) {
+  std::string known{name};
+  std::ranges::transform(known, known.begin(), [](unsigned char c) { return std::tolower(c); });
+  auto named = canonical_devices(devices);
+  if (known == "reduction_to_one_device") return reduce_on_one_of(named, gpus);
+  if (known == "all_reduce") return std::make_shared<all_reduce_ops>();
+  if (known == "hierarchical_copy_all_reduce") return make_hierarchical(named, gpus);
+  if (known == "nccl_all_reduce" || known == "nccl") return make_nccl(named, gpus);
+  refuse(errc::not_found,
+         "there are no cross-device operations '{}'; there are reduction_to_one_device, "
+         "all_reduce, hierarchical_copy_all_reduce and nccl_all_reduce",
+         name);
+}
+
+std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus,
+                        std::span<const std::shared_ptr<compute_device>> computing) {
+  if (devices.size() > 1 && are_gpus(devices))
+    if (auto library = gpus.open_collectives())
+      return std::make_shared<nccl_all_reduce>(open_gpus(devices, gpus), *library);
+  return reduce_on_one_of(devices, gpus, computing);
+}
+
+// A handle of its own: what replicas ask a stream for must not be between reductions. Memory that
+// is shared needs no copies, and no packs to make them fewer.
+std::shared_ptr<const cross_device_ops>
+reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
+                 std::span<const std::shared_ptr<compute_device>> computing) {
+  std::vector<std::string> names;
+  if (are_gpus(devices)) names.push_back(devices.front());
+  for (const auto& one : computing)
+    if (one->where().kind == device_kind::cuda) names.push_back(name_of(one->where()));
+  if (names.empty()) return std::make_shared<reduction_to_one_device>();
+  return std::make_shared<reduction_on_device>(open_gpus({names.data(), 1}, gpus).front());
+}
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cross-device operations a strategy gets.
+#pragma once
+
+#include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/reduce/named_devices.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// The operations of that name, in any case: "reduction_to_one_device", "all_reduce",
+/// "hierarchical_copy_all_reduce" and "nccl_all_reduce", or "nccl" for short.
+///
+///     mirrored_strategy strategy{
+///       world, {.devices = {"gpu:0", "gpu:1"},
+///               .cross_device_operations = make_cross_device_ops("nccl", {"gpu:0", "gpu:1"})}};
+///
+/// @param devices Those of the strategy. If they are GPUs, all but "all_reduce" reduce there, with
+/// streams and memory of their own: the first one by `reduction_on_device`, all of them by the last
+/// two. `nccl_all_reduce` takes nothing else.
+/// Errors: throws `failure`: not_found, listing the names there are; invalid_argument for
+/// `nccl_all_reduce` without GPUs; as `canonical_devices`, `open_gpus`, and the operations.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+make_cross_device_ops(std::string_view name, const std::vector<std::string>& devices = {},
+                      const gpu_source& gpus = {});
+
+/// The operations that suit some devices: `nccl_all_reduce` for several GPUs if NCCL is there, else
+/// as `reduce_on_one_of`. @param devices Canonical names, without repetitions. @param computing
+/// What replicas compute on if `devices` are processors: several logical replicas on one GPU, say.
+/// Errors: throws `failure` as `nccl_all_reduce` and `open_gpus`.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+choose_cross_device_ops(std::span<const std::string> devices, const gpu_source& gpus = {},
+                        std::span<const std::shared_ptr<compute_device>> computing = {});
+
+/// `reduction_on_device`, by the first GPU among some devices, or among those that replicas compute
+/// on; `reduction_to_one_device` without one. Errors: throws `failure` as `open_gpus`.
+[[nodiscard]] std::shared_ptr<const cross_device_ops>
+reduce_on_one_of(std::span<const std::string> devices, const gpu_source& gpus,
+                 std::span<const std::shared_ptr<compute_device>> computing = {});
+
+} // namespace troupe

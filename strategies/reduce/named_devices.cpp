@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names into devices.
+#include "strategies/reduce/named_devices.hpp"
+
+#include "actors/world/compute_device.hpp"
+#include "messages/refuse.hpp"
+
+#include <algorithm>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+
+bool is_gpu(const std::string& name) {
+  return name.starts_with("gpu:");
+}
+
+std::string canonical(const std::string& written) {
+  auto found = read_device(written);
+  if (!found)
+    refuse(errc::invalid_argument,
+           "there is no device '{}'; processors are cpu:0, cpu:1 and so on, GPUs gpu:0, gpu:1",
+           written);
+  return name_of(*found);
+}
+
+} // namespace
+
+std::vector<std::string> canonical_devices(std::vector<std::string> names) {
+  std::ranges::transform(names, names.begin(), canonical);
+  return names;
+}
+
+bool are_gpus(std::span<const std::string> names) {
+  return !names.empty() && std::ranges::all_of(names, is_gpu);
+}
+
+std::vector<std::shared_ptr<compute_device>> open_gpus(std::span<const std::string> names,
+                                                       const gpu_source& gpus) {
+  if (std::ranges::none_of(names, is_gpu)) return {};
+  if (!are_gpus(names))
+    refuse(errc::invalid_argument, "{} are processors and GPUs; give devices of one kind",
+           fmt::join(names, ", "));
+  std::vector<device> named;
+  for (const auto& name : names)
+    named.push_back(value_or_throw(read_device(name)));
+  auto opened = gpus.open(named, static_cast<uint32_t>(named.size()));
+  if (!opened)
+    refuse(opened.error().code, "{}: {}", fmt::join(names, ", "), opened.error().message);
+  return std::move(*opened);
+}
+
+} // namespace troupe

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions that devices of one process make among themselves.
+#pragma once
+
+#include "actors/gpu/collective_library.hpp"
+#include "strategies/reduce/adding_devices.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace troupe {
+
+/// Each device adds up the components of its own replicas, then the devices reduce among
+/// themselves, as NCCL does; it takes one rank for each GPU, so several replicas on one GPU are
+/// added by a kernel of ours first. Values are f32 or f64; others are added on the host.
+///
+/// Components may lie on the device that they belong to, and stay as they are.
+///
+/// Source: tf.distribute.NcclAllReduce.
+class nccl_all_reduce final : public packed_all_reduce {
+public:
+  /// Waits until the devices have come together.
+  /// @param devices Their first streams are for reductions alone; different ones.
+  /// @param library Of these devices: `open_nccl` for GPUs.
+  /// @param deadline Of coming together, and of one reduction.
+  /// Errors: throws `failure`: invalid_argument for no devices, and as `packed_all_reduce`;
+  /// deadline_exceeded; as the library.
+  nccl_all_reduce(std::vector<std::shared_ptr<compute_device>> devices,
+                  const std::shared_ptr<collective_library>& library, int num_packs = 1,
+                  job_time deadline = std::chrono::seconds{60});
+
+  [[nodiscard]] std::string_view name() const override { return "nccl_all_reduce"; }
+
+  [[nodiscard]] bool waits() const override { return true; }
+
+protected:
+  /// All packs of a batch are one call of each device, and waited for once, on the calling thread.
+  /// Errors: throws `failure`: invalid_argument for fewer components than devices, and resource for
+  /// want of memory, this time; deadline_exceeded and unavailable, naming the device, and from then
+  /// on always.
+  [[nodiscard]] std::vector<tensor>
+  reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
+
+private:
+  /// Some packs, as devices are asked for them.
+  struct asked_packs {
+    std::vector<std::vector<device_collective>> parts; ///< By device and pack.
+    std::vector<tensor> sums;                          ///< By pack, where the first device copies.
+  };
+
+  void add_pack(asked_packs& to, std::span<const tensor> components) const;
+  void ask_devices(const asked_packs& packs) const;
+  void give_up() const;
+
+  adding_devices devices_;
+  std::shared_ptr<collective_library> library_;
+  std::vector<std::unique_ptr<collective_participant>> participants_; ///< By device.
+  mutable std::mutex mutex_; ///< Devices have to be asked in one order.
+};
+
+} // namespace troupe

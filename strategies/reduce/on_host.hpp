@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host may look at, and what lies on devices.
+#pragma once
+
+#include "kernels/tensor/tensor.hpp"
+#include "messages/refuse.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace troupe {
+
+/// Whether only a device may look at the elements.
+[[nodiscard]] inline bool is_on_device(const tensor& value) {
+  return value.device().kind != device_kind::cpu;
+}
+
+/// Whether that is so of some array of a gradient.
+[[nodiscard]] inline bool lies_on_device(const gradient& value) {
+  const auto* rows = std::get_if<indexed_slices>(&value);
+  return rows == nullptr ? is_on_device(std::get<tensor>(value))
+                         : is_on_device(rows->indices) || is_on_device(rows->values);
+}
+
+/// Refuses a value that is to be sent, or to be looked at, and lies on a device.
+/// Errors: throws `failure` with invalid_argument.
+inline void check_on_host(const tensor& value) {
+  if (is_on_device(value))
+    refuse(errc::invalid_argument,
+           "a value of shape {} lies on {}; have the stream copy it to the host first (to_host)",
+           to_string(value.extents()), to_string(value.device()));
+}
+
+/// Refuses what lies on a device with gaps between its elements: whoever gathers those from between
+/// others is the host, and cannot look there. Errors: throws `failure` with invalid_argument.
+inline void check_row_major(const tensor& value) {
+  if (is_on_device(value) && !value.is_contiguous())
+    refuse(errc::invalid_argument,
+           "a value of shape {} lies on {} with gaps between its elements; make it row-major there",
+           to_string(value.extents()), to_string(value.device()));
+}
+
+/// Likewise. @param components By replica.
+inline void check_row_major(std::span<const tensor> components) {
+  for (size_t i = 0; i < components.size(); ++i)
+    if (is_on_device(components[i]) && !components[i].is_contiguous())
+      refuse(errc::invalid_argument,
+             "the value of replica {}, of shape {}, lies on {} with gaps between its elements; "
+             "make it row-major there",
+             i, to_string(components[i].extents()), to_string(components[i].device()));
+}
+
+/// Likewise for gradients, and what is scattered.
+inline void check_on_host(const gradient& value) {
+  if (const auto* rows = std::get_if<indexed_slices>(&value)) {
+    check_on_host(rows->indices);
+    check_on_host(rows->values);
+  } else {
+    check_on_host(std::get<tensor>(value));
+  }
+}
+
+/// Refuses what the host is to combine and cannot look at.
+/// @param components By replica. Errors: throws `failure` with invalid_argument.
+inline void check_on_host(std::span<const tensor> components) {
+  auto found = std::ranges::find_if(components, is_on_device);
+  if (found == components.end()) return;
+  refuse(errc::invalid_argument,
+         "the value of replica {} lies on {}, and is to be combined on the host; have the stream "
+         "copy it there (to_host), or reduce it by a strategy that computes on GPUs",
+         found - components.begin(), to_string(found->device()));
+}
+
+} // namespace troupe

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The devices that replicas of one process compute on, and which of them has which.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/world/activity.hpp"
+#include "actors/world/world.hpp"
+#include "kernels/tensor/buffer.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace troupe {
+
+class compute_device;
+
+/// Owns the gpu actors of a strategy. Replicas get devices in turn, in the order in which they come
+/// to this process, and streams of a device likewise; one that comes back gets its own again.
+///
+/// Thread: any.
+class replica_devices {
+public:
+  /// @param devices None: replicas compute on the world's threads. @param deadline Of one piece of
+  /// work.
+  replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
+                  job_time deadline);
+
+  /// @pre No replica computes any more.
+  ~replica_devices();
+
+  replica_devices(const replica_devices&) = delete;
+  replica_devices& operator=(const replica_devices&) = delete;
+
+  /// Where a replica computes; nothing: on the world's threads.
+  [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
+
+  /// The first stream of a device of the strategy, for what is asked of it beside replicas;
+  /// nothing, if it has no such device.
+  [[nodiscard]] std::optional<processor> at(device where) const;
+
+  /// The first of its devices that is a GPU.
+  [[nodiscard]] std::optional<device> any_gpu() const;
+
+  [[nodiscard]] size_t count() const { return actors_.size(); }
+
+private:
+  std::vector<std::shared_ptr<compute_device>> devices_;
+  std::vector<gpu_actor> actors_;
+  std::mutex turns_mutex_;
+  std::map<uint32_t, uint32_t> turns_; ///< By replica: the how manyth to come.
+};
+
+} // namespace troupe

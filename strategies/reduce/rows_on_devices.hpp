@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of sparse gradients that replicas have left on a GPU.
+#pragma once
+
+#include "actors/world/task.hpp"
+#include "kernels/tensor/tensor.hpp"
+
+#include <vector>
+
+namespace troupe {
+
+class activity;
+class replica_devices;
+
+/// What replicas bring for one variable, and what it is to be like.
+struct brought_rows {
+  std::vector<gradient> components; ///< By replica; replaced by one, if a device combines them.
+  dtype type = dtype::f32;          ///< Of the variable.
+  shape extents;                    ///< Likewise.
+};
+
+/// Has a device add up the rows that belong to one index, for each of the variables, and bring the
+/// sums to the host as one set of rows: the owner, who would add them all, comes to the same bits.
+/// Rows that do not fit their variable, or lie in the host's memory, are left as they are.
+/// @param rows Lives until this is over. Row numbers lie in the host's memory.
+/// Cost: one wait, and a sort of the row numbers on a computing thread. Errors: as `move_arrays`.
+[[nodiscard]] task<void> combine_rows_on_devices(activity& host, const replica_devices& devices,
+                                                 std::vector<brought_rows>& rows);
+
+} // namespace troupe

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checking that what was saved fits who is made, and cutting it for shards.
+#include "strategies/values/deferred_restore.hpp"
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "messages/assert.hpp"
+#include "messages/refuse.hpp"
+
+namespace troupe {
+
+namespace {
+
+tensor_payload rows_of(const tensor_payload& whole, int64_t begin, int64_t end) {
+  return to_payload(to_tensor(whole).slice(begin, end));
+}
+
+void check_form(const variable_form& made, const tensor_payload& saved, uint64_t step) {
+  constexpr auto mend = "make it as it was saved, or under another name";
+  if (auto type = static_cast<dtype>(saved.dtype); type != made.type)
+    refuse(errc::type_mismatch,
+           "variable '{}' is made as {}, but the checkpoint of step {}, which was restored before, "
+           "has it as {}; {}",
+           made.name, to_string(made.type), step, to_string(type), mend);
+  if (shape extents{saved.extents}; extents != made.extents)
+    refuse(errc::invalid_argument,
+           "variable '{}' is made with shape {}, but the checkpoint of step {}, which was restored "
+           "before, has it with {}; {}",
+           made.name, to_string(made.extents), step, to_string(extents), mend);
+}
+
+} // namespace
+
+variable_payload rows_of_state(const variable_payload& whole, int64_t begin, int64_t end) {
+  auto part = whole;
+  part.value = rows_of(whole.value, begin, end);
+  for (auto& slot : part.slots)
+    slot.value = rows_of(slot.value, begin, end);
+  part.average.reset();
+  return part;
+}
+
+void deferred_restore::keep(uint64_t step, std::vector<variable_snapshot> variables) {
+  step_ = step;
+  saved_.clear();
+  for (auto& [name, state] : variables)
+    saved_.emplace(std::move(name), std::move(state));
+}
+
+// Whatever an owner would refuse is refused here, where the name is known and nobody waits.
+std::optional<variable_payload> deferred_restore::of(const variable_form& form) const {
+  auto found = saved_.find(form.name);
+  if (found == saved_.end()) return std::nullopt;
+  const auto& state = found->second;
+  check_form(form, state.value, step_);
+  for (const auto& slot : state.slots)
+    check_form(form, slot.value, step_);
+  if (state.average) check_form(form, state.average->value, step_);
+  return state;
+}
+
+void deferred_restore::cut(const variable_form& table, std::span<const std::string> parts,
+                           std::span<const int64_t> offsets) {
+  TROUPE_ASSERT(offsets.size() == parts.size() + 1, offsets.size(), parts.size());
+  auto whole = of(table);
+  if (!whole) return;
+  for (size_t i = 0; i < parts.size(); ++i)
+    saved_.insert_or_assign(parts[i], rows_of_state(*whole, offsets[i], offsets[i + 1]));
+  forget(table.name);
+}
+
+std::vector<std::string> deferred_restore::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, state] : saved_)
+    names.push_back(name);
+  return names;
+}
+
+} // namespace troupe

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// One value for each replica: what goes into `run`, and what comes out of it.
+#pragma once
+
+#include "kernels/tensor/tensor.hpp"
+#include "messages/failure.hpp"
+#include "strategies/values/variable.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// Stands for nobody among the replicas: has a part of those values only that are one for all.
+inline constexpr size_t no_replica = std::numeric_limits<size_t>::max();
+
+/// Refuses to give a replica, or nobody, its part of a value that was made for `count` others.
+[[noreturn]] void refuse_replica(size_t replica, size_t count);
+
+/// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are
+/// the same for all, and are held once.
+template <class T>
+class distributed_value {
+public:
+  using value_type = T;
+
+  distributed_value() = default;
+
+  /// One value for each replica, by index.
+  /// Errors: throws `failure` with invalid_argument for none.
+  [[nodiscard]] static distributed_value per_replica(std::vector<T> values) {
+    if (values.empty())
+      throw failure{{errc::invalid_argument,
+                     "a distributed value of no replicas; give one value for each replica"}};
+    auto count = values.size();
+    if constexpr (std::is_same_v<T, bool>)
+      return {storage(values.begin(), values.end()), count, false};
+    else
+      return {std::move(values), count, false};
+  }
+
+  /// The same value for all replicas, on so many devices.
+  [[nodiscard]] static distributed_value mirrored(T value, size_t devices) {
+    storage one;
+    one.push_back(std::move(value));
+    return {std::move(one), devices, true};
+  }
+
+  /// How many components there are: one for each replica, or for each device of a mirrored value.
+  [[nodiscard]] size_t size() const { return count_; }
+
+  /// True if the value is the same for all replicas, and so may be read in the cross-replica
+  /// context.
+  [[nodiscard]] bool is_mirrored() const { return is_mirrored_; }
+
+  /// The value of one replica.
+  /// Errors: throws `failure` with invalid_argument unless replica < size().
+  [[nodiscard]] const T& operator[](size_t replica) const {
+    if (replica >= count_) refuse_replica(replica, count_);
+    return values_[is_mirrored_ ? 0 : replica];
+  }
+
+  /// The value of one replica, for code that cannot know how many there are.
+  /// Errors: throws `failure` with invalid_argument if the replica has none; of a mirrored value,
+  /// every replica has it, and so has `no_replica`.
+  [[nodiscard]] const T& select(size_t replica) const {
+    if (values_.empty() || (!is_mirrored_ && replica >= count_)) refuse_replica(replica, count_);
+    return values_[is_mirrored_ ? 0 : replica];
+  }
+
+  /// The value of replica 0.
+  [[nodiscard]] const T& primary() const { return values_.front(); }
+
+  /// What each of so many replicas has, by index: one value for all as often as there are replicas.
+  [[nodiscard]] std::vector<T> for_each_of(size_t replicas) const {
+    return is_mirrored_ ? std::vector<T>(replicas, values_.front()) : local_results();
+  }
+
+  /// Its components, by index: those of replicas, or one for each device of a mirrored value.
+  [[nodiscard]] std::vector<T> local_results() const {
+    if (is_mirrored_) return std::vector<T>(count_, values_.front());
+    return std::vector<T>(values_.begin(), values_.end());
+  }
+
+private:
+  /// What can be referred to one by one, as the booleans of a vector cannot.
+  using storage = std::conditional_t<std::is_same_v<T, bool>, std::deque<bool>, std::vector<T>>;
+
+  distributed_value(storage values, size_t count, bool is_mirrored)
+    : values_(std::move(values)), count_(count), is_mirrored_(is_mirrored) {}
+
+  storage values_; ///< One if mirrored.
+  size_t count_ = 0;
+  bool is_mirrored_ = false;
+};
+
+template <class T>
+inline constexpr bool is_distributed = false;
+template <class T>
+inline constexpr bool is_distributed<distributed_value<T>> = true;
+
+// Whether two values are one and the same, not just equal: then what replicas bring is no value per
+// replica. Numbers never are, nor are two reads of a variable by replicas of a run.
+
+template <class T>
+[[nodiscard]] bool is_same_object(const T&, const T&) {
+  return false;
+}
+
+[[nodiscard]] inline bool is_same_object(const tensor& a, const tensor& b) {
+  return a.data() != nullptr && a.data() == b.data() && a.owner() == b.owner()
+         && a.type() == b.type() && a.extents() == b.extents() && a.strides() == b.strides();
+}
+
+[[nodiscard]] inline bool is_same_object(const variable& a, const variable& b) {
+  return a == b;
+}
+
+template <class T>
+[[nodiscard]] bool is_same_object(const std::shared_ptr<T>& a, const std::shared_ptr<T>& b) {
+  return a == b;
+}
+
+} // namespace troupe

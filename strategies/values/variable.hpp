@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// A variable, as user code holds it.
+#pragma once
+
+#include "actors/interfaces/interfaces.hpp"
+#include "actors/training/gradient_check.hpp"
+
+#include <caf/actor.hpp>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+class strategy;
+
+/// When the copies that replicas have of a variable are made one.
+enum class variable_synchronization : uint8_t {
+  automatic, ///< `on_write`.
+  none,      ///< Refused: no strategy here leaves copies alone for ever.
+  on_write,  ///< A write is made to all copies: they stay alike.
+  on_read,   ///< A replica writes its own copy; who reads the variable gets what they come to.
+};
+
+/// How one value is made of those of all replicas: when several write a variable that is
+/// synchronised on write, and when one that is synchronised on read is read.
+enum class variable_aggregation : uint8_t {
+  none, ///< Not at all: a replica that writes writes its own copy.
+  sum,
+  mean,
+  only_first_replica,
+};
+
+/// "ON_WRITE", "SUM": as tf.distribute spells them.
+[[nodiscard]] std::string_view to_string(variable_synchronization mode);
+[[nodiscard]] std::string_view to_string(variable_aggregation mode);
+
+/// How a variable is made.
+struct variable_options {
+  variable_synchronization synchronization = variable_synchronization::automatic;
+  variable_aggregation aggregation = variable_aggregation::none;
+  /// Unset: true, but false for a variable that is synchronised on read.
+  std::optional<bool> trainable;
+};
+
+/// A handle to a variable of a strategy; copies mean the same variable. Its value lives with its
+/// owner: read it with `replica_context::read` inside a replica, `strategy::read` outside.
+class variable {
+public:
+  [[nodiscard]] const std::string& name() const { return data_->form.name; }
+
+  [[nodiscard]] dtype type() const { return data_->form.type; }
+
+  [[nodiscard]] const shape& extents() const { return data_->form.extents; }
+
+  /// What a gradient of it must look like.
+  [[nodiscard]] const variable_form& form() const { return data_->form; }
+
+  /// The actor that holds the value; of one that is replicated, whoever speaks to that.
+  [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
+
+  /// The owner, and its mirror if it is replicated; null, where they stand in another process.
+  [[nodiscard]] const std::array<replicated_owner_actor, 2>& owners_here() const {
+    return data_->owners_here;
+  }
+
+  /// Whether the owner stands in this process.
+  [[nodiscard]] bool is_here() const { return data_->is_here; }
+
+  /// Position among the variables of its strategy, in order of creation.
+  [[nodiscard]] size_t index() const { return data_->index; }
+
+  /// Never `automatic`.
+  [[nodiscard]] variable_synchronization synchronization() const { return data_->synchronization; }
+
+  [[nodiscard]] variable_aggregation aggregation() const { return data_->aggregation; }
+
+  [[nodiscard]] bool trainable() const { return data_->trainable; }
+
+  /// The strategy that made it.
+  [[nodiscard]] const strategy& owner_strategy() const { return *data_->made_by; }
+
+  /// Where its copies live: "cpu:0", one for each.
+  [[nodiscard]] const std::vector<std::string>& devices() const { return data_->devices; }
+
+  /// Copies that replicas have of it; 1 where they share it for good.
+  [[nodiscard]] uint32_t copies() const { return static_cast<uint32_t>(data_->devices.size()); }
+
+  /// The same variable, not just an equal one.
+  bool operator==(const variable&) const = default;
+
+private:
+  friend class strategy;
+
+  struct data {
+    variable_form form;
+    variable_owner_actor owner;
+    std::array<replicated_owner_actor, 2> owners_here;
+    std::vector<caf::actor> actors_here; ///< To be ended with the strategy.
+    bool is_here = true;                 ///< Whether the owner stands in this process.
+    size_t index = 0;
+    variable_synchronization synchronization = variable_synchronization::on_write;
+    variable_aggregation aggregation = variable_aggregation::none;
+    bool trainable = true;
+    const strategy* made_by = nullptr;
+    std::vector<std::string> devices;
+  };
+
+  explicit variable(std::shared_ptr<const data> data) : data_(std::move(data)) {}
+
+  std::shared_ptr<const data> data_;
+};
+
+} // namespace troupe

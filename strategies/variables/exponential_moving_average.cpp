@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking owners for averages, and keeping those of plain tensors.
+#include "strategies/variables/exponential_moving_average.hpp"
+
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/world/ask.hpp"
+#include "kernels/math/cast.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "messages/failure.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace troupe {
+
+namespace {
+
+/// Calls `body` with an element of the type in which a tensor is averaged.
+void visit_average(dtype type, const auto& body) {
+  type == dtype::f64 ? body(double{}) : body(float{});
+}
+
+tensor widened(const tensor& value, dtype type) {
+  tensor result{type, value.extents()};
+  cpu::cast({}, elements{value.contiguous()}, mutable_elements{result});
+  return result;
+}
+
+} // namespace
+
+exponential_moving_average::exponential_moving_average(double decay, average_options options)
+  : settings_{std::move(options.name), decay, options.num_updates},
+    zero_debias_(options.zero_debias) {
+  update_plan plan;
+  plan.average = settings_;
+  value_or_throw(validate(plan));
+}
+
+std::string exponential_moving_average::average_name(const variable& of) const {
+  return average_name(of.name());
+}
+
+std::string exponential_moving_average::average_name(const std::string& tensor_name) const {
+  return tensor_name + "/" + settings_.name;
+}
+
+std::optional<tensor> exponential_moving_average::average(strategy& strategy,
+                                                          const variable& of) const {
+  auto snapshot = ask<msg<wire::VariableSnapshot>>(strategy.world(), of.owner(),
+                                                   make_read_average(settings_.name));
+  if (!snapshot && snapshot.error().code == errc::not_found) return {};
+  auto found = value_or_throw(std::move(snapshot));
+  return to_tensor(read_tensor(found.reader().getValue(), found.owner()));
+}
+
+std::map<std::string, variable>
+exponential_moving_average::variables_to_restore(std::span<const variable> variables,
+                                                 std::span<const variable> averaged) const {
+  std::map<std::string, variable> names;
+  for (const auto& one : averaged)
+    names.emplace(average_name(one), one);
+  for (const auto& one : variables)
+    if (std::ranges::find(averaged, one) == averaged.end()) names.emplace(one.name(), one);
+  return names;
+}
+
+std::map<std::string, variable>
+exponential_moving_average::variables_to_restore(std::span<const variable> variables) const {
+  return variables_to_restore(variables, variables);
+}
+
+void exponential_moving_average::apply(const std::string& tensor_name, const tensor& value) {
+  auto refuse = [&](errc code, const std::string& why) {
+    throw failure{
+      {code, fmt::format("the average of '{}' takes no such tensor: {}", tensor_name, why)}};
+  };
+  if (!is_floating(value.type()))
+    refuse(errc::type_mismatch, fmt::format("it is {}", to_string(value.type())));
+  auto wide = value.type() == dtype::f64 ? dtype::f64 : dtype::f32;
+  auto found = tensors_.find(tensor_name);
+  if (found == tensors_.end())
+    found
+      = tensors_.emplace(tensor_name, tensor_average{value.type(), zeros(value.extents(), wide)})
+          .first;
+  auto& kept = found->second;
+  if (kept.type != value.type())
+    refuse(errc::type_mismatch, fmt::format("it is {}, and was {} before", to_string(value.type()),
+                                            to_string(kept.type)));
+  if (kept.shadow.extents() != value.extents())
+    refuse(errc::invalid_argument,
+           fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
+                       to_string(kept.shadow.extents())));
+  ++kept.updates;
+  auto from = widened(value, wide);
+  visit_average(wide, [&]<class T>(T) {
+    auto shadow = kept.shadow.template mutable_values<T>();
+    auto weight = static_cast<T>(1 - settings_.decay_at(kept.updates));
+    cpu::lerp<T>({}, shadow, from.values<T>(), weight, shadow);
+  });
+}
+
+std::optional<tensor> exponential_moving_average::average(const std::string& tensor_name) const {
+  auto found = tensors_.find(tensor_name);
+  if (found == tensors_.end()) return {};
+  const auto& kept = found->second;
+  auto result = kept.shadow.clone();
+  auto decay = settings_.decay_at(kept.updates);
+  if (!zero_debias_ || decay == 1) return result; // at 1 nothing ever came in
+  visit_average(result.type(), [&]<class T>(T) {
+    auto values = result.mutable_values<T>();
+    auto correction = 1 / (1 - std::pow(decay, static_cast<double>(kept.updates)));
+    cpu::scale<T>({}, static_cast<T>(correction), values, values);
+  });
+  return result;
+}
+
+} // namespace troupe

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving averages of variables and of plain tensors, in the terms of TensorFlow's
+// ExponentialMovingAverage.
+#pragma once
+
+#include "actors/training/update_plan.hpp"
+#include "strategies/contexts/strategy.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace troupe {
+
+/// What an average is set to besides its decay.
+struct average_options {
+  /// Lets young averages forget faster: after n updates, the decay is (1 + n) / (10 + n) if that is
+  /// less. n is the number of updates that the variable, or the plain tensor, has had; TensorFlow
+  /// takes a count that the caller keeps.
+  bool num_updates = false;
+  /// Corrects the averages of plain tensors for having begun at 0. Those of variables begin at
+  /// values, and need no correction.
+  bool zero_debias = false;
+  std::string name = "ExponentialMovingAverage"; ///< What the names of averages end in.
+};
+
+/// The last values of a training are noisy: their average over the last steps often predicts
+/// better. Averages of variables ("shadows") are kept by the variables' owners and follow in the
+/// pass of each update; give this to `sync_replicas_optimizer` as its `variable_averages`, and
+/// nothing else needs to be done. Averages of plain tensors are kept here and follow when they are
+/// told to.
+///
+/// Thread: one at a time.
+/// Source: TensorFlow's ExponentialMovingAverage: shadow -= (1 - decay) * (shadow - value).
+class exponential_moving_average {
+public:
+  /// @param decay From 0 to 1; the larger, the longer the memory.
+  /// Errors: throws `failure` with invalid_argument for another decay, or an empty name.
+  explicit exponential_moving_average(double decay, average_options options = {});
+
+  /// What owners are told.
+  [[nodiscard]] const moving_average& settings() const { return settings_; }
+
+  /// The name of a variable's average: "<variable>/<name>". There need not be one yet.
+  [[nodiscard]] std::string average_name(const variable& of) const;
+
+  /// Likewise for a plain tensor.
+  [[nodiscard]] std::string average_name(const std::string& tensor_name) const;
+
+  /// A variable's average as it is now, an immutable view; nothing if none is kept.
+  /// Errors: throws `failure` if the owner is gone.
+  [[nodiscard]] std::optional<tensor> average(strategy& strategy, const variable& of) const;
+
+  /// Which variable to fill from which name of a checkpoint, to go on with the averages: those of
+  /// `averaged` from the names of their averages, the others from their own.
+  [[nodiscard]] std::map<std::string, variable>
+  variables_to_restore(std::span<const variable> variables,
+                       std::span<const variable> averaged) const;
+
+  /// Likewise with all of them averaged.
+  [[nodiscard]] std::map<std::string, variable>
+  variables_to_restore(std::span<const variable> variables) const;
+
+  /// Takes a new value of a plain tensor into its average, which begins at 0.
+  /// Errors: throws `failure` with type_mismatch if the tensor is not floating, or has another
+  /// dtype than before; invalid_argument, if it has other extents.
+  void apply(const std::string& tensor_name, const tensor& value);
+
+  /// The average of a plain tensor, f64 if that is and f32 otherwise; nothing before the first
+  /// `apply`.
+  [[nodiscard]] std::optional<tensor> average(const std::string& tensor_name) const;
+
+private:
+  struct tensor_average {
+    dtype type;    ///< Of the values.
+    tensor shadow; ///< Not corrected.
+    uint64_t updates = 0;
+  };
+
+  moving_average settings_;
+  bool zero_debias_;
+  std::map<std::string, tensor_average> tensors_;
+};
+
+} // namespace troupe

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics that every replica adds to, and that are read as one.
+#pragma once
+
+#include "kernels/tensor/tensor.hpp"
+#include "strategies/contexts/replica_context.hpp"
+#include "strategies/contexts/strategy.hpp"
+
+#include <string>
+
+namespace troupe {
+
+/// What metrics have in common: a variable that is synchronised on read and sums up, so that a
+/// replica adds to its own copy without waiting for anybody. Saved with the strategy's variables.
+///
+/// Thread: `update_state` any replica's; the others the strategy's.
+class running_total {
+public:
+  /// @param name Of the variable; unique among those of the strategy.
+  running_total(strategy& of, std::string name);
+
+  /// Forgets everything.
+  void reset_state();
+
+protected:
+  /// Adds to both numbers of this replica.
+  [[nodiscard]] task<void> add(replica_context& context, double total, double count) const;
+
+  /// Both numbers over all replicas.
+  [[nodiscard]] std::pair<double, double> totals() const;
+
+private:
+  strategy* strategy_;
+  variable totals_; ///< Shape [2], f64: total and count.
+};
+
+/// The sum of all values.
+class sum_metric : public running_total {
+public:
+  using running_total::running_total;
+
+  [[nodiscard]] task<void> update_state(replica_context& context, double value) const {
+    return add(context, value, 1);
+  }
+
+  [[nodiscard]] double result() const { return totals().first; }
+};
+
+/// The mean of all values, each with its weight; 0 if there was none.
+class mean_metric : public running_total {
+public:
+  using running_total::running_total;
+
+  [[nodiscard]] task<void> update_state(replica_context& context, double value,
+                                        double weight = 1) const {
+    return add(context, value * weight, weight);
+  }
+
+  [[nodiscard]] double result() const;
+};
+
+/// The share of rows whose largest number is at the place that the label says; 0 if there was none.
+class accuracy_metric : public mean_metric {
+public:
+  using mean_metric::mean_metric;
+
+  /// Shape: predictions [rows, classes] f32 or f64, the first of equal ones counts; labels [rows]
+  /// i64.
+  /// Errors: throws `failure` with invalid_argument if they do not fit together.
+  [[nodiscard]] task<void> update_state(replica_context& context, tensor predictions,
+                                        tensor labels) const;
+};
+
+} // namespace troupe

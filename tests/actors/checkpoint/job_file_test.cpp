@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a job comes out of a checkpoint file as it went in, and a file that holds none says so.
+// Method: there and back, then one thing at a time missing or wrong.
+#include "actors/checkpoint/job_file.hpp"
+#include "actors/interfaces/tensor_payload.hpp"
+#include "tests/doctest.hpp"
+
+namespace job_file_test {
+
+using namespace troupe;
+
+namespace {
+
+tensor_payload filled(float value) {
+  return to_payload(make_tensor({2}, {value, value + 1}));
+}
+
+job_snapshot example() {
+  job_snapshot job{.step = 12, .time = job_time{345}, .seed = UINT64_MAX, .tokens = {10, 11, 11}};
+  variable_snapshot weights{"weights", {}};
+  weights.state.version = 12;
+  weights.state.value = filled(1);
+  weights.state.optimizer = "adam";
+  weights.state.slots_since = 2;
+  weights.state.slots = {{"m", filled(3)}, {"v", filled(5)}};
+  weights.state.average = named_payload{"average", filled(7)};
+  job.variables.push_back(std::move(weights));
+  job.replicas.push_back({.replica = 3,
+                          .computing = true,
+                          .local_step = 11,
+                          .iteration = 14,
+                          .computations = 15,
+                          .remaining = job_time{678},
+                          .kept = {{"position", filled(9)}}});
+  return job;
+}
+
+float first_of(const tensor_payload& payload) {
+  return to_tensor(payload).values<float>()[0];
+}
+
+error error_of(const safetensors_content& content) {
+  auto read = to_snapshot(content);
+  REQUIRE_FALSE(read);
+  return read.error();
+}
+
+} // namespace
+
+TEST_SUITE("actors/checkpoint/job_file") {
+  TEST_CASE("everything comes back, under the names that other tools look for") {
+    auto content = to_content(example(), {{"note", "mine"}});
+    std::vector<std::string> names;
+    for (const auto& one : content.tensors)
+      names.push_back(one.name);
+    CHECK(names
+          == std::vector<std::string>{"weights", "weights/m", "weights/v", "weights/average",
+                                      "replica_3/position", "global_step"});
+    CHECK(content.tensors.back().value.values<int64_t>()[0] == 12);
+    CHECK(content.metadata.at("note") == "mine");
+
+    auto job = to_snapshot(content).value();
+    CHECK(job.step == 12);
+    CHECK(job.time == job_time{345});
+    CHECK(job.seed == UINT64_MAX);
+    CHECK(job.tokens == std::vector<uint64_t>{10, 11, 11});
+    REQUIRE(job.variables.size() == 1);
+    const auto& state = job.variables[0].state;
+    CHECK(job.variables[0].name == "weights");
+    CHECK(state.version == 12);
+    CHECK(state.optimizer == "adam");
+    CHECK(state.slots_since == 2);
+    CHECK(first_of(state.value) == 1);
+    REQUIRE(state.slots.size() == 2);
+    CHECK(state.slots[1].name == "v");
+    CHECK(first_of(state.slots[1].value) == 5);
+    REQUIRE(state.average);
+    CHECK(state.average->name == "average");
+    CHECK(first_of(state.average->value) == 7);
+    REQUIRE(job.replicas.size() == 1);
+    const auto& replica = job.replicas[0];
+    CHECK(replica.replica == 3);
+    CHECK(replica.computing);
+    CHECK(replica.local_step == 11);
+    CHECK(replica.iteration == 14);
+    CHECK(replica.computations == 15);
+    CHECK(replica.remaining == job_time{678});
+    REQUIRE(replica.kept.size() == 1);
+    CHECK(replica.kept[0].name == "position");
+    CHECK(first_of(replica.kept[0].value) == 9);
+  }
+
+  TEST_CASE("tensors of another tool are no job") {
+    safetensors_content content;
+    content.tensors.push_back({"weights", zeros({2})});
+    CHECK(error_of(content).message == "it holds tensors, but no job of Troupe's");
+  }
+
+  TEST_CASE("a tensor that is missing is named") {
+    auto content = to_content(example());
+    std::erase_if(content.tensors, [](const auto& one) { return one.name == "weights/v"; });
+    CHECK(error_of(content).message == "tensor 'weights/v' is missing");
+  }
+
+  TEST_CASE("a text that is no job is refused, whatever it is") {
+    auto content = to_content(example());
+    auto& text = content.metadata.at("troupe.job");
+    auto whole = text;
+    for (size_t length = 0; length < whole.size(); ++length) {
+      text = whole.substr(0, length);
+      CHECK(error_of(content).code == errc::malformed);
+    }
+    for (const char* nonsense :
+         {"[]", "7", "{}", R"({"format":"one"})", R"({"format":1,"step":-2})"}) {
+      text = nonsense;
+      CHECK(error_of(content).code == errc::malformed);
+    }
+  }
+
+  TEST_CASE("a later format is refused by its number") {
+    auto content = to_content(example());
+    content.metadata.at("troupe.job") = R"({"format":2})";
+    CHECK(error_of(content).message == "it has format 2, this version of Troupe reads format 1");
+  }
+}
+
+} // namespace job_file_test

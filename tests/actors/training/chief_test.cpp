@@ -1,0 +1,891 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: steps close when they have enough, and a job ends with everybody accounted for. Method: the
+// real cast around a chief, but puppets for replicas, who come, push and leave when the test says.
+#include "actors/interfaces/tensor_payload.hpp"
+#include "actors/training/accumulator.hpp"
+#include "actors/training/chief.hpp"
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/training/recorder.hpp"
+#include "actors/training/token_queue.hpp"
+#include "actors/training/variable_owner.hpp"
+#include "messages/replication_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <limits>
+
+namespace chief_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using replica_list = std::vector<uint32_t>;
+
+constexpr auto never = std::numeric_limits<uint64_t>::max();
+
+/// What the owners of a job do with an update.
+enum class owners_that { apply, lack_an_optimizer, say_nothing };
+
+// Leaves all that it is told where it lies.
+caf::behavior deaf(caf::event_based_actor* self) {
+  self->set_default_handler(caf::skip);
+  return {[](const script&) {}};
+}
+
+/// A job whose replicas are puppets.
+struct job : deterministic_world {
+  explicit job(chief_config config, const std::vector<std::string>& variables = {"w"},
+               owners_that kind = owners_that::apply)
+    : replicas(config.sync.total_num_replicas) {
+    for (auto& replica : replicas)
+      replica.emplace(world);
+    for (const auto& name : variables)
+      add_variable(name, config, kind);
+    config.accumulators = accumulators;
+    config.variables = variables;
+    config.tokens = tokens
+      = spawn(token_queue, token_queue_config{config.sync.policy, config.first_step});
+    config.recorder = spawn(
+      recorder, recorder_config{[this](const step_record& step) { steps.push_back(step); },
+                                [this](const job_snapshot& taken) { snapshots.push_back(taken); },
+                                [this](const job_report& ended) { report = ended; }});
+    config.owners = owners;
+    config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
+    config.world = &world;
+    lead = spawn(chief, config);
+    settle();
+  }
+
+  ~job() {
+    caf::anon_send(lead, make_stop_job("the test is over"));
+    for (auto& replica : replicas)
+      replica.reset();
+    for (const auto& owner : owners)
+      caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    pass(1h); // replicas that never came are waited for no longer
+  }
+
+  void add_variable(const std::string& name, const chief_config& config, owners_that kind) {
+    variable_form form{name, dtype::f32, {1}};
+    auto owner = caf::actor_cast<variable_owner_actor>(
+      kind == owners_that::say_nothing
+        ? world.system().spawn(deaf)
+        : caf::actor_cast<caf::actor>(
+          spawn(variable_owner, variable_owner_config{form, zeros({1}), &world})));
+    owners.push_back(owner);
+    if (kind == owners_that::apply)
+      stranger.tell(owner, make_use_optimizer(to_settings({rules::sgd{.learning_rate = 1}})));
+    accumulators.push_back(
+      spawn(accumulator, accumulator_config{.variable = form,
+                                            .owner = owner,
+                                            .first_step = config.first_step,
+                                            .world = &world,
+                                            .asynchronous = asynchronous_rule::of(config.sync)}));
+  }
+
+  void join(const replica_list& who) {
+    for (auto index : who)
+      replicas[index]->tell(lead, make_join_job(index));
+    settle();
+  }
+
+  /// A replica has a gradient of every variable.
+  void push(uint32_t who, uint64_t local_step) {
+    for (const auto& accumulator : accumulators)
+      push_to(accumulator, who, local_step);
+    ++pushes;
+  }
+
+  void push_to(const accumulator_actor& accumulator, uint32_t who, uint64_t local_step) {
+    replicas[who]->tell(
+      accumulator,
+      make_push_gradient({.replica = who, .local_step = local_step, .iteration = pushes},
+                         to_payload(zeros({1}))));
+    settle();
+  }
+
+  /// A replica waits for a token.
+  answer<msg<wire::Token>> take(uint32_t who, uint64_t local_step) {
+    auto token = replicas[who]->ask<msg<wire::Token>>(tokens, make_take_token(who, local_step));
+    settle();
+    return token;
+  }
+
+  // Each gives its first gradient, and has to wait for a token.
+  void give_and_wait(std::initializer_list<uint32_t> replicas) {
+    for (auto who : replicas) {
+      push(who, 0);
+      CHECK_FALSE(take(who, 0).has_come());
+    }
+  }
+
+  void leave(uint32_t who, const error& reason = {}) {
+    replicas[who]->tell(lead, make_farewell(who, reason.code, reason.message));
+    settle();
+  }
+
+  void stop(std::string_view reason) {
+    stranger.tell(lead, make_stop_job(reason));
+    settle();
+  }
+
+  wire::QueueStatus::Reader status() {
+    auto asked = stranger.ask<msg<wire::QueueStatus>>(tokens, make_read_queue_status());
+    settle();
+    last_status = asked.value();
+    return last_status.reader();
+  }
+
+  /// The steps before which the replica was told to stop computing.
+  [[nodiscard]] std::vector<uint64_t> cancelled(uint32_t who) const {
+    std::vector<uint64_t> result;
+    for (const auto& message : replicas[who]->heard<wire::CancelStep>())
+      result.push_back(message.reader().getStep());
+    return result;
+  }
+
+  std::vector<std::optional<puppet>> replicas;
+  puppet stranger{world};
+  std::vector<variable_owner_actor> owners;
+  std::vector<accumulator_actor> accumulators;
+  token_queue_actor tokens;
+  chief_actor lead;
+  std::vector<step_record> steps;
+  std::vector<job_snapshot> snapshots;
+  std::optional<job_report> report;
+  std::vector<std::string> warnings;
+  msg<wire::QueueStatus> last_status;
+  uint64_t pushes = 0;
+};
+
+replica_list replicas_of(const std::vector<contribution>& contributions) {
+  replica_list result;
+  for (const auto& gradient : contributions)
+    result.push_back(gradient.replica);
+  return result;
+}
+
+chief_config needing(uint32_t needed, uint32_t replicas,
+                     sync_policy policy = sync_policy::latest_token, uint64_t steps = 3) {
+  return {.sync = {needed, replicas, policy}, .steps = steps};
+}
+
+} // namespace
+
+TEST_SUITE("actors/training/chief") {
+  TEST_CASE("the token queue begins with a token for each gradient needed, under tensorflow") {
+    job tensorflow{needing(2, 3, sync_policy::tensorflow)};
+    CHECK(tensorflow.status().getTokens() == 2);
+    CHECK(tensorflow.status().getNextStep() == 0);
+    job other{needing(2, 3)};
+    CHECK(other.status().getTokens() == 0);
+  }
+
+  TEST_CASE("a step ends when it has enough, and lets the replicas go") {
+    job job{needing(2, 3)};
+    job.join({0, 1, 2});
+    job.push(2, 0);
+    auto token = job.take(2, 0);
+    CHECK(job.steps.empty());
+    job.push(0, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].step == 1);
+    CHECK(job.steps[0].needed == 2);
+    CHECK(job.steps[0].live == 3);
+    CHECK(replicas_of(job.steps[0].accepted) == replica_list{0, 2});
+    CHECK(job.steps[0].stale.empty());
+    CHECK(job.steps[0].cancelled.empty());
+    CHECK(token.value().reader().getStep() == 1);
+  }
+
+  TEST_CASE("an update makes as many tokens as there are replicas, under tensorflow") {
+    job job{needing(2, 3, sync_policy::tensorflow)};
+    job.join({0, 1, 2});
+    job.push(0, 0);
+    job.push(1, 0);
+    CHECK(job.status().getTokens() == 2 + 3);
+    for (uint64_t step : {0U, 0U, 1U, 1U, 1U})
+      CHECK(job.take(0, 0).value().reader().getStep() == step);
+  }
+
+  TEST_CASE("a record says when the step began and ended, and when each owner was done") {
+    job job{needing(2, 2), {"w", "bias"}};
+    job.join({0, 1});
+    for (uint64_t step = 0; step < 2; ++step) {
+      job.pass(5s);
+      job.push(0, step);
+      job.pass(2s);
+      job.push(1, step);
+    }
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].began == 0s);
+    CHECK(job.steps[0].ended == 7s);
+    CHECK(job.steps[0].apply == 0s);
+    CHECK(job.steps[0].accepted[0].arrived == 5s);
+    CHECK(job.steps[0].accepted[1].arrived == 7s);
+    CHECK(job.steps[1].began == 7s);
+    CHECK(job.steps[1].ended == 14s);
+    REQUIRE(job.steps[1].updates.size() == 2);
+    for (const auto& update : job.steps[1].updates) {
+      CHECK((update.variable == "w" || update.variable == "bias"));
+      CHECK(update.ended == 14s);
+      CHECK(update.took == 0s);
+    }
+  }
+
+  TEST_CASE("a step with several variables ends with the last of them") {
+    job job{needing(2, 3), {"w", "bias"}};
+    job.join({0, 1, 2});
+    job.push(0, 0);
+    job.push_to(job.accumulators[0], 1, 0);
+    CHECK(job.steps.empty());
+    job.push_to(job.accumulators[1], 2, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(replicas_of(job.steps[0].accepted) == replica_list{0});
+  }
+
+  TEST_CASE("a late gradient is in the books of the next step") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.push(1, 0);
+    job.push(0, 1);
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].stale.empty());
+    CHECK(replicas_of(job.steps[1].accepted) == replica_list{0});
+    CHECK(replicas_of(job.steps[1].stale) == replica_list{1});
+    CHECK(job.steps[1].stale[0].lag == 1);
+  }
+
+  TEST_CASE("after the last step everybody is sent home, and the report waits for them") {
+    job job{needing(2, 2, sync_policy::latest_token, 1)};
+    job.join({0, 1});
+    job.push(0, 0);
+    auto token = job.take(0, 0);
+    job.push(1, 0);
+    CHECK(token.error().code == errc::cancelled);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    CHECK(job.cancelled(1) == std::vector<uint64_t>{never});
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->step == 1);
+    CHECK_FALSE(job.report->failure);
+    CHECK_FALSE(job.report->stopped);
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a job that is over leaves nobody of its cast behind") {
+    job job{needing(1, 1, sync_policy::latest_token, 1)};
+    auto before = job.actors_alive();
+    job.join({0});
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    CHECK(job.actors_alive() == before - 4); // chief, recorder, token queue, accumulator
+  }
+
+  TEST_CASE("a job may begin with a later step") {
+    auto config = needing(1, 1, sync_policy::latest_token, 2);
+    config.first_step = 40;
+    job job{config};
+    job.join({0});
+    job.push(0, 39);
+    job.push(0, 40);
+    CHECK(job.take(0, 40).value().reader().getStep() == 41);
+    job.push(0, 41);
+    job.leave(0);
+    REQUIRE(job.steps.size() == 2);
+    CHECK(job.steps[0].step == 41);
+    CHECK(replicas_of(job.steps[0].stale) == replica_list{0});
+    CHECK(job.report->step == 42);
+  }
+
+  TEST_CASE("cancel tells the others to stop as soon as there is enough") {
+    job job{needing(2, 4, sync_policy::cancel)};
+    job.join({0, 1, 2, 3});
+    job.push(0, 0);
+    CHECK(job.cancelled(3).empty());
+    job.push(2, 0);
+    for (uint32_t who = 0; who < 4; ++who)
+      CHECK(job.cancelled(who) == std::vector<uint64_t>{1});
+    REQUIRE(job.steps.size() == 1);
+    CHECK(replicas_of(job.steps[0].cancelled) == replica_list{1, 3});
+    CHECK(job.steps[0].cancelled[0].local_step == 0);
+  }
+
+  TEST_CASE("a replica that fails is named, and the job goes on while there are enough") {
+    job job{needing(1, 3)};
+    job.join({0, 1, 2});
+    job.leave(1, {errc::user_code, "the data is gone"});
+    CHECK(job.warnings
+          == std::vector<std::string>{
+            "lost replica 1: the data is gone; the job goes on with 2 of 3 replicas"});
+    job.push(0, 0);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].live == 2);
+    job.stop("enough");
+    job.push(2, 1);
+    job.leave(0);
+    job.leave(2);
+    REQUIRE(job.report);
+    REQUIRE(job.report->lost.size() == 1);
+    CHECK(job.report->lost[0].replica == 1);
+    CHECK(job.report->lost[0].reason == error{errc::user_code, "the data is gone"});
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("too few replicas end the job, and the line names the last one lost") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
+      job job{needing(2, 2, policy)};
+      job.join({0, 1});
+      job.leave(1, {errc::user_code, "the data is gone"});
+      job.leave(0);
+      REQUIRE(job.report);
+      REQUIRE(job.report->failure);
+      CHECK(*job.report->failure
+            == error{errc::user_code, "step 1 needs 2 gradients, but 1 of 2 replicas are left; "
+                                      "lost replica 1: the data is gone"});
+      CHECK(job.report->step == 0);
+      REQUIRE(job.report->lost.size() == 1);
+      CHECK(job.warnings.empty());
+    }
+  }
+
+  TEST_CASE("under tensorflow a single replica may be enough") {
+    job job{needing(2, 2, sync_policy::tensorflow)};
+    job.join({0, 1});
+    job.leave(1, {errc::user_code, "the data is gone"});
+    CHECK(job.warnings.size() == 1);
+    job.push(0, 0);
+    job.push(0, 0);
+    CHECK(job.steps.size() == 1);
+    job.leave(0, {errc::user_code, "the other half too"});
+    REQUIRE(job.report);
+    CHECK(job.report->failure->code == errc::user_code);
+    CHECK(job.report->lost.size() == 2);
+  }
+
+  TEST_CASE("a replica that fails before the others have come is not the last one") {
+    job job{needing(2, 3)};
+    job.join({0});
+    job.leave(0, {errc::user_code, "too early"});
+    CHECK_FALSE(job.report);
+    job.join({1, 2});
+    job.push(1, 0);
+    job.push(2, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("a replica that vanishes is missed") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.replicas[1].reset();
+    job.settle();
+    CHECK(job.warnings
+          == std::vector<std::string>{"lost replica 1: is gone without a farewell; the job goes on "
+                                      "with 1 of 2 replicas"});
+  }
+
+  TEST_CASE("a replica that another has taken the place of is not missed") {
+    job job{needing(1, 3)};
+    job.join({0, 1});
+    job.replicas[2]->tell(job.lead, make_join_job(1));
+    job.settle();
+    job.replicas[1].reset();
+    job.settle();
+    CHECK(job.warnings.empty());
+    job.replicas[2].reset();
+    job.settle();
+    CHECK(job.warnings.size() == 1);
+  }
+
+  TEST_CASE("a replica that leaves before the end without a reason is lost as well") {
+    job job{needing(1, 2)};
+    job.join({0, 1});
+    job.leave(0);
+    CHECK(job.warnings
+          == std::vector<std::string>{"lost replica 0: its function returned before the job was "
+                                      "over; the job goes on with 1 of 2 replicas"});
+  }
+
+  TEST_CASE("a farewell of somebody who never came is ignored") {
+    job job{needing(2, 2)};
+    job.join({0});
+    job.leave(1, {errc::user_code, "who am I"});
+    CHECK_FALSE(job.report);
+    CHECK(job.warnings.empty());
+  }
+
+  TEST_CASE("a job that is asked to stop ends with its step, which has its record") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.stop("Ctrl-C");
+    job.stop("again");
+    CHECK(job.cancelled(0).empty());
+    job.push(1, 0);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->stopped == "Ctrl-C");
+    CHECK_FALSE(job.report->failure);
+    CHECK(job.report->step == 1);
+    CHECK(job.steps.size() == 1);
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a step that does not end in time after a stop is taken back, and none is half done") {
+    job job{needing(2, 2), {"v", "w"}};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.push_to(job.accumulators[0], 1, 0); // enough for one of the variables
+    job.stop("Ctrl-C");
+    job.pass(6s);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    job.push_to(job.accumulators[1], 1, 0);
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK_FALSE(job.report->failure);
+    CHECK(job.report->step == 0);
+    CHECK(job.steps.empty());
+  }
+
+  TEST_CASE("a replica that comes after the end is sent home, and waited for") {
+    job job{needing(1, 2)};
+    job.join({0});
+    job.stop("changed my mind");
+    job.push(0, 0);
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.join({1});
+    CHECK(job.cancelled(1) == std::vector<uint64_t>{never});
+    CHECK_FALSE(job.report);
+    job.leave(1);
+    CHECK(job.report);
+  }
+
+  TEST_CASE("a job that is stopped before anybody came waits for those who are on their way") {
+    job job{needing(2, 2)};
+    job.stop("changed my mind");
+    CHECK_FALSE(job.report);
+    job.pass(6s);
+    job.join({0, 1});
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->stopped == "changed my mind");
+    CHECK(job.report->lost.empty());
+  }
+
+  TEST_CASE("a step that cannot end is noticed, with what there is and what it needs") {
+    auto config = needing(3, 3);
+    config.absent = {1};
+    job job{config};
+    job.join({0, 2});
+    job.give_and_wait({0, 2});
+    job.pass(2s);
+    job.leave(0);
+    job.leave(2);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(*job.report->failure
+          == error{errc::stalled,
+                   "step 1 cannot end: it needs 3 gradients, 2 of 3 replicas are live, all of them "
+                   "wait for a token, and no token is left"});
+  }
+
+  TEST_CASE("no step stalls for gradients that lost replicas gave only in part") {
+    job job{needing(1, 3, sync_policy::k_batch_async, 10), {"w", "v"}};
+    job.join({0, 1, 2});
+    for (uint32_t lost : {0, 1}) {
+      job.push_to(job.accumulators[0], lost, 0);
+      ++job.pushes;
+      job.leave(lost, {errc::unavailable, "its node is gone"});
+    }
+    job.push(2, 0);
+    CHECK(job.steps.size() == 1);
+    auto token = job.replicas[2]->ask<msg<wire::Token>>(job.tokens, make_take_token(2, 0, 3));
+    job.settle();
+    CHECK_FALSE(token.has_come());
+    job.pass(2s);
+    CHECK(token.has_come());
+    CHECK(job.steps.size() == 3);
+    CHECK(job.steps.back().updates.size() == 2);
+    CHECK(job.warnings.back()
+          == "'v' does without 2 gradients that lost replicas gave only in part");
+    CHECK_FALSE(job.report);
+  }
+
+  TEST_CASE("no step stalls for gradients that were lost with their replicas and an owner") {
+    job job{needing(2, 2, sync_policy::k_batch_async, 10)};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.stranger.tell(job.lead, make_owners_lost("node 'ps 1' is gone"));
+    auto token = job.replicas[0]->ask<msg<wire::Token>>(job.tokens, make_take_token(0, 0, 1));
+    job.settle();
+    CHECK_FALSE(token.has_come());
+    job.pass(2s);
+    CHECK(token.has_come());
+    CHECK(job.steps.size() == 1);
+    CHECK_FALSE(job.report);
+  }
+
+  TEST_CASE("where nobody was lost, a variable that lacks gradients stalls the job") {
+    job job{needing(1, 1, sync_policy::k_batch_async), {"w", "v"}};
+    job.join({0});
+    job.push_to(job.accumulators[0], 0, 0);
+    job.replicas[0]->ask<msg<wire::Token>>(job.tokens, make_take_token(0, 0, 1));
+    job.pass(2s);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::stalled);
+  }
+
+  TEST_CASE("a step is not taken for stalled while somebody computes") {
+    auto config = needing(3, 3);
+    config.absent = {1};
+    job job{config};
+    job.join({0, 2});
+    job.push(0, 0);
+    CHECK_FALSE(job.take(0, 0).has_come());
+    job.pass(60s);
+    CHECK(job.warnings.empty());
+    CHECK(job.cancelled(0).empty());
+  }
+
+  TEST_CASE("a step is not taken for stalled while somebody is on the way") {
+    job job{needing(2, 2)};
+    job.join({0});
+    job.push(0, 0);
+    CHECK_FALSE(job.take(0, 0).has_come());
+    job.pass(60s);
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("who comes though nobody expects it is not taken for one that is on the way") {
+    auto config = needing(3, 3);
+    config.absent = {2};
+    job job{config};
+    job.join({0, 2});
+    job.give_and_wait({0, 2});
+    job.pass(60s);
+    CHECK(job.cancelled(0).empty());
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("who failed and comes again is not taken for one that is awaited") {
+    auto config = needing(2, 3);
+    config.rejoin_patience = 30s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::user_code, "the data is gone"});
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.join({2});
+    job.push(2, 0);
+    CHECK_FALSE(job.take(2, 0).has_come());
+    job.leave(0, {errc::user_code, "the data is gone"});
+    job.pass(20s);
+    CHECK(job.cancelled(2).empty());
+    job.join({1});
+    job.push(1, 0);
+    CHECK(job.steps.size() == 1);
+  }
+
+  TEST_CASE("whoever is lost and awaited is told of, and how long, and what for") {
+    auto config = needing(2, 3);
+    config.rejoin_patience = 30s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    CHECK(job.warnings
+          == std::vector<std::string>{
+            "lost replica 1: its node is gone; the job goes on with 2 of 3 replicas, and awaits it "
+            "for 30.0 s",
+            "lost replica 2: its node is gone; it is awaited for 30.0 s, since step 1 needs 2 "
+            "gradients and 1 of 3 replicas are left"});
+  }
+
+  TEST_CASE("a job that ends awaits nobody, and sends home who comes") {
+    auto config = needing(2, 3);
+    config.steps = 1;
+    config.rejoin_patience = 1000s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.push(0, 0);
+    job.push(1, 0);
+    job.leave(0);
+    CHECK_FALSE(job.report);
+    job.join({2});
+    CHECK_FALSE(job.cancelled(2).empty());
+    job.leave(1);
+    CHECK_FALSE(job.report);
+    job.leave(2);
+    REQUIRE(job.report);
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("a job that lacks a replica for good is over as soon as it is stopped") {
+    auto config = needing(3, 3);
+    config.rejoin_patience = 1000s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.stop("enough");
+    job.pass(config.stop_patience + 2s);
+    job.leave(0);
+    job.leave(1);
+    CHECK(job.report);
+  }
+
+  TEST_CASE("where the number of backups is dynamic, nobody is needed who is awaited no longer") {
+    auto config = needing(3, 3);
+    config.sync.dynamic = dynamic_backups{.gain = gain_model::power};
+    config.rejoin_patience = 5s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.give_and_wait({0, 1});
+    job.leave(2, {errc::unavailable, "its node is gone"});
+    job.pass(4s);
+    CHECK(job.steps.empty());
+    job.pass(2s);
+    REQUIRE(job.steps.size() == 1);
+    CHECK(job.steps[0].needed == 2);
+  }
+
+  TEST_CASE("a step that takes too long ends the job, and names who is missing") {
+    auto config = needing(3, 4);
+    config.deadline = 60s;
+    job job{config};
+    job.join({0, 1, 2});
+    job.push(1, 0);
+    CHECK_FALSE(job.take(1, 0).has_come());
+    job.pass(11s);
+    CHECK(job.warnings
+          == std::vector<std::string>{"step 1 takes 10.5 s so far; still waiting for replica 0, "
+                                      "replica 2, replica 3 (not there)"});
+    job.pass(40s);
+    CHECK(job.warnings.size() == 1);
+    CHECK(job.cancelled(0).empty());
+    job.pass(10s);
+    CHECK(job.cancelled(0) == std::vector<uint64_t>{never});
+    for (uint32_t who : {0U, 1U, 2U})
+      job.leave(who);
+    job.pass(31s);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(*job.report->failure
+          == error{errc::deadline_exceeded,
+                   "step 1 is not over after 60.5 s; still missing: replica 0, replica 2, replica "
+                   "3 (not there)"});
+  }
+
+  TEST_CASE("an owner that says nothing ends the job at the deadline, and its variable is named") {
+    auto config = needing(1, 1);
+    config.deadline = 60s;
+    job job{config, {"v", "w"}, owners_that::say_nothing};
+    job.join({0});
+    job.push(0, 0);
+    job.pass(62s);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(
+      *job.report->failure
+      == error{errc::deadline_exceeded, "step 1 is not over after 60.5 s; not updated yet: v, w"});
+  }
+
+  TEST_CASE("reports that come twice, or of nobody's gradients, close no step") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
+    auto report = [&](uint32_t replica) {
+      arrival came{.from = {.replica = replica}};
+      job.stranger.tell(job.lead, make_taken_gradient(0, {&came, 1}, {}));
+      job.settle();
+    };
+    report(0);
+    report(0);
+    CHECK(job.steps.empty());
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(job.report->failure);
+  }
+
+  TEST_CASE("a gradient of a replica that there is not ends the job, and is named") {
+    job job{needing(2, 2)};
+    job.join({0, 1});
+    arrival came{.from = {.replica = 4'000'000'000}};
+    job.stranger.tell(job.lead, make_taken_gradient(0, {&came, 1}, {}));
+    job.settle();
+    job.leave(0);
+    job.leave(1);
+    REQUIRE(job.report);
+    CHECK(
+      *job.report->failure
+      == error{errc::malformed, "step 1 was given a gradient of replica 4000000000; there are 2"});
+  }
+
+  TEST_CASE("who joins as a replica that there is not is none of the job's") {
+    job job{needing(1, 1)};
+    job.stranger.tell(job.lead, make_join_job(7));
+    caf::anon_send(job.lead, make_join_job(0)); // from nobody
+    job.settle();
+    job.join({0});
+    job.push(0, 0);
+    CHECK(job.steps.size() == 1);
+    CHECK(job.steps[0].live == 1);
+  }
+
+  TEST_CASE("each step has a deadline and a warning of its own") {
+    auto config = needing(1, 1);
+    config.deadline = 60s;
+    job job{config};
+    job.join({0});
+    for (uint64_t step = 0; step < 2; ++step) {
+      job.pass(50s);
+      job.push(0, step);
+    }
+    CHECK(job.steps.size() == 2);
+    CHECK(job.warnings.size() == 2);
+  }
+
+  TEST_CASE("a replica that does not leave is left behind, and named") {
+    auto config = needing(1, 2);
+    config.leave_deadline = 20s;
+    job job{config};
+    job.join({0, 1});
+    job.stop("enough");
+    job.push(0, 0);
+    job.leave(0);
+    job.pass(20s);
+    CHECK_FALSE(job.report);
+    job.pass(2s);
+    REQUIRE(job.report);
+    REQUIRE(job.report->lost.size() == 1);
+    CHECK(job.report->lost[0].replica == 1);
+    CHECK(job.report->lost[0].reason
+          == error{errc::deadline_exceeded, "did not leave when the job was over"});
+    CHECK_FALSE(job.report->failure);
+  }
+
+  TEST_CASE("an owner that refuses an update ends the job with its reason") {
+    job job{needing(1, 1), {"w"}, owners_that::lack_an_optimizer};
+    job.join({0});
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::failed_precondition);
+    CHECK(job.report->failure->message
+          == "variable 'w' has no optimizer yet; send UseOptimizer first");
+    CHECK(job.report->step == 0);
+  }
+
+  TEST_CASE("an owner that is gone ends the job") {
+    job job{needing(1, 1)};
+    job.join({0});
+    caf::anon_send_exit(job.owners[0], caf::exit_reason::kill);
+    job.push(0, 0);
+    job.leave(0);
+    REQUIRE(job.report);
+    REQUIRE(job.report->failure);
+    CHECK(job.report->failure->code == errc::unavailable);
+  }
+
+  TEST_CASE("a snapshot holds what owners and queue hold, and is taken before tokens go out") {
+    chief_config config{.sync = {1, 1, sync_policy::tensorflow}, .steps = 3};
+    config.wants_snapshot = [](uint64_t step, bool) { return step == 1; };
+    job run{config};
+    run.join({0});
+    run.push(0, 0);
+    REQUIRE(run.steps.size() == 1);
+    REQUIRE(run.snapshots.size() == 1);
+    const auto& taken = run.snapshots.front();
+    CHECK(taken.step == 1);
+    CHECK(taken.time == run.steps[0].ended);         // taking it took no time
+    CHECK(taken.tokens == std::vector<uint64_t>{0}); // the initial one
+    REQUIRE(taken.variables.size() == 1);
+    CHECK(taken.variables[0].name == "w");
+    CHECK(taken.variables[0].state.version == 1);
+    CHECK(taken.variables[0].state.optimizer == "sgd");
+    CHECK(taken.replicas.empty()); // a puppet does not say where it is
+    CHECK(run.status().getTokens() == 2);
+  }
+
+  TEST_CASE("a job that goes on from a snapshot puts a step's tokens first, not the initial ones") {
+    job run{
+      {.sync = {1, 3, sync_policy::tensorflow}, .first_step = 7, .steps = 3, .resumes = true}};
+    CHECK(run.status().getTokens() == 3);
+    CHECK(run.status().getNextStep() == 7);
+  }
+
+  TEST_CASE("a job that saves and is asked to stop saves the step that it ends with") {
+    chief_config config{.sync = {1, 1, sync_policy::latest_token}, .steps = 9};
+    std::vector<bool> asked;
+    config.wants_snapshot = [&asked](uint64_t, bool last) {
+      asked.push_back(last);
+      return last;
+    };
+    job run{config};
+    run.join({0});
+    run.stop("enough");
+    CHECK_FALSE(run.report);
+    run.push(0, 0);
+    run.leave(0);
+    REQUIRE(run.report);
+    CHECK(run.report->step == 1);
+    CHECK(run.report->stopped == "enough");
+    CHECK(asked == std::vector<bool>{true});
+    CHECK(run.snapshots.size() == 1);
+  }
+
+  TEST_CASE("a job that saves and is asked to stop does not wait for ever for its step") {
+    chief_config config{.sync = {1, 1, sync_policy::latest_token}, .steps = 9};
+    config.wants_snapshot = [](uint64_t, bool) { return true; };
+    job run{config};
+    run.join({0});
+    run.stop("enough");
+    run.pass(6s);
+    run.leave(0);
+    REQUIRE(run.report);
+    CHECK(run.report->step == 0);
+    CHECK(run.snapshots.empty());
+  }
+
+  TEST_CASE("a job may lose replicas if those that are left can give what a step needs") {
+    CHECK(may_lose_replicas({3, 4, sync_policy::latest_token}));
+    CHECK(may_lose_replicas({3, 4, sync_policy::cancel}));
+    CHECK(may_lose_replicas({3, 4, sync_policy::k_async}));
+    CHECK_FALSE(may_lose_replicas({4, 4, sync_policy::latest_token}));
+    CHECK_FALSE(may_lose_replicas({4, 4, sync_policy::k_async}));
+    CHECK_FALSE(may_lose_replicas({1, 1, sync_policy::tensorflow}));
+    CHECK_FALSE(may_lose_replicas({1, 1, sync_policy::ssp}));
+    // One replica may give several gradients to a step.
+    CHECK(may_lose_replicas({4, 4, sync_policy::tensorflow}));
+    CHECK(may_lose_replicas({4, 4, sync_policy::k_batch_async}));
+    sync_options once{4, 4, sync_policy::tensorflow};
+    once.one_gradient_per_replica = true;
+    CHECK_FALSE(may_lose_replicas(once));
+    sync_options dynamic{4, 4, sync_policy::latest_token};
+    dynamic.dynamic.emplace();
+    CHECK(may_lose_replicas(dynamic));
+  }
+}
+
+} // namespace chief_test

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: no process begins before all are there, none leaves before all may, and whoever is missing
+// is named in time. Method: members of a virtual world, and a roll call that a test speaks to.
+#include "actors/training/agreement.hpp"
+#include "actors/training/member.hpp"
+#include "actors/training/roll_call.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <fmt/format.h>
+#include <map>
+
+namespace roll_call_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What a member was told.
+struct told {
+  std::optional<expected<msg<wire::JobBegins>>> begins;
+  std::optional<expected<job_ending>> ends;
+  std::optional<expected<job_ending>> left;
+};
+
+struct gathering : deterministic_world {
+  gathering() {
+    roll_call_config config{.members = {{1, "worker:1"}, {2, "worker:2"}},
+                            .seed = 5,
+                            .replicas = 4,
+                            .agreement = "batch = 8\nhidden = [16]\n",
+                            .holders = {2},
+                            .enter_deadline = 60s,
+                            .leave_deadline = 30s,
+                            .world = &world};
+    config.on_entered = [this](expected<job_time> clock) { entered = std::move(clock); };
+    config.on_waiting = [this](const std::string& line) { waiting.push_back(line); };
+    config.on_lost = [this](uint32_t member, const error& reason) { lost[member] = reason; };
+    config.on_left = [this](const job_ending& how) { left = how; };
+    roll = spawn(roll_call, std::move(config));
+  }
+
+  ~gathering() {
+    for (auto& [index, actor] : members)
+      caf::anon_send_exit(actor, caf::exit_reason::kill);
+    caf::anon_send_exit(roll, caf::exit_reason::kill);
+  }
+
+  void enter(uint32_t index, uint64_t seed = 5, uint32_t replicas = 4,
+             const std::string& agreement = "batch = 8\nhidden = [16]\n") {
+    auto* said = &hears[index];
+    member_config config{.roll = roll, .who = {index, 7s, seed, replicas, agreement}};
+    config.on_begin = [said](expected<msg<wire::JobBegins>> begins) { said->begins = begins; };
+    config.on_end = [said](expected<job_ending> ends) { said->ends = ends; };
+    config.on_left = [said](expected<job_ending> gone) { said->left = gone; };
+    members[index] = spawn(member, std::move(config));
+    settle();
+  }
+
+  void say(const msg<wire::JobBegins>& begins) {
+    caf::anon_send(roll, begins);
+    settle();
+  }
+
+  void say(const job_ending& how) {
+    caf::anon_send(roll, make_job_ended(how));
+    settle();
+  }
+
+  void leave(uint32_t index) {
+    caf::anon_send(members[index], make_leave_job(index));
+    settle();
+  }
+
+  void kill(uint32_t index) {
+    caf::anon_send_exit(members[index], caf::exit_reason::kill);
+    settle();
+  }
+
+  roll_call_actor roll;
+  std::map<uint32_t, member_actor> members;
+  std::map<uint32_t, told> hears;
+  std::optional<expected<job_time>> entered;
+  std::vector<std::string> waiting;
+  std::map<uint32_t, error> lost;
+  std::optional<job_ending> left;
+};
+
+const job_ending well{.step = 9};
+
+} // namespace
+
+TEST_SUITE("actors/training/roll_call") {
+  TEST_CASE_FIXTURE(gathering, "a job goes from the first entrance to the last leave") {
+    enter(1);
+    CHECK_FALSE(entered);
+    enter(2);
+    REQUIRE(entered);
+    CHECK(entered->value() == 7s);
+    CHECK_FALSE(hears[1].begins);
+    say(make_job_begins(3, 8s, {}));
+    CHECK(hears[1].begins->value().reader().getFirstStep() == 3);
+    CHECK(hears[2].begins->has_value());
+    say(well);
+    CHECK(hears[1].ends->value() == well);
+    leave(1);
+    CHECK_FALSE(hears[1].left);
+    CHECK_FALSE(left);
+    leave(2);
+    CHECK(hears[1].left->value() == well);
+    CHECK(hears[2].left->value() == well);
+    REQUIRE(left);
+    CHECK(*left == well);
+    CHECK(lost.empty());
+  }
+
+  TEST_CASE_FIXTURE(gathering, "members that are missing are told of every ten seconds") {
+    enter(2);
+    pass(9s);
+    CHECK(waiting.empty());
+    pass(2s);
+    CHECK(waiting
+          == std::vector<std::string>{"still waiting for worker:1 to enter the job, 10 s of 60"});
+    pass(20s);
+    CHECK(waiting.size() == 3);
+    enter(1);
+    pass(30s);
+    CHECK(waiting.size() == 3);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who does not enter in time is named, and the others are told") {
+    enter(2);
+    pass(61s);
+    REQUIRE(entered);
+    CHECK(entered->error().code == errc::deadline_exceeded);
+    CHECK(entered->error().message.find("s for worker:1 to enter the job") != std::string::npos);
+    say(job_ending{.failure = entered->error()});
+    CHECK(hears[2].begins->error() == entered->error());
+    leave(2);
+    CHECK(hears[2].left->value().failure == entered->error());
+    CHECK(left);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who was started differently is refused by name") {
+    enter(1, 6);
+    CHECK(entered->error().message
+          == "worker:1 has seed 6, the chief's process 5; start all processes of a job with the "
+             "same options");
+    CHECK(entered->error().code == errc::failed_precondition);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "another number of replicas is refused, too, and so is a stranger") {
+    enter(3);
+    CHECK(hears[3].begins->error().code == errc::invalid_argument);
+    CHECK_FALSE(entered);
+    enter(2, 5, 8);
+    CHECK(entered->error().message.starts_with("worker:2 has replicas 8, the chief's process 4"));
+  }
+
+  TEST_CASE_FIXTURE(gathering, "the first line that differs is named") {
+    enter(1, 5, 4, "batch = 8\nhidden = [32]\n");
+    CHECK(
+      entered->error().message
+      == "worker:1 has hidden = [32], the chief's process hidden = [16]; start all processes of "
+         "a job with the same options");
+  }
+
+  TEST_CASE_FIXTURE(gathering, "whoever comes back with other options is not let in") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    kill(1);
+    enter(1, 5, 4, "batch = 64\nhidden = [16]\n");
+    REQUIRE(hears[1].begins);
+    CHECK(hears[1].begins->error().message.starts_with("worker:1 has batch = 64"));
+    enter(1);
+    CHECK(hears[1].begins->has_value());
+  }
+
+  TEST_CASE("lines are compared one by one, and may be missing") {
+    auto lines = [](std::string_view one, std::string_view other) {
+      auto found = first_difference(one, other);
+      return found ? fmt::format("{}|{}", found->first, found->second) : "none";
+    };
+    CHECK(lines("", "") == "none");
+    CHECK(lines("a\nb\n", "a\nb") == "none");
+    CHECK(lines("a\nb\nc", "a\nx\nc") == "b|x");
+    CHECK(lines("a\n", "a\nb\n") == "|b");
+    CHECK(lines("a\nb", "") == "a|");
+    CHECK(lines("\n\na", "\n\nb") == "a|b");
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who held variables alone is not let in again, and is told why") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    kill(2);
+    enter(2);
+    REQUIRE(hears[2].begins);
+    CHECK(hears[2].begins->error()
+          == error{errc::failed_precondition,
+                   "worker:2 was lost, and with it variables that nobody else holds: this job "
+                   "cannot go on"});
+    say(well);
+    leave(1);
+    CHECK(hears[1].left->value() == well);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who was lost and enters again is told at once how often") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(3, 8s, {}));
+    for (uint32_t life : {1, 2}) {
+      kill(1);
+      CHECK(lost.contains(1));
+      enter(1);
+      REQUIRE(hears[1].begins->has_value());
+      CHECK(hears[1].begins->value().reader().getFirstStep() == 3);
+      CHECK(hears[1].begins->value().reader().getLife() == life);
+    }
+    say({.step = 9});
+    CHECK(hears[1].ends->value().step == 9);
+    leave(2);
+    CHECK_FALSE(left);
+    leave(1);
+    REQUIRE(left);
+    CHECK_FALSE(left->failure);
+  }
+
+  TEST_CASE_FIXTURE(gathering,
+                    "who enters again for another job is refused, and nobody waits for it") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(0, 8s, {}));
+    kill(1);
+    enter(1, 6);
+    CHECK(hears[1].begins->error().code == errc::failed_precondition);
+    leave(1);
+    CHECK(hears[1].left->error().message == "it has no part in this job");
+    say({.step = 9});
+    leave(2);
+    REQUIRE(left);
+    CHECK_FALSE(left->failure);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who is lost before the job begins is named at once") {
+    enter(1);
+    kill(1);
+    REQUIRE(entered);
+    CHECK(entered->error().code == errc::unavailable);
+    CHECK(entered->error().message.starts_with("worker:1 left before the job had begun"));
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who is lost while the job goes on is waited for no more") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(0, 8s, {}));
+    kill(1);
+    CHECK(lost.contains(1));
+    CHECK(lost[1].code == errc::unavailable);
+    say(well);
+    leave(2);
+    CHECK(*left == well);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who does not leave in time is named, and the job has failed") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(0, 8s, {}));
+    say(well);
+    leave(2);
+    pass(31s);
+    REQUIRE(hears[2].left);
+    const auto& how = hears[2].left->value();
+    REQUIRE(how.failure);
+    CHECK(how.step == 9);
+    CHECK(how.failure->code == errc::deadline_exceeded);
+    CHECK(how.failure->message.find("s for worker:1 to leave the job") != std::string::npos);
+    CHECK(*left == how);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "who cannot leave does not hide why the job has failed") {
+    enter(1);
+    enter(2);
+    say(make_job_begins(0, 8s, {}));
+    job_ending badly{.step = 2, .failure = error{errc::stalled, "no token is left"}};
+    say(badly);
+    pass(31s);
+    CHECK(*left == badly);
+  }
+
+  TEST_CASE_FIXTURE(gathering, "a job that is over before all are there does not begin") {
+    enter(1);
+    say(job_ending{.stopped = "asked to stop"});
+    CHECK(entered->error().code == errc::cancelled);
+    CHECK(hears[1].begins->error().message == "the job was over before it had begun");
+    leave(1);
+    CHECK(hears[1].left->value().stopped == "asked to stop");
+    CHECK(left);
+  }
+}
+
+} // namespace roll_call_test

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: copies are one array as long as nobody can see a difference, and every rule of reading,
+// writing and saving them holds. Method: one table of rules, numbers by hand.
+#include "actors/training/variable_copies.hpp"
+#include "messages/training_message.hpp"
+#include "tests/doctest.hpp"
+#include "tests/small_arrays.hpp"
+
+namespace variable_copies_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+variable_copies copies_of(copy_rule rule, uint32_t count = 3, const tensor& initial = scalar(6)) {
+  return {{"w", count, rule}, initial};
+}
+
+numbers read(const variable_copies& copies, int32_t component = whole_variable) {
+  return numbers_of(copies.read(component).value());
+}
+
+numbers all_of(const variable_copies& copies, int32_t count = 3) {
+  numbers values;
+  for (int32_t i = 0; i < count; ++i)
+    values.push_back(read(copies, i)[0]);
+  return values;
+}
+
+void change_one(variable_copies& copies, int32_t component, change how, const gradient& operand) {
+  REQUIRE(copies.apply(component, how, operand).has_value());
+}
+
+error refusal(variable_copies& copies, int32_t component, change how, const gradient& operand) {
+  auto result = copies.apply(component, how, operand);
+  return result ? error{} : result.error();
+}
+
+} // namespace
+
+TEST_SUITE("actors/training/variable_copies") {
+  TEST_CASE("copies begin as one array") {
+    auto copies = copies_of(copy_rule::alike);
+    CHECK(copies.are_together());
+    CHECK(all_of(copies) == numbers{6, 6, 6});
+    CHECK(copies.read(0)->data() == copies.read(2)->data());
+  }
+
+  TEST_CASE("a change of one copy is seen in that copy only") {
+    auto copies = copies_of(copy_rule::alike);
+    change_one(copies, 1, change::add, scalar(1));
+    CHECK(!copies.are_together());
+    CHECK(all_of(copies) == numbers{6, 7, 6});
+    CHECK(read(copies) == numbers{6});
+  }
+
+  TEST_CASE("copies that have become equal again are one array again") {
+    auto copies = copies_of(copy_rule::alike);
+    for (int32_t i = 0; i < 3; ++i) {
+      change_one(copies, i, change::add, scalar(1));
+      CHECK(copies.are_together() == (i == 2));
+    }
+    CHECK(all_of(copies) == numbers{7, 7, 7});
+  }
+
+  TEST_CASE("a change that changes nothing leaves copies together") {
+    auto copies = copies_of(copy_rule::alike);
+    change_one(copies, 1, change::add, scalar(0));
+    CHECK(copies.are_together());
+  }
+
+  TEST_CASE("an assignment to all brings copies together, a change of all changes each") {
+    auto copies = copies_of(copy_rule::alike);
+    change_one(copies, 1, change::add, scalar(1));
+    change_one(copies, whole_variable, change::add, scalar(10));
+    CHECK(all_of(copies) == numbers{16, 17, 16});
+    change_one(copies, whole_variable, change::assign, scalar(2));
+    CHECK(copies.are_together());
+    CHECK(all_of(copies) == numbers{2, 2, 2});
+  }
+
+  TEST_CASE("copies with slots come together when the slots are equal, too") {
+    auto copies = copies_of(copy_rule::alike, 2, scalar(4));
+    update_plan plan{.rule = rules::momentum{.learning_rate = 1, .decay = 0.5}};
+    copies.prepare(plan);
+    std::vector<gradient> gradients{scalar(1)};
+    change_one(copies, 0, change::add, scalar(1));
+    copies.update(plan, {gradients});
+    CHECK(all_of(copies, 2) == numbers{4, 3});
+    CHECK(!copies.are_together());
+    change_one(copies, whole_variable, change::assign, scalar(2));
+    CHECK(copies.are_together());
+    copies.update(plan, {gradients});
+    CHECK(all_of(copies, 2) == numbers{0.5, 0.5});
+  }
+
+  TEST_CASE("copies whose slots differ stay apart though their values are equal") {
+    auto copies = copies_of(copy_rule::alike, 2, scalar(4));
+    update_plan plan{.rule = rules::momentum{.learning_rate = 1, .weight_decay = 0.5}};
+    copies.prepare(plan);
+    change_one(copies, 0, change::add, scalar(2));
+    std::vector<gradient> gradients{scalar(1)};
+    copies.update(plan, {gradients});
+    change_one(copies, whole_variable, change::assign, scalar(2));
+    CHECK(all_of(copies, 2) == numbers{2, 2});
+    CHECK(!copies.are_together());
+  }
+
+  TEST_CASE("empty copies are always together") {
+    auto copies = copies_of(copy_rule::alike, 2, array({0}, {}));
+    change_one(copies, 1, change::assign, array({0}, {}));
+    CHECK(copies.are_together());
+  }
+
+  TEST_CASE("who reads a copy keeps what it read") {
+    auto copies = copies_of(copy_rule::alike);
+    auto before = copies.read(1).value();
+    change_one(copies, 1, change::assign, scalar(0));
+    CHECK(numbers_of(before) == numbers{6});
+  }
+
+  TEST_CASE("copies that are kept apart are read as their rule says") {
+    const std::pair<copy_rule, double> rules[]
+      = {{copy_rule::sum, 21}, {copy_rule::mean, 7}, {copy_rule::first_replica, 6}};
+    for (auto [rule, expected] : rules) {
+      auto copies = copies_of(rule);
+      change_one(copies, 2, change::add, scalar(3));
+      CHECK(read(copies) == numbers{expected});
+      CHECK(all_of(copies) == numbers{6, 6, 9});
+    }
+  }
+
+  TEST_CASE("the initial value is not divided: a sum of three reads three times it") {
+    CHECK(read(copies_of(copy_rule::sum)) == numbers{18});
+    CHECK(read(copies_of(copy_rule::sum, 1)) == numbers{6});
+    CHECK(read(copies_of(copy_rule::mean)) == numbers{6});
+  }
+
+  TEST_CASE("an assignment to all shares out a sum, and is everybody's otherwise") {
+    for (auto [rule, each, whole] : {std::tuple{copy_rule::sum, 3.0, 9.0},
+                                     {copy_rule::mean, 9.0, 9.0},
+                                     {copy_rule::first_replica, 9.0, 9.0}}) {
+      auto copies = copies_of(rule);
+      change_one(copies, 1, change::add, scalar(1));
+      change_one(copies, whole_variable, change::assign, scalar(9));
+      CHECK(all_of(copies) == numbers{each, each, each});
+      CHECK(read(copies) == numbers{whole});
+    }
+  }
+
+  TEST_CASE("an integer that is shared out is cut") {
+    auto copies = copies_of(copy_rule::sum, 3, scalar(0, dtype::i32));
+    change_one(copies, whole_variable, change::assign, scalar(10, dtype::i32));
+    CHECK(all_of(copies) == numbers{3, 3, 3});
+    CHECK(read(copies) == numbers{9});
+  }
+
+  TEST_CASE("adding to all copies of a sum is refused, to others it adds to each") {
+    auto sum = copies_of(copy_rule::sum);
+    for (auto how : {change::add, change::subtract})
+      CHECK(refusal(sum, whole_variable, how, scalar(1))
+            == error{errc::invalid_argument,
+                     "SyncOnReadVariable does not support `" + std::string{name_of_assign(how)}
+                       + "` in cross-replica context when aggregation is set to SUM: variable 'w'; "
+                         "assign the new sum"});
+    CHECK(all_of(sum) == numbers{6, 6, 6});
+    for (auto rule : {copy_rule::mean, copy_rule::first_replica}) {
+      auto copies = copies_of(rule);
+      change_one(copies, whole_variable, change::add, scalar(1));
+      CHECK(all_of(copies) == numbers{7, 7, 7});
+    }
+  }
+
+  TEST_CASE("a sum with one copy may be added to") {
+    auto alone = copies_of(copy_rule::sum, 1);
+    change_one(alone, whole_variable, change::add, scalar(1));
+    CHECK(read(alone) == numbers{7});
+  }
+
+  TEST_CASE("copies without aggregation are neither read nor changed as one") {
+    auto copies = copies_of(copy_rule::none);
+    CHECK(copies.read(whole_variable).error()
+          == error{errc::invalid_argument,
+                   "Could not convert from `tf.VariableAggregation` NONE to a reduction: variable "
+                   "'w' is synchronised on read and has no aggregation; read it inside a replica, "
+                   "or make it with one"});
+    CHECK(refusal(copies, whole_variable, change::assign, scalar(1))
+          == error{errc::invalid_argument, "variable 'w' is synchronised on read and has no "
+                                           "aggregation; assign it inside a replica"});
+    change_one(copies, 1, change::assign, scalar(1));
+    CHECK(all_of(copies) == numbers{6, 1, 6});
+  }
+
+  TEST_CASE("copies that are kept apart take no scatters") {
+    for (auto rule : {copy_rule::sum, copy_rule::mean, copy_rule::first_replica, copy_rule::none})
+      for (auto component : {whole_variable, 0}) {
+        auto copies = copies_of(rule, 3, array({2, 1}, {1, 2}));
+        CHECK(refusal(copies, component, change::add, rows_of({0}, {1}, 2))
+              == error{errc::unimplemented, "variable 'w' is synchronised on read, which does not "
+                                            "go together with scatter_add"});
+      }
+  }
+
+  TEST_CASE("a scatter into all copies or one") {
+    auto copies = copies_of(copy_rule::alike, 2, array({2, 1}, {1, 2}));
+    change_one(copies, whole_variable, change::add, rows_of({1, 1}, {10, 100}, 2));
+    change_one(copies, 1, change::assign, rows_of({0}, {7}, 2));
+    CHECK(read(copies, 0) == numbers{1, 112});
+    CHECK(read(copies, 1) == numbers{7, 112});
+  }
+
+  TEST_CASE("a copy that there is not is refused") {
+    auto copies = copies_of(copy_rule::alike);
+    for (auto component : {3, -2, 1000000}) {
+      error expected{errc::out_of_range,
+                     "variable 'w' has 3 copies, and no copy " + std::to_string(component)};
+      CHECK(copies.read(component).error() == expected);
+      CHECK(refusal(copies, component, change::assign, scalar(1)) == expected);
+      CHECK(!copies.has(component));
+    }
+  }
+
+  TEST_CASE("a change that fails names the variable and changes nothing") {
+    auto copies = copies_of(copy_rule::alike, 2, scalar(6, dtype::i32));
+    change_one(copies, 1, change::add, scalar(1, dtype::i32));
+    CHECK(
+      refusal(copies, whole_variable, change::divide, scalar(0, dtype::i32))
+      == error{errc::invalid_argument, "variable 'w': an integer variable cannot be divided by 0"});
+    CHECK(refusal(copies, 0, change::add, scalar(1)).code == errc::type_mismatch);
+    CHECK(all_of(copies, 2) == numbers{6, 7});
+  }
+
+  TEST_CASE("a checkpoint holds the value as a whole, and all copies go back to it") {
+    for (auto [rule, saved, each] : {std::tuple{copy_rule::alike, 6.0, 6.0},
+                                     {copy_rule::sum, 21.0, 7.0},
+                                     {copy_rule::mean, 7.0, 7.0},
+                                     {copy_rule::first_replica, 6.0, 6.0},
+                                     {copy_rule::none, 6.0, 6.0}}) {
+      auto copies = copies_of(rule);
+      change_one(copies, 2, change::add, scalar(3));
+      auto state = copies.saved();
+      CHECK(numbers_of(state.value) == numbers{saved});
+      change_one(copies, 0, change::assign, scalar(100));
+      copies.restore(state);
+      CHECK(all_of(copies) == numbers{each, each, each});
+    }
+  }
+
+  TEST_CASE("what one copy saved, three restore, and the other way round") {
+    auto plain = copies_of(copy_rule::alike, 1);
+    auto mirrored = copies_of(copy_rule::alike, 3, scalar(1));
+    mirrored.restore(plain.saved());
+    CHECK(all_of(mirrored) == numbers{6, 6, 6});
+    auto sum = copies_of(copy_rule::sum, 2, scalar(5));
+    auto alone = copies_of(copy_rule::sum, 1);
+    alone.restore(sum.saved());
+    CHECK(read(alone) == numbers{10});
+    CHECK(read(alone, 0) == numbers{10});
+  }
+}
+
+} // namespace variable_copies_test

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: whoever reads a variable keeps what it read, and updates compute what the optimizers say.
+// Method: addresses and numbers, seen through the owner's messages; numbers by hand and by a plain
+// loop.
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/training/variable_owner.hpp"
+#include "kernels/tensor/random.hpp"
+#include "messages/tensor_message.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace variable_owner_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+/// An owner and somebody who talks to it.
+struct ownership : deterministic_world {
+  explicit ownership(const tensor& initial)
+    : owner(spawn(variable_owner, variable_owner_config{
+                                    {"w", initial.type(), initial.extents()}, initial, &world})) {}
+
+  ~ownership() { caf::anon_send_exit(owner, caf::exit_reason::user_shutdown); }
+
+  template <class Reply, class Message>
+  answer<msg<Reply>> ask(const Message& message) {
+    auto result = trainer.ask<msg<Reply>>(owner, message);
+    settle();
+    return result;
+  }
+
+  msg<wire::VariableSnapshot> snapshot() {
+    return ask<wire::VariableSnapshot>(make_read_variable()).value();
+  }
+
+  /// The variable; the tensor holds the owner's memory.
+  tensor read() {
+    auto current = snapshot();
+    return to_tensor(read_tensor(current.reader().getValue(), current.owner()));
+  }
+
+  /// Where the variable lies; nobody holds it afterwards.
+  const void* address() { return read().data(); }
+
+  msg<wire::OptimizerInUse> use(const update_rule& rule,
+                                const learning_rate_schedule& schedule = {}) {
+    return use(update_plan{.rule = rule, .schedule = schedule});
+  }
+
+  msg<wire::OptimizerInUse> use(const update_plan& plan) {
+    return ask<wire::OptimizerInUse>(make_use_optimizer(to_settings(plan))).value();
+  }
+
+  /// The moving average of that name; the tensor holds the owner's memory.
+  tensor average(const std::string& name) {
+    auto current = ask<wire::VariableSnapshot>(make_read_average(name)).value();
+    return to_tensor(read_tensor(current.reader().getValue(), current.owner()));
+  }
+
+  answer<msg<wire::UpdateApplied>> apply(const std::vector<gradient>& gradients,
+                                         uint32_t divisor = 0) {
+    std::vector<msg<wire::PushGradient>> pushes;
+    for (const auto& value : gradients)
+      pushes.push_back(
+        make_push_gradient({.replica = static_cast<uint32_t>(pushes.size())}, to_payload(value)));
+    return ask<wire::UpdateApplied>(make_apply_update(step++, divisor, pushes));
+  }
+
+  variable_owner_actor owner;
+  puppet trainer{world};
+  uint64_t step = 0;
+};
+
+template <class T>
+std::vector<T> values_of(const tensor& from) {
+  auto values = from.values<T>();
+  return {values.begin(), values.end()};
+}
+
+std::vector<float> floats(const tensor& from) {
+  return values_of<float>(from);
+}
+
+template <class T>
+tensor random_tensor(size_t count, uint32_t index) {
+  random_stream draw{random_key{1, "test", index}};
+  tensor result{dtype_of<T>, {static_cast<int64_t>(count)}};
+  for (auto& value : result.mutable_values<T>())
+    value = static_cast<T>(draw.normal());
+  return result;
+}
+
+/// The gradients' mean, and then the rule, element by element.
+template <class T, class Rule>
+void plain_update(Rule rule, uint64_t update_number, const std::vector<gradient>& gradients,
+                  std::vector<T>& value, std::vector<std::vector<T>>& slots) {
+  rule = std::get<Rule>(at_update(rule, update_number));
+  const typename Rule::template for_elements<T> apply{rule};
+  for (size_t i = 0; i < value.size(); ++i) {
+    T sum = std::get<tensor>(gradients[0]).values<T>()[i];
+    for (size_t k = 1; k < gradients.size(); ++k)
+      sum += std::get<tensor>(gradients[k]).values<T>()[i];
+    std::array<T, Rule::slot_names.size()> state{};
+    for (size_t slot = 0; slot < state.size(); ++slot)
+      state[slot] = slots[slot][i];
+    value[i] = apply(value[i], sum / static_cast<T>(gradients.size()), state);
+    for (size_t slot = 0; slot < state.size(); ++slot)
+      slots[slot][i] = state[slot];
+  }
+}
+
+indexed_slices slices(const std::vector<int64_t>& rows, const tensor& values, shape whole) {
+  tensor indices{dtype::i64, {static_cast<int64_t>(rows.size())}};
+  std::ranges::copy(rows, indices.mutable_values<int64_t>().begin());
+  return {indices, values, std::move(whole)};
+}
+
+} // namespace
+
+TEST_SUITE("actors/training/variable_owner") {
+  TEST_CASE("a variable begins with its initial value, in memory of its own") {
+    auto initial = make_tensor({2, 2}, {1, 2, 3, 4});
+    ownership held{initial};
+    CHECK(floats(held.read()) == std::vector<float>{1, 2, 3, 4});
+    CHECK(held.read().extents() == shape{2, 2});
+    CHECK(held.address() != initial.data());
+    CHECK(held.snapshot().reader().getVersion() == 0);
+  }
+
+  TEST_CASE("all who read one version share its memory, and its message") {
+    ownership held{zeros({100})};
+    auto first = held.snapshot();
+    CHECK(held.snapshot() == first);
+    auto one = held.read();
+    CHECK(held.read().data() == one.data());
+  }
+
+  TEST_CASE("who holds a snapshot keeps its values while the variable goes on") {
+    ownership held{make_tensor({2}, {1, 2})};
+    held.use(rules::sgd{.learning_rate = 1});
+    auto before = held.read();
+    CHECK(held.apply({make_tensor({2}, {1, 1})}).has_come());
+    CHECK(floats(before) == std::vector<float>{1, 2});
+    auto after = held.read();
+    CHECK(floats(after) == std::vector<float>{0, 1});
+    CHECK(after.data() != before.data());
+  }
+
+  TEST_CASE("an update happens in place when nobody looks") {
+    ownership held{random_tensor<float>(100, 0)};
+    held.use(rules::sgd{.learning_rate = 1});
+    const auto* before = held.address();
+    CHECK(held.apply({random_tensor<float>(100, 0)}).has_come());
+    CHECK(held.address() == before);
+    CHECK(floats(held.read()) == std::vector<float>(100));
+  }
+
+  TEST_CASE("the rows of a variable are updated in place, or beside a snapshot, likewise") {
+    ownership held{zeros({30, 1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    auto gradient = slices({1}, make_tensor({1, 1}, {-1}), {30, 1});
+    const auto* address = held.address();
+    CHECK(held.apply({gradient}).has_come());
+    CHECK(held.address() == address);
+    auto before = held.read();
+    CHECK(held.apply({gradient}).has_come());
+    CHECK(before.values<float>()[1] == 1);
+    CHECK(held.read().values<float>()[1] == 2);
+  }
+
+  TEST_CASE("an update says which version it made, and of which step") {
+    ownership held{zeros({1})};
+    held.use(rules::sgd{});
+    held.step = 41;
+    auto first = held.apply({zeros({1})});
+    CHECK(first.value().reader().getVersion() == 1);
+    CHECK(first.value().reader().getStep() == 41);
+    CHECK(held.apply({zeros({1})}).value().reader().getVersion() == 2);
+    CHECK(held.snapshot().reader().getVersion() == 2);
+  }
+
+  TEST_CASE("sgd subtracts the mean gradient times the learning rate") {
+    ownership held{make_tensor({2}, {1, -1})};
+    CHECK(held.use(rules::sgd{.learning_rate = 0.5}).reader().getSlotCount() == 0);
+    CHECK(held.apply({make_tensor({2}, {1, 2}), make_tensor({2}, {3, -2})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{0, -1});
+    CHECK(held.apply({make_tensor({2}, {-2, 4})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{1, -3});
+  }
+
+  TEST_CASE("momentum adds half of its velocity again") {
+    ownership held{make_tensor({1}, {0})};
+    CHECK(held.use(rules::momentum{.learning_rate = 1, .decay = 0.5}).reader().getSlotCount() == 1);
+    CHECK(held.apply({make_tensor({1}, {4})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{-4});
+    CHECK(held.apply({make_tensor({1}, {2})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{-8}); // velocity 0.5 * 4 + 2
+  }
+
+  TEST_CASE("adam moves by its learning rate first, whatever the gradient") {
+    ownership held{make_tensor({2}, {0, 0})};
+    CHECK(held.use(rules::adam{.learning_rate = 0.5, .epsilon = 1e-12}).reader().getSlotCount()
+          == 2);
+    CHECK(held.apply({make_tensor({2}, {8, -0.25})}).has_come());
+    CHECK(held.read().values<float>()[0] == doctest::Approx(-0.5));
+    CHECK(held.read().values<float>()[1] == doctest::Approx(0.5));
+    CHECK(held.apply({make_tensor({2}, {0, -0.25})}).has_come());
+    // The mean decays to 0.9 * 0.1 * 8, the square to 0.999 * 0.001 * 64; both are corrected.
+    double mean = 0.9 * 0.1 * 8 / (1 - 0.81);
+    double square = 0.999 * 0.001 * 64 / (1 - 0.999 * 0.999);
+    CHECK(held.read().values<float>()[0] == doctest::Approx(-0.5 - 0.5 * mean / std::sqrt(square)));
+    CHECK(held.read().values<float>()[1] == doctest::Approx(1.0));
+  }
+
+  TEST_CASE_TEMPLATE("updates equal a plain loop, bit for bit", T, float, double) {
+    constexpr size_t count = 1003;
+    auto compare = [&](const auto& rule) {
+      auto initial = random_tensor<T>(count, 0);
+      ownership held{initial};
+      held.use(rule);
+      auto value = values_of<T>(initial);
+      std::vector<std::vector<T>> slots;
+      for (size_t slot = 0; slot < rule.slot_names.size(); ++slot)
+        slots.emplace_back(count, static_cast<T>(initial_slot_value(rule, slot)));
+      for (uint32_t update = 1; update <= 3; ++update) {
+        std::vector<gradient> gradients;
+        for (uint32_t k = 0; k < 3; ++k)
+          gradients.emplace_back(random_tensor<T>(count, 10 * update + k));
+        REQUIRE(held.apply(gradients).has_come());
+        plain_update(rule, update, gradients, value, slots);
+        CHECK(values_of<T>(held.read()) == value);
+      }
+    };
+    compare(rules::sgd{.learning_rate = 0.1, .weight_decay = 0.01});
+    compare(rules::momentum{.learning_rate = 0.1});
+    compare(rules::momentum{.learning_rate = 0.1, .nesterov = true});
+    compare(rules::adam{.learning_rate = 0.1});
+    compare(rules::adagrad{.learning_rate = 0.1});
+    compare(rules::centered_rmsprop{.learning_rate = 0.1, .momentum = 0.5});
+    compare(rules::nadam{.learning_rate = 0.1});
+    compare(rules::ftrl{.learning_rate = 0.1, .l1 = 0.5});
+  }
+
+  TEST_CASE("a learning rate that falls is whole at the first update and 0 after the last") {
+    ownership held{zeros({1})};
+    held.use(rules::sgd{.learning_rate = 1}, linear_decay(4));
+    float expected = 0;
+    for (float rate : {1.0F, 0.75F, 0.5F, 0.25F, 0.0F, 0.0F}) {
+      CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
+      expected += 4 * rate;
+      CHECK(floats(held.read()) == std::vector<float>{expected});
+    }
+  }
+
+  TEST_CASE("a learning rate that falls leaves the step counts of adam alone") {
+    ownership held{zeros({1})};
+    rules::adam rule{.learning_rate = 0.5};
+    held.use(rule, linear_decay(2));
+    std::vector<float> value{0};
+    std::vector<std::vector<float>> slots(2, std::vector<float>(1));
+    for (uint64_t update = 1; update <= 2; ++update) {
+      CHECK(held.apply({make_tensor({1}, {3})}).has_come());
+      rule.learning_rate = update == 1 ? 0.5 : 0.25;
+      plain_update(rule, update, {make_tensor({1}, {3})}, value, slots);
+      CHECK(floats(held.read()) == value);
+    }
+  }
+
+  TEST_CASE("an update divides by what it is told to, or by the number of gradients") {
+    ownership held{zeros({1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    CHECK(held.apply({make_tensor({1}, {-4}), make_tensor({1}, {-4})}, 4).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{2});
+    CHECK(held.apply({make_tensor({1}, {-4}), make_tensor({1}, {-4})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{6});
+  }
+
+  TEST_CASE("gradients are measured if that is asked for, held or not") {
+    for (bool hold : {false, true}) {
+      ownership held{zeros({2})};
+      held.use(rules::sgd{.learning_rate = 1});
+      std::vector pushes{make_push_gradient({.replica = 0}, to_payload(make_tensor({2}, {3, 0}))),
+                         make_push_gradient({.replica = 1}, to_payload(make_tensor({2}, {1, 2})))};
+      auto done
+        = held.ask<wire::UpdateApplied>(make_apply_update(0, 0, pushes, hold, true)).value();
+      CHECK(done.reader().getSquaredNorm() == 5);
+      CHECK(done.reader().getMeanSquaredNorm() == 7);
+      CHECK(done.reader().getVersion() == (hold ? 0 : 1));
+      CHECK(floats(held.read()) == (hold ? std::vector<float>{0, 0} : std::vector<float>{-2, -1}));
+    }
+  }
+
+  TEST_CASE("a row's mean is over the gradients that hold it, and other rows rest") {
+    ownership held{zeros({4, 1})};
+    held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});
+    CHECK(held
+            .apply({slices({2}, make_tensor({1, 1}, {-4}), {4, 1}),
+                    slices({0, 2}, make_tensor({2, 1}, {-6, -8}), {4, 1})})
+            .has_come());
+    CHECK(floats(held.read()) == std::vector<float>{6, 0, 6, 0});
+    CHECK(held.apply({slices({3}, make_tensor({1, 1}, {-1}), {4, 1})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{6, 0, 6, 1});
+    CHECK(held.apply({slices({0}, make_tensor({1, 1}, {-1}), {4, 1})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{10, 0, 6, 1}); // velocity 0.5 * 6 + 1
+  }
+
+  TEST_CASE("a row that occurs twice in a gradient adds up") {
+    ownership held{zeros({2, 1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    CHECK(held.apply({slices({1, 1}, make_tensor({2, 1}, {-1, -2}), {2, 1})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{0, 3});
+  }
+
+  TEST_CASE("sparse and dense gradients mix as if all were dense") {
+    ownership held{zeros({3, 1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    CHECK(held
+            .apply({make_tensor({3, 1}, {-2, -4, -6}),
+                    slices({1, 1}, make_tensor({2, 1}, {-1, -1}), {3, 1})})
+            .has_come());
+    CHECK(floats(held.read()) == std::vector<float>{1, 3, 3});
+  }
+
+  TEST_CASE("a sparse gradient without rows changes nothing but the version") {
+    ownership held{make_tensor({2, 1}, {1, 2})};
+    held.use(rules::momentum{});
+    auto applied = held.apply({slices({}, zeros({0, 1}), {2, 1})});
+    CHECK(applied.value().reader().getVersion() == 1);
+    CHECK(floats(held.read()) == std::vector<float>{1, 2});
+  }
+
+  TEST_CASE("variables and rows without elements can be updated") {
+    ownership empty{zeros({0})};
+    empty.use(rules::adam{});
+    CHECK(empty.apply({zeros({0}), zeros({0})}).value().reader().getVersion() == 1);
+    ownership flat{zeros({3, 0})};
+    flat.use(rules::adam{});
+    auto rows = slices({1}, zeros({1, 0}), {3, 0});
+    CHECK(flat.apply({rows}).value().reader().getVersion() == 1);
+    CHECK(flat.apply({rows, zeros({3, 0})}).value().reader().getVersion() == 2);
+  }
+
+  TEST_CASE("a scalar can be updated") {
+    ownership held{zeros({})};
+    held.use(rules::sgd{.learning_rate = 1});
+    CHECK(held.apply({make_tensor({}, {-3})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{3});
+  }
+
+  TEST_CASE("the same optimizer set again keeps its slots, and takes the new settings") {
+    ownership held{make_tensor({1}, {0})};
+    held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});
+    CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
+    auto ready = held.use(rules::momentum{.learning_rate = 2, .decay = 0.5});
+    CHECK(ready.reader().getVersion() == 1);
+    CHECK(ready.reader().getSlotCount() == 1);
+    CHECK(held.apply({make_tensor({1}, {0})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{8}); // 4 + 2 * (0.5 * 4)
+  }
+
+  TEST_CASE("an owner gives out the average that it keeps, and no other") {
+    ownership held{make_tensor({1}, {4})};
+    held.use(update_plan{.rule = rules::sgd{.learning_rate = 1},
+                         .average = moving_average{.name = "mean", .decay = 0.5}});
+    CHECK(floats(held.average("mean")) == std::vector<float>{4});
+    auto seen = held.average("mean");
+    CHECK(held.apply({make_tensor({1}, {4})}).has_come());
+    CHECK(floats(seen) == std::vector<float>{4});
+    CHECK(floats(held.average("mean")) == std::vector<float>{2});
+    auto other = held.ask<wire::VariableSnapshot>(make_read_average("median"));
+    CHECK(other.error().code == errc::not_found);
+    CHECK(other.error().message == "no average 'median' is kept of variable 'w'");
+    held.use(rules::sgd{});
+    CHECK(held.ask<wire::VariableSnapshot>(make_read_average("mean")).error().code
+          == errc::not_found);
+  }
+
+  TEST_CASE("another optimizer begins with slots of its own") {
+    ownership held{make_tensor({1}, {0})};
+    held.use(rules::momentum{.learning_rate = 1, .decay = 0.5});
+    CHECK(held.apply({make_tensor({1}, {-4})}).has_come());
+    CHECK(held.use(rules::adam{}).reader().getSlotCount() == 2);
+    CHECK(held.use(rules::momentum{.learning_rate = 1, .decay = 0.5}).reader().getSlotCount() == 1);
+    CHECK(held.apply({make_tensor({1}, {0})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{4});
+  }
+
+  TEST_CASE("an update before there is an optimizer is refused") {
+    ownership held{make_tensor({1}, {1})};
+    auto applied = held.apply({zeros({1})});
+    CHECK(applied.error().code == errc::failed_precondition);
+    CHECK(applied.error().message == "variable 'w' has no optimizer yet; send UseOptimizer first");
+    CHECK(held.snapshot().reader().getVersion() == 0);
+  }
+
+  TEST_CASE("an update without gradients changes nothing: all of a step were lost") {
+    ownership held{make_tensor({1}, {1})};
+    held.use(rules::sgd{});
+    CHECK(held.apply({}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{1});
+    CHECK(held.snapshot().reader().getVersion() == 0);
+  }
+
+  TEST_CASE("an optimizer that there is not is refused, and the one in use stays") {
+    ownership held{make_tensor({1}, {1})};
+    held.use(rules::sgd{.learning_rate = 1});
+    auto used = held.ask<wire::OptimizerInUse>(make_use_optimizer({"magic", {}}));
+    CHECK(used.error().code == errc::not_found);
+    auto wrong
+      = held.ask<wire::OptimizerInUse>(make_use_optimizer({"sgd", {{"learning_rate", -1.0}}}));
+    CHECK(wrong.error().code == errc::invalid_argument);
+    auto schedule = held.ask<wire::OptimizerInUse>(
+      make_use_optimizer({"sgd", {}, {"polynomial", {{"updates", -1.0}}}}));
+    CHECK(schedule.error().code == errc::invalid_argument);
+    CHECK(held.apply({make_tensor({1}, {1})}).has_come());
+    CHECK(floats(held.read()) == std::vector<float>{0});
+  }
+
+  TEST_CASE("what was saved can be restored, and updates go on as if nothing had happened") {
+    update_plan plan{.rule = rules::adam{.learning_rate = 0.1},
+                     .average = moving_average{.name = "average", .decay = 0.5}};
+    auto gradient_of = [](float value) {
+      return std::vector<gradient>{make_tensor({2}, {value, 1})};
+    };
+    ownership first{make_tensor({2}, {1, 2})};
+    first.use(plan);
+    first.apply(gradient_of(0.5));
+    auto saved = first.ask<wire::VariableState>(make_read_state()).value();
+    auto state = read_state(saved.reader(), saved.owner());
+    CHECK(state.version == 1);
+    CHECK(state.optimizer == "adam");
+    REQUIRE(state.slots.size() == 2);
+    CHECK(state.slots[0].name == "m");
+    REQUIRE(state.average);
+    CHECK(state.average->name == "average");
+    first.apply(gradient_of(-3)); // writes elsewhere: the saved arrays stay as they are
+
+    ownership second{zeros({2})};
+    auto restored = second.ask<wire::OptimizerInUse>(make_restore_state(state)).value();
+    CHECK(restored.reader().getVersion() == 1);
+    CHECK(restored.reader().getSlotCount() == 2);
+    second.use(plan);
+    second.apply(gradient_of(-3));
+    CHECK(values_of<float>(second.read()) == values_of<float>(first.read()));
+    CHECK(values_of<float>(second.average("average"))
+          == values_of<float>(first.average("average")));
+  }
+
+  TEST_CASE("what was saved of another variable is refused, and nothing changes") {
+    ownership target{make_tensor({2}, {1, 2})};
+    auto refusal = [&](const variable_payload& state) {
+      return target.ask<wire::OptimizerInUse>(make_restore_state(state)).error();
+    };
+    auto other_type = refusal({.value = to_payload(zeros({2}, dtype::f64))});
+    CHECK(other_type.code == errc::type_mismatch);
+    CHECK(other_type.message == "'w' was saved as f64, but variable 'w' is f32");
+    auto other_shape = refusal({.version = 9, .value = to_payload(zeros({3}))});
+    CHECK(other_shape.code == errc::invalid_argument);
+    CHECK(other_shape.message == "'w' was saved with shape [3], but variable 'w' has shape [2]");
+    auto other_slot
+      = refusal({.value = to_payload(zeros({2})), .slots = {{"momentum", to_payload(zeros({4}))}}});
+    CHECK(other_slot.message.find("'momentum' was saved with shape [4]") == 0);
+    CHECK(values_of<float>(target.read()) == std::vector<float>{1, 2});
+    CHECK(target.snapshot().reader().getVersion() == 0);
+  }
+}
+
+} // namespace variable_owner_test

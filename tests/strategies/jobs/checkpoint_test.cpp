@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what is saved under one strategy goes on under another. Method: files in a scratch folder.
+#include "strategies/jobs/checkpoint.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/small_arrays.hpp"
+#include "tests/strategies/every_strategy.hpp"
+#include "tests/strategies/small_job.hpp"
+
+namespace checkpoint_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+constexpr variable_options total{.synchronization = variable_synchronization::on_read,
+                                 .aggregation = variable_aggregation::sum};
+
+void step(strategy& strategy, const optimizer& with, const variable& weights) {
+  strategy.run([=](replica_context& context) -> task<void> {
+    auto applying = with.apply_gradients(context, make_tensor({1}, {1}), weights);
+    co_await applying;
+  });
+}
+
+float number_in(strategy& strategy, const variable& source) {
+  return strategy.read(source).values<float>()[0];
+}
+
+} // namespace
+
+TEST_SUITE("strategies/jobs/checkpoint") {
+  TEST_CASE("variables and slots go on under whatever strategy") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+    {
+      one_device_strategy strategy{world};
+      auto weights = strategy.make_variable("w", zeros({1}));
+      step(strategy, momentum, weights);
+      save_checkpoint(strategy, folder.path(), 1);
+    }
+    for_every_strategy([&](troupe::strategy& strategy) {
+      auto weights = strategy.make_variable("w", zeros({1}));
+      CHECK(restore_checkpoint(strategy, folder.path()) == 1);
+      CHECK(number_in(strategy, weights) == -1);
+      optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+      step(strategy, same, weights);
+      CHECK(number_in(strategy, weights) == -2.5); // the velocity was saved, too
+    });
+  }
+
+  TEST_CASE("copies that add up are saved as their sum, and share it when it is restored") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    mirrored_strategy two{world, {cpu_devices(2)}};
+    auto seen = two.make_variable("seen", zeros({1}), total);
+    two.run([=](replica_context& context) -> task<void> {
+      auto adding = context.assign_add(seen, 1.0 + context.replica_id_in_sync_group());
+      co_await adding;
+    });
+    save_checkpoint(two, folder.path(), 7);
+    mirrored_strategy four{world, {cpu_devices(4)}};
+    auto restored = four.make_variable("seen", zeros({1}), total);
+    CHECK(restore_checkpoint(four, folder.path()) == 7);
+    CHECK(number_in(four, restored) == 3);
+    auto own = four.run([=](replica_context& context) -> task<float> {
+      auto reading = context.read(restored);
+      auto value = co_await reading;
+      co_return value.values<float>()[0];
+    });
+    CHECK(own[3] == 0.75F);
+  }
+
+  TEST_CASE("what is restored before a variable is made is what it begins with, slots and all") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    optimizer momentum{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+    {
+      one_device_strategy strategy{world};
+      auto weights = strategy.make_variable("w", zeros({1}));
+      static_cast<void>(strategy.make_variable("other", make_tensor({2}, {3, 4})));
+      step(strategy, momentum, weights);
+      save_checkpoint(strategy, folder.path(), 1);
+    }
+    for_every_strategy([&](troupe::strategy& strategy) {
+      CHECK(restore_checkpoint(strategy, folder.path()) == 1);
+      CHECK(strategy.extended().deferred().names() == std::vector<std::string>{"other", "w"});
+      auto weights = strategy.make_variable("w", zeros({1}));
+      CHECK(strategy.extended().deferred().names() == std::vector<std::string>{"other"});
+      CHECK(number_in(strategy, weights) == -1);
+      optimizer same{rules::momentum{.learning_rate = 1, .decay = 0.5}, {reduce_op::mean}};
+      step(strategy, same, weights);
+      CHECK(number_in(strategy, weights) == -2.5); // the velocity was saved, too
+      auto unknown = strategy.make_variable("unknown", make_tensor({1}, {5}));
+      CHECK(number_in(strategy, unknown) == 5);
+    });
+  }
+
+  TEST_CASE("a variable that replicas make begins with what was restored before") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    {
+      one_device_strategy strategy{world};
+      static_cast<void>(strategy.make_variable("w", make_tensor({1}, {7})));
+      save_checkpoint(strategy, folder.path(), 1);
+    }
+    for_every_strategy([&](troupe::strategy& strategy) {
+      CHECK(restore_checkpoint(strategy, folder.path()) == 1);
+      auto seen = strategy.run([](replica_context& context) -> task<float> {
+        auto making = context.make_variable("w", zeros({1}));
+        auto weights = co_await making;
+        auto reading = context.read(weights);
+        auto value = co_await reading;
+        co_return value.values<float>()[0];
+      });
+      for (auto each : seen.local_results())
+        CHECK(each == 7);
+    });
+  }
+
+  TEST_CASE("copies that add up and are made later share what was restored before") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    {
+      one_device_strategy strategy{world};
+      static_cast<void>(strategy.make_variable("seen", make_tensor({1}, {8})));
+      save_checkpoint(strategy, folder.path(), 1);
+    }
+    mirrored_strategy four{world, {cpu_devices(4)}};
+    CHECK(restore_checkpoint(four, folder.path()) == 1);
+    auto seen = four.make_variable("seen", zeros({1}), total);
+    CHECK(number_in(four, seen) == 8);
+    auto own = four.run([=](replica_context& context) -> task<float> {
+      auto reading = context.read(seen);
+      auto value = co_await reading;
+      co_return value.values<float>()[0];
+    });
+    CHECK(own[3] == 2);
+  }
+
+  TEST_CASE("a variable that is made in another form than was restored before is refused") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    {
+      one_device_strategy saved{world};
+      static_cast<void>(saved.make_variable("w", zeros({2})));
+      save_checkpoint(saved, folder.path(), 3);
+    }
+    CHECK(restore_checkpoint(strategy, folder.path()) == 3);
+    auto refused = [&](const tensor& initial) {
+      return refusal_of([&] { static_cast<void>(strategy.make_variable("w", initial)); });
+    };
+    CHECK(refused(zeros({1}))
+          == error{errc::invalid_argument,
+                   "variable 'w' is made with shape [1], but the checkpoint of step 3, which was "
+                   "restored before, has it with [2]; make it as it was saved, or under another "
+                   "name"});
+    CHECK(refused(zeros({2}, dtype::f64))
+          == error{errc::type_mismatch,
+                   "variable 'w' is made as f64, but the checkpoint of step 3, which was restored "
+                   "before, has it as f32; make it as it was saved, or under another name"});
+    CHECK(strategy.variables().empty());
+    CHECK(refused(make_tensor({2}, {1, 1})) == error{}); // it still waits
+    CHECK(numbers_of(strategy.read(strategy.variables()[0])) == numbers{0, 0});
+  }
+
+  TEST_CASE("of two checkpoints, variables that are made later begin with the last restored") {
+    scratch_folder folder;
+    scratch_folder nothing;
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    for (uint64_t saved : {1, 2}) {
+      one_device_strategy earlier{world};
+      auto value = static_cast<float>(saved);
+      static_cast<void>(earlier.make_variable("w", make_tensor({1}, {value})));
+      if (saved == 1) static_cast<void>(earlier.make_variable("old", zeros({1})));
+      save_checkpoint(earlier, folder.path(), saved);
+      CHECK(restore_checkpoint(strategy, folder.path()) == saved);
+    }
+    CHECK_FALSE(restore_checkpoint(strategy, nothing.path())); // nothing changes
+    CHECK(strategy.extended().deferred().names() == std::vector<std::string>{"w"});
+    CHECK(number_in(strategy, strategy.make_variable("w", zeros({1}))) == 2);
+  }
+
+  TEST_CASE("a folder without a checkpoint is no failure; one of other variables is") {
+    scratch_folder folder;
+    auto world = world::virtual_time();
+    one_device_strategy strategy{world};
+    CHECK_FALSE(restore_checkpoint(strategy, folder.path()));
+    save_checkpoint(strategy, folder.path(), 1);
+    strategy.make_variable("w", zeros({1}));
+    auto refused
+      = refusal_of([&] { static_cast<void>(restore_checkpoint(strategy, folder.path())); });
+    CHECK(refused.code == errc::not_found);
+    CHECK(refused.message == "the checkpoint of step 1 has no variable 'w'");
+  }
+}
+
+} // namespace checkpoint_test

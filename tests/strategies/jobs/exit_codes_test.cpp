@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the numbers that scripts rely on do not move. Method: write them out.
+#include "strategies/jobs/exit_codes.hpp"
+#include "tests/doctest.hpp"
+
+#include <csignal>
+#include <string>
+
+namespace exit_codes_test {
+
+TEST_SUITE("strategies/jobs/exit_codes") {
+  using namespace troupe;
+
+  TEST_CASE("keeps its numbers") {
+    CHECK(static_cast<int>(exit_code::finished) == 0);
+    CHECK(static_cast<int>(exit_code::user_error) == 1);
+    CHECK(static_cast<int>(exit_code::usage) == 2);
+    CHECK(static_cast<int>(exit_code::no_cluster) == 3);
+    CHECK(static_cast<int>(exit_code::lost_peer) == 4);
+    CHECK(static_cast<int>(exit_code::stalled) == 5);
+    CHECK(static_cast<int>(exit_code::bad_checkpoint) == 6);
+    CHECK(exit_code_of_signal(SIGINT) == 130);
+    CHECK(exit_code_of_signal(SIGTERM) == 143);
+  }
+
+  TEST_CASE("answers a failed job by what failed") {
+    CHECK(exit_code_of(errc::none) == exit_code::finished);
+    CHECK(exit_code_of(errc::user_code) == exit_code::user_error);
+    CHECK(exit_code_of(errc::resource) == exit_code::user_error);
+    CHECK(exit_code_of(errc::invalid_argument) == exit_code::user_error);
+    CHECK(exit_code_of(errc::unavailable) == exit_code::lost_peer);
+    CHECK(exit_code_of(errc::stalled) == exit_code::stalled);
+    CHECK(exit_code_of(errc::deadline_exceeded) == exit_code::stalled);
+  }
+
+  TEST_CASE("explains each number on a line of its own") {
+    const auto text = exit_codes_text();
+    for (const char* number : {"0", "1", "2", "3", "4", "5", "6", "128+n"})
+      CHECK(text.find(std::string{"\n  "} + number + " ") != std::string::npos);
+  }
+}
+
+} // namespace exit_codes_test

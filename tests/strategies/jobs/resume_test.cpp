@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a job that goes on from a checkpoint ends bit for bit where one ends that was never
+// interrupted. Method: the same job in one piece and in two, in worlds of their own; the second
+// piece knows nothing of the first but its file.
+#include "actors/training/optimizer_settings.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/strategies/small_job.hpp"
+
+#include <cmath>
+
+namespace resume_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr uint64_t all_steps = 24;
+constexpr uint64_t cut = 11;
+
+/// What the end of a job is compared by.
+struct outcome {
+  std::vector<float> value;
+  std::map<std::string, std::vector<float>> slots;
+  job_report report;
+  std::vector<replica_list> accepted; ///< Of each step.
+
+  bool operator==(const outcome& other) const {
+    return value == other.value && slots == other.slots && report.step == other.report.step;
+  }
+};
+
+std::vector<float> floats(const tensor& values) {
+  auto numbers = values.values<float>();
+  return {numbers.begin(), numbers.end()};
+}
+
+struct setting {
+  update_plan plan;
+  sync_options sync;
+  bool threads = false;
+  bool equal_times = false;
+};
+
+/// Ends a job as a signal does: at a step of its own, whatever the schedule of checkpoints.
+class interruption final : public session_hook {
+public:
+  explicit interruption(uint64_t after) : after_(after) {}
+
+  void after_step(const session_control& control, const step_record& record) override {
+    if (record.step == after_) control.request_stop("interrupted");
+  }
+
+private:
+  uint64_t after_;
+};
+
+/// How long a replica computes: different for each, or the same for all but one.
+job_time time_of(const setting& of, uint32_t replica, uint64_t iteration) {
+  if (of.equal_times) return replica == 1 ? 1500ms : 1000ms;
+  random_stream stream{random_key{5, "pace", replica, iteration}};
+  return job_time{static_cast<int64_t>(1e9 * (0.1 - std::log(1 - stream.uniform())))};
+}
+
+/// Trains a vector of 5 on gradients that depend on replica, iteration and what was kept.
+/// @param interrupted After which step somebody asks for the end; 0: nobody does.
+outcome train_piece(const setting& of, const std::filesystem::path& folder, uint64_t steps,
+                    bool resumes, uint64_t interrupted = 0) {
+  auto world
+    = of.threads ? world::threads({.seed = 3, .threads = 2}) : world::virtual_time({.seed = 3});
+  parameter_server_strategy strategy{world, {.replicas = of.sync.total_num_replicas}};
+  auto weights = strategy.make_variable("weights", make_tensor({5}, {1, 2, 3, 4, 5}));
+  sync_replicas_optimizer optimizer{of.plan, of.sync};
+  auto step = [=](replica_context& context) -> task<void> {
+    auto reading = context.read(weights);
+    auto value = co_await reading;
+    auto drawn = context.kept("drawn");
+    float before = drawn ? drawn->values<float>()[0] : 0;
+    context.keep("drawn", make_tensor({1}, {before + 1}));
+    auto key = context.random("gradient");
+    auto computing = context.compute([value, key, before](std::stop_token) {
+      random_stream noise{key};
+      tensor result{dtype::f32, {5}};
+      auto from = value.values<float>();
+      auto to = result.mutable_values<float>();
+      for (size_t i = 0; i < to.size(); ++i)
+        to[i] = from[i] + static_cast<float>(noise.uniform()) + 0.01F * before;
+      return result;
+    });
+    auto gradient = co_await computing;
+    auto applying = optimizer.apply_gradients(context, gradient, weights);
+    co_await applying;
+  };
+  training_options options;
+  options.steps = steps;
+  if (!of.threads)
+    options.pace = [of](uint32_t replica, uint64_t iteration, job_time) {
+      return time_of(of, replica, iteration);
+    };
+  options.hooks.push_back(std::make_shared<checkpoint_saver_hook>(
+    folder, checkpoint_options{.every_steps = cut, .keep = 9}));
+  if (interrupted > 0) options.hooks.push_back(std::make_shared<interruption>(interrupted));
+  if (resumes) options.resume = find_checkpoint(folder)->snapshot;
+  outcome result;
+  options.on_step = [&](const step_record& record) {
+    auto replicas = replicas_of(record.accepted);
+    std::ranges::sort(replicas);
+    result.accepted.push_back(replicas);
+  };
+  result.report = train(strategy, optimizer, step, options);
+  result.value = floats(strategy.read(weights));
+  for (const auto& [name, values] : optimizer.variables(strategy))
+    result.slots[name] = floats(values);
+  return result;
+}
+
+void check_resumes(const setting& of, uint64_t interrupted = 0) {
+  CAPTURE(interrupted);
+  CAPTURE(name_of(of.plan.rule));
+  CAPTURE(to_string(of.sync.policy));
+  scratch_folder whole;
+  auto uninterrupted = train_piece(of, whole.path(), all_steps, false);
+  REQUIRE_FALSE(uninterrupted.report.failure);
+  scratch_folder halves;
+  auto first
+    = train_piece(of, halves.path(), interrupted > 0 ? all_steps : cut, false, interrupted);
+  auto second = train_piece(of, halves.path(), all_steps - first.report.step, true);
+  REQUIRE_MESSAGE(!second.report.failure, second.report.failure->message);
+  CHECK(second.value == uninterrupted.value);
+  CHECK(second.slots == uninterrupted.slots);
+  CHECK(second.report.step == all_steps);
+  if (of.threads) return;
+  std::vector<replica_list> tail(uninterrupted.accepted.begin() + first.report.step,
+                                 uninterrupted.accepted.end());
+  CHECK(second.accepted == tail);
+}
+
+const sync_options every_policy[] = {
+  {.replicas_to_aggregate = 3, .total_num_replicas = 5, .policy = sync_policy::tensorflow},
+  {.replicas_to_aggregate = 3, .total_num_replicas = 5, .policy = sync_policy::latest_token},
+  {.replicas_to_aggregate = 3, .total_num_replicas = 5, .policy = sync_policy::cancel},
+  {.replicas_to_aggregate = 4, .total_num_replicas = 2, .policy = sync_policy::tensorflow},
+};
+
+const update_plan some_plans[] = {
+  {.rule = rules::sgd{}},
+  {.rule = rules::momentum{.learning_rate = 0.05}},
+  {.rule = rules::adam{.learning_rate = 0.05}},
+};
+
+} // namespace
+
+TEST_SUITE("strategies/jobs/resume") {
+  TEST_CASE("in virtual time a resumed job repeats the uninterrupted one, under every policy") {
+    for (const auto& sync : every_policy)
+      for (const auto& plan : some_plans)
+        check_resumes({plan, sync});
+  }
+
+  TEST_CASE("so it does with every optimizer, with an average and a falling learning rate") {
+    for (auto name : choice_names<update_rule>()) {
+      auto plan = to_plan({.name = std::string{name}}).value();
+      plan.schedule = linear_decay(all_steps + 1);
+      plan.average = moving_average{.decay = 0.9, .num_updates = true};
+      check_resumes({plan, every_policy[1]});
+    }
+  }
+
+  TEST_CASE("also if many compute for the same time, so that the seed orders everything") {
+    for (const auto& sync : every_policy)
+      check_resumes({some_plans[1], sync, false, true});
+  }
+
+  TEST_CASE("a job that is stopped between two checkpoints goes on as if none had been taken") {
+    for (const auto& sync : every_policy)
+      for (auto equal_times : {false, true})
+        for (uint64_t interrupted = 1; interrupted < all_steps - 1; ++interrupted)
+          if (interrupted + 1 != cut)
+            check_resumes({some_plans[1], sync, false, equal_times}, interrupted);
+  }
+
+  TEST_CASE("with all replicas needed, also in the threads world") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      check_resumes({some_plans[2],
+                     {.replicas_to_aggregate = 4, .total_num_replicas = 4, .policy = policy},
+                     true});
+  }
+}
+
+} // namespace resume_test

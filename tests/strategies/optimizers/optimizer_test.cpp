@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: in a run, one call combines the gradients of all replicas and applies them. Method: every
+// strategy, in both worlds; sums that can be done in the head.
+#include "strategies/optimizers/optimizer.hpp"
+#include "strategies/variables/metrics.hpp"
+#include "tests/small_arrays.hpp"
+#include "tests/strategies/every_strategy.hpp"
+#include "tests/strategies/small_job.hpp"
+
+#include <cmath>
+
+namespace optimizer_test {
+
+using namespace troupe;
+using namespace troupe::test;
+
+namespace {
+
+tensor filled_with(float value) {
+  return make_tensor({2}, {value, value});
+}
+
+float first_of(const tensor& values) {
+  return values.values<float>()[0];
+}
+
+// Each replica applies gradients of 1, 2, ... so many times.
+void apply_own(strategy& strategy, const optimizer& with, const variable& to, int times = 1) {
+  strategy.run([=](replica_context& context) -> task<void> {
+    for (int i = 0; i < times; ++i) {
+      auto own = static_cast<float>(context.replica_id_in_sync_group() + 1);
+      auto applying = with.apply_gradients(context, filled_with(own), to);
+      co_await applying;
+    }
+  });
+}
+
+indexed_slices one_row(int64_t row, float value) {
+  tensor index{dtype::i64, {1}};
+  index.mutable_values<int64_t>()[0] = row;
+  return {index, make_tensor({1, 1}, {value}), {4, 1}};
+}
+
+} // namespace
+
+TEST_SUITE("strategies/optimizers/optimizer") {
+  TEST_CASE("gradients of all replicas are summed, or averaged, and applied once") {
+    for_every_strategy([](strategy& strategy) {
+      auto n = static_cast<float>(strategy.num_replicas_in_sync());
+      auto summed = strategy.make_variable("summed", zeros({2}));
+      apply_own(strategy, optimizer{rules::sgd{.learning_rate = 1}}, summed);
+      CHECK(first_of(strategy.read(summed)) == -n * (n + 1) / 2);
+      auto averaged = strategy.make_variable("averaged", zeros({2}));
+      apply_own(strategy, optimizer{rules::sgd{.learning_rate = 1}, {reduce_op::mean}}, averaged);
+      CHECK(first_of(strategy.read(averaged)) == -(n + 1) / 2);
+    });
+  }
+
+  TEST_CASE("gradients of several batches are averaged before an update is made") {
+    for_every_strategy([](strategy& strategy) {
+      auto n = static_cast<float>(strategy.num_replicas_in_sync());
+      auto weights = strategy.make_variable("w", zeros({2}));
+      optimizer every_third{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 3}};
+      apply_own(strategy, every_third, weights, 2);
+      CHECK(first_of(strategy.read(weights)) == 0);
+      apply_own(strategy, every_third, weights, 1);
+      CHECK(first_of(strategy.read(weights)) == -n * (n + 1) / 2);
+    });
+  }
+
+  TEST_CASE("a clip by the global norm cuts all gradients alike") {
+    for_every_strategy([](strategy& strategy) {
+      auto a = strategy.make_variable("a", zeros({2}));
+      auto b = strategy.make_variable("b", zeros({2}));
+      optimizer clipping{rules::sgd{.learning_rate = 1},
+                         {.aggregation = reduce_op::mean, .clip_global_norm = 1}};
+      strategy.run([=](replica_context& context) -> task<void> {
+        std::vector<gradient_and_variable> both{{make_tensor({2}, {3, 0}), a},
+                                                {make_tensor({2}, {0, 4}), b}};
+        auto applying = clipping.apply_gradients(context, both);
+        co_await applying;
+      });
+      CHECK(strategy.read(a).values<float>()[0] == doctest::Approx(-0.6));
+      CHECK(strategy.read(b).values<float>()[1] == doctest::Approx(-0.8));
+    });
+  }
+
+  TEST_CASE("the slots of an optimizer go on from run to run") {
+    for_every_strategy([](strategy& strategy) {
+      auto weights = strategy.make_variable("w", zeros({2}));
+      optimizer adam{rules::adam{.learning_rate = 0.1}, {reduce_op::mean}};
+      for (int step = 0; step < 3; ++step)
+        apply_own(strategy, adam, weights);
+      CHECK(first_of(strategy.read(weights)) == doctest::Approx(-0.3)); // equal gradients: lr each
+    });
+  }
+
+  TEST_CASE("one optimizer serves two worlds, one after the other and side by side") {
+    optimizer momentum{rules::momentum{.learning_rate = 1}};
+    auto apply_in = [&](world world) {
+      one_device_strategy strategy{world, "cpu:0"};
+      auto weights = strategy.make_variable("w", zeros({2}));
+      apply_own(strategy, momentum, weights, 2);
+      return first_of(strategy.read(weights));
+    };
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    auto other = world::virtual_time();
+    one_device_strategy beside{other, "cpu:0"};
+    auto weights = beside.make_variable("w", zeros({2}));
+    apply_own(beside, momentum, weights);
+    CHECK(apply_in(world::virtual_time()) == doctest::Approx(-2.9));
+    apply_own(beside, momentum, weights);
+    CHECK(first_of(beside.read(weights)) == doctest::Approx(-2.9));
+  }
+
+  TEST_CASE("sparse gradients change the rows that replicas have") {
+    for_every_strategy([](strategy& strategy) {
+      auto table = strategy.make_variable("table", zeros({4, 1}));
+      optimizer sgd{rules::sgd{.learning_rate = 1}};
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto row = static_cast<int64_t>(context.replica_id_in_sync_group() % 2);
+        auto applying = sgd.apply_gradients(context, one_row(row, 1), table);
+        co_await applying;
+      });
+      auto n = static_cast<float>(strategy.num_replicas_in_sync());
+      auto values = strategy.read(table);
+      CHECK(values.values<float>()[0] == -std::ceil(n / 2));
+      CHECK(values.values<float>()[1] == -std::floor(n / 2));
+      CHECK(values.values<float>()[2] == 0);
+    });
+  }
+
+  TEST_CASE("rows may have i32 numbers, and not say of what array they are") {
+    for_every_strategy([](strategy& strategy) {
+      auto table = strategy.make_variable("table", zeros({4, 1}));
+      optimizer sgd{rules::sgd{.learning_rate = 1}, {.accumulation_steps = 2}};
+      strategy.run([=](replica_context& context) -> task<void> {
+        indexed_slices terse{array({2}, {1, 3}, dtype::i32), array({2, 1}, {1, 2}), {}};
+        auto terse_first = sgd.apply_gradients(context, terse, table);
+        co_await terse_first;
+        auto then_whole = sgd.apply_gradients(context, one_row(1, 1), table);
+        co_await then_whole;
+      });
+      double n = strategy.num_replicas_in_sync();
+      CHECK(numbers_of(strategy.read(table)) == numbers{0, -n, 0, -n});
+    });
+  }
+
+  TEST_CASE("rows that say of what array they are must be right") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto table = strategy.make_variable("table", zeros({4, 1}));
+    optimizer sgd{rules::sgd{}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto applying = sgd.apply_gradients(context, rows_of({1}, {1}, 5), table);
+        co_await applying;
+      });
+    });
+    CHECK(refused.message
+          == "Shape mismatch: variable 'table' has shape [4, 1], its gradient's dense shape is "
+             "[5, 1]");
+  }
+
+  TEST_CASE("replicas that bring gradients of different variables are told so") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    auto a = strategy.make_variable("a", zeros({2}));
+    auto b = strategy.make_variable("b", zeros({2}));
+    optimizer sgd{rules::sgd{}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto own = context.replica_id_in_sync_group() == 0 ? a : b;
+        auto applying = sgd.apply_gradients(context, filled_with(1), own);
+        co_await applying;
+      });
+    });
+    CHECK(refused.code == errc::invalid_argument);
+    CHECK(refused.message
+          == "replica 1 brings the gradients of other variables than replica 0 (the first is 'b', "
+             "and 'a'); all replicas have to apply the same");
+  }
+
+  TEST_CASE("no gradient, and settings that cannot be, are refused") {
+    auto world = world::virtual_time();
+    mirrored_strategy strategy{world, {cpu_devices(2)}};
+    optimizer sgd{rules::sgd{}};
+    auto refused = refusal_of([&] {
+      strategy.run([=](replica_context& context) -> task<void> {
+        std::vector<gradient_and_variable> none;
+        auto applying = sgd.apply_gradients(context, none);
+        co_await applying;
+      });
+    });
+    CHECK(refused.message
+          == "No gradients provided for any variable: apply_gradients got no gradient");
+    CHECK(refusal_of([] {
+            optimizer{rules::sgd{}, {.accumulation_steps = 0}};
+          }).code
+          == errc::invalid_argument);
+    CHECK(refusal_of([] { optimizer{rules::sgd{.learning_rate = -1}}; }).code
+          == errc::invalid_argument);
+  }
+
+  TEST_CASE("metrics add up what all replicas have seen, and forget it when asked") {
+    for_every_strategy([](strategy& strategy) {
+      auto n = strategy.num_replicas_in_sync();
+      mean_metric mean{strategy, "mean"};
+      sum_metric sum{strategy, "sum"};
+      accuracy_metric accuracy{strategy, "accuracy"};
+      CHECK(mean.result() == 0);
+      strategy.run([=](replica_context& context) -> task<void> {
+        auto own = 1.0 + context.replica_id_in_sync_group();
+        auto averaging = mean.update_state(context, own, 2);
+        co_await averaging;
+        auto summing = sum.update_state(context, own);
+        co_await summing;
+        auto labels = zeros({2}, dtype::i64);
+        auto scoring = accuracy.update_state(context, make_tensor({2, 2}, {1, 0, 0, 1}), labels);
+        co_await scoring;
+      });
+      CHECK(mean.result() == (n + 1) / 2.0);
+      CHECK(sum.result() == n * (n + 1) / 2.0);
+      CHECK(accuracy.result() == 0.5);
+      mean.reset_state();
+      CHECK(mean.result() == 0);
+    });
+  }
+}
+
+} // namespace optimizer_test
