@@ -4,7 +4,7 @@
 #pragma once
 
 #include "actors/interfaces/job_report.hpp"
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/faults/fault_driver.hpp"

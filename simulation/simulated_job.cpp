@@ -247,7 +247,7 @@ stall_report simulated_job::stall() const {
   const auto& job = report_.job;
   auto open = job.open.value_or(open_step{
     .step = last_step_ + 1, .live = count_live(), .needed = what_.sync.replicas_to_aggregate});
-  if (what_.sync.policy != sync_policy::tensorflow) open.tokens = 0; // they wait under no other
+  if (!traits_of(what_.sync.policy).counts_tokens()) open.tokens = 0; // they wait under no other
   return {open, job.failure->message};
 }
 

@@ -11,7 +11,7 @@ namespace troupe {
 class step_book {
 public:
   step_book(scenario_report& report, sync_policy policy)
-    : report_(report), cancels_(policy == sync_policy::cancel) {}
+    : report_(report), cancels_(traits_of(policy).cancels()) {}
 
   void add(const step_record& step) {
     hash_.add(step);

@@ -2,7 +2,7 @@
 // When a replica of asynchronous training goes on: the decision of an accumulator, without actors.
 #pragma once
 
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "messages/assert.hpp"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct asynchronous_rule {
   /// K if updates are behind.
   [[nodiscard]] uint64_t next_step(uint64_t step, uint64_t position) const {
     TROUPE_ASSERT(position > 0, step);
-    auto waits = policy == sync_policy::k_async;
+    auto waits = traits_of(policy).waits_all;
     return step + (position + (waits ? gradients - 1 : 0)) / gradients;
   }
 
@@ -57,17 +57,17 @@ struct asynchronous_rule {
   /// The last step that a gradient may be part of whose replica was told `next_step`: exactly that
   /// one, if it waits for it.
   [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
-    if (policy == sync_policy::k_batch_async && gradients > 1) return next_step;
+    if (!traits_of(policy).waits_all && gradients > 1) return next_step;
     return std::max<uint64_t>(next_step, 1) - 1;
   }
 
   /// The first step that a replica may go on with, of those that the accumulators of its variables
-  /// have said. Two of them may see gradients in another order. Under k_async the earliest counts:
+  /// have said. Two of them may see gradients in another order. Where all wait the earliest counts:
   /// did all have to agree, each replica could wait for a variable that lacks the others'
   /// gradients, for ever. Else the latest does: who completes an update anywhere waits for it.
   [[nodiscard]] static uint64_t join(sync_policy policy, std::span<const uint64_t> steps) {
     if (steps.empty()) return 0;
-    return policy == sync_policy::k_async ? std::ranges::min(steps) : std::ranges::max(steps);
+    return traits_of(policy).waits_all ? std::ranges::min(steps) : std::ranges::max(steps);
   }
 };
 

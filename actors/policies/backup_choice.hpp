@@ -4,7 +4,7 @@
 
 #include "actors/policies/arrival_history.hpp"
 #include "actors/policies/curvature_estimate.hpp"
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 
 #include <cstdint>
 #include <deque>

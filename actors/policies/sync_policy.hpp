@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// "N of n" by name: the protocols of a step, and the token counts that follow from them.
+// The protocols of a step, by name, and all in which they differ.
 #pragma once
 
 #include "messages/errc.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace troupe {
@@ -21,8 +18,8 @@ namespace troupe {
 /// | latest_token  | finishes, is dropped, takes the newest | as many as replicas ask         |
 /// | cancel        | is told to stop, takes the newest      | as many as replicas ask         |
 /// | k_async       | finishes, and counts for a later step  | for those whose gradient it has |
-/// | k_batch_async | likewise                               | nobody waits for one            |
-/// | ssp           | likewise                               | for who is not too far ahead    |
+/// | k_batch_async | likewise                               | no replica waits for one        |
+/// | ssp           | likewise                               | for those not too far ahead     |
 ///
 /// `tensorflow` is exactly what SyncReplicasOptimizer does: leftover tokens grow stale in the
 /// queue, so a dead or slow replica can cost up to half the speed, and one round is wasted at the
@@ -32,6 +29,8 @@ namespace troupe {
 ///
 /// The last three are asynchronous (`asynchronous_rule`): nothing is dropped, an update is made of
 /// the next N gradients however old they are, and each of them says by how many updates it is late.
+///
+/// The numbers stand in files. What a policy does is in `policy_table`.
 enum class sync_policy : uint8_t {
   tensorflow = 0,
   latest_token = 1,
@@ -41,88 +40,82 @@ enum class sync_policy : uint8_t {
   ssp = 5,
 };
 
+/// Which token a replica gets that asks for one (`token_ledger`).
+enum class token_supply : uint8_t {
+  counted, ///< The oldest of those that updates made, if one is left.
+  newest,  ///< One of the newest step, if the replica is behind.
+  due,     ///< Likewise, if the step has come that the replica's gradient leads to.
+  paced,   ///< Likewise, if its clock is not too far ahead of the slowest one's (`slack_gate`).
+};
+
+/// What becomes of a gradient that its step did not wait for.
+enum class late_gradient : uint8_t {
+  dropped,   ///< It is computed, pushed and found stale.
+  cancelled, ///< Its replica is told to stop as soon as the step has what it needs.
+  counted,   ///< It is part of a later update: training is asynchronous.
+};
+
+/// All in which policies differ: actors ask these questions, and know no policy by name.
+struct policy_traits {
+  std::string_view name; ///< As flags and reports spell it.
+  token_supply tokens;
+  late_gradient late;
+  bool repeats; ///< One replica may give several gradients to an update.
+  /// Where training is asynchronous: all replicas of an update wait for it, not only the one that
+  /// completed it.
+  bool waits_all;
+
+  /// Tokens are made by updates, and may run out.
+  [[nodiscard]] constexpr bool counts_tokens() const { return tokens == token_supply::counted; }
+
+  /// Replicas have clocks, and every gradient is an update of its own.
+  [[nodiscard]] constexpr bool keeps_pace() const { return tokens == token_supply::paced; }
+
+  [[nodiscard]] constexpr bool cancels() const { return late == late_gradient::cancelled; }
+
+  [[nodiscard]] constexpr bool is_asynchronous() const { return late == late_gradient::counted; }
+
+  /// Each step may need another number of gradients (`dynamic_backups`): no token is left over, and
+  /// no gradient is kept for a step that needs fewer.
+  [[nodiscard]] constexpr bool may_adapt() const { return tokens == token_supply::newest; }
+};
+
+/// One line for each policy, in the order of their numbers.
+inline constexpr std::array policy_table{
+  // clang-format off
+  //            name             tokens                 late                      repeats waits_all
+  policy_traits{"tensorflow",    token_supply::counted, late_gradient::dropped,   true,   false},
+  policy_traits{"latest_token",  token_supply::newest,  late_gradient::dropped,   false,  false},
+  policy_traits{"cancel",        token_supply::newest,  late_gradient::cancelled, false,  false},
+  policy_traits{"k_async",       token_supply::due,     late_gradient::counted,   false,  true},
+  policy_traits{"k_batch_async", token_supply::due,     late_gradient::counted,   true,   false},
+  policy_traits{"ssp",           token_supply::paced,   late_gradient::counted,   true,   false},
+  // clang-format on
+};
+
+[[nodiscard]] constexpr const policy_traits& traits_of(sync_policy policy) {
+  return policy_table[static_cast<size_t>(policy)];
+}
+
 /// Every policy, in the order of its numbers.
-inline constexpr std::array all_sync_policies{sync_policy::tensorflow,    sync_policy::latest_token,
-                                              sync_policy::cancel,        sync_policy::k_async,
-                                              sync_policy::k_batch_async, sync_policy::ssp};
+inline constexpr auto all_sync_policies = [] {
+  std::array<sync_policy, policy_table.size()> all{};
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<sync_policy>(i);
+  return all;
+}();
 
 /// Whether stale gradients count.
 [[nodiscard]] constexpr bool is_asynchronous(sync_policy policy) {
-  return policy >= sync_policy::k_async;
+  return traits_of(policy).is_asynchronous();
 }
 
 /// The policy's name, as flags and reports spell it.
 [[nodiscard]] constexpr std::string_view to_string(sync_policy policy) {
-  constexpr std::string_view names[]
-    = {"tensorflow", "latest_token", "cancel", "k_async", "k_batch_async", "ssp"};
-  return names[static_cast<size_t>(policy)];
+  return traits_of(policy).name;
 }
 
 /// The policy of that name. Errors: invalid_argument, naming those there are.
 [[nodiscard]] expected<sync_policy> parse_sync_policy(std::string_view name);
-
-/// What one more gradient in an update is thought to be worth.
-enum class gain_model : uint8_t {
-  measured, ///< By how much the loss should fall, from the norms of gradients and their spread.
-  power,    ///< k to some power: where nothing is learnt, or the power is known.
-};
-
-/// How a number of backups is chosen anew for every step (`backup_choice`).
-struct dynamic_backups {
-  gain_model gain = gain_model::measured;
-  double power = 1; ///< Of `gain_model::power`: 1 = every gradient counts as much; above 0.
-  /// Learning rate times the Lipschitz constant of the gradient, below 2: the larger, the more
-  /// noise matters, and the more gradients are waited for. 0 = it is estimated (`backup_choice`).
-  double curvature = 0.1;
-  uint32_t window = 20;  ///< Steps that means are made of; at least 1.
-  uint32_t memory = 100; ///< Steps after which a time that was not seen again is forgotten.
-};
-
-/// How many replicas there are, how many gradients a step needs, and by which protocol.
-struct sync_options {
-  uint32_t replicas_to_aggregate = 1;                  ///< N: gradients per variable and update.
-  uint32_t total_num_replicas = replicas_to_aggregate; ///< n: replicas; n - N of them are backups.
-  sync_policy policy = sync_policy::tensorflow;
-  /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
-  /// Only `tensorflow` has use for them: N of them waste the round after the first.
-  int64_t initial_tokens = -1;
-  /// Whether a replica whose gradient counts waits for the step to end before it takes a token, so
-  /// that it gives no second one. Only under `tensorflow` could it; then a step needs N live
-  /// replicas. Should it give one all the same, as one that was lost and has come back may, that is
-  /// dropped as a stale one is.
-  bool one_gradient_per_replica = false;
-  /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
-  /// it spoils the variable. Costs a look at every number.
-  bool require_finite = false;
-  /// The mean gradients of all variables are scaled down together if the norm of all is larger;
-  /// 0 = they are not. Costs another read of the gradients, and a message there and back.
-  double clip_global_norm = 0;
-  /// Under `ssp`: how many gradients a replica may be ahead of the slowest; else 0.
-  uint64_t slack = 0;
-  /// If given, the chief chooses how many gradients each step after the first waits for; the first
-  /// waits for `replicas_to_aggregate`, or all there are. Under `latest_token` and `cancel`.
-  std::optional<dynamic_backups> dynamic;
-  std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
-
-  /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the
-  /// policy, if fewer replicas than needed have
-  /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
-  /// want of a policy under which a replica gives several gradients to a step.
-  [[nodiscard]] expected<void> validate() const;
-
-  /// Whether owners are to say what the gradients are like.
-  [[nodiscard]] bool measures() const { return dynamic && dynamic->gain == gain_model::measured; }
-
-  /// Tokens that an update puts into the queue under `tensorflow`.
-  [[nodiscard]] uint32_t tokens_per_step() const {
-    return std::max(replicas_to_aggregate, total_num_replicas);
-  }
-
-  /// Tokens that the queue holds before the first update.
-  [[nodiscard]] uint32_t first_tokens() const {
-    if (policy != sync_policy::tensorflow) return 0;
-    return initial_tokens < 0 ? replicas_to_aggregate : static_cast<uint32_t>(initial_tokens);
-  }
-};
 
 } // namespace troupe

@@ -14,14 +14,14 @@
 
 namespace troupe {
 
-/// A token is the permission to work on a step, and stamps the gradient that comes of it. Under
-/// `tensorflow` tokens are anonymous and wait in one FIFO; under the other policies there is always
-/// one for a replica that is behind, stamped with the newest step. Where training is asynchronous,
-/// nobody is behind: a replica says which step it needs at least (`asynchronous_rule`).
+/// A token is the permission to work on a step, and stamps the gradient that comes of it. Where
+/// they are counted, tokens are anonymous and wait in one FIFO; else there is always one for a
+/// replica that is behind, stamped with the newest step. Where training is asynchronous, no replica
+/// is behind: each says which step it needs at least (`asynchronous_rule`).
 ///
-/// Under `tensorflow` it may say so, too: if only one gradient of it counts in a step, and that one
-/// is given, it waits for the step to end, and takes the oldest token then. So nobody takes two
-/// tokens of the current step, and those of an update are enough for all.
+/// Where tokens are counted it may say so, too: if only one gradient of it counts in a step, and
+/// that one is given, it waits for the step to end, and takes the oldest token then. So nobody
+/// takes two tokens of the current step, and those of an update are enough for all.
 ///
 /// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
 /// in which they came.
@@ -37,17 +37,17 @@ public:
   /// @param tokens Those that a job left in the queue that goes on now, from the head on.
   explicit token_ledger(sync_policy policy, uint64_t first_step = 0,
                         std::span<const uint64_t> tokens = {})
-    : policy_(policy), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
+    : policy_(traits_of(policy)), newest_(first_step), tokens_(tokens.begin(), tokens.end()) {}
 
   /// A replica that worked on `local_step` asks for a token.
-  /// @param not_before Where training is asynchronous: the step that it needs at least. Under
-  /// `tensorflow`: the step that must have begun.
+  /// @param not_before Where training is asynchronous: the step that it needs at least. Where
+  /// tokens are counted: the step that must have begun.
   /// @returns The token's step, or nothing: then the waiter is kept until `put`.
   [[nodiscard]] std::optional<uint64_t> take(Waiter waiter, uint64_t local_step,
                                              uint64_t not_before = 0) {
-    if (is_asynchronous(policy_)) return take_asynchronous(std::move(waiter), not_before);
+    if (policy_.is_asynchronous()) return take_asynchronous(std::move(waiter), not_before);
     auto is_there
-      = counts_tokens() ? newest_ >= not_before && !tokens_.empty() : newest_ > local_step;
+      = policy_.counts_tokens() ? newest_ >= not_before && !tokens_.empty() : newest_ > local_step;
     if (is_there) return next_token();
     waiting_.push_back(std::move(waiter));
     return std::nullopt;
@@ -57,8 +57,8 @@ public:
   /// @returns The waiters that now have their token, first come first served.
   [[nodiscard]] std::vector<served> put(uint64_t step, uint32_t count) {
     newest_ = step;
-    if (is_asynchronous(policy_)) return release_due();
-    if (!counts_tokens()) return release(waiting_.size());
+    if (policy_.is_asynchronous()) return release_due();
+    if (!policy_.counts_tokens()) return release(waiting_.size());
     tokens_.insert(tokens_.end(), count, step);
     return release(std::min(tokens_.size(), waiting_.size()));
   }
@@ -88,19 +88,17 @@ public:
     return std::exchange(waiting_, {});
   }
 
-  /// The steps of the tokens that nobody has taken, from the head on; none but under `tensorflow`.
+  /// The steps of the tokens that nobody has taken, from the head on; none where they are not
+  /// counted.
   [[nodiscard]] const std::deque<uint64_t>& tokens() const { return tokens_; }
 
   /// Who waits, in the order of asking.
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
 
 private:
-  // Elsewhere there is always another one.
-  [[nodiscard]] bool counts_tokens() const { return policy_ == sync_policy::tensorflow; }
-
   // The oldest one, if they are counted. @pre Then there is one.
   uint64_t next_token() {
-    if (!counts_tokens()) return newest_;
+    if (!policy_.counts_tokens()) return newest_;
     auto token = tokens_.front();
     tokens_.pop_front();
     return token;
@@ -139,7 +137,7 @@ private:
     return released;
   }
 
-  sync_policy policy_;
+  policy_traits policy_;
   uint64_t newest_;
   std::deque<uint64_t> tokens_;
   std::deque<Waiter> waiting_;

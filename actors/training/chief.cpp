@@ -117,7 +117,7 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   if (!state.ledger.complete() || state.now_in != chief_phase::collecting) return;
   state.now_in = chief_phase::applying;
   state.taken_back.reset(); // too late: all have what the step needs
-  if (state.config.sync.policy == sync_policy::cancel)
+  if (traits_of(state.config.sync.policy).cancels())
     tell_replicas(self, make_cancel_step(state.step + 1));
   end_step_if_complete(self);
 }
@@ -334,10 +334,10 @@ std::string describe(const lost_replica& lost) {
   return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
 }
 
-// Under ssp nobody is to wait for the clock of one that is gone.
+// Where replicas keep pace, none is to wait for the clock of one that is gone.
 void tell_clocks(chief_pointer self, uint32_t gone) {
   const auto& config = self->state.config;
-  if (config.sync.policy == sync_policy::ssp)
+  if (traits_of(config.sync.policy).keeps_pace())
     self->send(config.tokens, make_farewell(gone, errc::none, ""));
 }
 

@@ -5,7 +5,7 @@
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/policies/backup_choice.hpp"
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "actors/training/step_ledger.hpp"
 #include "actors/world/world.hpp"
 

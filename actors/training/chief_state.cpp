@@ -21,8 +21,7 @@ job_time after(job_time begin, job_time patience) {
 
 // One replica that is left may give all that a step needs, or a step needs what there is.
 bool needs_any_replica(const sync_options& sync) {
-  auto may_repeat = sync.policy == sync_policy::k_batch_async || sync.policy == sync_policy::ssp
-                    || (sync.policy == sync_policy::tensorflow && !sync.one_gradient_per_replica);
+  auto may_repeat = traits_of(sync.policy).repeats && !sync.one_gradient_per_replica;
   return may_repeat || sync.dynamic.has_value();
 }
 
@@ -42,7 +41,7 @@ step_record chief_state::close_books(job_time now) {
                      .live = static_cast<uint32_t>(live.size()),
                      .updates = applied};
   ledger.close(record);
-  if (config.sync.policy != sync_policy::cancel) return record;
+  if (!traits_of(config.sync.policy).cancels()) return record;
   auto lapsed = live;
   for (const auto& accepted : record.accepted)
     lapsed.erase(accepted.replica);

@@ -68,7 +68,7 @@ caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::Tak
   auto promise = self->make_response_promise<msg<wire::Token>>();
   waiter asks{asked.getReplica(), who, promise, asked.getLocalStep(), asked.getNotBefore()};
   if (is_repeated(state, asked, asks)) return promise;
-  if (state.config.policy == sync_policy::ssp)
+  if (traits_of(state.config.policy).keeps_pace())
     serve(state, state.gate.arrive(asks.replica, asks), asks.not_before);
   else if (auto step = state.ledger.take(asks, asks.local_step, asks.not_before))
     grant(state, asks, *step);
@@ -79,7 +79,7 @@ caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::Tak
 
 // Nobody waits for one that is gone.
 void leave(token_queue_state& state, const msg<wire::Farewell>& farewell) {
-  if (state.closed || state.config.policy != sync_policy::ssp) return;
+  if (state.closed || !traits_of(state.config.policy).keeps_pace()) return;
   serve(state, state.gate.leave(farewell.reader().getReplica()));
 }
 
@@ -121,7 +121,7 @@ token_queue_actor::behavior_type token_queue(token_queue_pointer self, token_que
   auto& state = self->state;
   state.ledger
     = token_ledger<token_queue_state::waiter>{config.policy, config.first_step, config.tokens};
-  if (config.policy == sync_policy::ssp)
+  if (traits_of(config.policy).keeps_pace())
     state.gate = slack_gate<waiter>{config.replicas, config.slack};
   if (config.watches)
     self->set_down_handler(

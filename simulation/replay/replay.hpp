@@ -2,7 +2,7 @@
 // A recorded run once more in virtual time, with one thing changed.
 #pragma once
 
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "simulation/replay/recorded_run.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/statistics.hpp"

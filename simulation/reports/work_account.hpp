@@ -41,7 +41,7 @@ public:
   /// @param policy Under `cancel` the records do not say how long a cancelled replica computed: it
   /// is since the step began, because a token takes no time to come.
   work_account(uint32_t replicas, sync_policy policy)
-    : cancels_(policy == sync_policy::cancel), replicas_(replicas) {}
+    : cancels_(traits_of(policy).cancels()), replicas_(replicas) {}
 
   /// Counts one more step.
   void add(const step_record& step);

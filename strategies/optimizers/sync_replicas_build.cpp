@@ -154,10 +154,10 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
                                                      uint64_t first_step,
                                                      const job_links& links) const {
   accumulator_config config{of.form(), of.owner(), first_step, &strategy.world()};
+  const auto& policy = traits_of(options_.policy);
   config.one_gradient_per_replica
     = options_.one_gradient_per_replica
-      || (links.may_return && options_.policy != sync_policy::tensorflow
-          && !is_asynchronous(options_.policy));
+      || (links.may_return && !policy.repeats && !policy.is_asynchronous());
   config.asynchronous = asynchronous_rule::of(options_);
   config.requires_finite = options_.require_finite;
   config.remembers = links.repeat;

@@ -183,7 +183,7 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
   if (options.read_aggregates)
     aggregates = context.activity_.begin_requests<msg<wire::Aggregate>>(
       make_awaits(pushes, context.local_step()));
-  if (options_.policy == sync_policy::cancel) context.activity_.when_cancelled(recall_of(pushes));
+  if (traits_of(options_.policy).cancels()) context.activity_.when_cancelled(recall_of(pushes));
   auto pushing = context.activity_.request_all<msg<wire::PushReply>>(std::move(pushes));
   auto replies = co_await pushing;
   context.activity_.when_cancelled({});

@@ -2,7 +2,7 @@
 // Synchronous training with backup replicas, in the terms of TensorFlow's SyncReplicasOptimizer.
 #pragma once
 
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/update_plan.hpp"

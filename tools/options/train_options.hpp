@@ -2,7 +2,7 @@
 // Everything that `troupe train` can be told, with the defaults, as one plain struct.
 #pragma once
 
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "kernels/updates/update_rules.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 #include "tools/language/language_model.hpp"

@@ -127,7 +127,7 @@ std::string costs(const advice_report& report) {
     percent(work.drop_fraction()),
     percent(work.wasted_replica_seconds
             / (work.virtual_seconds * (best.replicas - report.question.base.dead))));
-  if (best.policy == sync_policy::cancel)
+  if (traits_of(best.policy).cancels())
     text += "           computing has to end early when it is told to\n";
   if (report.hardly_heard > 0) {
     text

@@ -202,7 +202,7 @@ expected<sync_options> sync_of(const sim_options& options) {
                     .total_num_replicas = static_cast<uint32_t>(options.replicas),
                     .policy = *policy,
                     .one_gradient_per_replica = options.distinct == "on",
-                    .slack = *policy == sync_policy::ssp ? options.slack.value_or(0) : 0};
+                    .slack = traits_of(*policy).keeps_pace() ? options.slack.value_or(0) : 0};
   if (options.aggregate == dynamic_aggregate) sync.dynamic = dynamic_of(options);
   if (options.initial_tokens) sync.initial_tokens = static_cast<int64_t>(*options.initial_tokens);
   if (auto valid = sync.validate(); !valid) return tl::unexpected<error>(valid.error());

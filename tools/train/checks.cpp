@@ -22,9 +22,7 @@ expected<void> check_backups(const train_options& options, const option_origins&
                 fmt::format("{} has no meaning where a step needs a fixed number of gradients: "
                             "leave it out, or take --backups dynamic",
                             spelling(origins, "curvature")));
-  if (options.backups == backup_kind::fixed || options.policy == sync_policy::latest_token
-      || options.policy == sync_policy::cancel)
-    return {};
+  if (options.backups == backup_kind::fixed || traits_of(options.policy).may_adapt()) return {};
   return fail(errc::invalid_argument,
               fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
                           "cancel",
@@ -32,7 +30,7 @@ expected<void> check_backups(const train_options& options, const option_origins&
 }
 
 expected<void> check_slack(const train_options& options, const option_origins& origins) {
-  if (!options.slack || options.policy == sync_policy::ssp) return {};
+  if (!options.slack || traits_of(options.policy).keeps_pace()) return {};
   return fail(errc::invalid_argument,
               fmt::format("{} has no meaning under policy {}: leave it out, or take --policy ssp",
                           spelling(origins, "slack"), to_string(options.policy)));
@@ -40,14 +38,15 @@ expected<void> check_slack(const train_options& options, const option_origins& o
 
 expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
   const auto name = spelling(origins, "aggregate");
-  if (options.policy == sync_policy::ssp && options.aggregate != 1)
+  const auto& policy = traits_of(options.policy);
+  if (policy.keeps_pace() && options.aggregate != 1)
     return fail(errc::invalid_argument,
-                fmt::format("{} is {}, but under policy ssp every gradient is an update: take "
+                fmt::format("{} is {}, but under policy {} every gradient is an update: take "
                             "--aggregate 1, or another policy",
-                            name, options.aggregate));
-  if (options.aggregate <= options.replicas || options.policy == sync_policy::k_batch_async)
+                            name, options.aggregate, policy.name));
+  if (options.aggregate <= options.replicas || (policy.repeats && policy.is_asynchronous()))
     return {};
-  if (options.policy != sync_policy::tensorflow) {
+  if (!policy.repeats) {
     return fail(
       errc::invalid_argument,
       fmt::format("{} {} can never be reached by {} replicas, since under policy {} each gives "
@@ -66,7 +65,7 @@ expected<void> check_aggregate(const train_options& options, const option_origin
 }
 
 expected<void> check_initial_tokens(const train_options& options, const option_origins& origins) {
-  if (!options.initial_tokens || options.policy == sync_policy::tensorflow) return {};
+  if (!options.initial_tokens || traits_of(options.policy).counts_tokens()) return {};
   return fail(
     errc::invalid_argument,
     fmt::format("{} has no meaning under policy {}: leave it out, or take --policy tensorflow",
@@ -185,7 +184,7 @@ expected<void> fit_strategy(train_options& options, option_origins& origins) {
   }
   if (replicas_meet(options.strategy))
     options.aggregate = options.replicas;
-  else if (options.policy == sync_policy::ssp && !origins.contains("aggregate"))
+  else if (traits_of(options.policy).keeps_pace() && !origins.contains("aggregate"))
     options.aggregate = 1;
   return {};
 }
@@ -193,7 +192,7 @@ expected<void> fit_strategy(train_options& options, option_origins& origins) {
 void fit(train_options& options, const option_origins& origins, uint64_t workers) {
   if (origins.contains("replicas") || options.replicas % workers == 0) return;
   options.replicas = workers;
-  if (origins.contains("aggregate") || options.policy == sync_policy::ssp) return;
+  if (origins.contains("aggregate") || traits_of(options.policy).keeps_pace()) return;
   options.aggregate
     = replicas_meet(options.strategy) ? workers : std::max<uint64_t>(1, workers - 1);
 }

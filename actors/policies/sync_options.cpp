@@ -1,46 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and checking the options of synchronous training.
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <vector>
 
 namespace troupe {
 
 expected<sync_policy> parse_sync_policy(std::string_view name) {
   for (auto policy : all_sync_policies)
     if (name == to_string(policy)) return policy;
-  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are tensorflow, "
-                                                  "latest_token, cancel, k_async, k_batch_async "
-                                                  "and ssp",
-                                                  name));
+  std::vector<std::string_view> names;
+  for (const auto& policy : policy_table)
+    names.push_back(policy.name);
+  auto last = names.back();
+  names.pop_back();
+  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are {} and {}", name,
+                                                  fmt::join(names, ", "), last));
 }
 
 namespace {
 
 // What goes with some policies only.
 expected<void> check_policy(const sync_options& options) {
-  if (options.slack > 0 && options.policy != sync_policy::ssp)
+  const auto& policy = traits_of(options.policy);
+  if (options.slack > 0 && !policy.keeps_pace())
     return fail(errc::invalid_argument,
                 fmt::format("slack is {}, but under {} no replica waits for a slower one's clock; "
                             "leave it out, or choose the policy ssp",
-                            options.slack, to_string(options.policy)));
-  if (options.policy == sync_policy::ssp && options.replicas_to_aggregate != 1)
+                            options.slack, policy.name));
+  if (policy.keeps_pace() && options.replicas_to_aggregate != 1)
     return fail(errc::invalid_argument,
-                fmt::format("replicas_to_aggregate is {}, but under ssp every gradient is an "
+                fmt::format("replicas_to_aggregate is {}, but under {} every gradient is an "
                             "update; set it to 1, or choose k_async or k_batch_async",
-                            options.replicas_to_aggregate));
-  if (options.dynamic && options.policy != sync_policy::latest_token
-      && options.policy != sync_policy::cancel)
+                            options.replicas_to_aggregate, policy.name));
+  if (options.dynamic && !policy.may_adapt())
     return fail(errc::invalid_argument,
                 fmt::format("the number of backups cannot be chosen for each step under {}; choose "
                             "the policy latest_token or cancel",
-                            to_string(options.policy)));
-  if (is_asynchronous(options.policy) && options.one_gradient_per_replica)
+                            policy.name));
+  if (policy.is_asynchronous() && options.one_gradient_per_replica)
     return fail(errc::invalid_argument,
                 fmt::format("one_gradient_per_replica drops a replica's second gradient to a step, "
                             "but under {} none is dropped; leave it out",
-                            to_string(options.policy)));
+                            policy.name));
   return {};
 }
 
@@ -87,7 +93,8 @@ expected<void> sync_options::validate() const {
       fmt::format("clip_global_norm is {}; give a norm, or 0 for none", clip_global_norm));
   if (auto goes = check_policy(*this); !goes) return goes;
   if (auto goes = check_dynamic(*this); !goes) return goes;
-  if (replicas_to_aggregate <= total_num_replicas || policy == sync_policy::k_batch_async)
+  const auto& traits = traits_of(policy);
+  if (replicas_to_aggregate <= total_num_replicas || (traits.repeats && traits.is_asynchronous()))
     return {};
   if (one_gradient_per_replica)
     return fail(
@@ -95,7 +102,7 @@ expected<void> sync_options::validate() const {
       fmt::format("replicas_to_aggregate is {} with {} replicas, of which each may give only "
                   "one gradient to a step; lower it, or allow several",
                   replicas_to_aggregate, total_num_replicas));
-  if (policy != sync_policy::tensorflow)
+  if (!traits.repeats)
     return fail(
       errc::invalid_argument,
       fmt::format("replicas_to_aggregate is {} with {} replicas, but under {} each gives only one "

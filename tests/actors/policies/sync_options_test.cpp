@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: options that cannot work are refused before the job begins, in words that say what to do.
 // Method: each refusal, its line, and the neighbouring options that are accepted.
-#include "actors/policies/sync_policy.hpp"
+#include "actors/policies/sync_options.hpp"
 #include "tests/doctest.hpp"
 
 #include <string>
 
-namespace sync_policy_test {
+namespace sync_options_test {
 
 using namespace troupe;
 
@@ -27,7 +27,7 @@ std::string refusal(const sync_options& options) {
 
 } // namespace
 
-TEST_SUITE("actors/policies/sync_policy") {
+TEST_SUITE("actors/policies/sync_options") {
   TEST_CASE("a policy is found by the name that it prints") {
     for (auto policy : all_sync_policies) {
       auto parsed = parse_sync_policy(to_string(policy));
@@ -147,4 +147,4 @@ TEST_SUITE("actors/policies/sync_policy") {
   }
 }
 
-} // namespace sync_policy_test
+} // namespace sync_options_test

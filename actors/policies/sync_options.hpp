@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many replicas there are, how many gradients a step needs, and by which protocol.
+#pragma once
+
+#include "actors/policies/sync_policy.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace troupe {
+
+/// What one more gradient in an update is thought to be worth.
+enum class gain_model : uint8_t {
+  measured, ///< By how much the loss should fall, from the norms of gradients and their spread.
+  power,    ///< k to some power: where nothing is learnt, or the power is known.
+};
+
+/// How a number of backups is chosen anew for every step (`backup_choice`).
+struct dynamic_backups {
+  gain_model gain = gain_model::measured;
+  double power = 1; ///< Of `gain_model::power`: 1 = every gradient counts as much; above 0.
+  /// Learning rate times the Lipschitz constant of the gradient, below 2: the larger, the more
+  /// noise matters, and the more gradients are waited for. 0 = it is estimated (`backup_choice`).
+  double curvature = 0.1;
+  uint32_t window = 20;  ///< Steps that means are made of; at least 1.
+  uint32_t memory = 100; ///< Steps after which a time that was not seen again is forgotten.
+};
+
+/// How many replicas there are, how many gradients a step needs, and by which protocol.
+struct sync_options {
+  uint32_t replicas_to_aggregate = 1;                  ///< N: gradients per variable and update.
+  uint32_t total_num_replicas = replicas_to_aggregate; ///< n: replicas; n - N of them are backups.
+  sync_policy policy = sync_policy::tensorflow;
+  /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
+  /// Only a policy that counts tokens has use for them: N of them waste the round after the first.
+  int64_t initial_tokens = -1;
+  /// Whether a replica whose gradient counts waits for the step to end before it takes a token, so
+  /// that it gives no second one. Only where tokens are counted could it; then a step needs N live
+  /// replicas. Should it give one all the same, as one that was lost and has come back may, that is
+  /// dropped as a stale one is.
+  bool one_gradient_per_replica = false;
+  /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
+  /// it spoils the variable. Costs a look at every number.
+  bool require_finite = false;
+  /// The mean gradients of all variables are scaled down together if the norm of all is larger;
+  /// 0 = they are not. Costs another read of the gradients, and a message there and back.
+  double clip_global_norm = 0;
+  /// Where replicas keep pace: how many gradients one may be ahead of the slowest; else 0.
+  uint64_t slack = 0;
+  /// If given, the chief chooses how many gradients each step after the first waits for; the first
+  /// waits for `replicas_to_aggregate`, or all there are. Where the policy has newest tokens.
+  std::optional<dynamic_backups> dynamic;
+  std::string name = "sync_replicas"; ///< Of the optimizer, for messages.
+
+  /// Errors: invalid_argument if a count is 0, a norm is none, if an option does not go with the
+  /// policy, if fewer replicas than needed have
+  /// too few tokens to finish the first step (n + initial_tokens < N), or if they could never, for
+  /// want of a policy under which a replica gives several gradients to a step.
+  [[nodiscard]] expected<void> validate() const;
+
+  /// Whether owners are to say what the gradients are like.
+  [[nodiscard]] bool measures() const { return dynamic && dynamic->gain == gain_model::measured; }
+
+  /// Tokens that an update puts into the queue where they are counted.
+  [[nodiscard]] uint32_t tokens_per_step() const {
+    return std::max(replicas_to_aggregate, total_num_replicas);
+  }
+
+  /// Tokens that the queue holds before the first update.
+  [[nodiscard]] uint32_t first_tokens() const {
+    if (!traits_of(policy).counts_tokens()) return 0;
+    return initial_tokens < 0 ? replicas_to_aggregate : static_cast<uint32_t>(initial_tokens);
+  }
+};
+
+} // namespace troupe
