@@ -19,13 +19,14 @@ namespace troupe {
 
 namespace {
 
-size_t bytes_of(const distributed_value<gradient>& value) {
+size_t bytes_of(const std::vector<leaf_group>& leaves) {
   size_t bytes = 0;
-  for (size_t i = 0; i < value.size(); ++i)
-    if (const auto* dense = std::get_if<tensor>(&value[i]))
-      bytes += dense->bytes();
-    else
-      bytes += std::get<indexed_slices>(value[i]).values.bytes();
+  for (const auto& group : leaves)
+    for (const auto& part : group.parts)
+      if (const auto* dense = std::get_if<tensor>(&part))
+        bytes += dense->bytes();
+      else if (const auto* rows = std::get_if<indexed_slices>(&part))
+        bytes += rows->values.bytes();
   return bytes;
 }
 
@@ -37,18 +38,25 @@ device_values on_devices(const strategy& of, const distributed_value<gradient>& 
 // A value that is one for all replicas is its own mean, and has no sum.
 std::optional<gradient> reduced_as_it_is(reduce_op op, const distributed_value<gradient>& value,
                                          const strategy& of) {
-  if (!is_one_for_all(value, of.layout().group.get())) return std::nullopt;
-  return reduce_one_for_all(op, value.primary(), of.num_replicas_in_sync());
+  if (!value.is_mirrored() || !is_one_for_all(value.size(), of.layout().group.get()))
+    return std::nullopt;
+  reduce_scope over{.replicas = of.num_replicas_in_sync()};
+  return as_gradient(reduce_leaves(op, flatten(value), over)().front());
 }
 
-std::vector<gradient> batch_reduce(reduce_op op,
-                                   const std::vector<std::pair<device_values, destinations>>& given,
-                                   process_exchange& exchange) {
-  std::vector<gradient> reduced;
+pending<std::vector<gradient>>
+batch_reduce(reduce_op op, const std::vector<std::pair<device_values, destinations>>& given,
+             process_exchange& exchange) {
+  std::vector<pending<gradient>> each;
   for (size_t i = 0; i < given.size(); ++i)
-    reduced.push_back(
+    each.push_back(
       reduce_components(op, given[i].first.components, &exchange, fmt::format("value {}", i)));
-  return reduced;
+  return [each = std::move(each)] {
+    std::vector<gradient> reduced;
+    for (const auto& one : each)
+      reduced.push_back(one());
+    return reduced;
+  };
 }
 
 // Whether devices of all processes reduce it where it lies.
@@ -138,11 +146,7 @@ task<variable> cross_replica_context::make_variable(std::string name, tensor ini
   auto bringing = bring_to_host({&initial});
   co_await bringing;
   strategy_.check_variable(name, initial, options);
-  auto what = strategy::describe_variable(name, options);
-  auto work = [initial](process_exchange* exchange) {
-    return exchange != nullptr ? exchange->broadcast_to_all(initial) : initial;
-  };
-  auto sharing = exchanged(std::move(what), 0, work);
+  auto sharing = share_first(strategy::describe_variable(name, options), initial);
   auto shared = co_await sharing;
   co_return strategy_.add_variable(std::move(name), shared, options);
 }
@@ -169,14 +173,14 @@ cross_replica_context::gather_brought(std::string what, std::vector<tensor> part
     co_await preparing;
     axis = brought.outcome ? 0 : axis; // that of placeholders
   }
-  auto work = [components = brought.parts, axis](process_exchange* exchange) {
+  auto plan = [components = brought.parts, axis](process_exchange* exchange) {
     return gather_components(components, axis, exchange);
   };
-  auto gathering = exchanged(std::move(what), bytes, work, options);
+  auto gathering = exchanged(std::move(what), bytes, plan, options);
   auto gathered = co_await gathering;
   if (!arrays.is_on_devices())
     co_return distributed_value<tensor>::mirrored(gathered, parts.size());
-  auto placing = placed(arrays, arrays_of(gathered), parts.size());
+  auto placing = placed(arrays, arrays_of(std::vector<leaf>{gathered}), parts.size());
   auto there = co_await placing;
   std::vector<tensor> results;
   for (const auto& one : there)
@@ -198,12 +202,14 @@ task<void> cross_replica_context::bring_gradients(std::span<gradient> gradients)
 // Alone, a process has operations that know devices; but for rows, which these leave to the host.
 task<void> cross_replica_context::prepare_for_others(std::vector<gradient>& components,
                                                      reduce_op op, communication_options options) {
-  auto arrays = arrays_of_all(components);
+  auto leaves = flatten_all(pointers_to(std::as_const(components)));
+  auto arrays = arrays_of(leaves);
   auto is_dense = std::holds_alternative<tensor>(components.front());
   if (!arrays.is_on_devices() || (is_dense && group() == nullptr)) co_return;
   auto preparing = prepare(arrays, op, group() == nullptr, options);
   co_await preparing;
-  put_back_all(components, arrays);
+  put_back(leaves, arrays);
+  components = gradients_in(leaves.front());
 }
 
 task<void> cross_replica_context::prepare(brought_arrays& arrays, reduce_op op, bool on_host,
@@ -247,12 +253,12 @@ task<tensor> cross_replica_context::read_over_processes(variable source) {
     auto copy = co_await reading;
     copies.push_back(std::move(copy));
   }
-  auto work = [copies, mode = source.aggregation()](process_exchange* exchange) {
+  auto plan = [copies, mode = source.aggregation()](process_exchange* exchange) {
     return mode == variable_aggregation::only_first_replica
              ? exchange->broadcast(copies.front())
              : reduce_arrays(to_reduce_op(mode), copies, exchange);
   };
-  auto combining = exchanged(fmt::format("read of variable '{}'", source.name()), 0, work);
+  auto combining = exchanged(fmt::format("read of variable '{}'", source.name()), 0, plan);
   auto combined = co_await combining;
   co_return combined;
 }
@@ -280,12 +286,13 @@ cross_replica_context::reduce_to(reduce_op op, distributed_value<gradient> value
   auto given = on_devices(strategy_, value);
   auto preparing = prepare_for_others(given.components, op, options);
   co_await preparing;
-  auto work = [ops, op, given, to](process_exchange* exchange) {
-    return exchange == nullptr ? ops->reduce(op, given, to)
-                               : reduce_components(op, given.components, exchange);
+  auto plan = [ops, op, given, to](process_exchange* exchange) -> pending<gradient> {
+    if (exchange != nullptr) return reduce_components(op, given.components, exchange);
+    return [ops, op, given, to] { return ops->reduce(op, given, to); };
   };
-  auto bytes = ops->waits() ? std::max(bytes_of(value), few_bytes) : bytes_of(value);
-  auto reducing = exchanged(describe_reduction("reduce_to", op), bytes, work, options);
+  auto bytes = bytes_of(flatten(value));
+  if (ops->waits()) bytes = std::max(bytes, few_bytes);
+  auto reducing = exchanged(describe_reduction("reduce_to", op), bytes, plan, options);
   auto reduced = co_await reducing;
   auto bringing = bring_gradients({&reduced, 1});
   co_await bringing;
@@ -315,7 +322,7 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
       results[i] = distributed_value<gradient>::mirrored(std::move(*as_it_is), to.devices().size());
       continue;
     }
-    bytes += bytes_of(value);
+    bytes += bytes_of(flatten(value));
     auto& components = given.emplace_back(on_devices(strategy_, value), to).first.components;
     auto preparing = prepare_for_others(components, op, options);
     co_await preparing;
@@ -323,11 +330,12 @@ task<std::vector<distributed_value<gradient>>> cross_replica_context::batch_redu
   }
   const auto* ops = &strategy_.cross_device_operations();
   if (ops->waits()) bytes = std::max(bytes, few_bytes);
-  auto work = [ops, op, given, options](process_exchange* exchange) {
-    return exchange == nullptr ? ops->batch_reduce(op, given, options)
-                               : batch_reduce(op, given, *exchange);
+  auto plan = [ops, op, given, options](process_exchange* exchange) {
+    if (exchange != nullptr) return batch_reduce(op, given, *exchange);
+    return pending<std::vector<gradient>>{
+      [ops, op, given, options] { return ops->batch_reduce(op, given, options); }};
   };
-  auto reducing = exchanged(describe_reduction("batch_reduce_to", op), bytes, work, options);
+  auto reducing = exchanged(describe_reduction("batch_reduce_to", op), bytes, plan, options);
   auto reduced = co_await reducing;
   auto bringing = bring_gradients(reduced);
   co_await bringing;
@@ -356,10 +364,76 @@ std::string cross_replica_context::describe_reduction(std::string_view call, red
   return fmt::format("{} {}", call, to_string(op));
 }
 
-task<void> cross_replica_context::settle(std::shared_ptr<process_exchange> exchange,
+task<std::vector<leaf>>
+cross_replica_context::reduce_flat(reduce_op op, std::vector<leaf_group> leaves,
+                                   std::optional<std::vector<int64_t>> axes) {
+  auto arrays = arrays_of(leaves);
+  if (arrays.is_on_devices()) {
+    arrays.find_one_for_all(num_replicas_in_sync());
+    auto preparing = prepare(arrays, op, axes || group() != nullptr);
+    co_await preparing;
+    put_back(leaves, arrays);
+  }
+  auto plan = [op, leaves = std::move(leaves), axes = std::move(axes),
+               replicas = num_replicas_in_sync()](process_exchange* exchange) {
+    return reduce_leaves(op, leaves, {axes, exchange, replicas});
+  };
+  auto reducing = exchanged(describe_reduction("reduce", op), 0, plan);
+  auto reduced = co_await reducing;
+  if (!arrays.is_on_devices()) co_return reduced;
+  auto placing = placed(arrays, arrays_of(reduced), 1);
+  auto there = co_await placing;
+  put_back(reduced, there.front());
+  co_return reduced;
+}
+
+task<std::vector<std::vector<leaf>>>
+cross_replica_context::all_reduce_flat(std::vector<reduce_op> ops, std::vector<leaf_group> leaves,
+                                       communication_options options) {
+  check_alike(ops);
+  auto op = ops.front();
+  auto bytes = bytes_of(leaves);
+  auto arrays = arrays_of(leaves);
+  if (arrays.is_on_devices()) {
+    auto preparing = prepare(arrays, op, false, options);
+    co_await preparing;
+    put_back(leaves, arrays);
+  }
+  auto plan = [op, leaves = std::move(leaves),
+               replicas = num_replicas_in_sync()](process_exchange* exchange) {
+    return reduce_leaves(op, leaves, {.exchange = exchange, .replicas = replicas});
+  };
+  auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, plan, options);
+  auto reduced = co_await reducing;
+  std::vector<std::vector<leaf>> results(arrays.is_on_devices() ? ops.size() : 1, reduced);
+  if (!arrays.is_on_devices()) co_return results;
+  auto placing = placed(arrays, arrays_of(reduced), ops.size());
+  auto there = co_await placing;
+  for (size_t i = 0; i < results.size(); ++i)
+    put_back(results[i], there[i]);
+  co_return results;
+}
+
+task<tensor> cross_replica_context::gather_rows(std::string what, tensor own) {
+  if (group() == nullptr) co_return own;
+  auto plan = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
+  auto gathering = exchanged(std::move(what), 0, plan);
+  auto all = co_await gathering;
+  co_return all;
+}
+
+task<tensor> cross_replica_context::share_first(std::string what, tensor own) {
+  if (group() == nullptr) co_return own;
+  auto plan = [own](process_exchange* exchange) { return exchange->broadcast_to_all(own); };
+  auto sharing = exchanged(std::move(what), 0, plan);
+  auto first = co_await sharing;
+  co_return first;
+}
+
+task<void> cross_replica_context::settle(process_exchange& exchange,
                                          communication_options options) {
-  const auto& group = exchange->group();
-  auto calls = exchange->calls();
+  const auto& group = exchange.group();
+  auto calls = exchange.calls();
   troupe::prepare(calls, group, options);
   for (const auto& call : calls)
     if (!call.on_devices || !is_for_devices(call, group.size)) check_on_host(call.contributions);
@@ -380,9 +454,9 @@ task<void> cross_replica_context::settle(std::shared_ptr<process_exchange> excha
   for (auto& answer : answers)
     results.push_back(value_or_throw(std::move(answer)).value);
   auto unpacked = unpack(packed, calls, results);
-  auto dividing = divide_on_devices(unpacked, exchange->divisors());
+  auto dividing = divide_on_devices(unpacked, exchange.divisors());
   co_await dividing;
-  exchange->settle(std::move(unpacked));
+  exchange.settle(std::move(unpacked));
 }
 
 // Means whose sums devices have made, and which stay there.

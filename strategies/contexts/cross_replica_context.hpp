@@ -7,7 +7,7 @@
 #include "strategies/contexts/variable_access.hpp"
 #include "strategies/reduce/brought_arrays.hpp"
 #include "strategies/reduce/process_exchange.hpp"
-#include "strategies/reduce/reduce_nest.hpp"
+#include "strategies/reduce/reduce_leaves.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -64,26 +64,10 @@ public:
   template <class T>
   [[nodiscard]] auto reduce(reduce_op op, T value,
                             std::optional<std::vector<int64_t>> axes = std::nullopt)
-    -> task<decltype(reduce_nest(op, value, reduce_scope{}, 1))> {
-    auto arrays = arrays_of(value);
-    if (arrays.is_on_devices()) {
-      arrays.find_one_for_all(num_replicas_in_sync());
-      auto preparing = prepare(arrays, op, axes || group() != nullptr);
-      co_await preparing;
-      put_back(value, arrays);
-    }
-    auto work = [op, value = std::move(value), axes = std::move(axes),
-                 replicas = num_replicas_in_sync()](process_exchange* exchange) {
-      return reduce_nest(op, value, reduce_scope{axes, exchange}, replicas);
-    };
-    auto reducing = exchanged(describe_reduction("reduce", op), 0, std::move(work));
-    auto result = co_await reducing;
-    if (arrays.is_on_devices()) {
-      auto placing = placed(arrays, arrays_of(result), 1);
-      auto there = co_await placing;
-      put_back(result, there.front());
-    }
-    co_return result;
+    -> task<unflattened_t<T>> {
+    auto reducing = reduce_flat(op, flatten(value), std::move(axes));
+    auto leaves = co_await reducing;
+    co_return unflatten(leaves, value);
   }
 
   /// As `strategy::gather`.
@@ -131,28 +115,36 @@ public:
     co_return std::move(**there.result);
   }
 
-  /// Runs a reduction over the replicas of all processes: `work(process_exchange*)`, once with null
-  /// if there is but one process, else twice. All processes have to make the call.
-  /// @param what As `process_exchange` has it. @param bytes That `work` moves in this process.
-  /// Errors: rethrows what `work` threw; throws `failure`: invalid_argument if another process
-  /// makes another call, and for options that are none; deadline_exceeded and unavailable, naming
-  /// the one that is missing or gone.
-  template <class Work>
-  [[nodiscard]] task<std::invoke_result_t<Work&, process_exchange*>>
-  exchanged(std::string what, size_t bytes, Work work, communication_options options = {}) {
+  /// Runs a reduction over the replicas of all processes. All of them have to make the call.
+  /// @param plan `pending<R> plan(process_exchange*)`: notes what it needs of other processes, of
+  /// which there are none if the exchange is null, and returns what gives the result afterwards.
+  /// @param what As `process_exchange` has it. @param bytes That the result takes to compute here.
+  /// Errors: rethrows what `plan` and its result threw; throws `failure`: invalid_argument if
+  /// another process makes another call, and for options that are none; deadline_exceeded and
+  /// unavailable, naming the one that is missing or gone.
+  template <class Plan, class Pending = std::invoke_result_t<Plan&, process_exchange*>>
+  [[nodiscard]] task<typename Pending::result_type>
+  exchanged(std::string what, size_t bytes, Plan plan, communication_options options = {}) {
     options.validate();
-    std::shared_ptr<process_exchange> exchange;
-    if (group() != nullptr) {
-      exchange = std::make_shared<process_exchange>(*group(), std::move(what));
-      static_cast<void>(work(exchange.get()));
-      auto settling = settle(exchange, options);
+    std::optional<process_exchange> exchange;
+    if (group() != nullptr) exchange.emplace(*group(), std::move(what));
+    Pending finish = plan(exchange ? &*exchange : nullptr);
+    if (exchange) {
+      auto settling = settle(*exchange, options);
       co_await settling;
     }
-    auto finish = [work = std::move(work), exchange]() mutable { return work(exchange.get()); };
     auto finishing = compute(bytes, std::move(finish));
     auto result = co_await finishing;
     co_return result;
   }
+
+  /// What each process has, behind each other in the order of ranks. Errors: as `exchanged`.
+  /// Shape: own  [rows, ...], of any number of rows
+  [[nodiscard]] task<tensor> gather_rows(std::string what, tensor own);
+
+  /// What the first process has, for all; it learns, too, if another makes another call.
+  /// Errors: as `exchanged`. Cost: a barrier.
+  [[nodiscard]] task<tensor> share_first(std::string what, tensor own);
 
   /// Runs a function once for each copy of a variable, one after the other.
   /// @param function `R f(update_context&, variable, Arguments...)` or a coroutine `task<R>
@@ -213,33 +205,17 @@ public:
   [[nodiscard]] task<distributed_value<T>>
   reduce_brought(std::vector<reduce_op> ops, std::vector<std::shared_ptr<const T>> brought,
                  communication_options options) {
-    check_alike(ops);
-    auto op = ops.front();
-    size_t bytes = 0;
-    if constexpr (std::is_same_v<T, tensor>)
-      bytes = brought.size() * brought.front()->bytes();
-    else
-      bytes = few_bytes;
-    std::vector<T> values;
+    std::vector<const T*> values;
     for (const auto& each : brought)
-      values.push_back(*each);
-    auto arrays = arrays_of_all(values);
-    if (arrays.is_on_devices()) {
-      auto preparing = prepare(arrays, op, false, options);
-      co_await preparing;
-      put_back_all(values, arrays);
-    }
-    auto work = [op, values = std::move(values)](process_exchange* exchange) {
-      return all_reduce_nest(op, values, exchange);
-    };
-    auto reducing = exchanged(describe_reduction("all_reduce", op), bytes, work, options);
-    auto result = co_await reducing;
-    if (!arrays.is_on_devices()) co_return distributed_value<T>::mirrored(result, brought.size());
-    auto placing = placed(arrays, arrays_of(result), brought.size());
-    auto there = co_await placing;
-    std::vector<T> results(brought.size(), result);
-    for (size_t i = 0; i < results.size(); ++i)
-      put_back(results[i], there[i]);
+      values.push_back(each.get());
+    auto reducing = all_reduce_flat(std::move(ops), flatten_all(values), options);
+    auto of_replicas = co_await reducing;
+    if (of_replicas.size() == 1)
+      co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
+                                               brought.size());
+    std::vector<T> results;
+    for (const auto& leaves : of_replicas)
+      results.push_back(unflatten(leaves, *values.front()));
     co_return distributed_value<T>::per_replica(std::move(results));
   }
 
@@ -269,9 +245,17 @@ private:
 
   [[nodiscard]] task<tensor> read_over_processes(variable source);
 
+  [[nodiscard]] task<std::vector<leaf>> reduce_flat(reduce_op op, std::vector<leaf_group> leaves,
+                                                    std::optional<std::vector<int64_t>> axes);
+
+  /// @returns One list of leaves for all replicas; or, where devices have reduced them, one for
+  /// each replica.
+  [[nodiscard]] task<std::vector<std::vector<leaf>>> all_reduce_flat(std::vector<reduce_op> ops,
+                                                                     std::vector<leaf_group> leaves,
+                                                                     communication_options options);
+
   /// Makes all collectives that an exchange has noted, at once.
-  [[nodiscard]] task<void> settle(std::shared_ptr<process_exchange> exchange,
-                                  communication_options options);
+  [[nodiscard]] task<void> settle(process_exchange& exchange, communication_options options);
   [[nodiscard]] task<void> prepare_for_others(std::vector<gradient>& components, reduce_op op,
                                               communication_options options);
   [[nodiscard]] task<void> divide_on_devices(std::vector<tensor>& sums,

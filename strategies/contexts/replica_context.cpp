@@ -296,10 +296,10 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
       operands.push_back(*each);
     auto bringing = bring_together(context.host(), target, operands, context.group() == nullptr);
     co_await bringing;
-    auto work = [target, how, operands](process_exchange* exchange) {
+    auto plan = [target, how, operands](process_exchange* exchange) {
       return aggregate(target, how, operands, exchange);
     };
-    auto aggregating = context.exchanged(std::string{name_of_assign(how)}, 0, work);
+    auto aggregating = context.exchanged(std::string{name_of_assign(how)}, 0, plan);
     auto aggregated = co_await aggregating;
     auto changing = change_copy(context.host(), target, whole_variable, how, std::move(aggregated));
     auto value = co_await changing;

@@ -13,7 +13,7 @@
 #include "strategies/contexts/strategy_input.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 #include "strategies/reduce/process_group.hpp"
-#include "strategies/reduce/reduce_nest.hpp"
+#include "strategies/reduce/reduce_leaves.hpp"
 #include "strategies/reduce/replica_devices.hpp"
 #include "strategies/values/nest.hpp"
 #include "strategies/values/partitioner.hpp"
@@ -302,9 +302,11 @@ private:
   [[nodiscard]] auto reduce_over(reduce_op op, const T& value,
                                  std::optional<std::vector<int64_t>> axes) {
     context_check::cross_replica("reduce", *this);
-    auto looked_at = value; // the same arrays
-    if (!layout_.group && !arrays_of(looked_at).is_on_devices())
-      return reduce_nest(op, value, reduce_scope{std::move(axes)}, num_replicas_);
+    auto leaves = flatten(value);
+    if (!layout_.group && !arrays_of(leaves).is_on_devices()) {
+      reduce_scope over{.axes = std::move(axes), .replicas = num_replicas_};
+      return unflatten(reduce_leaves(op, leaves, over)(), value);
+    }
     context_check::blocking("reduce", *this);
     return cross_replica([op, value, axes = std::move(axes)](cross_replica_context& context) {
       return context.reduce(op, value, axes);

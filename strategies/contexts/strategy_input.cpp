@@ -50,8 +50,7 @@ std::vector<pipeline_extent> to_extents(const tensor& gathered) {
 void end_with_others(strategy& of, distributed_dataset& mine) {
   auto own = to_tensor(mine.extent());
   auto gathered = of.cross_replica([own](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) { return exchange->gather({&own, 1}); };
-    return context.exchanged("distribute_datasets_from_function", 0, work);
+    return context.gather_rows("distribute_datasets_from_function", own);
   });
   auto all = to_extents(gathered);
   mine.end_with(all);

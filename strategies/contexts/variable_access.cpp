@@ -40,21 +40,28 @@ bool are_one(const std::vector<variable_operand>& operands) {
 }
 
 // The operand of the first replica of all processes.
-variable_operand of_first(const variable& target, const variable_operand& own,
-                          process_exchange& exchange) {
-  if (const auto* number = std::get_if<double>(&own)) {
-    auto shared = exchange.broadcast(filled(dtype::f64, {}, *number), target.name());
-    return shared.values<double>()[0];
-  }
+pending<variable_operand> of_first(const variable& target, const variable_operand& own,
+                                   process_exchange& exchange) {
+  if (const auto* number = std::get_if<double>(&own))
+    return [shared = exchange.broadcast(filled(dtype::f64, {}, *number), target.name())] {
+      return variable_operand{shared().values<double>()[0]};
+    };
   if (const auto* dense = std::get_if<tensor>(&own))
-    return exchange.broadcast(*dense, target.name());
+    return
+      [shared = exchange.broadcast(*dense, target.name())] { return variable_operand{shared()}; };
   auto rows = std::get<indexed_slices>(own);
   auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
   auto indices = rows.indices.contiguous().slice(0, count);
   auto values = rows.values.contiguous().slice(0, count);
-  rows.indices = exchange.gather({&indices, 1}, target.name());
-  rows.values = exchange.gather({&values, 1}, target.name());
-  return rows;
+  auto all_indices = exchange.gather({&indices, 1}, target.name());
+  auto all_values = exchange.gather({&values, 1}, target.name());
+  return [all_indices, all_values, extents = rows.dense_extents] {
+    return variable_operand{indexed_slices{all_indices(), all_values(), extents}};
+  };
+}
+
+pending<variable_operand> as_it_is(variable_operand operand) {
+  return [operand = std::move(operand)] { return operand; };
 }
 
 bool is_zero(const variable_operand& operand) {
@@ -177,7 +184,7 @@ task<void> bring_together(activity& activity, const variable& target,
     std::vector<tensor> values;
     for (const auto& one : operands)
       values.push_back(std::get<tensor>(one));
-    auto arrays = arrays_of_all(values);
+    auto arrays = arrays_of(flatten_all(pointers_to(std::as_const(values))));
     auto combining = combine_on_devices(activity, devices, to_reduce_op(mode), arrays);
     co_await combining;
     if (const auto& outcome = arrays.groups.front().outcome) operands = {*outcome};
@@ -189,14 +196,17 @@ task<void> bring_together(activity& activity, const variable& target,
   co_await bringing;
 }
 
-variable_operand aggregate(const variable& target, change how,
-                           std::vector<variable_operand> operands, process_exchange* exchange) {
+pending<variable_operand> aggregate(const variable& target, change how,
+                                    std::vector<variable_operand> operands,
+                                    process_exchange* exchange) {
   auto mode = target.aggregation();
   if (mode == variable_aggregation::only_first_replica)
-    return exchange == nullptr ? operands.front() : of_first(target, operands.front(), *exchange);
-  if (exchange == nullptr && operands.size() == 1) return operands.front();
+    return exchange == nullptr ? as_it_is(operands.front())
+                               : of_first(target, operands.front(), *exchange);
+  if (exchange == nullptr && operands.size() == 1) return as_it_is(operands.front());
   if (are_one(operands)) {
-    if (mode == variable_aggregation::mean || is_zero(operands.front())) return operands.front();
+    if (mode == variable_aggregation::mean || is_zero(operands.front()))
+      return as_it_is(operands.front());
     throw failure{
       {errc::invalid_argument,
        fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
@@ -208,9 +218,9 @@ variable_operand aggregate(const variable& target, change how,
   std::vector<gradient> values;
   for (const auto& operand : operands)
     values.push_back(to_change(target, operand));
-  auto reduced = reduce_components(to_reduce_op(mode), values, exchange, target.name());
-  if (auto* dense = std::get_if<tensor>(&reduced)) return *dense;
-  return std::get<indexed_slices>(reduced);
+  auto reducing = reduce_components(to_reduce_op(mode), values, exchange, target.name());
+  return
+    [reducing] { return std::visit([](auto&& one) { return variable_operand{one}; }, reducing()); };
 }
 
 } // namespace troupe

@@ -146,9 +146,9 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// @param exchange With the replicas of other processes; null if there are none.
 /// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
 /// from all replicas under SUM, which would be counted several times; 0 may be.
-[[nodiscard]] variable_operand aggregate(const variable& target, change how,
-                                         std::vector<variable_operand> operands,
-                                         process_exchange* exchange = nullptr);
+[[nodiscard]] pending<variable_operand> aggregate(const variable& target, change how,
+                                                  std::vector<variable_operand> operands,
+                                                  process_exchange* exchange = nullptr);
 
 /// The operand as one array or some rows: a number becomes an array like the variable.
 /// Errors: throws `failure` with invalid_argument for a number that the variable's dtype has not.

@@ -153,7 +153,7 @@ public:
   template <class T>
   [[nodiscard]] fetched_t<T> fetch(const T& nest) {
     service_->check_call("fetch");
-    return fetching<T>::fetch(nest, service_->world());
+    return map_nest(detail::fetch_leaf{service_->world()}, nest);
   }
 
 private:
@@ -163,7 +163,7 @@ private:
     auto leaves_for = [&](uint32_t worker) {
       return leaves_of<value_type>(part_of(given, {service_.get(), worker}));
     };
-    if constexpr (!worker_nest<Argument>::differs) {
+    if constexpr (!differs_between_workers<Argument>) {
       return leaves_for(0);
     } else {
       std::vector<std::vector<closure_value>> leaves;

@@ -5,14 +5,11 @@
 #include "actors/world/world.hpp"
 #include "strategies/values/closure_leaves.hpp"
 
-#include <array>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -69,99 +66,40 @@ private:
   std::shared_ptr<closure_outcome> outcome_;
 };
 
-/// How the remote values of a nest are fetched; this one is for leaves, which stay as they are.
 template <class T>
-struct fetching {
-  static constexpr bool is_remote = false;
+struct per_worker_values;
 
-  static T fetch(const T& value, world&) { return value; }
+namespace detail {
+
+struct fetch_leaf {
+  troupe::world& world;
+
+  template <class T>
+  T operator()(const std::vector<const T*>& value) {
+    return *value.front();
+  }
+
+  template <class T>
+  T operator()(const std::vector<const remote_value<T>*>& value) {
+    return value.front()->fetch(world);
+  }
+
+  /// Of remote values for each worker, those are fetched.
+  template <class T>
+  auto operator()(const std::vector<const per_worker_values<T>*>& value) {
+    auto fetched = map_nest(*this, value.front()->values);
+    return per_worker_values<typename decltype(fetched)::value_type>{std::move(fetched)};
+  }
 };
 
-template <class T>
-struct fetching<remote_value<T>> {
-  static constexpr bool is_remote = true;
-
-  static T fetch(const remote_value<T>& value, world& world) { return value.fetch(world); }
-};
+} // namespace detail
 
 /// What is left of a nest when its remote values are fetched.
 template <class T>
-using fetched_t = decltype(fetching<T>::fetch(std::declval<const T&>(), std::declval<world&>()));
+using fetched_t = zipped_t<detail::fetch_leaf, const T>;
 
 /// Whether there are remote values in a nest.
 template <class T>
-concept has_remote_values = fetching<T>::is_remote;
-
-template <class T>
-struct fetching<std::vector<T>> {
-  static constexpr bool is_remote = has_remote_values<T>;
-
-  static std::vector<fetched_t<T>> fetch(const std::vector<T>& values, world& world) {
-    std::vector<fetched_t<T>> fetched;
-    fetched.reserve(values.size());
-    for (const auto& value : values)
-      fetched.push_back(fetching<T>::fetch(value, world));
-    return fetched;
-  }
-};
-
-template <class T, size_t count>
-struct fetching<std::array<T, count>> {
-  static constexpr bool is_remote = has_remote_values<T>;
-
-  static std::array<fetched_t<T>, count> fetch(const std::array<T, count>& values, world& world) {
-    return std::apply(
-      [&](const auto&... value) {
-        return std::array<fetched_t<T>, count>{fetching<T>::fetch(value, world)...};
-      },
-      values);
-  }
-};
-
-template <class Key, class T>
-struct fetching<std::map<Key, T>> {
-  static constexpr bool is_remote = has_remote_values<T>;
-
-  static std::map<Key, fetched_t<T>> fetch(const std::map<Key, T>& values, world& world) {
-    std::map<Key, fetched_t<T>> fetched;
-    for (const auto& [key, value] : values)
-      fetched.emplace(key, fetching<T>::fetch(value, world));
-    return fetched;
-  }
-};
-
-template <class T>
-struct fetching<std::optional<T>> {
-  static constexpr bool is_remote = has_remote_values<T>;
-
-  static std::optional<fetched_t<T>> fetch(const std::optional<T>& value, world& world) {
-    if (!value) return std::nullopt;
-    return fetching<T>::fetch(*value, world);
-  }
-};
-
-template <class... Parts>
-struct fetching<std::tuple<Parts...>> {
-  static constexpr bool is_remote = (has_remote_values<Parts> || ...);
-
-  static std::tuple<fetched_t<Parts>...> fetch(const std::tuple<Parts...>& values, world& world) {
-    return std::apply(
-      [&](const Parts&... part) {
-        return std::tuple<fetched_t<Parts>...>{fetching<Parts>::fetch(part, world)...};
-      },
-      values);
-  }
-};
-
-template <class First, class Second>
-struct fetching<std::pair<First, Second>> {
-  static constexpr bool is_remote = has_remote_values<First> || has_remote_values<Second>;
-
-  static std::pair<fetched_t<First>, fetched_t<Second>>
-  fetch(const std::pair<First, Second>& values, world& world) {
-    return {fetching<First>::fetch(values.first, world),
-            fetching<Second>::fetch(values.second, world)};
-  }
-};
+concept has_remote_values = !std::is_same_v<T, fetched_t<T>>;
 
 } // namespace troupe

@@ -282,8 +282,7 @@ private:
   bool of_first_process(bool is_wanted) {
     auto own = filled(dtype::i64, {1}, is_wanted ? 1 : 0);
     auto first = strategy_.cross_replica([own](cross_replica_context& context) {
-      auto work = [own](process_exchange* exchange) { return exchange->broadcast_to_all(own); };
-      return context.exchanged("whether to save", 0, work);
+      return context.share_first("whether to save", own);
     });
     return first.values<int64_t>()[0] != 0;
   }

@@ -87,13 +87,18 @@ tensor flat(const tensor& value) {
 // One call for all arrays, of which only the first process has any.
 std::vector<tensor> gathered(strategy& strategy, std::vector<tensor> own) {
   return strategy.cross_replica([own = std::move(own)](cross_replica_context& context) {
-    auto work = [own](process_exchange* exchange) {
-      std::vector<tensor> all;
+    auto plan = [own](process_exchange* exchange) {
+      std::vector<pending<tensor>> each;
       for (size_t i = 0; i < own.size(); ++i)
-        all.push_back(exchange->gather({&own[i], 1}, std::to_string(i)));
-      return all;
+        each.push_back(exchange->gather({&own[i], 1}, std::to_string(i)));
+      return pending<std::vector<tensor>>{[each = std::move(each)] {
+        std::vector<tensor> all;
+        for (const auto& one : each)
+          all.push_back(one());
+        return all;
+      }};
     };
-    return context.exchanged(what, 0, work);
+    return context.exchanged(what, 0, plan);
   });
 }
 

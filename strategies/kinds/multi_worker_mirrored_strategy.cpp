@@ -152,9 +152,7 @@ void multi_worker_mirrored_strategy::check_replicas() {
     auto what = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
                             context.group()->replicas_each,
                             context.group()->fixed_order ? "in fixed order" : "in any order");
-    auto work
-      = [nothing](process_exchange* exchange) { return exchange->broadcast_to_all(nothing); };
-    return context.exchanged(what, 0, work);
+    return context.share_first(what, nothing);
   };
   try {
     static_cast<void>(cross_replica(compare));

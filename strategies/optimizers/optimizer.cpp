@@ -83,31 +83,33 @@ gradient widened(gradient as_it_is, dtype type) {
   return with_values(as_it_is, wide);
 }
 
-/// What replicas bring, by replica and variable.
-using all_gradients = std::vector<std::vector<gradient>>;
-
-all_gradients gradients_of(const std::vector<brought_pushes>& all) {
-  all_gradients result;
-  for (const auto& brought : all) {
-    auto& own = result.emplace_back();
-    for (const auto& one : *brought)
-      own.push_back(gradient_of(one));
-  }
+// What replicas bring, by variable.
+std::vector<leaf_group> gradients_of(const std::vector<brought_pushes>& all) {
+  std::vector<leaf_group> result(all.front()->size());
+  for (const auto& brought : all)
+    for (size_t i = 0; i < result.size(); ++i)
+      result[i].parts.push_back(as_leaf(gradient_of((*brought)[i])));
   return result;
 }
 
 // The gradients of all processes, as one for each variable: their sum.
-std::vector<gradient> combined(const brought_pushes& targets, const all_gradients& all,
-                               process_exchange* exchange) {
-  std::vector<gradient> sums;
+pending<std::vector<gradient>> combined(const brought_pushes& targets,
+                                        const std::vector<leaf_group>& all,
+                                        process_exchange* exchange) {
+  std::vector<pending<gradient>> sums;
   for (size_t i = 0; i < targets->size(); ++i) {
     const auto& target = (*targets)[i].target;
-    std::vector<gradient> components;
-    for (const auto& of_replica : all)
-      components.push_back(widened(of_replica[i], target.type()));
+    auto components = gradients_in(all[i]);
+    for (auto& component : components)
+      component = widened(component, target.type());
     sums.push_back(reduce_components(reduce_op::sum, components, exchange, target.name()));
   }
-  return sums;
+  return [sums = std::move(sums)] {
+    std::vector<gradient> made;
+    for (const auto& sum : sums)
+      made.push_back(sum());
+    return made;
+  };
 }
 
 // One gradient for each variable, as if a single replica had brought it.
@@ -218,17 +220,17 @@ struct optimizer::shared_state {
       for (const auto& one : *brought)
         bytes += one.target.extents().element_count() * element_bytes(one.target.type());
     auto gradients = gradients_of(all);
-    if (auto arrays = arrays_of_all(gradients); arrays.is_on_devices()) {
+    if (auto arrays = arrays_of(gradients); arrays.is_on_devices()) {
       auto preparing = cross.prepare(arrays, reduce_op::sum, false);
       co_await preparing;
-      put_back_all(gradients, arrays);
+      put_back(gradients, arrays);
     }
     auto targets = all.front();
     all.clear();
-    auto work = [targets, gradients = std::move(gradients)](process_exchange* exchange) {
+    auto plan = [targets, gradients = std::move(gradients)](process_exchange* exchange) {
       return combined(targets, gradients, exchange);
     };
-    auto combining = cross.exchanged("gradient", bytes, std::move(work));
+    auto combining = cross.exchanged("gradient", bytes, std::move(plan));
     auto sums = co_await combining;
     auto bringing = cross.bring_gradients(sums);
     co_await bringing;

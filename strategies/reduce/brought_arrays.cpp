@@ -29,6 +29,16 @@ std::vector<Item>& items_of(by_device<Item>& all, device where) {
   return all.emplace_back(where, std::vector<Item>{}).second;
 }
 
+// Calls `of_array(array, kind)` for the arrays of a leaf.
+template <class Leaf, class OfArray>
+void for_each_array(Leaf& of, const OfArray& of_array) {
+  if (auto* dense = std::get_if<tensor>(&of)) of_array(*dense, array_kind::dense);
+  if (auto* rows = std::get_if<indexed_slices>(&of)) {
+    of_array(rows->indices, array_kind::row_numbers);
+    of_array(rows->values, array_kind::row_values);
+  }
+}
+
 /// A copy that is asked for, and who wants it.
 struct wanted_copy {
   tensor from;
@@ -133,20 +143,52 @@ std::vector<tensor*> brought_arrays::on_devices() {
   return found;
 }
 
-void array_collector::operator()(const tensor& array, array_kind kind) {
-  auto at = first_ + next_++;
-  if (at == to_.groups.size()) to_.groups.push_back({kind, {}, {}});
-  auto& group = to_.groups[at];
-  to_.is_even &= group.kind == kind;
-  group.parts.push_back(array);
-  group.lay.push_back(array.device());
+brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
+  brought_arrays result;
+  for (const auto& group : leaves) {
+    auto first = result.groups.size();
+    for (const auto& part : group.parts) {
+      auto at = first;
+      for_each_array(part, [&](const tensor& array, array_kind kind) {
+        if (at == result.groups.size()) result.groups.push_back({kind, {}, {}});
+        auto& taken = result.groups[at++];
+        result.is_even &= taken.kind == kind;
+        taken.parts.push_back(array);
+        taken.lay.push_back(array.device());
+      });
+    }
+    for (auto i = first; i < result.groups.size(); ++i)
+      result.is_even &= result.groups[i].parts.size() == group.parts.size();
+  }
+  return result;
 }
 
-void array_collector::leave(size_t components) {
-  for (auto i = first_; i < to_.groups.size(); ++i)
-    to_.is_even &= to_.groups[i].parts.size() == components;
-  first_ = to_.groups.size();
-  next_ = 0;
+brought_arrays arrays_of(const std::vector<leaf>& leaves) {
+  std::vector<leaf_group> groups;
+  for (const auto& one : leaves)
+    groups.push_back({{one}});
+  return arrays_of(groups);
+}
+
+void put_back(std::vector<leaf_group>& leaves, const brought_arrays& arrays) {
+  size_t first = 0;
+  for (auto& group : leaves) {
+    size_t each = 0;
+    for (size_t i = 0; i < group.parts.size(); ++i) {
+      each = 0;
+      for_each_array(group.parts[i], [&](tensor& array, array_kind) {
+        array = arrays.groups[first + each++].parts[i];
+      });
+    }
+    first += each;
+  }
+}
+
+void put_back(std::vector<leaf>& leaves, const brought_arrays& arrays) {
+  size_t next = 0;
+  for (auto& one : leaves)
+    for_each_array(one,
+                   [&](tensor& array, array_kind) { array = arrays.groups[next++].parts.front(); });
 }
 
 task<void> move_arrays(activity& host, const replica_devices& devices,

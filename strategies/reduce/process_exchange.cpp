@@ -25,26 +25,29 @@ tensor cast(const tensor& from, dtype type) {
 }
 
 // 16-bit values are added in f32, and rounded once, when all is done to them.
-tensor reduce_narrow(reduce_op op, std::span<const tensor> components, process_exchange& exchange,
-                     std::string_view of) {
+pending<tensor> reduce_narrow(reduce_op op, std::span<const tensor> components,
+                              process_exchange& exchange, std::string_view of) {
   check_on_host(components);
   std::vector<tensor> wide;
   for (const auto& component : components)
     wide.push_back(cast(component, dtype::f32));
-  auto reduced = reduce_arrays(op, wide, &exchange, of);
-  return exchange.is_noting() ? components.front() : cast(reduced, components.front().type());
+  auto type = components.front().type();
+  return [reduced = reduce_arrays(op, wide, &exchange, of), type] { return cast(reduced(), type); };
 }
 
-indexed_slices reduce_rows(reduce_op op, std::span<const gradient> components,
-                           process_exchange& exchange, std::string_view of) {
+pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components,
+                              process_exchange& exchange, std::string_view of) {
   auto here = std::get<indexed_slices>(reduce_components(reduce_op::sum, components));
   auto rows
     = fmt::format("rows of {}{}{}", to_string(here.dense_extents), of.empty() ? "" : ", ", of);
-  here.indices = exchange.gather({&here.indices, 1}, rows);
-  here.values = exchange.gather({&here.values, 1}, rows);
-  if (op == reduce_op::mean && !exchange.is_noting())
-    here.values = divided_sum({&here.values, 1}, exchange.group().replica_count());
-  return here;
+  auto indices = exchange.gather({&here.indices, 1}, rows);
+  auto values = exchange.gather({&here.values, 1}, rows);
+  double divisor = op == reduce_op::mean ? exchange.group().replica_count() : 1;
+  return [indices, values, divisor, extents = here.dense_extents]() -> gradient {
+    auto all = values();
+    if (divisor != 1) all = divided_sum({&all, 1}, divisor);
+    return indexed_slices{indices(), all, extents};
+  };
 }
 
 // The rank, and the extents: processes whose ranks differ make the same call, and find out by this.
@@ -85,88 +88,99 @@ std::string process_exchange::name(std::string_view of) const {
   return of.empty() ? what_ : fmt::format("{} of {}", what_, of);
 }
 
-tensor process_exchange::note_or_take(collective_kind kind, std::span<const tensor> contributions,
-                                      std::string_view of, double divisor) {
-  if (!is_noting_) {
-    TROUPE_ASSERT(taken_ < results_.size(), taken_, results_.size());
-    return results_[taken_++];
-  }
+pending<tensor> process_exchange::note(collective_kind kind, std::span<const tensor> contributions,
+                                       std::string_view of, double divisor) {
   std::ranges::for_each(contributions, [](const tensor& one) { check_row_major(one); });
   collective_call call{.kind = kind, .name = name(of)};
   for (const auto& contribution : contributions)
     call.contributions.push_back(contribution.contiguous());
-  note(std::move(call), divisor);
-  return contributions.front();
+  return note(std::move(call), divisor);
 }
 
-void process_exchange::note(collective_call call, double divisor) {
+pending<tensor> process_exchange::note(collective_call call, double divisor) {
+  auto place = calls_.size();
   calls_.push_back(std::move(call));
   divisors_.push_back(divisor);
+  return [results = results_, place] {
+    TROUPE_ASSERT(place < results->size(), place, results->size());
+    return (*results)[place];
+  };
 }
 
-tensor process_exchange::sum(std::span<const tensor> contributions, std::string_view of,
-                             double divisor) {
-  if (is_noting_) check_alike(contributions, group_.first_replica());
-  return note_or_take(collective_kind::all_reduce, contributions, of, divisor);
+pending<tensor> process_exchange::sum(std::span<const tensor> contributions, std::string_view of,
+                                      double divisor) {
+  check_alike(contributions, group_.first_replica());
+  return note(collective_kind::all_reduce, contributions, of, divisor);
 }
 
-tensor process_exchange::gather(std::span<const tensor> parts, std::string_view of) {
-  return note_or_take(collective_kind::all_gather, parts, of);
+pending<tensor> process_exchange::gather(std::span<const tensor> parts, std::string_view of) {
+  return note(collective_kind::all_gather, parts, of);
 }
 
-tensor process_exchange::broadcast(const tensor& value, std::string_view of) {
-  return note_or_take(collective_kind::broadcast, {&value, 1}, of);
+pending<tensor> process_exchange::broadcast(const tensor& value, std::string_view of) {
+  return note(collective_kind::broadcast, {&value, 1}, of);
 }
 
-// Whoever spreads a value is done when it has sent it, and hears of others that differ by what they
-// say at the barrier: nobody waits to say it.
-tensor process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
+// A process that spreads a value is done when it has sent it, and hears of others that differ by
+// what they say at the barrier: none waits to say it.
+pending<tensor> process_exchange::broadcast_to_all(const tensor& value, std::string_view of) {
   auto result = broadcast(value, of);
-  if (is_noting_)
-    note({.kind = collective_kind::barrier,
-          .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
-                              to_string(value.extents()))});
-  else
-    ++taken_;
+  static_cast<void>(note({.kind = collective_kind::barrier,
+                          .name = fmt::format("{} of {} {}", name(of), to_string(value.type()),
+                                              to_string(value.extents()))}));
   return result;
 }
 
 void process_exchange::settle(std::vector<tensor> results) {
   TROUPE_ASSERT(results.size() == calls_.size(), results.size(), calls_.size());
-  results_ = std::move(results);
-  is_noting_ = false;
+  *results_ = std::move(results);
 }
 
-tensor reduce_arrays(reduce_op op, std::span<const tensor> components, process_exchange* exchange,
-                     std::string_view of) {
-  if (exchange == nullptr) return reduce_arrays(op, components);
+pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,
+                              process_exchange* exchange, std::string_view of) {
   if (components.empty()) refuse(errc::invalid_argument, "there is no value to reduce");
+  if (exchange == nullptr)
+    return [op, kept = std::vector<tensor>(components.begin(), components.end())] {
+      return reduce_arrays(op, kept);
+    };
   if (is_narrow(components.front().type())) {
-    if (exchange->is_noting()) check_alike(components, exchange->group().first_replica());
+    check_alike(components, exchange->group().first_replica());
     return reduce_narrow(op, components, *exchange, of);
   }
   auto all = static_cast<double>(components.size()) * exchange->group().size;
   auto divisor = op == reduce_op::mean ? all : 1;
-  auto sum = exchange->sum(components, of, divisor);
-  if (divisor == 1 || exchange->is_noting() || is_on_device(sum)) return sum;
-  return divided_sum({&sum, 1}, divisor);
+  return [taken = exchange->sum(components, of, divisor), divisor] {
+    auto sum = taken();
+    return divisor == 1 || is_on_device(sum) ? sum : divided_sum({&sum, 1}, divisor);
+  };
 }
 
-gradient reduce_components(reduce_op op, std::span<const gradient> components,
-                           process_exchange* exchange, std::string_view of) {
-  if (exchange == nullptr) return reduce_components(op, components);
+pending<gradient> reduce_components(reduce_op op, std::span<const gradient> components,
+                                    process_exchange* exchange, std::string_view of) {
+  if (exchange == nullptr)
+    return [op, kept = std::vector<gradient>(components.begin(), components.end())] {
+      return reduce_components(op, kept);
+    };
   if (are_sparse(components)) return reduce_rows(op, components, *exchange, of);
   std::vector<tensor> dense;
   for (const auto& component : components)
     dense.push_back(std::get<tensor>(component));
-  return reduce_arrays(op, dense, exchange, of);
+  return [reduced = reduce_arrays(op, dense, exchange, of)] { return gradient{reduced()}; };
 }
 
 // Parts may differ along `axis`, so each comes with its extents. What does not fit together is
-// found by everybody alike.
-tensor gather_components(std::span<const tensor> components, int64_t axis,
-                         process_exchange* exchange) {
-  if (exchange == nullptr) return cross_device_ops::gather(components, axis);
+// found by all processes alike.
+pending<tensor> gather_components(std::span<const tensor> components, int64_t axis,
+                                  process_exchange* exchange) {
+  if (exchange == nullptr)
+    return [axis, kept = std::vector<tensor>(components.begin(), components.end())] {
+      return cross_device_ops::gather(kept, axis);
+    };
+  auto like = [&](const tensor& other) {
+    return other.rank() == components.front().rank() && other.type() == components.front().type();
+  };
+  if (!std::ranges::all_of(components, like))
+    static_cast<void>(cross_device_ops::gather(components, axis)); // refuses them
   std::vector<tensor> flat;
   std::vector<tensor> extents;
   for (const auto& component : components) {
@@ -174,17 +188,11 @@ tensor gather_components(std::span<const tensor> components, int64_t axis,
     flat.push_back(
       component.contiguous().reshape({static_cast<int64_t>(component.element_count())}));
   }
-  if (exchange->is_noting()) {
-    auto like = [&](const tensor& other) {
-      return other.rank() == components.front().rank() && other.type() == components.front().type();
-    };
-    if (!std::ranges::all_of(components, like))
-      return cross_device_ops::gather(components, axis); // refuses them
-  }
   auto all_extents = exchange->gather(extents, "extents");
   auto all = exchange->gather(flat, fmt::format("axis {}", axis));
-  if (exchange->is_noting()) return components.front();
-  return cross_device_ops::gather(split(all, all_extents), axis);
+  return [all, all_extents, axis] {
+    return cross_device_ops::gather(split(all(), all_extents()), axis);
+  };
 }
 
 } // namespace troupe

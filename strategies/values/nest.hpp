@@ -1,70 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nested values: tuples, pairs, vectors, arrays, maps, optionals and structs of leaves, taken apart
-// for each replica and put together again.
+// Nested values: tuples, pairs, vectors, arrays, maps, optionals and structs of leaves. All that is
+// done leaf by leaf is done by one walk, `zip_nest`.
 #pragma once
 
 #include "messages/failure.hpp"
 #include "strategies/values/distributed_value.hpp"
 
 #include <array>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 namespace troupe {
 
-// `regroup` makes one nest out of the nests of all replicas, with a distributed_value for every
-// leaf; `select` gives one replica its own again. A struct is a leaf as a whole; its parts are
-// reduced one by one if it shows them:
-//
-//     struct outputs {
-//       tensor loss;
-//       tensor logits;
-//       static auto members(auto& self) { return std::tie(self.loss, self.logits); }
-//     };
+namespace detail {
 
-/// How a nest is taken apart; this one is for leaves.
-template <class T>
-struct nest {
-  using regrouped = distributed_value<T>;
-  using selected = T;
-
-  static regrouped regroup(std::vector<T> values) {
-    auto is_same = values.size() > 1;
-    for (size_t i = 1; i < values.size() && is_same; ++i)
-      is_same = is_same_object(values[0], values[i]);
-    if (is_same || values.size() == 1)
-      return regrouped::mirrored(std::move(values.front()), std::max<size_t>(values.size(), 1));
-    return regrouped::per_replica(std::move(values));
+struct nest_of_leaf {
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
+    return at_leaf(values);
   }
 
-  static const T& select(const T& value, size_t) { return value; }
-
-  static std::string structure(const T&) { return {}; }
+  template <class T>
+  static std::string structure(const T&) {
+    return {};
+  }
 };
 
-template <class T>
-using regrouped_t = typename nest<T>::regrouped;
+} // namespace detail
 
+/// How a nest is walked through and described; this one is for leaves. Each kind of nest has a
+/// `zip`, which calls `at_leaf(std::vector<Leaf*>)` at each place, with the leaves that the nests
+/// `values` have there, in the order of their members, and makes one nest of what that returns.
+/// `structure` is what there is to a nest beyond its type: lengths and keys.
 template <class T>
-using selected_t = typename nest<T>::selected;
+struct nest : detail::nest_of_leaf {};
 
-/// One nest of distributed values out of the nests of all replicas, by index.
+/// One nest, made of what `at_leaf` returns for each place of nests of one type.
+/// @param values At least one.
 /// Errors: throws `failure` with invalid_argument if they differ in structure.
-template <class T>
-[[nodiscard]] regrouped_t<T> regroup(std::vector<T> values) {
-  return nest<T>::regroup(std::move(values));
+template <class AtLeaf, class Value>
+auto zip_nest(AtLeaf&& at_leaf, const std::vector<Value*>& values) {
+  return nest<std::remove_const_t<Value>>::zip(at_leaf, values);
 }
 
-/// What one replica has of a nest of distributed values.
-template <class T>
-[[nodiscard]] selected_t<T> select_replica(const T& value, size_t replica) {
-  return nest<T>::select(value, replica);
+/// Likewise of a single nest, whose leaves `at_leaf` is given one by one.
+template <class AtLeaf, class T>
+auto map_nest(AtLeaf&& at_leaf, T& value) {
+  return zip_nest(at_leaf, std::vector<T*>{&value});
 }
+
+/// The type of what `zip_nest` makes of nests of type `T`.
+template <class AtLeaf, class T>
+using zipped_t
+  = decltype(zip_nest(std::declval<AtLeaf&>(), std::declval<const std::vector<T*>&>()));
 
 /// What there is to a nest's structure beyond its type: lengths and keys.
 template <class T>
@@ -84,91 +79,44 @@ template <class T>
 
 namespace detail {
 
-template <class T>
-void check_structures(const std::vector<T>& values) {
-  auto first = structure_of(values.front());
+template <class Value>
+void check_structures(const std::vector<Value*>& values) {
+  if (values.size() == 1) return;
+  auto first = structure_of(*values.front());
   for (size_t i = 1; i < values.size(); ++i)
-    if (auto its = structure_of(values[i]); its != first) refuse_structures(i, its, first);
+    if (auto its = structure_of(*values[i]); its != first) refuse_structures(i, its, first);
 }
 
 // The part of every value that `get` takes out.
-template <class T, class Get>
-auto parts(std::vector<T>& values, const Get& get) {
-  std::vector<std::decay_t<decltype(get(values.front()))>> result;
+template <class Value, class Get>
+auto parts(const std::vector<Value*>& values, const Get& get) {
+  std::vector<decltype(&get(*values.front()))> result;
   result.reserve(values.size());
-  for (auto& value : values)
-    result.push_back(std::move(get(value)));
+  for (auto* value : values)
+    result.push_back(&get(*value));
   return result;
 }
 
-} // namespace detail
-
-template <class T>
-struct nest<distributed_value<T>> {
-  using regrouped = distributed_value<distributed_value<T>>;
-  using selected = T;
-
-  static regrouped regroup(std::vector<distributed_value<T>> values) {
-    return regrouped::per_replica(std::move(values));
+template <size_t i>
+struct part_at {
+  template <class Whole>
+  auto& operator()(Whole& whole) const {
+    return std::get<i>(whole);
   }
-
-  static const T& select(const distributed_value<T>& value, size_t replica) {
-    return value.select(replica);
-  }
-
-  static std::string structure(const distributed_value<T>&) { return {}; }
 };
-
-/// All replicas mean one variable, and get it back.
-template <>
-struct nest<variable> {
-  using regrouped = variable;
-  using selected = variable;
-
-  static variable regroup(std::vector<variable> values);
-
-  static const variable& select(const variable& value, size_t) { return value; }
-
-  static std::string structure(const variable&) { return {}; }
-};
-
-/// Nothing, from everybody.
-template <>
-struct nest<std::monostate> {
-  using regrouped = std::monostate;
-  using selected = std::monostate;
-
-  static std::monostate regroup(const std::vector<std::monostate>&) { return {}; }
-
-  static std::monostate select(std::monostate, size_t) { return {}; }
-
-  static std::string structure(std::monostate) { return {}; }
-};
-
-namespace detail {
 
 template <template <class...> class Tuple, class... Parts>
 struct nest_of_parts {
-  using whole = Tuple<Parts...>;
-  using regrouped = Tuple<regrouped_t<Parts>...>;
-  using selected = Tuple<selected_t<Parts>...>;
-
-  static regrouped regroup(std::vector<whole> values) {
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
     return [&]<size_t... i>(std::index_sequence<i...>) {
-      return regrouped{troupe::regroup(parts(
-        values, [](whole & value) -> auto& { return std::get<i>(value); }))...};
+      using result = Tuple<decltype(zip_nest(at_leaf, parts(values, part_at<i>{})))...>;
+      return result{zip_nest(at_leaf, parts(values, part_at<i>{}))...}; // in this order
     }
     (std::index_sequence_for<Parts...>{});
   }
 
-  static selected select(const whole& value, size_t replica) {
-    return [&]<size_t... i>(std::index_sequence<i...>) {
-      return selected{select_replica(std::get<i>(value), replica)...};
-    }
-    (std::index_sequence_for<Parts...>{});
-  }
-
-  static std::string structure(const whole& value) {
+  static std::string structure(const Tuple<Parts...>& value) {
     std::string result;
     auto add = [&](const auto& part) { result = joined(std::move(result), structure_of(part)); };
     std::apply([&](const auto&... part) { (add(part), ...); }, value);
@@ -186,22 +134,17 @@ struct nest<std::pair<First, Second>> : detail::nest_of_parts<std::pair, First, 
 
 template <class T>
 struct nest<std::vector<T>> {
-  using regrouped = std::vector<regrouped_t<T>>;
-  using selected = std::vector<selected_t<T>>;
-
-  static regrouped regroup(std::vector<std::vector<T>> values) {
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
     detail::check_structures(values);
-    regrouped result;
-    for (size_t i = 0; i < values.front().size(); ++i)
-      result.push_back(troupe::regroup(
-        detail::parts(values, [i](std::vector<T>& value) -> T& { return value[i]; })));
-    return result;
-  }
-
-  static selected select(const std::vector<T>& value, size_t replica) {
-    selected result;
-    for (const auto& part : value)
-      result.push_back(select_replica(part, replica));
+    auto at = [&](size_t i) {
+      return detail::parts(
+        values, [i](Value & value) -> auto& { return value[i]; });
+    };
+    std::vector<decltype(zip_nest(at_leaf, at(0)))> result;
+    result.reserve(values.front()->size());
+    for (size_t i = 0; i < values.front()->size(); ++i)
+      result.push_back(zip_nest(at_leaf, at(i)));
     return result;
   }
 
@@ -213,24 +156,22 @@ struct nest<std::vector<T>> {
   }
 };
 
+/// The booleans of a vector cannot be referred to one by one: together they are a leaf.
+template <>
+struct nest<std::vector<bool>> : detail::nest_of_leaf {};
+
 template <class T, size_t count>
 struct nest<std::array<T, count>> {
-  using regrouped = std::array<regrouped_t<T>, count>;
-  using selected = std::array<selected_t<T>, count>;
-
-  static regrouped regroup(std::vector<std::array<T, count>> values) {
-    regrouped result;
-    for (size_t i = 0; i < count; ++i)
-      result[i] = troupe::regroup(
-        detail::parts(values, [i](std::array<T, count>& value) -> T& { return value[i]; }));
-    return result;
-  }
-
-  static selected select(const std::array<T, count>& value, size_t replica) {
-    selected result;
-    for (size_t i = 0; i < count; ++i)
-      result[i] = select_replica(value[i], replica);
-    return result;
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
+    return [&]<size_t... i>(std::index_sequence<i...>) {
+      auto at = [&](size_t place) {
+        return detail::parts(
+          values, [place](Value & value) -> auto& { return value[place]; });
+      };
+      return std::array<decltype(zip_nest(at_leaf, at(0))), count>{zip_nest(at_leaf, at(i))...};
+    }
+    (std::make_index_sequence<count>{});
   }
 
   static std::string structure(const std::array<T, count>& value) {
@@ -243,22 +184,16 @@ struct nest<std::array<T, count>> {
 
 template <class Key, class T>
 struct nest<std::map<Key, T>> {
-  using regrouped = std::map<Key, regrouped_t<T>>;
-  using selected = std::map<Key, selected_t<T>>;
-
-  static regrouped regroup(std::vector<std::map<Key, T>> values) {
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
     detail::check_structures(values);
-    regrouped result;
-    for (const auto& [key, first] : values.front())
-      result.emplace(key, troupe::regroup(detail::parts(
-                            values, [&](std::map<Key, T>& value) -> T& { return value.at(key); })));
-    return result;
-  }
-
-  static selected select(const std::map<Key, T>& value, size_t replica) {
-    selected result;
-    for (const auto& [key, part] : value)
-      result.emplace(key, select_replica(part, replica));
+    auto at = [&](const Key& key) {
+      return detail::parts(
+        values, [&](Value & value) -> auto& { return value.at(key); });
+    };
+    std::map<Key, decltype(zip_nest(at_leaf, at(std::declval<const Key&>())))> result;
+    for (const auto& [key, first] : *values.front())
+      result.emplace(key, zip_nest(at_leaf, at(key)));
     return result;
   }
 
@@ -279,19 +214,15 @@ struct nest<std::map<Key, T>> {
 /// Nothing from one is nothing from all.
 template <class T>
 struct nest<std::optional<T>> {
-  using regrouped = std::optional<regrouped_t<T>>;
-  using selected = std::optional<selected_t<T>>;
-
-  static regrouped regroup(std::vector<std::optional<T>> values) {
+  template <class AtLeaf, class Value>
+  static auto zip(AtLeaf& at_leaf, const std::vector<Value*>& values) {
     detail::check_structures(values);
-    if (!values.front()) return {};
-    return troupe::regroup(
-      detail::parts(values, [](std::optional<T>& value) -> T& { return *value; }));
-  }
-
-  static selected select(const std::optional<T>& value, size_t replica) {
-    if (!value) return {};
-    return select_replica(*value, replica);
+    auto some = [&] {
+      return zip_nest(at_leaf, detail::parts(
+                                 values, [](Value & value) -> auto& { return *value; }));
+    };
+    using result = std::optional<decltype(some())>;
+    return values.front()->has_value() ? result{some()} : result{};
   }
 
   static std::string structure(const std::optional<T>& value) {
@@ -299,10 +230,107 @@ struct nest<std::optional<T>> {
   }
 };
 
+// A struct is a leaf as a whole; what is done to its parts is done one by one if it shows them:
+//
+//     struct outputs {
+//       tensor loss;
+//       tensor logits;
+//       static auto members(auto& self) { return std::tie(self.loss, self.logits); }
+//     };
+
 /// True for a struct that shows its parts.
 template <class T>
 concept has_members = requires(T& value) {
   T::members(value);
 };
+
+namespace detail {
+
+/// One value out of those of all replicas: the same one, if it is one object for all.
+struct regroup_leaves {
+  template <class T>
+  distributed_value<T> operator()(const std::vector<T*>& values) const {
+    auto is_same = true;
+    for (size_t i = 1; i < values.size() && is_same; ++i)
+      is_same = is_same_object(*values[0], *values[i]);
+    if (is_same) return distributed_value<T>::mirrored(std::move(*values.front()), values.size());
+    return per_replica(values);
+  }
+
+  template <class T>
+  distributed_value<distributed_value<T>>
+  operator()(const std::vector<distributed_value<T>*>& values) const {
+    return per_replica(values);
+  }
+
+  /// All replicas mean one variable, and get it back.
+  variable operator()(const std::vector<variable*>& values) const;
+
+  /// Nothing, from each of them.
+  std::monostate operator()(const std::vector<std::monostate*>&) const { return {}; }
+
+private:
+  template <class T>
+  static distributed_value<T> per_replica(const std::vector<T*>& values) {
+    std::vector<T> all;
+    all.reserve(values.size());
+    for (auto* value : values)
+      all.push_back(std::move(*value));
+    return distributed_value<T>::per_replica(std::move(all));
+  }
+};
+
+struct select_of_leaf {
+  size_t replica;
+
+  template <class T>
+  T operator()(const std::vector<const T*>& value) const {
+    return *value.front();
+  }
+
+  template <class T>
+  T operator()(const std::vector<const distributed_value<T>*>& value) const {
+    return value.front()->select(replica);
+  }
+};
+
+} // namespace detail
+
+/// What `regroup` makes of nests of type `T`: one with a distributed value in the place of each
+/// leaf.
+template <class T>
+using regrouped_t = zipped_t<detail::regroup_leaves, T>;
+
+/// What `select_replica` makes of a nest of type `T`.
+template <class T>
+using selected_t = zipped_t<detail::select_of_leaf, const T>;
+
+/// Pointers to values that stand behind each other.
+template <class Values>
+[[nodiscard]] auto pointers_to(Values& values) {
+  std::vector<decltype(&values.front())> result;
+  result.reserve(values.size());
+  for (auto& value : values)
+    result.push_back(&value);
+  return result;
+}
+
+/// One nest of distributed values out of the nests of all replicas, by index.
+/// Errors: throws `failure` with invalid_argument if they differ in structure.
+template <class T>
+[[nodiscard]] regrouped_t<T> regroup(std::vector<T> values) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::deque<bool> apart(values.begin(), values.end());
+    return zip_nest(detail::regroup_leaves{}, pointers_to(apart));
+  } else {
+    return zip_nest(detail::regroup_leaves{}, pointers_to(values));
+  }
+}
+
+/// What one replica has of a nest of distributed values.
+template <class T>
+[[nodiscard]] selected_t<T> select_replica(const T& value, size_t replica) {
+  return map_nest(detail::select_of_leaf{replica}, value);
+}
 
 } // namespace troupe

@@ -361,10 +361,10 @@ TEST_SUITE("strategies/jobs/run_training") {
         if (text == "garbage") return;
         auto three = zeros({3});
         static_cast<void>(strategy.cross_replica([=](cross_replica_context& context) {
-          auto work = [three](process_exchange* exchange) {
+          auto plan = [three](process_exchange* exchange) {
             return exchange->gather({&three, 1}, "0");
           };
-          return context.exchanged(what, 0, work);
+          return context.exchanged(what, 0, plan);
         }));
       });
       for (const auto& other : thrown)

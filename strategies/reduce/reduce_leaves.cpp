@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reducing arrays over replicas and dimensions, rows and numbers over replicas.
+#include "strategies/reduce/reduce_leaves.hpp"
+
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/elements.hpp"
+#include "messages/refuse.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe {
+
+namespace {
+
+// Which dimensions are summed over.
+std::vector<bool> summed(const std::vector<int64_t>& axes, size_t rank) {
+  std::vector<bool> result(rank);
+  for (auto axis : axes) {
+    auto count = static_cast<int64_t>(rank);
+    if (axis < -count || axis >= count)
+      refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank {}", axis,
+             rank);
+    result[static_cast<size_t>(axis < 0 ? axis + count : axis)] = true;
+  }
+  return result;
+}
+
+/// An array summed over some dimensions, and how many elements each sum is of.
+struct partial_sum {
+  tensor sum; ///< f64 or i64, so that no replica's share is rounded before it is added.
+  int64_t count = 1;
+};
+
+// Where the elements of an array are added, in their order: without their summed dimensions.
+template <class Add>
+void visit_places(const shape& extents, const std::vector<bool>& is_summed, const Add& add) {
+  std::vector<int64_t> at(extents.rank());
+  auto count = static_cast<size_t>(extents.element_count());
+  for (size_t i = 0; i < count; ++i) {
+    size_t place = 0;
+    for (size_t dim = 0; dim < at.size(); ++dim)
+      if (!is_summed[dim])
+        place = place * static_cast<size_t>(extents[dim]) + static_cast<size_t>(at[dim]);
+    add(i, place);
+    for (auto dim = at.size(); dim-- > 0 && ++at[dim] == extents[dim];)
+      at[dim] = 0;
+  }
+}
+
+partial_sum sum_over(const tensor& value, const std::vector<int64_t>& axes) {
+  auto is_summed = summed(axes, value.rank());
+  std::vector<int64_t> kept;
+  partial_sum result;
+  for (size_t i = 0; i < value.rank(); ++i)
+    if (is_summed[i])
+      result.count *= value.extents()[i];
+    else
+      kept.push_back(value.extents()[i]);
+  auto from = value.contiguous();
+  auto add_all = [&]<class T, class Sum>(T, Sum) {
+    result.sum = zeros(shape{kept}, dtype_of<Sum>);
+    auto to = result.sum.mutable_values<Sum>();
+    auto numbers = from.values<T>();
+    visit_places(value.extents(), is_summed, [&](size_t i, size_t place) {
+      if constexpr (std::is_integral_v<T>)
+        to[place] += numbers[i];
+      else
+        to[place] += widen<double>(numbers[i]);
+    });
+  };
+  if (value.type() == dtype::i32)
+    add_all(int32_t{}, int64_t{});
+  else if (value.type() == dtype::i64)
+    add_all(int64_t{}, int64_t{});
+  else if (is_floating(value.type()))
+    visit_floating(value.type(), [&]<class T>(T like) { add_all(like, double{}); });
+  return result;
+}
+
+template <class To, class From>
+tensor cast_elements(const tensor& from) {
+  tensor result{dtype_of<To>, from.extents()};
+  std::ranges::transform(from.values<From>(), result.mutable_values<To>().begin(), [](From number) {
+    if constexpr (std::is_integral_v<From>)
+      return static_cast<To>(number);
+    else
+      return narrow<To>(number);
+  });
+  return result;
+}
+
+// A sum in the dtype of what was summed.
+tensor narrowed(const tensor& sum, dtype type) {
+  if (type == dtype::i32) return cast_elements<int32_t, int64_t>(sum);
+  if (type == dtype::i64) return sum;
+  tensor result;
+  if (is_floating(type))
+    visit_floating(type, [&]<class T>(T) { result = cast_elements<T, double>(sum); });
+  return result;
+}
+
+tensor number(int64_t value) {
+  auto result = zeros({}, dtype::i64);
+  result.mutable_values<int64_t>()[0] = value;
+  return result;
+}
+
+// Each replica's sums are added in wide numbers, and narrowed once.
+pending<tensor> reduce_over_axes(reduce_op op, std::span<const tensor> values,
+                                 const reduce_scope& over) {
+  std::vector<tensor> sums;
+  std::vector<tensor> counts;
+  for (const auto& value : values) {
+    auto part = sum_over(value, *over.axes);
+    sums.push_back(part.sum);
+    counts.push_back(number(part.count));
+  }
+  auto sum = reduce_arrays(reduce_op::sum, sums, over.exchange);
+  auto count = reduce_arrays(reduce_op::sum, counts, over.exchange);
+  return [op, type = values.front().type(), sum, count] {
+    auto total = sum();
+    if (op == reduce_op::sum) return narrowed(total, type);
+    if (!is_floating(type)) total = cast_elements<double, int64_t>(total);
+    auto all = static_cast<double>(count().values<int64_t>()[0]);
+    auto mean = changed(total, change::divide, filled(dtype::f64, total.extents(), all)).value();
+    return is_floating(type) ? narrowed(mean, type) : mean;
+  };
+}
+
+// True for a number or an array that is nothing but one zero.
+bool is_zero(const leaf& value) {
+  if (const auto* number = std::get_if<double>(&value)) return *number == 0;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer == 0;
+  const auto* dense = std::get_if<tensor>(&value);
+  if (dense == nullptr || dense->element_count() != 1) return false;
+  std::span bytes{static_cast<const std::byte*>(dense->data()), dense->bytes()};
+  return std::ranges::all_of(bytes, [](std::byte each) { return each == std::byte{}; });
+}
+
+bool is_number(const leaf& value) {
+  return std::holds_alternative<double>(value) || std::holds_alternative<int64_t>(value);
+}
+
+pending<leaf> reduce_one_for_all(reduce_op op, const leaf& value, const reduce_scope& over) {
+  auto reduced = value;
+  if (const auto* dense = std::get_if<tensor>(&value); dense != nullptr && over.axes)
+    reduced = reduce_over_axes(op, {dense, 1}, {.axes = over.axes})();
+  if (op == reduce_op::sum && over.replicas > 1 && !is_zero(value))
+    refuse(errc::invalid_argument,
+           "A non-DistributedValues value cannot be reduced with the given reduce op "
+           "ReduceOp.SUM: it is one value for all {} replicas, and would be counted {} times; "
+           "reduce its MEAN, or give each replica its own",
+           over.replicas, over.replicas);
+  return [reduced] { return reduced; };
+}
+
+// The number of a leaf as an array that holds it.
+tensor as_array(const leaf& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  return integer != nullptr ? number(*integer) : filled(dtype::f64, {}, std::get<double>(value));
+}
+
+pending<leaf> reduce_numbers(reduce_op op, const std::vector<leaf>& values,
+                             const reduce_scope& over) {
+  auto are_integers = std::holds_alternative<int64_t>(values.front());
+  if (op == reduce_op::mean && are_integers)
+    refuse(errc::invalid_argument,
+           "the mean of integers is cut; have replicas return a double, or a tensor");
+  std::vector<tensor> arrays;
+  for (const auto& value : values)
+    arrays.push_back(as_array(value));
+  return [reduced = reduce_arrays(op, arrays, over.exchange), are_integers]() -> leaf {
+    auto value = reduced();
+    if (are_integers) return value.values<int64_t>()[0];
+    return value.values<double>()[0];
+  };
+}
+
+pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_scope& over) {
+  const auto& first = group.parts.front();
+  if (over.axes && group.is_gradient)
+    refuse(errc::invalid_argument, "a gradient is reduced as a whole; leave out the axis");
+  if (over.axes && !over.axes->empty() && is_number(first))
+    refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank 0",
+           over.axes->front());
+  // An array that somebody in each process has is a contribution of each process.
+  auto one_for_all
+    = group.owner == leaf_owner::caller
+        ? over.exchange == nullptr || is_number(first)
+        : group.owner == leaf_owner::all_devices
+            && is_one_for_all(group.devices,
+                              over.exchange == nullptr ? nullptr : &over.exchange->group());
+  if (one_for_all) return reduce_one_for_all(op, first, over);
+  if (is_number(first)) return reduce_numbers(op, group.parts, over);
+  if (over.axes) {
+    std::vector<tensor> arrays;
+    for (const auto& part : group.parts)
+      arrays.push_back(std::get<tensor>(part));
+    auto reduced = reduce_over_axes(op, arrays, over);
+    return [reduced]() -> leaf { return reduced(); };
+  }
+  auto reduced = reduce_components(op, gradients_in(group), over.exchange);
+  return [reduced] { return as_leaf(reduced()); };
+}
+
+} // namespace
+
+bool is_one_for_all(size_t devices, const process_group* group) {
+  return group == nullptr || group->replicas_each > 1 || devices > 1;
+}
+
+pending<std::vector<leaf>> reduce_leaves(reduce_op op, const std::vector<leaf_group>& groups,
+                                         const reduce_scope& over) {
+  std::vector<pending<leaf>> each;
+  each.reserve(groups.size());
+  for (const auto& group : groups)
+    each.push_back(reduce_leaf(op, group, over));
+  return [each = std::move(each)] {
+    std::vector<leaf> leaves;
+    leaves.reserve(each.size());
+    for (const auto& one : each)
+      leaves.push_back(one());
+    return leaves;
+  };
+}
+
+} // namespace troupe
