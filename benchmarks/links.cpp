@@ -6,7 +6,6 @@
 // although they need not. Between two machines, or two network namespaces: `links serve HOST PORT`
 // at HOST, which uses four ports from there, then `links ask HOST PORT`.
 #include "actors/interfaces/caf_compat.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "benchmarks/resident_memory.hpp"
@@ -238,7 +237,7 @@ struct troupe_peer final : peer {
   }
 
   void prepare(size_t bytes) override {
-    auto gradient = to_payload(zeros({static_cast<int64_t>(bytes / sizeof(float))}));
+    auto gradient = zeros({static_cast<int64_t>(bytes / sizeof(float))});
     one_of_many = make_push_gradient({}, gradient);
     the_last = make_push_gradient({.examples = 1}, gradient);
   }

@@ -24,21 +24,21 @@ constexpr uint32_t replicas = 5;
 msg<trial::Opinion> make_opinion(uint32_t replica, const tensor& gradient) {
   own_message_builder<trial::Opinion> made;
   made.body.setReplica(replica);
-  write_tensor(*made.storage, made.body.initGradient(), to_payload(gradient));
+  write_tensor(*made.storage, made.body.initGradient(), gradient);
   return std::move(made).finish();
 }
 
 msg<trial::Agreement> make_agreement(const tensor& gradient, uint32_t outlier) {
   own_message_builder<trial::Agreement> made;
   made.body.setOutlier(outlier);
-  write_tensor(*made.storage, made.body.initGradient(), to_payload(gradient));
+  write_tensor(*made.storage, made.body.initGradient(), gradient);
   return std::move(made).finish();
 }
 
 // The tensor inside such a message, in the message's own memory.
 template <class T>
 tensor gradient_in(const msg<T>& message) {
-  return to_tensor(read_tensor(message.reader().getGradient(), message.owner()));
+  return read_tensor(message.reader().getGradient(), message.owner());
 }
 
 // ---- what the jury decides: plain functions ----

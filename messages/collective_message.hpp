@@ -52,7 +52,7 @@ struct collective_part {
   collective_stage stage = collective_stage::called;
   uint32_t strand = 0;
   uint64_t begin = 0;
-  std::vector<tensor_payload> values;
+  std::vector<tensor> values;
 };
 
 /// A call that has failed; the fields are those of `wire::CollectiveFailed`.

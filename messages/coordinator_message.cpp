@@ -16,7 +16,7 @@ void write_values(built_message& storage, value_list::Builder target,
                   std::span<const closure_value> values) {
   for (capnp::uint i = 0; i < target.size(); ++i) {
     const auto& value = values[i];
-    if (const auto* array = std::get_if<tensor_payload>(&value)) {
+    if (const auto* array = std::get_if<tensor>(&value)) {
       write_tensor(storage, target[i].initTensor(), *array);
     } else if (const auto* number = std::get_if<double>(&value)) {
       target[i].setNumber(*number);

@@ -26,7 +26,7 @@ struct worker_resource {
 };
 
 /// One leaf of an argument or a result: `wire::ClosureValue`.
-using closure_value = std::variant<tensor_payload, double, int64_t, std::string, worker_resource>;
+using closure_value = std::variant<tensor, double, int64_t, std::string, worker_resource>;
 
 /// A worker is there.
 [[nodiscard]] msg<wire::WorkerReady> make_worker_ready(uint32_t worker);

@@ -33,15 +33,15 @@ void write_extents(ListBuilder target, const std::vector<int64_t>& extents) {
     target.set(static_cast<capnp::uint>(i), extents[i]);
 }
 
-void write_parts(built_message& storage, wire::Tensor::Builder target,
-                 const tensor_payload& tensor) {
-  auto count = (tensor.bytes + limits::part_bytes_max - 1) / limits::part_bytes_max;
+void write_parts(built_message& storage, wire::Tensor::Builder target, const tensor& tensor) {
+  auto count = (tensor.bytes() + limits::part_bytes_max - 1) / limits::part_bytes_max;
   auto parts = target.initParts(static_cast<capnp::uint>(count));
-  auto by_reference = tensor.bytes > limits::copied_bytes_max && is_word_aligned(tensor.data);
+  const auto* elements = static_cast<const std::byte*>(tensor.data());
+  auto by_reference = tensor.bytes() > limits::copied_bytes_max && is_word_aligned(elements);
   for (size_t i = 0; i < count; ++i) {
     auto begin = i * limits::part_bytes_max;
-    auto bytes = std::min(limits::part_bytes_max, tensor.bytes - begin);
-    auto data = reinterpret_cast<const capnp::byte*>(tensor.data) + begin;
+    auto bytes = std::min(limits::part_bytes_max, tensor.bytes() - begin);
+    auto data = reinterpret_cast<const capnp::byte*>(elements) + begin;
     auto part = capnp::Data::Reader(data, bytes);
     if (!by_reference) {
       parts.set(static_cast<capnp::uint>(i), part);
@@ -49,7 +49,7 @@ void write_parts(built_message& storage, wire::Tensor::Builder target,
     }
     parts.adopt(static_cast<capnp::uint>(i),
                 storage.builder.getOrphanage().referenceExternalData(part));
-    storage.attachments.push_back({{tensor.data + begin, bytes}, tensor.owner});
+    storage.attachments.push_back({{elements + begin, bytes}, tensor.owner()});
   }
 }
 
@@ -96,30 +96,24 @@ wire::Envelope::Builder begin_envelope(built_message& storage) {
   return envelope;
 }
 
-void write_tensor(built_message& storage, wire::Tensor::Builder target,
-                  const tensor_payload& tensor) {
-  auto rank = tensor.extents.size();
-  TROUPE_ASSERT(rank <= limits::rank_max, rank);
-  auto bytes = element_count(tensor.extents) * payload_element_bytes(tensor.dtype);
-  TROUPE_ASSERT(bytes == tensor.bytes, bytes, tensor.bytes);
-  target.setDtype(static_cast<wire::DType>(tensor.dtype));
-  write_extents(target.initShape(static_cast<capnp::uint>(rank)), tensor.extents);
-  write_parts(storage, target, tensor);
+void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value) {
+  TROUPE_ASSERT(value.rank() <= limits::rank_max, value.rank());
+  target.setDtype(static_cast<wire::DType>(value.type()));
+  write_extents(target.initShape(static_cast<capnp::uint>(value.rank())), value.extents().dims());
+  write_parts(storage, target, value.contiguous());
 }
 
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
-                    const gradient_payload& gradient) {
-  if (auto* dense = std::get_if<tensor_payload>(&gradient)) {
-    write_tensor(storage, target.initDense(), *dense);
-  } else if (auto* sparse = std::get_if<indexed_slices_payload>(&gradient)) {
-    auto slices = target.initSparse();
-    write_tensor(storage, slices.initIndices(), sparse->indices);
-    write_tensor(storage, slices.initValues(), sparse->values);
-    write_extents(slices.initDenseShape(static_cast<capnp::uint>(sparse->dense_extents.size())),
-                  sparse->dense_extents);
-  } else {
-    target.setNone();
-  }
+                    const optional_gradient& gradient) {
+  if (!gradient) return target.setNone();
+  if (const auto* dense = std::get_if<tensor>(&*gradient))
+    return write_tensor(storage, target.initDense(), *dense);
+  const auto& sparse = std::get<indexed_slices>(*gradient);
+  auto slices = target.initSparse();
+  write_tensor(storage, slices.initIndices(), sparse.indices);
+  write_tensor(storage, slices.initValues(), sparse.values);
+  const auto& extents = sparse.dense_extents.dims();
+  write_extents(slices.initDenseShape(static_cast<capnp::uint>(extents.size())), extents);
 }
 
 // What is to be copied is copied as it lies, without a look at what it means.

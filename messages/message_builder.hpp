@@ -50,12 +50,11 @@ struct message_builder {
 /// The elements are copied only if they are few (`limits::copied_bytes_max`) or do not begin at a
 /// multiple of 8 bytes.
 /// @pre `tensor.bytes` is what its extents and dtype need; at most `limits::rank_max` extents.
-void write_tensor(built_message& storage, wire::Tensor::Builder target,
-                  const tensor_payload& tensor);
+void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value);
 
 /// Likewise for a gradient, dense, sparse or none.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
-                    const gradient_payload& gradient);
+                    const optional_gradient& gradient);
 
 /// Likewise for a gradient of another message. @param owner Keeps that message alive.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,

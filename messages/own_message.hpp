@@ -11,7 +11,7 @@ namespace troupe {
 
 /// Troupe's messages lie in its envelope, which a trainer's author cannot extend. This builds a
 /// `msg<T>` of any struct of any schema instead: immutable, shared, and free to refer to tensors
-/// (`write_tensor(*storage, body.initGradient(), payload)`), as all messages are.
+/// (`write_tensor(*storage, body.initGradient(), gradient)`), as all messages are.
 ///
 /// Such a message is at home between the actors of one process: it has no frame, so `frame` refuses
 /// it, and no link sends it. Whoever looks at a job's actors sees such a message as "other".

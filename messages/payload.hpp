@@ -2,37 +2,20 @@
 // What goes into messages and comes out of them, as plain values that need no Cap'n Proto.
 #pragma once
 
+#include "kernels/tensor/tensor.hpp"
+
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace troupe {
 
-/// A dense tensor that somebody holds: where its elements lie and who keeps them alive.
-struct tensor_payload {
-  uint8_t dtype = 0; ///< A value of `troupe::dtype`, which is also that of `wire::DType`.
-  std::vector<int64_t> extents;      ///< Outermost first.
-  const std::byte* data = nullptr;   ///< Row-major, little-endian; null if there are no elements.
-  size_t bytes = 0;                  ///< Element count times bytes of an element.
-  std::shared_ptr<const void> owner; ///< Keeps `data` alive, unchanged.
-};
-
-/// Some rows of a larger, mostly zero array: row i of `values` belongs to row `indices[i]`.
-struct indexed_slices_payload {
-  tensor_payload indices; ///< i64, shape [rows].
-  tensor_payload values;  ///< Shape [rows, ...].
-  std::vector<int64_t> dense_extents;
-};
-
-/// A gradient: none (the loss does not depend on the variable), dense or sparse.
-using gradient_payload = std::variant<std::monostate, tensor_payload, indexed_slices_payload>;
+/// A gradient, or none: the loss does not depend on the variable.
+using optional_gradient = std::optional<gradient>;
 
 /// Where a gradient comes from and what it took; the fields are those of `wire::Origin`.
 struct origin {
@@ -119,7 +102,7 @@ struct change_id {
 /// The value of a variable at one moment; the fields are those of `wire::VariableSnapshot`.
 struct snapshot_payload {
   uint64_t version = 0;
-  tensor_payload value;
+  tensor value;
 };
 
 /// A change that may be asked for again; the fields are those of `wire::MadeChange`.
@@ -132,13 +115,13 @@ struct made_change {
 /// An array by name; the fields are those of `wire::NamedTensor`.
 struct named_payload {
   std::string name;
-  tensor_payload value;
+  tensor value;
 };
 
 /// All that an owner holds; the fields are those of `wire::VariableState`.
 struct variable_payload {
   uint64_t version = 0;
-  tensor_payload value;
+  tensor value;
   std::string optimizer; ///< Whose slots these are; empty: there are none.
   uint64_t slots_since = 0;
   std::vector<named_payload> slots;
@@ -156,10 +139,9 @@ struct replica_progress {
   std::vector<named_payload> kept;
 };
 
-/// Bytes of one element of a dtype, or 0 if no dtype has that value.
-[[nodiscard]] constexpr size_t payload_element_bytes(uint8_t dtype) {
-  constexpr size_t bytes[] = {4, 8, 2, 2, 4, 8};
-  return dtype < std::size(bytes) ? bytes[dtype] : 0;
+/// Bytes of one element of a dtype as a message names it, or 0 if no dtype has that value.
+[[nodiscard]] constexpr size_t payload_element_bytes(uint8_t type) {
+  return type < dtype_count ? element_bytes(static_cast<dtype>(type)) : 0;
 }
 
 } // namespace troupe

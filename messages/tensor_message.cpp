@@ -20,52 +20,54 @@ std::vector<int64_t> read_extents(capnp::List<int64_t>::Reader extents) {
   return result;
 }
 
-/// Copies parts that lie apart into one place, which becomes the payload's owner.
-void join_parts(parts_reader parts, tensor_payload& target) {
-  auto joined = std::make_shared_for_overwrite<std::byte[]>(target.bytes);
-  auto* position = joined.get();
+/// Copies parts that lie apart into one place.
+std::shared_ptr<const std::byte[]> joined(parts_reader parts, size_t bytes) {
+  auto whole = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  auto* position = whole.get();
   for (auto part : parts) {
     std::memcpy(position, part.begin(), part.size());
     position += part.size();
   }
-  target.data = joined.get();
-  target.owner = std::move(joined);
+  return whole;
 }
 
 } // namespace
 
-tensor_payload read_tensor(wire::Tensor::Reader tensor, std::shared_ptr<const void> owner) {
-  auto parts = tensor.getParts();
-  tensor_payload result;
-  result.dtype = static_cast<uint8_t>(tensor.getDtype());
-  result.extents = read_extents(tensor.getShape());
-  result.owner = std::move(owner);
+tensor read_tensor(wire::Tensor::Reader from, std::shared_ptr<const void> owner) {
+  auto parts = from.getParts();
+  const std::byte* data = nullptr;
+  size_t bytes = 0;
   bool follow_each_other = true;
   for (auto part : parts) {
     auto* begin = reinterpret_cast<const std::byte*>(part.begin());
-    if (result.bytes == 0) result.data = begin;
-    if (begin != result.data + result.bytes) follow_each_other = false;
-    result.bytes += part.size();
+    if (bytes == 0) data = begin;
+    if (begin != data + bytes) follow_each_other = false;
+    bytes += part.size();
   }
-  if (!follow_each_other) join_parts(parts, result);
-  return result;
+  if (!follow_each_other) {
+    auto whole = joined(parts, bytes);
+    data = whole.get();
+    owner = std::move(whole);
+  }
+  return tensor::wrap_read_only(data, static_cast<dtype>(from.getDtype()),
+                                shape{read_extents(from.getShape())}, std::move(owner));
 }
 
-gradient_payload read_gradient(wire::Gradient::Reader gradient,
-                               const std::shared_ptr<const void>& owner) {
+optional_gradient read_gradient(wire::Gradient::Reader gradient,
+                                const std::shared_ptr<const void>& owner) {
   switch (gradient.which()) {
   case wire::Gradient::DENSE:
     return read_tensor(gradient.getDense(), owner);
   case wire::Gradient::SPARSE: {
     auto slices = gradient.getSparse();
-    return indexed_slices_payload{read_tensor(slices.getIndices(), owner),
-                                  read_tensor(slices.getValues(), owner),
-                                  read_extents(slices.getDenseShape())};
+    return indexed_slices{read_tensor(slices.getIndices(), owner),
+                          read_tensor(slices.getValues(), owner),
+                          shape{read_extents(slices.getDenseShape())}};
   }
   case wire::Gradient::NONE:
     break;
   }
-  return std::monostate{};
+  return std::nullopt;
 }
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the tensors inside a message to plain values that point into the message.
+// From the tensors inside a message to tensors whose elements lie in the message.
 #pragma once
 
 #include "messages/payload.hpp"
@@ -7,15 +7,14 @@
 
 namespace troupe {
 
-/// The tensor in place: `data` points into the message, and `owner` becomes the payload's owner.
-/// @param owner What keeps the message alive: `message.owner()`.
+/// The tensor in place, read-only: its elements lie in the message, which it keeps alive.
+/// @param owner What keeps the message alive: `message.owner()`. @pre The message was checked.
 /// Cost: one allocation for the extents. The elements are copied only if a peer's frame holds the
 /// parts of a tensor apart from each other, which Troupe's own frames never do.
-[[nodiscard]] tensor_payload read_tensor(wire::Tensor::Reader tensor,
-                                         std::shared_ptr<const void> owner);
+[[nodiscard]] tensor read_tensor(wire::Tensor::Reader from, std::shared_ptr<const void> owner);
 
 /// Likewise for a gradient, dense, sparse or none.
-[[nodiscard]] gradient_payload read_gradient(wire::Gradient::Reader gradient,
-                                             const std::shared_ptr<const void>& owner);
+[[nodiscard]] optional_gradient read_gradient(wire::Gradient::Reader gradient,
+                                              const std::shared_ptr<const void>& owner);
 
 } // namespace troupe

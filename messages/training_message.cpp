@@ -88,7 +88,7 @@ msg<wire::ReadVariable> make_read_variable(int32_t component) {
   return std::move(message).finish();
 }
 
-msg<wire::ChangeVariable> make_change_variable(uint8_t how, const gradient_payload& operand,
+msg<wire::ChangeVariable> make_change_variable(uint8_t how, const optional_gradient& operand,
                                                int32_t component) {
   message_builder<wire::ChangeVariable> message;
   message.body.setComponent(component);
@@ -133,7 +133,7 @@ change_id read_change_id(wire::ChangeId::Reader from) {
   return {from.getAsker(), from.getNumber(), from.getOldest()};
 }
 
-msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor_payload& value) {
+msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor& value) {
   message_builder<wire::VariableSnapshot> message;
   message.body.setVersion(version);
   write_tensor(*message.storage, message.body.initValue(), value);
@@ -155,7 +155,7 @@ msg<wire::VariableChanges> make_variable_changes(const variable_changes& since) 
   return std::move(message).finish();
 }
 
-msg<wire::PushGradient> make_push_gradient(const origin& from, const gradient_payload& gradient) {
+msg<wire::PushGradient> make_push_gradient(const origin& from, const optional_gradient& gradient) {
   message_builder<wire::PushGradient> message;
   write_origin(message.body.initOrigin(), from);
   write_gradient(*message.storage, message.body.initGradient(), gradient);
@@ -298,7 +298,7 @@ msg<wire::AwaitAggregate> make_await_aggregate(uint64_t step) {
 }
 
 msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
-                                    const gradient_payload& gradient) {
+                                    const optional_gradient& gradient) {
   message_builder<wire::Aggregate> message;
   message.body.setStep(step);
   message.body.setCount(count);

@@ -21,7 +21,7 @@ inline constexpr int32_t whole_variable = -1;
 /// Somebody has an owner change its variable. @param how A value of `troupe::change`, which is also
 /// that of `wire::Change`. The message refers to `operand`'s elements.
 [[nodiscard]] msg<wire::ChangeVariable> make_change_variable(uint8_t how,
-                                                             const gradient_payload& operand,
+                                                             const optional_gradient& operand,
                                                              int32_t component = whole_variable);
 
 /// The same change, as one that may be asked for again. The message refers to the other one's
@@ -41,7 +41,7 @@ void write_change_id(wire::ChangeId::Builder target, const change_id& id);
 
 /// An owner gives out its value. The message refers to `value`'s elements.
 [[nodiscard]] msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version,
-                                                                 const tensor_payload& value);
+                                                                 const tensor& value);
 
 /// A cache asks an owner for what has changed since it knows the variable. @param known As in the
 /// schema.
@@ -51,7 +51,7 @@ void write_change_id(wire::ChangeId::Builder target, const change_id& id);
 struct variable_changes {
   uint64_t version = 0;
   uint64_t revision = 0;
-  gradient_payload change;
+  optional_gradient change;
   bool by_rows = false;
 };
 
@@ -59,7 +59,7 @@ struct variable_changes {
 
 /// A replica gives an accumulator a gradient. The message refers to its elements.
 [[nodiscard]] msg<wire::PushGradient> make_push_gradient(const origin& from,
-                                                         const gradient_payload& gradient);
+                                                         const optional_gradient& gradient);
 
 /// An accumulator tells a replica what became of its gradient.
 [[nodiscard]] msg<wire::PushReply> make_push_reply(verdict result, uint64_t accumulator_step,
@@ -129,7 +129,7 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 
 /// An accumulator tells what the gradients of a step come to. The message refers to its elements.
 [[nodiscard]] msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
-                                                  const gradient_payload& gradient);
+                                                  const optional_gradient& gradient);
 
 /// Whoever asked an accumulator waits no longer.
 /// @param at_most Not 0: it is content with so many gradients for `step`.

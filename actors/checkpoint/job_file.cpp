@@ -2,8 +2,6 @@
 // Jobs into files and out of them.
 #include "actors/checkpoint/job_file.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -56,9 +54,7 @@ public:
   }
 
 private:
-  void add(std::string name, const tensor_payload& value) {
-    tensors_.push_back({std::move(name), to_tensor(value)});
-  }
+  void add(std::string name, const tensor& value) { tensors_.push_back({std::move(name), value}); }
 
   std::vector<named_tensor>& tensors_;
 };
@@ -111,10 +107,10 @@ public:
   }
 
 private:
-  tensor_payload find(const std::string& name) {
+  tensor find(const std::string& name) {
     auto found = tensors_.find(name);
     if (found == tensors_.end()) throw unreadable{fmt::format("tensor '{}' is missing", name)};
-    return to_payload(found->second);
+    return found->second;
   }
 
   std::map<std::string, tensor> tensors_;

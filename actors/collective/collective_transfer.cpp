@@ -3,7 +3,6 @@
 #include "actors/collective/collective_transfer.hpp"
 
 #include "actors/collective/collective_agreement.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/math/collective_sum.hpp"
 #include "messages/assert.hpp"
 
@@ -39,27 +38,15 @@ bool belongs(const collective_part& part, const plan_step& step) {
 constexpr int64_t rows_max = int64_t{1} << 40;
 
 // Elements of a flattened array that begins at `begin`.
-tensor_payload part_of(const tensor& whole, uint64_t begin, element_range range) {
+tensor part_of(const tensor& whole, uint64_t begin, element_range range) {
   auto bytes = element_bytes(whole.type());
   const auto* data = static_cast<const std::byte*>(whole.data());
-  return {.dtype = static_cast<uint8_t>(whole.type()),
-          .extents = {static_cast<int64_t>(range.count())},
-          .data = range.is_empty() ? nullptr : data + (range.begin - begin) * bytes,
-          .bytes = range.count() * bytes,
-          .owner = whole.owner()};
+  return tensor::wrap_read_only(range.is_empty() ? nullptr : data + (range.begin - begin) * bytes,
+                                whole.type(), {static_cast<int64_t>(range.count())}, whole.owner());
 }
 
-elements elements_of(const tensor_payload& payload) {
-  auto type = static_cast<dtype>(payload.dtype);
-  return {payload.data, type, payload.bytes / element_bytes(type)};
-}
-
-std::vector<elements> elements_of(const std::vector<tensor_payload>& payloads) {
-  std::vector<elements> result;
-  result.reserve(payloads.size());
-  for (const auto& payload : payloads)
-    result.push_back(elements_of(payload));
-  return result;
+std::vector<elements> elements_of(const std::vector<tensor>& values) {
+  return {values.begin(), values.end()};
 }
 
 tensor uninitialised(dtype type, uint64_t count) {
@@ -183,19 +170,20 @@ expected<void> collective_transfer::check(const collective_part& part,
                 fmt::format("a part of {} arrays instead of {}", part.values.size(), count));
   for (const auto& value : part.values) {
     auto bytes = step.range.count() * element_bytes(wanted);
-    if (value.dtype != static_cast<uint8_t>(wanted) || value.bytes != bytes)
-      return fail(errc::malformed, fmt::format("a part of {} bytes of dtype {}, not {} bytes of {}",
-                                               value.bytes, value.dtype, bytes, to_string(wanted)));
+    if (value.type() != wanted || value.bytes() != bytes)
+      return fail(errc::malformed,
+                  fmt::format("a part of {} bytes of dtype {}, not {} bytes of {}", value.bytes(),
+                              static_cast<int>(value.type()), bytes, to_string(wanted)));
   }
   return {};
 }
 
 expected<void> collective_transfer::check_gathered(const collective_part& part) const {
-  auto fits = [&](const tensor_payload& value) {
-    return value.dtype == meaning_.dtype && value.extents.size() == meaning_.extents.size()
-           && value.extents[0] <= rows_max
-           && std::equal(value.extents.begin() + 1, value.extents.end(),
-                         meaning_.extents.begin() + 1);
+  auto fits = [&](const tensor& value) {
+    const auto& extents = value.extents().dims();
+    return static_cast<uint8_t>(value.type()) == meaning_.dtype
+           && extents.size() == meaning_.extents.size() && extents[0] <= rows_max
+           && std::equal(extents.begin() + 1, extents.end(), meaning_.extents.begin() + 1);
   };
   if (part.values.size() != meaning_.contributions || !std::ranges::all_of(part.values, fits))
     return fail(errc::malformed, "contributions that are not what they were said to be");
@@ -223,7 +211,7 @@ void collective_transfer::advance(strand_state& strand, const send_function& sen
 
 bool collective_transfer::perform(strand_state& strand, const plan_step& step,
                                   const send_function& send) {
-  auto say = [&](std::vector<tensor_payload> values) {
+  auto say = [&](std::vector<tensor> values) {
     send(step.peer, {.stage = stage_of(step.action),
                      .strand = static_cast<uint32_t>(&strand - strands_.data()),
                      .begin = step.range.begin,
@@ -264,7 +252,7 @@ bool collective_transfer::receive(strand_state& strand, const plan_step& step) {
     break;
   case step_action::copy_result: {
     auto to = result_elements(step.range);
-    if (to.count > 0) std::memcpy(to.data, part.values[0].data, part.values[0].bytes);
+    if (to.count > 0) std::memcpy(to.data, part.values[0].data(), part.values[0].bytes());
     break;
   }
   default:
@@ -273,13 +261,12 @@ bool collective_transfer::receive(strand_state& strand, const plan_step& step) {
   return true;
 }
 
-void collective_transfer::add(strand_state& strand, const plan_step& step,
-                              const tensor_payload& received) {
-  std::vector<elements> sources{elements_of(received)};
+void collective_transfer::add(strand_state& strand, const plan_step& step, const tensor& received) {
+  std::vector<elements> sources{elements{received}};
   auto has_partial = strand.partial && strand.partial->range.covers(step.range);
   auto before = has_partial ? std::vector{partial(strand, step.range)} : contributions(step.range);
   for (const auto& one : before)
-    sources.push_back(elements_of(one));
+    sources.emplace_back(one);
   if (step.action == step_action::add_last)
     return sum_in_order(sources, result_elements(step.range));
   piece sum{step.range, uninitialised(partial_type(), step.range.count())};
@@ -298,7 +285,7 @@ void collective_transfer::sum_kept(strand_state& strand, element_range range) {
   std::vector<elements> sources;
   for (const auto& values : strand.kept)
     for (const auto& value : values)
-      sources.push_back(elements_of(value));
+      sources.emplace_back(value);
   sum_in_order(sources, result_elements(range));
 }
 
@@ -308,24 +295,23 @@ void collective_transfer::gather() {
   const auto& kept = strands_.front().kept;
   for (const auto& values : kept)
     for (const auto& value : values)
-      extents[0] += value.extents[0];
+      extents[0] += value.extents()[0];
   result_ = tensor{type(), shape{extents}};
   auto* to = static_cast<std::byte*>(result_.mutable_data());
   for (const auto& values : kept)
     for (const auto& value : values) {
-      if (value.bytes > 0) std::memcpy(to, value.data, value.bytes);
-      to += value.bytes;
+      if (value.bytes() > 0) std::memcpy(to, value.data(), value.bytes());
+      to += value.bytes();
     }
 }
 
 // ---- elements ----
 
 // Our contributions as others get them; they are folded once only.
-std::vector<tensor_payload> collective_transfer::own(element_range range) const {
-  std::vector<tensor_payload> values;
+std::vector<tensor> collective_transfer::own(element_range range) const {
+  std::vector<tensor> values;
   if (meaning_.kind == collective_kind::all_gather) {
-    for (const auto& one : contributions_)
-      values.push_back(to_payload(one));
+    values = contributions_;
   } else if (meaning_.kind != collective_kind::barrier) {
     values = contributions(range);
     if (folds(place_.rank)) {
@@ -337,14 +323,14 @@ std::vector<tensor_payload> collective_transfer::own(element_range range) const 
   return values;
 }
 
-std::vector<tensor_payload> collective_transfer::contributions(element_range range) const {
-  std::vector<tensor_payload> values;
+std::vector<tensor> collective_transfer::contributions(element_range range) const {
+  std::vector<tensor> values;
   for (const auto& one : contributions_)
     values.push_back(part_of(one, 0, range));
   return values;
 }
 
-tensor_payload collective_transfer::partial(strand_state& strand, element_range range) {
+tensor collective_transfer::partial(strand_state& strand, element_range range) {
   auto is_there = strand.partial && strand.partial->range.covers(range);
   if (!is_there && contributions_.size() == 1 && partial_type() == type())
     return part_of(contributions_.front(), 0, range);
@@ -356,7 +342,7 @@ tensor_payload collective_transfer::partial(strand_state& strand, element_range 
   return part_of(strand.partial->values, strand.partial->range.begin, range);
 }
 
-tensor_payload collective_transfer::result(element_range range) const {
+tensor collective_transfer::result(element_range range) const {
   return part_of(result_, result_begin_, range);
 }
 

@@ -58,7 +58,7 @@ private:
     std::optional<piece> partial;         ///< Once something was added, or folded.
     std::vector<collective_part> arrived; ///< And not needed yet.
     /// What `sum_kept` adds up, by rank; our own, as we sent it, included.
-    std::vector<std::vector<tensor_payload>> kept;
+    std::vector<std::vector<tensor>> kept;
   };
 
   [[nodiscard]] dtype type() const { return static_cast<dtype>(meaning_.dtype); }
@@ -71,13 +71,13 @@ private:
   void advance(strand_state& strand, const send_function& send);
   bool perform(strand_state& strand, const plan_step& step, const send_function& send);
   bool receive(strand_state& strand, const plan_step& step);
-  void add(strand_state& strand, const plan_step& step, const tensor_payload& received);
+  void add(strand_state& strand, const plan_step& step, const tensor& received);
   void sum_kept(strand_state& strand, element_range range);
   void gather();
-  [[nodiscard]] std::vector<tensor_payload> own(element_range range) const;
-  [[nodiscard]] std::vector<tensor_payload> contributions(element_range range) const;
-  [[nodiscard]] tensor_payload partial(strand_state& strand, element_range range);
-  [[nodiscard]] tensor_payload result(element_range range) const;
+  [[nodiscard]] std::vector<tensor> own(element_range range) const;
+  [[nodiscard]] std::vector<tensor> contributions(element_range range) const;
+  [[nodiscard]] tensor partial(strand_state& strand, element_range range);
+  [[nodiscard]] tensor result(element_range range) const;
   [[nodiscard]] mutable_elements result_elements(element_range range);
 
   group_place place_;

@@ -2,7 +2,6 @@
 // The variable cache: from questions to one question, from what changed to the value.
 #include "actors/replication/variable_cache.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/change.hpp"
 #include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
@@ -17,7 +16,7 @@ namespace {
 using variable_cache_pointer = observed_pointer<variable_owner_actor, variable_cache_state>;
 
 tensor value_of(const msg<wire::VariableSnapshot>& snapshot) {
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+  return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
 void answer(std::vector<variable_cache_state::promise> all,
@@ -91,16 +90,16 @@ variable_cache_state::take(const msg<wire::VariableSnapshot>& before,
   auto said = changes.reader();
   auto what = read_gradient(said.getChange(), changes.owner());
   auto now = before;
-  if (const auto* whole = std::get_if<tensor_payload>(&what)) {
-    auto value = said.getByRows() ? to_payload(to_tensor(*whole).clone()) : *whole;
+  if (const auto* whole = what ? std::get_if<tensor>(&*what) : nullptr) {
+    auto value = said.getByRows() ? whole->clone() : *whole;
     now = make_variable_snapshot(said.getVersion(), value);
   } else if (before.is_empty()) {
     return fail(errc::malformed, "changes of a variable that was never told");
-  } else if (std::holds_alternative<indexed_slices_payload>(what)) {
-    auto rows = std::get<indexed_slices>(to_gradient(std::move(what)));
+  } else if (what) {
+    const auto& rows = std::get<indexed_slices>(*what);
     auto patched = scattered(value_of(before), change::assign, rows);
     if (!patched) return fail(errc::malformed, patched.error().message);
-    now = make_variable_snapshot(said.getVersion(), to_payload(*patched));
+    now = make_variable_snapshot(said.getVersion(), *patched);
   }
   kept = said.getByRows() ? now : msg<wire::VariableSnapshot>{};
   seen = now.owner();

@@ -2,7 +2,6 @@
 // The accumulator: judging pushes, serving takes.
 #include "actors/training/accumulator.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/aggregate.hpp"
 #include "messages/assert.hpp"
 #include "messages/tensor_message.hpp"
@@ -131,7 +130,7 @@ bool accumulator_state::is_repeated(const origin& from) const {
 expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
   auto given = pushed.reader().getGradient();
   if (auto fits = check_form(given); !fits || !config.requires_finite) return fits;
-  return check_finite(config.variable.name, to_gradient(read_gradient(given, pushed.owner())));
+  return check_finite(config.variable.name, *read_gradient(given, pushed.owner()));
 }
 
 expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) const {
@@ -187,12 +186,12 @@ msg<wire::PushReply> accumulator_state::reply_to_accepted() {
 msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& update) const {
   std::vector<gradient> gradients;
   for (auto given : update.reader().getGradients())
-    gradients.push_back(to_gradient(read_gradient(given, update.owner())));
+    gradients.push_back(*read_gradient(given, update.owner()));
   auto declared = config.form ? config.form->declared.value_or(shape{}) : config.variable.extents;
   if (gradients.empty()) // all are missing
-    return make_aggregate(step, 0, to_payload(zeros(declared, config.variable.type)));
+    return make_aggregate(step, 0, zeros(declared, config.variable.type));
   return make_aggregate(step, static_cast<uint32_t>(gradients.size()),
-                        to_payload(aggregate(gradients, config.how, declared)));
+                        aggregate(gradients, config.how, declared));
 }
 
 accumulator_state::closing accumulator_state::take_first(uint32_t required) {

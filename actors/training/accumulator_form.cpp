@@ -79,8 +79,8 @@ expected<void> check_given_shape(const accumulator_form& form, const shape& decl
 
 expected<void> check_row_numbers(const accumulator_form& form, wire::Tensor::Reader indices,
                                  int64_t rows_max) {
-  auto payload = read_tensor(indices, nullptr);
-  std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
+  auto numbers = read_tensor(indices, nullptr);
+  auto rows = numbers.values<int64_t>();
   for (size_t i = 0; i < rows.size(); ++i)
     if (rows[i] >= rows_max || rows[i] <= -row_number_limit)
       return refuse(form, "index of slice {} exceeded limits of shape; index is {} exceeded {}", i,

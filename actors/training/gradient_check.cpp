@@ -73,8 +73,8 @@ expected<void> check_row_numbers(const variable_form& variable, wire::Tensor::Re
 }
 
 expected<void> check_rows(const variable_form& variable, wire::Tensor::Reader indices) {
-  auto payload = read_tensor(indices, nullptr);
-  std::span rows{reinterpret_cast<const int64_t*>(payload.data), payload.bytes / sizeof(int64_t)};
+  auto numbers = read_tensor(indices, nullptr);
+  auto rows = numbers.values<int64_t>();
   auto outside = cpu::find_outside({}, rows, variable.extents[0]);
   if (outside == rows.size()) return {};
   return fail(errc::invalid_argument,

@@ -2,7 +2,6 @@
 // One update of one variable: from gradients as they lie in messages to the right kernel.
 #pragma once
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/update_plan.hpp"
 
 #include <cstdint>

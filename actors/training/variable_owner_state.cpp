@@ -27,7 +27,7 @@ expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& updat
   for (auto gradient : given) {
     if (auto fits = check_gradient(variable, gradient); !fits)
       return tl::unexpected<error>(fits.error());
-    gradients.push_back(to_gradient(read_gradient(gradient, update.owner())));
+    gradients.push_back(*read_gradient(gradient, update.owner()));
   }
   return gradients;
 }
@@ -63,8 +63,7 @@ expected<void> check_slot_names(const update_plan& plan, const variable_state& v
 
 // An array that was saved, in memory of its own.
 expected<tensor> restored(const variable_form& variable, const std::string& name,
-                          tensor_payload saved) {
-  auto value = to_tensor(std::move(saved));
+                          const tensor& value) {
   if (value.type() != variable.type)
     return fail(errc::type_mismatch,
                 fmt::format("'{}' was saved as {}, but variable '{}' is {}", name,
@@ -121,7 +120,7 @@ tl::unexpected<error> is_over(const variable_form& variable) {
 std::optional<snapshot_payload> small_snapshot(const msg<wire::VariableSnapshot>& answer) {
   auto said = answer.reader();
   auto value = read_tensor(said.getValue(), answer.owner());
-  if (value.bytes > limits::copied_bytes_max) return std::nullopt;
+  if (value.bytes() > limits::copied_bytes_max) return std::nullopt;
   return snapshot_payload{said.getVersion(), std::move(value)};
 }
 
@@ -130,8 +129,8 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   for (auto& change : changes) {
     if (!change.snapshot) continue;
     auto& value = change.snapshot->value;
-    if (value.bytes <= limits::copied_bytes_max)
-      value = to_payload(to_tensor(std::move(value)).clone());
+    if (value.bytes() <= limits::copied_bytes_max)
+      value = value.clone();
     else
       change.snapshot.reset();
   }
@@ -144,7 +143,7 @@ expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t compone
   if (!snapshot.is_empty() && copies.has(component)) return snapshot;
   auto value = copies.read(component);
   if (!value) return tl::unexpected<error>(value.error());
-  auto answer = make_variable_snapshot(copies.first().version, to_payload(*value));
+  auto answer = make_variable_snapshot(copies.first().version, *value);
   if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
   return answer;
 }
@@ -157,9 +156,9 @@ expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) 
   auto value = copies.read(whole_variable);
   if (!value) return tl::unexpected<error>(value.error());
   if (auto rows = log.rows_since(known))
-    since.change = to_payload(rows_of(*value, *rows));
+    since.change = rows_of(*value, *rows);
   else
-    since.change = to_payload(*value);
+    since.change = *value;
   return make_variable_changes(since);
 }
 
@@ -174,13 +173,13 @@ variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
   if (said.getOperand().isNone())
     return fail(errc::invalid_argument,
                 fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
-  auto operand = to_gradient(read_gradient(said.getOperand(), wanted.owner()));
+  auto operand = *read_gradient(said.getOperand(), wanted.owner());
   auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
   if (!changed) return tl::unexpected<error>(changed.error());
   snapshot = {};
   changed_by_rows = false;
   log.add_all();
-  return make_variable_snapshot(copies.first().version, to_payload(*changed));
+  return make_variable_snapshot(copies.first().version, *changed);
 }
 
 expected<msg<wire::VariableSnapshot>>
@@ -203,7 +202,7 @@ expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const s
   if (!variable.average || variable.average->name != name)
     return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
                                              config.variable.name));
-  return make_variable_snapshot(variable.version, to_payload(variable.average->values));
+  return make_variable_snapshot(variable.version, variable.average->values);
 }
 
 expected<msg<wire::OptimizerInUse>>
@@ -334,13 +333,13 @@ msg<wire::VariableState> variable_owner_state::read_state() const {
 variable_payload variable_owner_state::saved() const {
   auto variable = copies.saved();
   variable_payload state{.version = variable.version,
-                         .value = to_payload(variable.value),
+                         .value = variable.value,
                          .optimizer = variable.optimizer,
                          .slots_since = variable.slots_since};
   for (const auto& slot : variable.slots)
-    state.slots.push_back({slot.name, to_payload(slot.values)});
+    state.slots.push_back({slot.name, slot.values});
   if (variable.average)
-    state.average = named_payload{variable.average->name, to_payload(variable.average->values)};
+    state.average = named_payload{variable.average->name, variable.average->values};
   return state;
 }
 

@@ -172,11 +172,11 @@ void activity::when_cancelled(std::function<void()> action) {
   when_cancelled_ = std::move(action);
 }
 
-void activity::keep(const std::string& name, tensor_payload value) {
+void activity::keep(const std::string& name, tensor value) {
   kept_[name] = std::move(value);
 }
 
-std::optional<tensor_payload> activity::kept(const std::string& name) const {
+std::optional<tensor> activity::kept(const std::string& name) const {
   auto found = kept_.find(name);
   return found == kept_.end() ? std::nullopt : std::optional{found->second};
 }

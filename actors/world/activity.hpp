@@ -198,10 +198,10 @@ public:
   void count_iteration() { ++iteration_; }
 
   /// What checkpoints are to hold for this actor, by name: the latest value counts.
-  void keep(const std::string& name, tensor_payload value);
+  void keep(const std::string& name, tensor value);
 
   /// What was kept under that name, by this activity or the one it was restored from.
-  [[nodiscard]] std::optional<tensor_payload> kept(const std::string& name) const;
+  [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;
 
   /// Where the coroutine is; `replica` is left to the caller.
   [[nodiscard]] replica_progress progress() const;
@@ -369,7 +369,7 @@ private:
   uint64_t iteration_ = 0;
   uint64_t computations_ = 0; ///< Begun so far; also the ticket of the current one.
   job_time due_{0};           ///< When the pace's delay is over.
-  std::map<std::string, tensor_payload> kept_;
+  std::map<std::string, tensor> kept_;
   std::stop_source stop_;
   std::function<void()> when_cancelled_;
   std::coroutine_handle<> waiter_;

@@ -165,8 +165,7 @@ task<void> replica_context::bring_to_host(std::vector<tensor*> arrays) {
 }
 
 std::optional<tensor> replica_context::kept(const std::string& name) const {
-  auto payload = activity_.kept(name);
-  return payload ? std::optional{to_tensor(std::move(*payload))} : std::nullopt;
+  return activity_.kept(name);
 }
 
 const std::string& replica_context::device() const {
@@ -264,8 +263,8 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
       = whose == change_in_job::all_copies ? whole_variable : component_of(target, place_.replica);
     auto bringing = bring_to_host(arrays_in(operand));
     co_await bringing;
-    auto wanted = make_change_variable(static_cast<uint8_t>(how),
-                                       to_payload(to_change(target, operand)), component);
+    auto wanted
+      = make_change_variable(static_cast<uint8_t>(how), to_change(target, operand), component);
     auto changing
       = activity_.request<msg<wire::VariableSnapshot>>(owner_of(target), std::move(wanted));
     co_return value_of(co_await changing);

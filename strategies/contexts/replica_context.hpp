@@ -2,7 +2,6 @@
 // What a step function sees of the replica that runs it.
 #pragma once
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/rendezvous.hpp"
 #include "actors/world/activity.hpp"
 #include "kernels/tensor/random.hpp"
@@ -180,9 +179,7 @@ public:
 
   /// Has checkpoints hold `value` for this replica, such as the position in its data: that of the
   /// last call counts. Not to be written to afterwards.
-  void keep(const std::string& name, const tensor& value) {
-    activity_.keep(name, to_payload(value));
-  }
+  void keep(const std::string& name, const tensor& value) { activity_.keep(name, value); }
 
   /// What was kept under that name, in this job or in the one that it goes on from.
   [[nodiscard]] std::optional<tensor> kept(const std::string& name) const;

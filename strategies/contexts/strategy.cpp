@@ -2,7 +2,6 @@
 // Making variables, and reading them from outside the replicas.
 #include "strategies/contexts/strategy.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/replication/directory.hpp"
 #include "actors/replication/variable_cache.hpp"
 #include "actors/training/replica.hpp"
@@ -371,7 +370,7 @@ tensor strategy::read(const variable& source) {
     return cross_replica([source](cross_replica_context& context) { return context.read(source); });
   auto snapshot = value_or_throw(
     ask<msg<wire::VariableSnapshot>>(world_, source.owner(), make_read_variable()));
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+  return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
 tensor strategy::assign(const variable& target, variable_operand value) {

@@ -2,7 +2,6 @@
 // What replicas bring to a change becomes one operand, and travels to the owner.
 #include "strategies/contexts/variable_access.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "messages/failure.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -20,7 +19,7 @@ namespace troupe {
 
 tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
   auto snapshot = value_or_throw(std::move(answer));
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+  return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
 namespace {
@@ -168,8 +167,8 @@ task<tensor> change_copy(activity& activity, variable target, int32_t component,
                          variable_operand operand) {
   auto bringing = bring_to_host(activity, target.owner_strategy().devices(), arrays_in(operand));
   co_await bringing;
-  auto message = make_change_variable(static_cast<uint8_t>(how),
-                                      to_payload(to_change(target, operand)), component);
+  auto message
+    = make_change_variable(static_cast<uint8_t>(how), to_change(target, operand), component);
   auto changing = activity.request<msg<wire::VariableSnapshot>>(target.owner(), std::move(message));
   co_return value_of(co_await changing);
 }

@@ -4,7 +4,6 @@
 
 #include "actors/checkpoint/checkpoint_directory.hpp"
 #include "actors/checkpoint/job_file.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
@@ -24,11 +23,11 @@ using state_parts = std::vector<variable_payload>;
 
 // The array that `get` takes out of every shard's state, as one.
 template <class Get>
-tensor_payload array_of_all(const state_parts& parts, const Get& get) {
+tensor array_of_all(const state_parts& parts, const Get& get) {
   std::vector<tensor> arrays;
   for (const auto& part : parts)
-    arrays.push_back(to_tensor(get(part)));
-  return to_payload(cross_device_ops::gather(arrays, 0));
+    arrays.push_back(get(part));
+  return cross_device_ops::gather(arrays, 0);
 }
 
 bool have_the_same_slots(const state_parts& parts) {
@@ -83,13 +82,13 @@ bool is_shard(std::span<const sharded_variable> sharded, const variable& one) {
 }
 
 // What the copies of all processes come to, where they differ.
-std::map<std::string, tensor_payload> combined_copies(strategy& strategy) {
-  std::map<std::string, tensor_payload> combined;
+std::map<std::string, tensor> combined_copies(strategy& strategy) {
+  std::map<std::string, tensor> combined;
   if (!strategy.layout().group) return combined;
   for (const auto& variable : strategy.variables())
     if (variable.synchronization() == variable_synchronization::on_read
         && variable.aggregation() != variable_aggregation::none)
-      combined.emplace(variable.name(), to_payload(strategy.read(variable)));
+      combined.emplace(variable.name(), strategy.read(variable));
   return combined;
 }
 
@@ -129,7 +128,7 @@ struct saved_variables {
 
   [[nodiscard]] const variable_payload& of(const sharded_variable& table) const {
     const auto& state = of(table.name());
-    if (shape saved{state.value.extents}; saved != table.extents())
+    if (const auto& saved = state.value.extents(); saved != table.extents())
       throw failure{
         {errc::invalid_argument,
          fmt::format("'{}' was saved with shape {}, but has {} in {} shards", table.name(),

@@ -19,7 +19,7 @@ namespace {
 
 msg<wire::PushGradient> make_push(const gradient& value, uint64_t local_step) {
   check_on_host(value);
-  return make_push_gradient({.local_step = local_step}, to_payload(value));
+  return make_push_gradient({.local_step = local_step}, value);
 }
 
 verdict verdict_of(expected<msg<wire::PushReply>> reply) {
@@ -29,8 +29,7 @@ verdict verdict_of(expected<msg<wire::PushReply>> reply) {
 aggregated_gradient aggregate_of(expected<msg<wire::Aggregate>> reply) {
   auto aggregate = value_or_throw(std::move(reply));
   auto said = aggregate.reader();
-  return {to_gradient(read_gradient(said.getGradient(), aggregate.owner())), said.getCount(),
-          said.getStep()};
+  return {*read_gradient(said.getGradient(), aggregate.owner()), said.getCount(), said.getStep()};
 }
 
 accumulator_config to_config(troupe::world& world, const accumulator_options& options,

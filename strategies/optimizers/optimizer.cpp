@@ -2,7 +2,6 @@
 // From the gradients of all replicas to the owners' passes.
 #include "strategies/optimizers/optimizer.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/clip.hpp"
@@ -45,7 +44,7 @@ brought_pushes make_pushes(uint32_t replica, const std::vector<gradient_and_vari
     if (lies_on_device(gradient))
       pushes->push_back({variable, {}, gradient});
     else
-      pushes->push_back({variable, make_push_gradient({.replica = replica}, to_payload(gradient))});
+      pushes->push_back({variable, make_push_gradient({.replica = replica}, gradient)});
   return pushes;
 }
 
@@ -70,7 +69,7 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
 gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
   auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
-  return to_gradient(given);
+  return *given;
 }
 
 // What stays on a device has that dtype already.
@@ -116,7 +115,7 @@ pending<std::vector<gradient>> combined(const brought_pushes& targets,
 brought_pushes pushes_of_one(const brought_pushes& targets, const std::vector<gradient>& sums) {
   auto pushes = std::make_shared<std::vector<addressed_push>>();
   for (size_t i = 0; i < sums.size(); ++i)
-    pushes->push_back({(*targets)[i].target, make_push_gradient({}, to_payload(sums[i]))});
+    pushes->push_back({(*targets)[i].target, make_push_gradient({}, sums[i])});
   return pushes;
 }
 

@@ -228,7 +228,7 @@ std::optional<tensor> sync_replicas_optimizer::get_slot(strategy& strategy, cons
                                                         const std::string& name) const {
   auto state = state_of(strategy, of);
   for (auto& slot : state.slots)
-    if (slot.name == name) return to_tensor(std::move(slot.value));
+    if (slot.name == name) return std::move(slot.value);
   return std::nullopt;
 }
 
@@ -236,7 +236,7 @@ std::map<std::string, tensor> sync_replicas_optimizer::variables(strategy& strat
   std::map<std::string, tensor> result;
   for (const auto& variable : cast()->variables)
     for (auto& slot : state_of(strategy, variable).slots)
-      result.emplace(variable.name() + "/" + slot.name, to_tensor(std::move(slot.value)));
+      result.emplace(variable.name() + "/" + slot.name, std::move(slot.value));
   return result;
 }
 

@@ -25,9 +25,8 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   std::vector<push> pushes;
   pushes.reserve(gradients.size());
   for (const auto& [gradient, variable] : gradients) {
-    pushes.emplace_back(
-      value_or_throw(cast.accumulator_of(variable)),
-      make_push_gradient(from, to_payload(completed(gradient, variable.extents()))));
+    pushes.emplace_back(value_or_throw(cast.accumulator_of(variable)),
+                        make_push_gradient(from, completed(gradient, variable.extents())));
   }
   if (pushes.empty())
     throw failure{{errc::invalid_argument,
@@ -68,7 +67,7 @@ await_list make_awaits(const std::vector<push>& pushes, uint64_t step) {
 
 std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggregate) {
   if (!aggregate) return std::nullopt;
-  return to_gradient(read_gradient(aggregate->reader().getGradient(), aggregate->owner()));
+  return *read_gradient(aggregate->reader().getGradient(), aggregate->owner());
 }
 
 } // namespace

@@ -2,7 +2,6 @@
 // Nested values of functions that run elsewhere, taken apart into leaves that can travel.
 #pragma once
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/tensor.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/failure.hpp"
@@ -78,13 +77,9 @@ struct closure_codec {
 
 template <>
 struct closure_codec<tensor> {
-  static void write(const tensor& value, std::vector<closure_value>& to) {
-    to.emplace_back(to_payload(value));
-  }
+  static void write(const tensor& value, std::vector<closure_value>& to) { to.emplace_back(value); }
 
-  static tensor read(closure_leaves& from) {
-    return to_tensor(from.next<tensor_payload>("an array"));
-  }
+  static tensor read(closure_leaves& from) { return from.next<tensor>("an array"); }
 };
 
 template <class T>

@@ -2,7 +2,6 @@
 // Checking that what was saved fits who is made, and cutting it for shards.
 #include "strategies/values/deferred_restore.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "messages/assert.hpp"
 #include "messages/refuse.hpp"
 
@@ -10,31 +9,27 @@ namespace troupe {
 
 namespace {
 
-tensor_payload rows_of(const tensor_payload& whole, int64_t begin, int64_t end) {
-  return to_payload(to_tensor(whole).slice(begin, end));
-}
-
-void check_form(const variable_form& made, const tensor_payload& saved, uint64_t step) {
+void check_form(const variable_form& made, const tensor& saved, uint64_t step) {
   constexpr auto mend = "make it as it was saved, or under another name";
-  if (auto type = static_cast<dtype>(saved.dtype); type != made.type)
+  if (saved.type() != made.type)
     refuse(errc::type_mismatch,
            "variable '{}' is made as {}, but the checkpoint of step {}, which was restored before, "
            "has it as {}; {}",
-           made.name, to_string(made.type), step, to_string(type), mend);
-  if (shape extents{saved.extents}; extents != made.extents)
+           made.name, to_string(made.type), step, to_string(saved.type()), mend);
+  if (saved.extents() != made.extents)
     refuse(errc::invalid_argument,
            "variable '{}' is made with shape {}, but the checkpoint of step {}, which was restored "
            "before, has it with {}; {}",
-           made.name, to_string(made.extents), step, to_string(extents), mend);
+           made.name, to_string(made.extents), step, to_string(saved.extents()), mend);
 }
 
 } // namespace
 
 variable_payload rows_of_state(const variable_payload& whole, int64_t begin, int64_t end) {
   auto part = whole;
-  part.value = rows_of(whole.value, begin, end);
+  part.value = whole.value.slice(begin, end);
   for (auto& slot : part.slots)
-    slot.value = rows_of(slot.value, begin, end);
+    slot.value = slot.value.slice(begin, end);
   part.average.reset();
   return part;
 }

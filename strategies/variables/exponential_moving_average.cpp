@@ -2,7 +2,6 @@
 // Asking owners for averages, and keeping those of plain tensors.
 #include "strategies/variables/exponential_moving_average.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/world/ask.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/elementwise.hpp"
@@ -53,7 +52,7 @@ std::optional<tensor> exponential_moving_average::average(strategy& strategy,
                                                    make_read_average(settings_.name));
   if (!snapshot && snapshot.error().code == errc::not_found) return {};
   auto found = value_or_throw(std::move(snapshot));
-  return to_tensor(read_tensor(found.reader().getValue(), found.owner()));
+  return read_tensor(found.reader().getValue(), found.owner());
 }
 
 std::map<std::string, variable>

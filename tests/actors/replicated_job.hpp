@@ -97,12 +97,12 @@ struct replicated_job : deterministic_world {
   }
 
   push_answer push_of(const origin& from, float value) {
-    return trainer.ask<msg<wire::PushReply>>(
-      replicas[from.replica], make_push_gradient(from, to_payload(array({1}, {value}))));
+    return trainer.ask<msg<wire::PushReply>>(replicas[from.replica],
+                                             make_push_gradient(from, array({1}, {value})));
   }
 
   static msg<wire::ChangeVariable> addition(float value) {
-    return make_change_variable(static_cast<uint8_t>(change::add), to_payload(array({1}, {value})));
+    return make_change_variable(static_cast<uint8_t>(change::add), array({1}, {value}));
   }
 
   answer<msg<wire::VariableSnapshot>> add(size_t replica, float value) {
@@ -111,7 +111,7 @@ struct replicated_job : deterministic_world {
 
   static double number_in(const answer<msg<wire::VariableSnapshot>>& answer) {
     auto current = answer.value();
-    return to_tensor(read_tensor(current.reader().getValue(), current.owner())).values<float>()[0];
+    return read_tensor(current.reader().getValue(), current.owner()).values<float>()[0];
   }
 
   take_answer take(uint32_t required) {

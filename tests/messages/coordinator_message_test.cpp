@@ -15,15 +15,15 @@ using namespace troupe;
 namespace {
 
 std::vector<closure_value> one_of_each() {
-  return {make_payload<float>(0, {20}, counting_to(20)), 0.5, int64_t{-2}, std::string{"a text"},
+  return {make_array<float>({20}, counting_to(20)), 0.5, int64_t{-2}, std::string{"a text"},
           worker_resource{1, 2}};
 }
 
 void check_one_of_each(const std::vector<closure_value>& values) {
   REQUIRE(values.size() == 5);
-  const auto& array = std::get<tensor_payload>(values[0]);
-  CHECK(array.extents == std::vector<int64_t>{20});
-  CHECK(std::memcmp(array.data, counting_to(20).data(), array.bytes) == 0);
+  const auto& array = std::get<tensor>(values[0]);
+  CHECK(array.extents() == shape{20});
+  CHECK(std::memcmp(array.data(), counting_to(20).data(), array.bytes()) == 0);
   CHECK(std::get<double>(values[1]) == 0.5);
   CHECK(std::get<int64_t>(values[2]) == -2);
   CHECK(std::get<std::string>(values[3]) == "a text");

@@ -33,7 +33,7 @@ void add(std::vector<message_example>& examples, const msg<T>& message) {
 }
 
 void add_replica_messages(std::vector<message_example>& examples) {
-  auto value = make_payload<float>(0, {4, 5}, counting_to(20));
+  auto value = make_array<float>({4, 5}, counting_to(20));
   add(examples, make_read_variable());
   add(examples, make_variable_snapshot(5, value));
   add(examples, make_push_gradient(example_origin(2), make_slices()));
@@ -46,7 +46,7 @@ void add_replica_messages(std::vector<message_example>& examples) {
 void add_chief_messages(std::vector<message_example>& examples) {
   auto accepted = arrival{example_origin(1), nanoseconds(5'000'000), 7};
   auto stale = arrival{example_origin(2), nanoseconds(6'000'000), 8};
-  auto dense = make_payload<float>(0, {3}, {1, 2, 3});
+  auto dense = make_array<float>({3}, {1, 2, 3});
   auto pushes = std::vector{make_push_gradient(example_origin(2), make_slices()),
                             make_push_gradient(example_origin(1), dense)};
   uint64_t steps[] = {8, 9};
@@ -86,7 +86,7 @@ replica_progress example_progress() {
           .iteration = 9,
           .computations = 10,
           .remaining = nanoseconds(4'000),
-          .kept = {{"position", make_payload<int64_t>(5, {2}, {3, 1})}}};
+          .kept = {{"position", make_array<int64_t>({2}, {3, 1})}}};
 }
 
 void add_cluster_messages(std::vector<message_example>& examples) {
@@ -112,12 +112,12 @@ void add_collective_messages(std::vector<message_example>& examples) {
                                                .stage = collective_stage::partial,
                                                .strand = 1,
                                                .begin = 4,
-                                               .values = {make_payload<int64_t>(5, {2}, {3, 1})}}));
+                                               .values = {make_array<int64_t>({2}, {3, 1})}}));
   add(examples, make_collective_failed({9, 1, {errc::unavailable, "worker:2 is gone"}}));
 }
 
 void add_coordinator_messages(std::vector<message_example>& examples) {
-  std::vector<closure_value> values{make_payload<float>(0, {3}, {1, 2, 3}), 0.5, int64_t{-2},
+  std::vector<closure_value> values{make_array<float>({3}, {1, 2, 3}), 0.5, int64_t{-2},
                                     std::string{"text"}, worker_resource{1, 2}};
   add(examples, make_worker_ready(3));
   add(examples, make_run_closure(7, "step", values));
@@ -129,11 +129,11 @@ void add_coordinator_messages(std::vector<message_example>& examples) {
 
 void add_checkpoint_messages(std::vector<message_example>& examples) {
   variable_payload state{.version = 6,
-                         .value = make_payload<float>(0, {3}, {1, 2, 3}),
+                         .value = make_array<float>({3}, {1, 2, 3}),
                          .optimizer = "momentum",
                          .slots_since = 2,
-                         .slots = {{"momentum", make_payload<float>(0, {3}, {4, 5, 6})}},
-                         .average = named_payload{"a", make_payload<float>(0, {3}, {7, 8, 9})}};
+                         .slots = {{"momentum", make_array<float>({3}, {4, 5, 6})}},
+                         .average = named_payload{"a", make_array<float>({3}, {7, 8, 9})}};
   add(examples, make_read_state());
   add(examples, make_variable_state(state));
   add(examples, make_restore_state(state));
@@ -150,9 +150,9 @@ void add_replication_messages(std::vector<message_example>& examples) {
                      .applied = {6, 7, nanoseconds(9'000'000), nanoseconds(4'000), 0.25},
                      .released = applied_update{7, 7, nanoseconds(9'500'000), nanoseconds(2'000)},
                      .latest = {{1, 7}, {3, 5}}};
-  variable_payload state{.version = 6, .value = make_payload<float>(0, {3}, {1, 2, 3})};
+  variable_payload state{.version = 6, .value = make_array<float>({3}, {1, 2, 3})};
   made_change made[] = {{{4, 9, 8}, {}, applied_update{6, 7}},
-                        {{5, 2, 1}, snapshot_payload{6, make_payload<float>(0, {}, {3})}, {}}};
+                        {{5, 2, 1}, snapshot_payload{6, make_array<float>({}, {3})}, {}}};
   add(examples, make_mirror_state(state, closed, made));
   add(examples, make_follow_owner(3, true));
   add(examples, make_take_over(2));
@@ -207,10 +207,9 @@ std::vector<float> counting_to(size_t count) {
   return values;
 }
 
-indexed_slices_payload make_slices() {
-  return {make_payload<int64_t>(5, {2}, {3, 1}),
-          make_payload<float>(0, {2, 10}, counting_to(20)),
-          {4, 10}};
+indexed_slices make_slices() {
+  return {make_array<int64_t>({2}, {3, 1}), make_array<float>({2, 10}, counting_to(20)),
+          shape{4, 10}};
 }
 
 std::string print(const any_msg& message) {

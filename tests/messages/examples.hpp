@@ -24,13 +24,11 @@ struct message_example {
 /// One example of every message that the envelope lists, in its order.
 [[nodiscard]] const std::vector<message_example>& message_examples();
 
-/// A tensor of the given elements, which the payload keeps alive.
+/// A tensor of the given elements.
 template <class T>
-[[nodiscard]] tensor_payload make_payload(uint8_t dtype, std::vector<int64_t> extents,
-                                          std::vector<T> elements) {
+[[nodiscard]] tensor make_array(std::vector<int64_t> extents, std::vector<T> elements) {
   auto owner = std::make_shared<std::vector<T>>(std::move(elements));
-  auto bytes = std::as_bytes(std::span(*owner));
-  return {dtype, std::move(extents), bytes.data(), bytes.size(), owner};
+  return tensor::wrap(owner->data(), dtype_of<T>, shape{std::move(extents)}, owner);
 }
 
 /// 1, 2, 3, ... to `count`.
@@ -38,7 +36,7 @@ template <class T>
 
 /// A sparse gradient: rows 3 and 1 of a [4, 10] array. The message copies the row numbers, which
 /// are few, and refers to the values, which are more than `limits::copied_bytes_max`.
-[[nodiscard]] indexed_slices_payload make_slices();
+[[nodiscard]] indexed_slices make_slices();
 
 /// All fields of any message as text, read through its generated reader. Throws what the readers
 /// do.

@@ -17,7 +17,7 @@ using namespace troupe;
 namespace {
 
 /// The piece of `frame` that begins at `data`, or an empty span.
-std::span<const std::byte> piece_at(const message_frame& frame, const std::byte* data) {
+std::span<const std::byte> piece_at(const message_frame& frame, const void* data) {
   for (auto piece : frame.pieces())
     if (piece.data() == data) return piece;
   return {};
@@ -42,30 +42,27 @@ std::string decode_with_tool(const std::filesystem::path& file) {
 
 TEST_SUITE("messages/frame") {
   TEST_CASE("a frame has the tensor where the sender holds it") {
-    auto value = make_payload<double>(1, {1000}, std::vector<double>(1000, 0.5));
+    auto value = make_array<double>({1000}, std::vector<double>(1000, 0.5));
     auto framed = frame(make_variable_snapshot(1, value));
     REQUIRE(framed);
-    CHECK(piece_at(*framed, value.data).size() == 8000);
+    CHECK(piece_at(*framed, value.data()).size() == 8000);
   }
 
   TEST_CASE("a frame neither reads nor sends what lies behind a tensor") {
-    auto memory = make_payload<float>(0, {20}, counting_to(20));
-    auto value = memory;
-    value.extents = {19};
-    value.bytes = 76;
+    auto value = make_array<float>({20}, counting_to(20)).slice(0, 19);
     auto framed = frame(make_variable_snapshot(1, value));
     REQUIRE(framed);
-    CHECK(piece_at(*framed, value.data).size() == 76);
+    CHECK(piece_at(*framed, value.data()).size() == 76);
     CHECK(framed->pieces().back().size() == 4);
     CHECK(framed->pieces().back()[0] == std::byte{0});
     CHECK(framed->bytes() % 8 == 0);
   }
 
   TEST_CASE("a frame keeps its message's memory alive") {
-    auto value = make_payload<float>(0, {20}, counting_to(20));
-    std::weak_ptr<const void> memory = value.owner;
+    auto value = make_array<float>({20}, counting_to(20));
+    std::weak_ptr<const void> memory = value.owner();
     auto framed = frame(make_variable_snapshot(1, std::move(value)));
-    value = {};
+    value = tensor{};
     CHECK(!memory.expired());
     framed = fail(errc::none, "");
     CHECK(memory.expired());
@@ -100,7 +97,7 @@ TEST_SUITE("messages/frame") {
     for (size_t count : {limits::segments_max - 1, limits::segments_max, size_t{2000}}) {
       CAPTURE(count);
       // 21 elements: the last word of each is half somebody else's.
-      auto push = make_push_gradient({}, make_payload<float>(0, {21}, counting_to(21)));
+      auto push = make_push_gradient({}, make_array<float>({21}, counting_to(21)));
       auto update = make_apply_update(7, 0, std::vector(count, push), true);
       auto framed = frame(update);
       REQUIRE(framed);

@@ -5,7 +5,6 @@
 // course.
 #include "actors/coordinator/closure_worker.hpp"
 #include "actors/coordinator/coordinator.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/change.hpp"
 #include "kernels/tensor/random.hpp"
@@ -186,8 +185,7 @@ private:
     auto resting = activity.rest(job_time{static_cast<int64_t>(1e9 * draw.uniform())});
     co_await resting;
     if (which == job.seen_.fails) throw failure{{errc::out_of_range, "fails on purpose"}};
-    auto change
-      = make_change_variable(static_cast<uint8_t>(troupe::change::add), to_payload(one_at(which)));
+    auto change = make_change_variable(static_cast<uint8_t>(troupe::change::add), one_at(which));
     auto asking = activity.request<msg<wire::VariableSnapshot>>(owner, change);
     auto changed = co_await asking;
     value_or_throw(std::move(changed));
@@ -275,7 +273,7 @@ private:
     auto answer = reader.ask<msg<wire::VariableSnapshot>>(owner_, make_read_variable());
     settle();
     const auto& snapshot = answer.value();
-    auto value = to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+    auto value = read_tensor(snapshot.reader().getValue(), snapshot.owner());
     auto numbers = value.values<float>();
     seen_.ballot.assign(numbers.begin(), numbers.end());
   }

@@ -2,7 +2,6 @@
 // Finding a run's newest checkpoint, and judging whether it is of this job.
 #include "tools/train/saved_job.hpp"
 
-#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/failure.hpp"
 #include "strategies/jobs/checkpoint_saver_hook.hpp"
@@ -28,7 +27,7 @@ expected<void> check_saved(const train_options& options, const job_snapshot& sav
                   options.resume, saved.seed, options.seed));
   for (const auto& [name, value] : initial_variables(options.model, options.seed)) {
     auto found = std::ranges::find(saved.variables, name, &variable_snapshot::name);
-    auto extents = found == saved.variables.end() ? shape{} : shape{found->state.value.extents};
+    auto extents = found == saved.variables.end() ? shape{} : found->state.value.extents();
     if (extents != value.extents())
       return fail(
         errc::failed_precondition,
@@ -67,13 +66,13 @@ expected<std::vector<tensor>> model_in(const found_checkpoint& found, const trai
   for (const auto& [name, initial] : initial_variables(options.model, options.seed)) {
     auto saved = std::ranges::find(found.snapshot.variables, name, &variable_snapshot::name);
     auto is_there = saved != found.snapshot.variables.end();
-    if (!is_there || shape{saved->state.value.extents} != initial.extents())
+    if (!is_there || saved->state.value.extents() != initial.extents())
       return fail(errc::failed_precondition,
                   fmt::format("variable '{}' has shape {} here, but {} in the checkpoint; give all "
                               "tasks the same options of the model",
                               name, to_string(initial.extents()),
-                              is_there ? to_string(shape{saved->state.value.extents}) : "is not"));
-    values.push_back(to_tensor(saved->state.value));
+                              is_there ? to_string(saved->state.value.extents()) : "is not"));
+    values.push_back(saved->state.value);
   }
   return values;
 }

@@ -2,7 +2,6 @@
 // Goal: a job comes out of a checkpoint file as it went in, and a file that holds none says so.
 // Method: there and back, then one thing at a time missing or wrong.
 #include "actors/checkpoint/job_file.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "tests/doctest.hpp"
 
 namespace job_file_test {
@@ -11,8 +10,8 @@ using namespace troupe;
 
 namespace {
 
-tensor_payload filled(float value) {
-  return to_payload(make_tensor({2}, {value, value + 1}));
+tensor filled(float value) {
+  return make_tensor({2}, {value, value + 1});
 }
 
 job_snapshot example() {
@@ -35,8 +34,8 @@ job_snapshot example() {
   return job;
 }
 
-float first_of(const tensor_payload& payload) {
-  return to_tensor(payload).values<float>()[0];
+float first_of(const tensor& payload) {
+  return payload.values<float>()[0];
 }
 
 error error_of(const safetensors_content& content) {

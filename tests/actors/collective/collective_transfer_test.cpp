@@ -3,7 +3,6 @@
 // one transfer, and parts made by hand.
 #include "actors/collective/collective_agreement.hpp"
 #include "actors/collective/collective_transfer.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "kernels/tensor/change.hpp"
 #include "tests/doctest.hpp"
 
@@ -44,9 +43,7 @@ struct first_of_three {
 
   // What a rank sends of its own, in the direct way.
   static collective_part own(uint32_t rank, double value, int64_t count = 6) {
-    return {.rank = rank,
-            .stage = collective_stage::own,
-            .values = {to_payload(filled_floats(count, value))}};
+    return {.rank = rank, .stage = collective_stage::own, .values = {filled_floats(count, value)}};
   }
 
   static constexpr group_place place{0, 3};
@@ -93,7 +90,7 @@ TEST_SUITE("actors/collective/collective_transfer") {
     std::vector<collective_part> sent;
     transfer.begin([&](uint32_t, collective_part part) { sent.push_back(std::move(part)); });
     REQUIRE(sent.size() == 1);
-    CHECK(sent[0].values[0].data == own.data());
+    CHECK(sent[0].values[0].data() == own.data());
   }
 
   TEST_CASE("a long array is under way in a few strands at a time") {
@@ -119,7 +116,7 @@ TEST_SUITE("actors/collective/collective_transfer") {
     part.values.clear();
     check_refused(three, part, "a part of 0 arrays instead of 1");
     part = three.own(1, 2);
-    part.values[0].dtype = static_cast<uint8_t>(dtype::i32);
+    part.values[0] = zeros({6}, dtype::i32);
     check_refused(three, part, "a part of 24 bytes of dtype 4, not 24 bytes of f32");
     part = three.own(1, 2);
     part.begin = UINT64_MAX;
@@ -137,8 +134,8 @@ TEST_SUITE("actors/collective/collective_transfer") {
     auto say_nothing = [](uint32_t, const collective_part&) {};
     transfer.begin(say_nothing);
     auto give = [&](const tensor& value) {
-      return transfer.take(
-        {.rank = 1, .stage = collective_stage::own, .values = {to_payload(value)}}, say_nothing);
+      return transfer.take({.rank = 1, .stage = collective_stage::own, .values = {value}},
+                           say_nothing);
     };
     CHECK_FALSE(give(filled(dtype::f32, {2, 4}, 1)));
     CHECK_FALSE(give(filled(dtype::i32, {2, 3}, 1)));

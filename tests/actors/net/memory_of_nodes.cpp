@@ -7,7 +7,6 @@
 //
 // Each says how much memory it had when both had met, and how much at most until its end.
 #include "actors/interfaces/caf_compat.hpp"
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "messages/training_message.hpp"
@@ -120,7 +119,7 @@ caf::behavior pusher(caf::event_based_actor* self, const caf::actor& to, int cou
   auto push = [=] {
     if (so_far->sent == count) return;
     ++so_far->sent;
-    auto gradient = make_push_gradient({}, to_payload(zeros({elements})));
+    auto gradient = make_push_gradient({}, zeros({elements}));
     self->request(to, caf::infinite, gradient).then([=](const msg<wire::PushReply>&) {
       if (++so_far->answered == count) done->set_value();
       self->send(self, 1);
@@ -152,7 +151,7 @@ int send_quickly(uint16_t port, uint64_t window_mb, int count, int unanswered_ma
     sent = count;
   }
   for (; sent < count && !ended.is_said(); ++sent)
-    caf::anon_send(reader, make_push_gradient({}, to_payload(zeros({elements}))));
+    caf::anon_send(reader, make_push_gradient({}, zeros({elements})));
   auto has_answers = unanswered_max > 0 && !ended.is_said();
   auto why = has_answers ? "all were answered" : ended.wait();
   print("sender", before, sent, why);

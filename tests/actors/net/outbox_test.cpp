@@ -26,8 +26,7 @@ encoded_parcel token(uint64_t step) {
 
 // A gradient of so many elements of 4 bytes.
 msg<wire::PushGradient> push_of(int64_t elements) {
-  auto values
-    = make_payload<float>(0, {elements}, std::vector<float>(static_cast<size_t>(elements), 1));
+  auto values = make_array<float>({elements}, std::vector<float>(static_cast<size_t>(elements), 1));
   return make_push_gradient({}, values);
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: actors on nodes that are joined by sockets talk as those of one node do, and strangers do
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/net/socket_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
@@ -47,7 +46,7 @@ TEST_SUITE("actors/net/socket_network") {
     REQUIRE(answer);
     CHECK(answer->reader().getStep() == 8);
     for (int64_t elements : {1, 1000, 5'000'000}) {
-      auto push = make_push_gradient({.replica = 3}, to_payload(zeros({elements})));
+      auto push = make_push_gradient({.replica = 3}, zeros({elements}));
       auto reply = ask<msg<wire::PushReply>>(worker.world, far, push);
       REQUIRE(reply);
       CHECK(reply->reader().getAccumulatorStep() == 3);
@@ -391,7 +390,7 @@ TEST_SUITE("actors/net/socket_network") {
     REQUIRE(chief.network->arrival(1).get());
     actor_address nobody{*chief.network->arrival(1).get(), 77};
     auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
-    auto gradient = make_push_gradient({}, to_payload(zeros({500'000})));
+    auto gradient = make_push_gradient({}, zeros({500'000}));
     std::atomic<bool> is_lost = false;
     chief.network->on_loss([&](node_index, const error& why) {
       is_lost = true;
@@ -410,8 +409,8 @@ TEST_SUITE("actors/net/socket_network") {
     REQUIRE(deaf.say_hello(who));
     actor_address nobody{*chief.network->arrival(1).get(), 77};
     auto far = caf::actor_cast<caf::actor>(chief.network->here()->handle_of(nobody));
-    caf::anon_send(far, make_push_gradient({}, to_payload(zeros({1000}))));
-    auto waits = make_push_gradient({}, to_payload(zeros({1000})));
+    caf::anon_send(far, make_push_gradient({}, zeros({1000})));
+    auto waits = make_push_gradient({}, zeros({1000}));
     waits.recall();
     auto reply = ask<msg<wire::PushReply>>(chief.world, far, waits);
     REQUIRE_FALSE(reply);
@@ -437,7 +436,7 @@ TEST_SUITE("actors/net/socket_network") {
                         .content = content_code::message,
                         .lane = lane::bulk,
                         .to = keeper.id()};
-    auto gradient = flatten(*frame(make_push_gradient({}, to_payload(zeros({250'000})))));
+    auto gradient = flatten(*frame(make_push_gradient({}, zeros({250'000}))));
     for (int i = 0; i < 3; ++i)
       greedy.write(header, gradient);
     CHECK(greedy.last_words().find("more than the 1048576 that it was granted")

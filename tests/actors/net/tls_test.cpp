@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: with TLS only nodes talk that the same authority has signed. Method: certificates made by
 // the openssl command, and nodes of this machine.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"
 #include "tests/scratch_folder.hpp"
@@ -77,7 +76,7 @@ TEST_SUITE("actors/net/tls") {
     auto answer = ask<msg<wire::Token>>(worker.world, far, make_token(7));
     REQUIRE(answer);
     CHECK(answer->reader().getStep() == 8);
-    auto push = make_push_gradient({.replica = 3}, to_payload(zeros({3'000'000})));
+    auto push = make_push_gradient({.replica = 3}, zeros({3'000'000}));
     CHECK(ask<msg<wire::PushReply>>(worker.world, far, push));
     caf::anon_send_exit(near, caf::exit_reason::user_shutdown);
   }

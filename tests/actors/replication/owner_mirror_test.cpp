@@ -36,8 +36,8 @@ gradient two_rows() {
   return indexed_slices{rows, values, form};
 }
 
-bool are_equal(const tensor_payload& a, const tensor_payload& b) {
-  return a.bytes == b.bytes && std::memcmp(a.data, b.data, a.bytes) == 0;
+bool are_equal(const tensor& a, const tensor& b) {
+  return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }
 
 bool are_equal(const variable_payload& a, const variable_payload& b) {
@@ -142,7 +142,7 @@ struct replicated : deterministic_world {
     for (const auto& value : gradients) {
       origin from{
         .replica = static_cast<uint32_t>(pushes.size()), .local_step = step, .iteration = step};
-      pushes.push_back(make_push_gradient(from, to_payload(value)));
+      pushes.push_back(make_push_gradient(from, value));
       arrivals.push_back({from, {}, step});
     }
     return make_apply_update(step, 0, pushes, hold, false, make_taken_gradient(step, arrivals, {}));
@@ -155,7 +155,7 @@ struct replicated : deterministic_world {
 
   // A change that may be asked for again.
   static msg<wire::ChangeVariable> addition(const tensor& value, const change_id& id) {
-    return numbered(make_change_variable(static_cast<uint8_t>(change::add), to_payload(value)), id);
+    return numbered(make_change_variable(static_cast<uint8_t>(change::add), value), id);
   }
 
   answer<msg<wire::VariableSnapshot>> add(const replicated_owner_actor& whom, const tensor& value,
@@ -222,10 +222,9 @@ TEST_SUITE("actors/replication/owner_mirror") {
     use(adam_with_average());
     CHECK(apply(0, {noise(1)}).has_come());
     auto saved = state_of(owner);
-    static_cast<void>(
-      ask<wire::VariableSnapshot>(
-        owner, make_change_variable(static_cast<uint8_t>(change::add), to_payload(noise(3))))
-        .value());
+    static_cast<void>(ask<wire::VariableSnapshot>(
+                        owner, make_change_variable(static_cast<uint8_t>(change::add), noise(3)))
+                        .value());
     CHECK(are_alike());
     CHECK(apply(1, {noise(2)}).has_come());
     static_cast<void>(ask<wire::OptimizerInUse>(owner, make_restore_state(saved)).value());
@@ -459,7 +458,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
 
   TEST_CASE_FIXTURE(replicated, "likewise updates, of each asker by itself") {
     use(adam_with_average());
-    std::vector pushes{make_push_gradient({}, to_payload(noise(1)))};
+    std::vector pushes{make_push_gradient({}, noise(1))};
     auto mean = make_apply_update(0, 0, pushes);
     auto apply_as = [&](const replicated_owner_actor& whom, const change_id& id) {
       auto answer = ask<wire::UpdateApplied>(whom, numbered(mean, id)).value();

@@ -79,8 +79,7 @@ struct slow_job : replicated_job {
 
   push_answer give(float value, uint64_t iteration = 0) {
     origin from{.replica = 0, .iteration = iteration};
-    return trainer.ask<msg<wire::PushReply>>(
-      gives, make_push_gradient(from, to_payload(array({1}, {value}))));
+    return trainer.ask<msg<wire::PushReply>>(gives, make_push_gradient(from, array({1}, {value})));
   }
 
   // One that whoever is lost does not answer.
@@ -216,7 +215,7 @@ TEST_SUITE("actors/replication/stand_in_asynchronous") {
   TEST_CASE_FIXTURE(slow_job, "if a mirror takes over before, its step counts, and no other") {
     auto status = chief.ask<msg<wire::AccumulatorStatus>>(takes, make_read_accumulator());
     origin another{.replica = 1};
-    trainer.tell(accumulators[1], make_push_gradient(another, to_payload(array({1}, {50}))));
+    trainer.tell(accumulators[1], make_push_gradient(another, array({1}, {50})));
     settle();
     take_over();
     CHECK(taken.value().reader().getVersion() == 1);

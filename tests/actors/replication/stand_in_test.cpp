@@ -107,7 +107,7 @@ TEST_SUITE("actors/replication/stand_in") {
     auto early = speaker(false);
     auto read = trainer.ask<msg<wire::VariableSnapshot>>(early, make_read_variable());
     auto given = trainer.ask<msg<wire::PushReply>>(
-      early, make_push_gradient({.replica = 7}, to_payload(array({1}, {1}))));
+      early, make_push_gradient({.replica = 7}, array({1}, {1})));
     pass(59s);
     CHECK_FALSE(read.has_come());
     *has_come[0] = true;

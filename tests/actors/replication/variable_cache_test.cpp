@@ -51,7 +51,7 @@ caf::behavior post_office(caf::event_based_actor* self, variable_owner_actor own
 }
 
 tensor value_of(const msg<wire::VariableSnapshot>& snapshot) {
-  return to_tensor(read_tensor(snapshot.reader().getValue(), snapshot.owner()));
+  return read_tensor(snapshot.reader().getValue(), snapshot.owner());
 }
 
 gradient rows_of_ones(const std::vector<int64_t>& rows, shape whole) {
@@ -99,7 +99,7 @@ struct reading : deterministic_world {
   }
 
   void update(const gradient& by) {
-    std::vector pushes{make_push_gradient({}, to_payload(by))};
+    std::vector pushes{make_push_gradient({}, by)};
     static_cast<void>(
       reader.ask<msg<wire::UpdateApplied>>(owner, make_apply_update(step++, 0, pushes)));
     settle();
@@ -208,7 +208,7 @@ TEST_SUITE("actors/replication/variable_cache") {
     auto held = read();
     auto changing = reader.ask<msg<wire::VariableSnapshot>>(
       cache, make_change_variable(static_cast<uint8_t>(change::assign),
-                                  to_payload(gradient{filled(dtype::f32, extents, 5)})));
+                                  gradient{filled(dtype::f32, extents, 5)}));
     settle();
     CHECK(numbers_of(value_of(changing.value())).front() == 5);
     CHECK(numbers_of(read()).front() == 5);
@@ -233,14 +233,14 @@ TEST_SUITE("actors/replication/variable_cache") {
                     "rows that the variable has not are malformed, and nobody reads them") {
     auto owner_says = [&](const variable_changes& what) {
       variable_cache_state state;
-      auto before = make_variable_snapshot(0, to_payload(zeros(extents)));
+      auto before = make_variable_snapshot(0, zeros(extents));
       auto taken = state.take(before, make_variable_changes(what));
       return taken ? errc::none : taken.error().code;
     };
-    CHECK(owner_says({1, 2, to_payload(rows_of_ones({9}, extents)), true}) == errc::none);
-    CHECK(owner_says({1, 2, to_payload(rows_of_ones({10}, extents)), true}) == errc::malformed);
+    CHECK(owner_says({1, 2, rows_of_ones({9}, extents), true}) == errc::none);
+    CHECK(owner_says({1, 2, rows_of_ones({10}, extents), true}) == errc::malformed);
     variable_cache_state state;
-    CHECK(state.take({}, make_variable_changes({1, 2, std::monostate{}, true})).error().code
+    CHECK(state.take({}, make_variable_changes({1, 2, std::nullopt, true})).error().code
           == errc::malformed);
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an accumulator judges and collects as TensorFlow's conditional accumulators do, and touches
 // no element. Method: a puppet pushes, another one takes, an owner of straw keeps what it gets.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/accumulator.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
@@ -56,11 +55,8 @@ struct collection : deterministic_world {
     caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
   }
 
-  push_answer push(uint32_t replica, uint64_t local_step, const gradient& value = zeros(extents)) {
-    return push(replica, local_step, to_payload(value));
-  }
-
-  push_answer push(uint32_t replica, uint64_t local_step, const gradient_payload& value) {
+  push_answer push(uint32_t replica, uint64_t local_step,
+                   const optional_gradient& value = gradient{zeros(extents)}) {
     auto message = make_push_gradient(
       {.replica = replica, .local_step = local_step, .iteration = pushes++}, value);
     auto result = replicas.ask<msg<wire::PushReply>>(target, message);
@@ -134,7 +130,7 @@ const void* address_of(wire::Gradient::Reader gradient) {
   return gradient.getDense().getParts()[0].begin();
 }
 
-const gradient_payload no_gradient;
+const optional_gradient no_gradient;
 
 using replica_list = std::vector<uint32_t>;
 
@@ -284,7 +280,7 @@ TEST_SUITE("actors/training/accumulator") {
                                     .compute = 11ns,
                                     .waited = 13ns,
                                     .loss = 0.25},
-                                   to_payload(zeros(extents)));
+                                   zeros(extents));
     step.replicas.tell(step.target, push);
     step.pass(2ns);
     CHECK(step.take(1).has_come());

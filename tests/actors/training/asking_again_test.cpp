@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where messages may be lost or come twice, a question that is asked again counts once.
 // Method: puppets that ask again, and a coroutine whose question nobody answers at first.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/token_queue.hpp"
 #include "messages/training_message.hpp"
@@ -52,9 +51,8 @@ struct collection : deterministic_world {
   ~collection() { caf::anon_send_exit(target, caf::exit_reason::user_shutdown); }
 
   wire::Verdict push(uint32_t replica, uint64_t local_step, uint64_t iteration) {
-    auto message
-      = make_push_gradient({.replica = replica, .local_step = local_step, .iteration = iteration},
-                           to_payload(zeros({1})));
+    auto message = make_push_gradient(
+      {.replica = replica, .local_step = local_step, .iteration = iteration}, zeros({1}));
     auto result = asker.ask<msg<wire::PushReply>>(target, message);
     settle();
     return result.value().reader().getVerdict();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: steps close when they have enough, and a job ends with everybody accounted for. Method: the
 // real cast around a chief, but puppets for replicas, who come, push and leave when the test says.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/optimizer_settings.hpp"
@@ -101,9 +100,8 @@ struct job : deterministic_world {
 
   void push_to(const accumulator_actor& accumulator, uint32_t who, uint64_t local_step) {
     replicas[who]->tell(
-      accumulator,
-      make_push_gradient({.replica = who, .local_step = local_step, .iteration = pushes},
-                         to_payload(zeros({1}))));
+      accumulator, make_push_gradient(
+                     {.replica = who, .local_step = local_step, .iteration = pushes}, zeros({1})));
     settle();
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a gradient that does not fit its variable never gets further than the accumulator, and the
 // line says whose it is and what is wrong. Method: every rule, broken one at a time.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
@@ -28,7 +27,7 @@ indexed_slices slices(const std::vector<int64_t>& rows) {
 }
 
 expected<void> check(const variable_form& variable, const gradient& gradient) {
-  auto push = make_push_gradient({}, to_payload(gradient));
+  auto push = make_push_gradient({}, gradient);
   return check_gradient(variable, push.reader().getGradient());
 }
 
@@ -140,7 +139,7 @@ TEST_SUITE("actors/training/gradient_check") {
   }
 
   TEST_CASE("no gradient is no gradient") {
-    auto push = make_push_gradient({}, gradient_payload{});
+    auto push = make_push_gradient({}, optional_gradient{});
     auto fits = check_gradient(matrix, push.reader().getGradient());
     REQUIRE_FALSE(fits);
     CHECK(fits.error().code == errc::invalid_argument);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the chief hears of a replica when it comes and when it leaves, whatever its coroutine does.
 // Method: a puppet for a chief, and bodies that end in every way there is.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/training/replica.hpp"
 #include "messages/failure.hpp"
 #include "messages/training_message.hpp"
@@ -146,7 +145,7 @@ TEST_SUITE("actors/training/replica") {
   TEST_CASE("a replica says where it is: computing, for how long still, and what it keeps") {
     hosted_coroutine stage{[](activity& activity) -> task<void> {
                              activity.set_local_step(4);
-                             activity.keep("place", to_payload(make_tensor({1}, {7})));
+                             activity.keep("place", make_tensor({1}, {7}));
                              auto computing = activity.compute(no_work);
                              co_await computing;
                              activity.count_iteration();
@@ -166,7 +165,7 @@ TEST_SUITE("actors/training/replica") {
     CHECK(progress.remaining == 700ms);
     REQUIRE(progress.kept.size() == 1);
     CHECK(progress.kept[0].name == "place");
-    CHECK(to_tensor(progress.kept[0].value).values<float>()[0] == 7);
+    CHECK(progress.kept[0].value.values<float>()[0] == 7);
   }
 
   TEST_CASE("a restored replica rests for what was left, and counts on from there") {

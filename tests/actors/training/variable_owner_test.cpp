@@ -41,7 +41,7 @@ struct ownership : deterministic_world {
   /// The variable; the tensor holds the owner's memory.
   tensor read() {
     auto current = snapshot();
-    return to_tensor(read_tensor(current.reader().getValue(), current.owner()));
+    return read_tensor(current.reader().getValue(), current.owner());
   }
 
   /// Where the variable lies; nobody holds it afterwards.
@@ -59,7 +59,7 @@ struct ownership : deterministic_world {
   /// The moving average of that name; the tensor holds the owner's memory.
   tensor average(const std::string& name) {
     auto current = ask<wire::VariableSnapshot>(make_read_average(name)).value();
-    return to_tensor(read_tensor(current.reader().getValue(), current.owner()));
+    return read_tensor(current.reader().getValue(), current.owner());
   }
 
   answer<msg<wire::UpdateApplied>> apply(const std::vector<gradient>& gradients,
@@ -67,7 +67,7 @@ struct ownership : deterministic_world {
     std::vector<msg<wire::PushGradient>> pushes;
     for (const auto& value : gradients)
       pushes.push_back(
-        make_push_gradient({.replica = static_cast<uint32_t>(pushes.size())}, to_payload(value)));
+        make_push_gradient({.replica = static_cast<uint32_t>(pushes.size())}, value));
     return ask<wire::UpdateApplied>(make_apply_update(step++, divisor, pushes));
   }
 
@@ -284,8 +284,8 @@ TEST_SUITE("actors/training/variable_owner") {
     for (bool hold : {false, true}) {
       ownership held{zeros({2})};
       held.use(rules::sgd{.learning_rate = 1});
-      std::vector pushes{make_push_gradient({.replica = 0}, to_payload(make_tensor({2}, {3, 0}))),
-                         make_push_gradient({.replica = 1}, to_payload(make_tensor({2}, {1, 2})))};
+      std::vector pushes{make_push_gradient({.replica = 0}, make_tensor({2}, {3, 0})),
+                         make_push_gradient({.replica = 1}, make_tensor({2}, {1, 2}))};
       auto done
         = held.ask<wire::UpdateApplied>(make_apply_update(0, 0, pushes, hold, true)).value();
       CHECK(done.reader().getSquaredNorm() == 5);
@@ -456,14 +456,13 @@ TEST_SUITE("actors/training/variable_owner") {
     auto refusal = [&](const variable_payload& state) {
       return target.ask<wire::OptimizerInUse>(make_restore_state(state)).error();
     };
-    auto other_type = refusal({.value = to_payload(zeros({2}, dtype::f64))});
+    auto other_type = refusal({.value = zeros({2}, dtype::f64)});
     CHECK(other_type.code == errc::type_mismatch);
     CHECK(other_type.message == "'w' was saved as f64, but variable 'w' is f32");
-    auto other_shape = refusal({.version = 9, .value = to_payload(zeros({3}))});
+    auto other_shape = refusal({.version = 9, .value = zeros({3})});
     CHECK(other_shape.code == errc::invalid_argument);
     CHECK(other_shape.message == "'w' was saved with shape [3], but variable 'w' has shape [2]");
-    auto other_slot
-      = refusal({.value = to_payload(zeros({2})), .slots = {{"momentum", to_payload(zeros({4}))}}});
+    auto other_slot = refusal({.value = zeros({2}), .slots = {{"momentum", zeros({4})}}});
     CHECK(other_slot.message.find("'momentum' was saved with shape [4]") == 0);
     CHECK(values_of<float>(target.read()) == std::vector<float>{1, 2});
     CHECK(target.snapshot().reader().getVersion() == 0);

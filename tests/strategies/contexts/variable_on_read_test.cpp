@@ -275,7 +275,7 @@ TEST_SUITE("strategies/contexts/variable_on_read") {
       assign_each(own, 3);
       auto saved = ask<msg<wire::VariableState>>(world, own.owner(), make_read_state()).value();
       auto state = read_state(saved.reader(), saved.owner());
-      CHECK(numbers_of(to_tensor(state.value)) == numbers{expected[i].first});
+      CHECK(numbers_of(state.value) == numbers{expected[i].first});
       assign_each(own, 100);
       REQUIRE(ask<msg<wire::OptimizerInUse>>(world, own.owner(), make_restore_state(state)));
       CHECK(copies(own) == expected[i].second);

@@ -2,7 +2,6 @@
 // Goal: several processes train one job, to the same bits as one process, and end it together.
 // Method: threads for processes, joined without sockets; nodes are lost at a step of the test's
 // choice, in the middle of a training.
-#include "actors/interfaces/tensor_payload.hpp"
 #include "actors/recording/seconds.hpp"
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/checkpoint.hpp"
@@ -242,7 +241,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
         .steps = 2,
         .replicate_owners = owners};
       job.begin = [&job](node_index node, strategy& strategy) {
-        variable_payload saved{.value = to_payload(array({2}, {3, 4}))};
+        variable_payload saved{.value = array({2}, {3, 4})};
         if (node == job.layout.chief_node())
           strategy.extended().deferred().keep(1, {{"late", saved}});
         strategy.make_variable("late", zeros({2}));

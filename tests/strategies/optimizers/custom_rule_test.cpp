@@ -147,9 +147,8 @@ TEST_SUITE("strategies/optimizers/custom_rule") {
     auto use_after = [&](const std::string& slot, const shape& extents) {
       auto restored = ask<msg<wire::OptimizerInUse>>(
         world, weights.owner(),
-        make_restore_state({.value = to_payload(zeros({2})),
-                            .optimizer = "own_momentum",
-                            .slots = {{slot, to_payload(zeros(extents))}}}));
+        make_restore_state(
+          {.value = zeros({2}), .optimizer = "own_momentum", .slots = {{slot, zeros(extents)}}}));
       if (!restored) return restored.error().message;
       auto plan = update_plan{.rule = custom_rule(own_momentum{})};
       auto used = ask<msg<wire::OptimizerInUse>>(world, weights.owner(),

@@ -28,7 +28,7 @@ public:
 
   /// The last element of a variable after the step.
   [[nodiscard]] double value(size_t step, size_t variable) const {
-    auto values = to_tensor(snapshots.at(step - 1).variables.at(variable).state.value);
+    auto values = snapshots.at(step - 1).variables.at(variable).state.value;
     return values.values<double>().back();
   }
 
