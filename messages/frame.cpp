@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr size_t word_bytes = sizeof(capnp::word);
-constexpr std::byte zeros[word_bytes] = {};
+constexpr std::byte zero_bytes[word_bytes] = {};
 
 // Cap'n Proto's own limit.
 constexpr uint64_t segment_words_max = (uint64_t{1} << 29) - 1;
@@ -91,8 +91,8 @@ void message_frame::add_segment_table(segment_list segments) {
   segment_table_ = std::move(table);
 }
 
-/// A segment that is a tensor's memory ends at a whole word, the tensor itself maybe before. What
-/// lies between belongs to somebody else: it is neither read nor sent, zeros go out instead.
+/// A segment that is a tensor's memory ends at a whole word, the tensor itself maybe before. The
+/// bytes between belong to another object: they are neither read nor sent, zeros go out instead.
 void message_frame::add_segments(segment_list segments, std::span<const attachment> attachments) {
   auto attached = attachments.begin();
   for (auto segment : segments) {
@@ -103,7 +103,7 @@ void message_frame::add_segments(segment_list segments, std::span<const attachme
       ++attached;
     }
     add_piece(bytes.first(bytes.size() - padding));
-    add_piece(std::span(zeros).first(padding));
+    add_piece(std::span(zero_bytes).first(padding));
   }
 }
 

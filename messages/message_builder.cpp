@@ -17,16 +17,6 @@ bool is_word_aligned(const void* data) {
   return reinterpret_cast<uintptr_t>(data) % sizeof(capnp::word) == 0;
 }
 
-/// Elements that an extent list describes. @pre The product fits, as for every tensor that exists.
-size_t element_count(const std::vector<int64_t>& extents) {
-  size_t count = 1;
-  for (auto extent : extents) {
-    TROUPE_ASSERT(extent >= 0, extent);
-    count *= static_cast<size_t>(extent);
-  }
-  return count;
-}
-
 template <class ListBuilder>
 void write_extents(ListBuilder target, const std::vector<int64_t>& extents) {
   for (size_t i = 0; i < extents.size(); ++i)
