@@ -48,7 +48,7 @@ constexpr int small_messages = 100'000;
 constexpr int turns = 5;
 
 // As actors ask: a deadline would stay in the asker's clock until it is over.
-const auto for_ever = caf::infinite; // who runs the benchmark has one
+const auto for_ever = caf::infinite; // the benchmark's caller has one
 
 /// What is measured of each of the three.
 struct peer {

@@ -9,7 +9,7 @@ using namespace troupe;
 
 namespace {
 
-/// Mean seconds of a step whose replicas take a second on average, exponentially distributed.
+/// Mean seconds of a step in which replicas take a second on average, exponentially distributed.
 double mean_step(uint32_t aggregate, sync_policy policy, uint64_t steps) {
   scenario what{.sync
                 = {.replicas_to_aggregate = aggregate, .total_num_replicas = 16, .policy = policy},

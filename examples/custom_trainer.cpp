@@ -7,7 +7,7 @@
 
 using namespace troupe;
 
-// The user's own gradient of (a x + b - y)^2, for 32 points of y = 3 x + 1 that nobody else draws.
+// The user's own gradient of (a x + b - y)^2, for 32 points of y = 3 x + 1 that nothing else draws.
 tensor gradient_of(const tensor& line, const random_key& key) {
   auto a = line.values<float>()[0];
   auto b = line.values<float>()[1];

@@ -11,7 +11,7 @@ struct Opinion {
   # A replica tells the jury what its gradient is.  Answered by Agreement, when all replicas have told theirs.
 
   replica @0 :UInt32;
-  # Whose it is.
+  # The replica that tells it.
 
   gradient @1 :Tensor;
   # Shape and dtype of the variable.

@@ -38,7 +38,7 @@ struct VariableState {
   value @1 :Tensor;
 
   optimizer @2 :Text;
-  # Whose slots these are; empty = there are none.
+  # The optimizer of these slots; empty = there are none.
 
   slotsSince @3 :UInt64;
   # The version at which the slots had their initial values.

@@ -2,18 +2,18 @@
 # What the processes of one job say to each other about the job as a whole.
 #
 # Roles.  A job that runs as several processes has one where its chief stands, and there the *roll call*,
-# which knows who is in.  Every other process has a *member*.
+# which knows the members that are in.  Every other process has a *member*.
 #
-#   chief  -> roll call  JobBegins  not answered; as soon as everybody may begin
+#   chief  -> roll call  JobBegins  not answered; as soon as all may begin
 #   chief  -> roll call  JobEnded   not answered; when the job is over where the chief stands
 #   member -> roll call  EnterJob   answered by JobBegins, when all members have entered
 #   member -> roll call  AwaitEnd   answered by JobEnded, when the job is over
-#   member -> roll call  LeaveJob   answered by JobEnded, when everybody who is left wants to leave
+#   member -> roll call  LeaveJob   answered by JobEnded, when all that are left want to leave
 #
 # A job that cannot begin answers EnterJob with an error of `Errc`.  A member that is gone is waited for
 # no more, and whether the job can do without it is the chief's to say.  When its process is started again,
-# it enters a job that goes on, and is answered at once.  What the last JobEnded says is how
-# the job ended for everybody: only then the first process may end.
+# it enters a job that goes on, and is answered at once.  The last JobEnded says how the job ended
+# for every process: only then the first process may end.
 
 @0xda9e82878a1cfd30;
 
@@ -54,7 +54,7 @@ struct JobBegins {
   # If the job goes on from a checkpoint: where its replicas were.  Each process takes its own.
 
   life @3 :UInt32;
-  # How often whoever is told has been lost: 0 for those who are there when the job begins.
+  # How often the receiver has been lost: 0 for members that are there when the job begins.
 }
 
 struct AwaitEnd {
@@ -76,10 +76,10 @@ struct JobEnded {
   # One line for people, if there is a code; at most 4096 bytes.
 
   isStopped @3 :Bool;
-  # Whether somebody asked it to end.
+  # Whether it was asked to end.
 
   stopReason @4 :Text;
-  # Who, in words; at most 4096 bytes.
+  # The asker, in words; at most 4096 bytes.
 }
 
 struct LeaveJob {

@@ -41,7 +41,7 @@ struct job_ending {
 [[nodiscard]] msg<wire::EnterJob> make_enter_job(const entrance& who);
 
 /// The job begins. The message refers to what replicas kept.
-/// @param life How often whoever is told was lost.
+/// @param life How often the receiver was lost.
 [[nodiscard]] msg<wire::JobBegins> make_job_begins(uint64_t first_step,
                                                    std::chrono::nanoseconds clock,
                                                    std::span<const replica_progress> replicas,

@@ -7,10 +7,10 @@
 #   communicator -> communicator  CollectivePart    not answered; some elements, at some stage
 #   communicator -> communicator  CollectiveFailed  not answered; to all others, once
 #
-# Which part goes to whom when follows from the algorithm, the number of processes and the array alone:
-# nobody asks.  A part may come before its receiver makes the call; it is kept until then.  A receiver
-# that means something else than the sender ends the call for everybody; so do a deadline and a loss.
-# Who leaves says so in the same way, behind its last part.
+# The algorithm, the number of processes and the array alone decide which part goes to which rank,
+# and when: no process asks.  A part may come before its receiver makes the call; it is kept until
+# then.  A receiver that means something else than the sender ends the call for all; so do a deadline
+# and a loss.  A process that leaves says so in the same way, behind its last part.
 # Whatever comes after a call that has failed fails with it.
 
 @0xb1af5a38fda03202;
@@ -24,29 +24,29 @@ enum CollectiveKind {
   # What comes of the contributions of all processes.
 
   allReduce @0;
-  # Their sum, for everybody.
+  # Their sum, for every process.
 
   allGather @1;
-  # All of them, one behind the other along axis 0, for everybody.
+  # All of them, one behind the other along axis 0, for every process.
 
   reduceScatter @2;
   # Their sum, cut along axis 0: one slice for each process.
 
   broadcast @3;
-  # That of one process, for everybody.
+  # That of one process, for every process.
 
   barrier @4;
-  # Nothing: nobody goes on before all have come.
+  # Nothing: no process goes on before all have come.
 }
 
 enum CollectiveAlgorithm {
-  # Who sends what to whom.
+  # Which rank sends what to which.
 
   automatic @0;
   # Never in a message: it stands for one of the others.
 
   direct @1;
-  # Everybody sends all contributions to everybody.
+  # Every rank sends all its contributions to every other.
 
   chain @2;
   # From each rank to the next, which adds its own; the last one's sum goes the same way.
@@ -61,7 +61,7 @@ enum CollectiveAlgorithm {
   # Up a binomial tree, and down again.
 
   allToAll @6;
-  # Every rank adds up a slice of its own for everybody.
+  # Every rank adds up a slice of its own for all.
 }
 
 enum CollectiveStage {
@@ -100,7 +100,7 @@ struct CollectiveMeaning {
   # How many the sender has, one for each of its replicas; 0 for a barrier, else 1 to 256.
 
   root @5 :UInt32;
-  # The rank whose value a broadcast spreads; else 0.
+  # The rank that a broadcast spreads the value of; else 0.
 
   name @6 :Text;
   # What it is for; at most 4096 bytes.

@@ -17,7 +17,7 @@ namespace troupe {
 /// `wire::CollectiveKind`.
 enum class collective_kind : uint8_t { all_reduce, all_gather, reduce_scatter, broadcast, barrier };
 
-/// Who sends what to whom; the values are those of `wire::CollectiveAlgorithm`.
+/// Which rank sends what to which; the values are those of `wire::CollectiveAlgorithm`.
 enum class collective_algorithm : uint8_t {
   automatic, ///< What is best for the array, the processes and the order.
   direct,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the parts of a job say to each other where one process gives out work, a function call at a time.
 #
-# Roles.  The *coordinator* stands where the chief does, and holds a queue of *closures*: calls of functions
-# that all processes know by name.  A *closure worker* runs one at a time.  Whoever waits for the end, in a process
-# that has no part in the work but holds variables, is a *bystander*.
+# Roles.  The *coordinator* stands where the chief does, and holds a queue of *closures*: calls of
+# functions that all processes know by name.  A *closure worker* runs one at a time.  A *bystander*
+# waits for the end, in a process that has no part in the work but holds variables.
 #
 #   worker      -> coordinator  WorkerReady     not answered; once in a life of the worker
 #   coordinator -> worker       RunClosure      answered by ClosureDone, when the function has returned or failed

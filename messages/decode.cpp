@@ -92,7 +92,7 @@ expected<void> check_body_is_known(wire::Envelope::Reader envelope) {
               "message of the unknown kind " + std::to_string(envelope.which()));
 }
 
-/// Visits every pointer. A frame whose pointers share a target would pretend to be a larger
+/// Visits every pointer. A frame with pointers that share a target would pretend to be a larger
 /// message, so the walk may read no more words than the frame has; twice as many, because Cap'n
 /// Proto counts the root pointer and every pointer between segments twice.
 expected<void> check_pointers(words frame, const fault_listener& faults) {

@@ -11,13 +11,13 @@
 
 namespace troupe {
 
-/// One frame as it came in, and who owns the memory.
+/// One frame as it came in, and the owner of its memory.
 struct received_bytes {
   std::span<const std::byte> frame;
   std::shared_ptr<const void> owner; ///< Keeps `frame` alive and unchanged.
 };
 
-/// A message of which nobody has yet asked which one it is.
+/// A message that has not been asked yet which one it is.
 class any_msg {
 public:
   explicit any_msg(std::shared_ptr<const message_storage> storage) : storage_(std::move(storage)) {}

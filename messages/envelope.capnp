@@ -2,9 +2,9 @@
 # The root of every message.
 #
 # Every frame is one Envelope in Cap'n Proto's standard stream framing: `capnp decode` with this file
-# and the type Envelope prints any frame.  Who the message is for and which request it answers is the
-# link's business and does not appear here, so that one message can be given to many receivers, in the
-# same process and in others, without being copied or changed.
+# and the type Envelope prints any frame.  The message's receiver and the request that it answers are
+# the link's business and do not appear here, so that one message can be given to many receivers, in
+# the same process and in others, without being copied or changed.
 
 @0xcd4572457e617e3b;
 
@@ -23,7 +23,7 @@ const protocolVersion :UInt16 = 1;
 # merely added do not raise it.
 
 struct Unimplemented {
-  # Answers a message whose body the receiver does not know.  Never answered itself.
+  # Answers a message with a body that the receiver does not know.  Never answered itself.
 
   body @0 :UInt16;
   # The union's discriminant in the message that was not understood.

@@ -28,7 +28,7 @@ enum class errc : uint8_t {
   not_found = 5,
   /// An index or position lies beyond the end; at the end of a stream this is the normal end.
   out_of_range = 6,
-  /// The other side gave the work up on purpose, because nobody needs its result any more.
+  /// The other side gave the work up on purpose, because its result is not needed any more.
   cancelled = 7,
   /// A wait ran past its deadline.
   deadline_exceeded = 8,

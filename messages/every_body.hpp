@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All messages there are, for whoever needs a table of them.
+// All messages there are, for code that needs a table of them.
 #pragma once
 
 #include "messages/body.hpp"

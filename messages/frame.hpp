@@ -30,7 +30,7 @@ public:
   /// Sum over all pieces; a multiple of 8.
   [[nodiscard]] size_t bytes() const { return bytes_; }
 
-  /// Whether nobody needs the message any more (`msg::recall`).
+  /// Whether the message is not needed any more (`msg::recall`).
   [[nodiscard]] bool is_recalled() const { return message_->recalled; }
 
 private:

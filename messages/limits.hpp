@@ -39,7 +39,7 @@ inline constexpr size_t copied_bytes_max = 64;
 /// Most changes of one asker that an owner remembers, and that a stand-in asks for at a time.
 inline constexpr size_t changes_of_asker_max = 256;
 
-/// Most askers whose changes an owner remembers; those that have not asked for longest are
+/// Most askers that an owner remembers changes of; those that have not asked for longest are
 /// forgotten.
 inline constexpr size_t askers_max = 4096;
 

@@ -5,8 +5,8 @@
 # with the higher position in the job's list of nodes *dials*, the other *listens*.
 #
 #   dialer    -> listener   Hello       answered by Hello or Abort; the first frame of a connection
-#   anybody   -> peer       FindActor   answered by a frame without a body, when somebody has that name
-#   anybody   -> peer       Abort       not answered; the sender's last frame
+#   either    -> peer       FindActor   answered by a frame without a body, when an actor has that name
+#   either    -> peer       Abort       not answered; the sender's last frame
 #
 # Heartbeats, credit and the parts of long messages are frames without a message; frame_header.hpp has
 # them.
@@ -17,8 +17,8 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("troupe::wire");
 
 struct Hello {
-  # Who speaks.  Refused if the job or the number of nodes is another than the receiver's, if the node is
-  # there already, or has no business with the receiver.
+  # The node that speaks.  Refused if the job or the number of nodes is another than the receiver's,
+  # if the node is there already, or has no business with the receiver.
 
   job @0 :Text;
   # The name that all nodes of one job were given; at most 4096 bytes.

@@ -12,14 +12,14 @@
 
 namespace troupe {
 
-/// Answers a message whose body this build does not know.
+/// Answers a message with a body that this build does not know.
 /// @param body Discriminant of the body that was not understood.
 [[nodiscard]] msg<wire::Unimplemented> make_unimplemented(uint16_t body);
 
 /// Says why the link closes right after. A reason beyond `limits::text_bytes_max` is cut there.
 [[nodiscard]] msg<wire::Abort> make_abort(errc code, std::string_view reason);
 
-/// Who begins a connection; the fields are those of `wire::Hello`.
+/// The node that begins a connection; the fields are those of `wire::Hello`.
 struct greeting {
   std::string job;
   uint32_t nodes = 0;

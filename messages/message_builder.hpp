@@ -37,7 +37,7 @@ struct message_builder {
   std::shared_ptr<built_message> storage = std::make_shared<built_message>();
   typename T::Builder body = (begin_envelope(*storage).*body_of<T>.init)(); ///< The fields to set.
 
-  /// The message, which nobody can change any more.
+  /// The message, which cannot be changed any more.
   [[nodiscard]] msg<T> finish() && {
     storage->body = capnp::AnyStruct::Reader(body.asReader());
     storage->which = body_of<T>.which;

@@ -38,7 +38,7 @@ struct message_storage {
   /// The whole frame as it came in, if the message was received.
   std::span<const std::byte> received_frame;
 
-  /// Whoever sent it does not need it to arrive any more.
+  /// The sender does not need it to arrive any more.
   mutable std::atomic<bool> recalled = false;
 };
 

@@ -36,9 +36,9 @@ public:
 
   [[nodiscard]] bool is_empty() const { return storage_ == nullptr; }
 
-  /// Nobody needs to hear it any more: on its way to another node it may be dropped as long as it
-  /// is not all there, and a request that it makes is then answered by `cancelled`. Whoever has it
-  /// already keeps it.
+  /// The message is not needed any more: on its way to another node it may be dropped as long as it
+  /// is not all there, and a request that it makes is then answered by `cancelled`. A receiver that
+  /// has it already keeps it.
   void recall() const {
     if (storage_) storage_->recalled = true;
   }

@@ -14,13 +14,13 @@ namespace troupe {
 /// (`write_tensor(*storage, body.initGradient(), gradient)`), as all messages are.
 ///
 /// Such a message is at home between the actors of one process: it has no frame, so `frame` refuses
-/// it, and no link sends it. Whoever looks at a job's actors sees such a message as "other".
+/// it, and no link sends it. A viewer of a job's actors sees such a message as "other".
 template <class T>
 struct own_message_builder {
   std::shared_ptr<built_message> storage = std::make_shared<built_message>();
   typename T::Builder body = storage->builder.template initRoot<T>(); ///< The fields to set.
 
-  /// The message, which nobody can change any more.
+  /// The message, which cannot be changed any more.
   [[nodiscard]] msg<T> finish() && {
     storage->body = capnp::AnyStruct::Reader(body.asReader());
     return msg<T>(std::move(storage));

@@ -122,7 +122,7 @@ struct named_payload {
 struct variable_payload {
   uint64_t version = 0;
   tensor value;
-  std::string optimizer; ///< Whose slots these are; empty: there are none.
+  std::string optimizer; ///< The optimizer of these slots; empty: there are none.
   uint64_t slots_since = 0;
   std::vector<named_payload> slots;
   std::optional<named_payload> average;

@@ -1,26 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 # What is said where owners are replicated, so that the loss of one loses nothing.
 #
-# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a replica, for the
-# chief, or for the closures of a process, to whoever holds a variable.  The *directory* knows who that is.
+# Roles.  A *mirror* is a second owner of a variable, in another process.  A *stand-in* speaks for a
+# replica, for the chief, or for the closures of a process, to the *holder* of a variable: its owner
+# or its mirror.  The *directory* knows which.
 #
 #   owner        -> mirror       MirrorState, after UseOptimizer and an update that is held, if there are any; then the changes
 #                                that are made to it, or MirrorState in place of an ApplyUpdate; answered as the owner
-#                                answers them, who answers only then
-#   stand-in     -> directory    FollowOwner       a stand-in's first message; answered by OwnerFollowed when it is certain who holds
-#                                                the variable, after TookOver, if it is the mirror
+#                                answers them, which answers only then
+#   stand-in     -> directory    FollowOwner       a stand-in's first message; answered by OwnerFollowed when the holder is
+#                                                certain, after TookOver, if it is the mirror
 #   directory    -> mirror       TakeOver          answered by TookOver, at once
 #   directory    -> stand-in     TookOver          answered by OwnerFollowed, when what was on its way is told again
 #   directory    -> chief        OwnersLost, OwnersMirrored        not answered; where there is none, to the coordinator
 #
-# Whoever held a variable and was lost may come back, in a new life, and hold it once more: as the mirror of who holds it now.
+# An owner that held a variable and was lost may come back, in a new life, and hold it once more: as
+# the mirror of the present holder.
 #
 #   newcomer     -> directory    OfferMirror       answered by OwnerFollowed when it is certain that another holds the variable,
-#                                                alone; refused, if it is none, as one may find out who does not know
+#                                                alone; refused if it is no newcomer, as it may find out by this
 #   newcomer     -> its owner    RepeatChanges     not answered, but followed by what an owner tells its mirror
 #   newcomer     -> directory    OfferMirror       once more, when it has MirrorState
 #
-# An owner whose mirror does not answer any more answers nobody before it is certain that the mirror will not take over.
+# An owner with a mirror that does not answer any more answers no request before it is certain that
+# the mirror will not take over.
 #
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 #
@@ -76,7 +79,8 @@ struct MirrorState {
 }
 
 struct FollowOwner {
-  # A stand-in wants to know who holds a variable, and whenever that changes.  It is the owner unless a TookOver says else.
+  # A stand-in wants to know the holder of a variable, and whenever that changes.  It is the owner
+  # unless a TookOver says else.
 
   variable @0 :UInt32;
   # The variable's position among those of the strategy.
@@ -100,7 +104,7 @@ struct TookOver {
   # What it has come to.
 
   code @1 :Training.Errc;
-  # Not `none`: there is no mirror either, and nobody holds the variable.
+  # Not `none`: there is no mirror either, and the variable has no holder.
 
   reason @2 :Text;
   # One line for people; at most 4096 bytes.
@@ -110,8 +114,8 @@ struct TookOver {
 }
 
 struct OwnerFollowed {
-  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a stand-in: it knows who
-  # holds the variable.  To a newcomer: it may ask who holds the variable now.
+  # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a
+  # stand-in: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
 
   asker @0 :UInt64;
   # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.
@@ -128,7 +132,7 @@ struct OwnersLost {
 }
 
 struct OfferMirror {
-  # A newcomer wants to hold a variable beside the one who holds it; or who holds it has lost its mirror.
+  # A newcomer wants to hold a variable beside its holder; or the holder has lost its mirror.
 
   variable @0 :UInt32;
   # As in `FollowOwner`.
@@ -140,7 +144,7 @@ struct OfferMirror {
   # It knows what its owner holds: the variable is held twice again.
 
   isMissed @3 :Bool;
-  # The sender holds the variable and cannot reach its mirror: the place is offered, by nobody yet.
+  # The holder of the variable cannot reach its mirror: the place is offered, by no newcomer yet.
 
   mirror @4 :UInt32;
   # If so: which one, as `OwnerFollowed` counts them.  Another may have come meanwhile.

@@ -22,7 +22,7 @@ namespace troupe {
                                                        const std::optional<closed_step>& closed,
                                                        std::span<const made_change> made = {});
 
-/// A stand-in wants to know who holds a variable.
+/// A stand-in wants to know the holder of a variable.
 /// @param closes_steps Whether it asks for gradients.
 [[nodiscard]] msg<wire::FollowOwner> make_follow_owner(uint32_t variable, bool closes_steps);
 
@@ -34,7 +34,7 @@ namespace troupe {
 [[nodiscard]] msg<wire::TookOver> make_took_over(uint64_t term,
                                                  const std::optional<closed_step>& closed);
 
-/// Nobody holds the variable. @pre `why` is an error.
+/// The variable has no holder. @pre `why` is an error.
 [[nodiscard]] msg<wire::TookOver> make_nobody_took_over(const error& why);
 
 /// A stand-in speaks to the mirror.
@@ -54,7 +54,7 @@ namespace troupe {
 [[nodiscard]] msg<wire::OfferMirror> make_offer_mirror(uint32_t variable, bool is_mirrors,
                                                        bool is_filled);
 
-/// Who holds a variable cannot reach its mirror. @param mirror Which one.
+/// The holder of a variable cannot reach its mirror. @param mirror Which one.
 [[nodiscard]] msg<wire::OfferMirror> make_miss_mirror(uint32_t variable, uint32_t mirror);
 
 /// A newcomer wants to be told all that an owner holds, and each change. @param mirror Which of the
@@ -64,7 +64,7 @@ namespace troupe {
 /// Variables are held twice again. @param reason Cut after `limits::text_bytes_max`.
 [[nodiscard]] msg<wire::OwnersMirrored> make_owners_mirrored(std::string_view reason);
 
-/// Whose gradients a report names.
+/// The gradients that a report names.
 [[nodiscard]] std::vector<arrival> read_arrivals(capnp::List<wire::Arrival>::Reader from);
 
 /// Changes that a mirror is told of. An array refers to the message. @param owner Keeps that alive.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # How arrays of numbers travel.  These structs are parts of other messages and are never sent alone.
 #
-# Whoever sends a tensor refers to the memory that holds it: nothing but tensors of a few bytes is
-# copied into the message, and nobody may write to that memory until the last copy of the message is
-# gone.  Whoever receives one reads it in place, in the buffer that the socket filled.  A receiver
-# checks every rule of this page before it acts on a message; a message that breaks one is refused as
-# a whole.
+# The sender of a tensor refers to the memory that holds it: nothing but tensors of a few bytes is
+# copied into the message, and nothing may write to that memory until the last copy of the message
+# is gone.  The receiver reads the tensor in place, in the buffer that the socket filled.  It checks
+# every rule of this page before it acts on a message; a message that breaks one is refused as a
+# whole.
 
 @0x9aa18d67ab8cc511;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the tensors inside a message to tensors whose elements lie in the message.
+// From the tensors inside a message to tensors with elements that lie in the message.
 #pragma once
 
 #include "messages/payload.hpp"

@@ -21,20 +21,20 @@
 # and beside it:
 #
 #   replica      -> chief        JoinJob           not answered; the replica's first message
-#   anybody      -> owner        ChangeVariable    answered by VariableSnapshot, at once
+#   any actor    -> owner        ChangeVariable    answered by VariableSnapshot, at once
 #   trainer      -> owner        UseOptimizer      answered by OptimizerInUse, before the first step
-#   anybody      -> owner        ReadAverage       answered by VariableSnapshot, at once
+#   any actor    -> owner        ReadAverage       answered by VariableSnapshot, at once
 #   replica      -> accumulator  AwaitAggregate    answered by Aggregate, when the step is closed
-#   anybody      -> accumulator  TakeAggregate     answered by Aggregate, when there is enough
-#   anybody      -> accumulator  CancelTakes       not answered
-#   anybody      -> accumulator  ReadAccumulator   answered by AccumulatorStatus, at once
+#   any actor    -> accumulator  TakeAggregate     answered by Aggregate, when there is enough
+#   any actor    -> accumulator  CancelTakes       not answered
+#   any actor    -> accumulator  ReadAccumulator   answered by AccumulatorStatus, at once
 #   chief        -> accumulator  SetStep           not answered
 #   chief        -> accumulator  CountMissing      not answered
 #   chief        -> replica      CancelStep        not answered
 #   chief        -> token queue  ReadQueueStatus   answered by QueueStatus, at once
 #   chief        -> token queue  CloseTokens       not answered; ends the job for every replica
 #   replica      -> chief        Farewell          not answered; the replica's last message
-#   anybody      -> chief        StopJob           not answered
+#   any actor    -> chief        StopJob           not answered
 #
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
@@ -54,7 +54,7 @@ using Step = UInt64;
 # Synchronous training step.  0 is the state before the first update; each update adds one.
 
 using Nanoseconds = UInt64;
-# A length of time; 0 means that none passed, or that nobody measured it.
+# A length of time; 0 means that none passed, or that it was not measured.
 
 enum Errc {
   # Why something could not be done.  The values and meanings are those of `troupe::errc`.
@@ -119,8 +119,8 @@ struct ReadVariable {
   # Asks a variable's owner for its value.
 
   component @0 :Int32 = -1;
-  # Of a variable that has a copy for each replica: whose copy, from 0.  -1, the default = the variable as
-  # a whole, which is its first copy, or what the copies come to if they are kept apart on purpose.
+  # Which copy, from 0, of a variable that has one for each replica.  -1, the default = the variable
+  # as a whole, which is its first copy, or what the copies come to if they are kept apart on purpose.
 }
 
 enum Change {
@@ -139,7 +139,7 @@ struct ChangeId {
   # Which of all changes one is that may be asked for again: it is made once, and answered again.
 
   asker @0 :UInt64;
-  # Who asks, as `OwnerFollowed` says.
+  # The asker's number, as `OwnerFollowed` says.
 
   number @1 :UInt64;
   # Which of the changes that the asker wants of the variable; they count up from 1.
@@ -152,7 +152,7 @@ struct ChangeVariable {
   # Asks an owner to change its variable by hand.  Answered by the changed copy.
 
   component @0 :Int32 = -1;
-  # Whose copy is changed, from 0; -1, the default = all copies.
+  # Which copy is changed, from 0; -1, the default = all copies.
 
   change @1 :Change;
 
@@ -202,8 +202,8 @@ struct VariableChanges {
   # for these rows, which have the values given; each occurs once.
 
   byRows @3 :Bool;
-  # The variable changed by some of its rows the last time.  Whoever keeps its value will be told no more than rows
-  # the next time.
+  # The variable changed by some of its rows the last time.  A cache that keeps its value will be told
+  # no more than rows the next time.
 }
 
 struct PushGradient {
@@ -252,7 +252,7 @@ struct TakeToken {
   notBefore @2 :Step;
   # The largest `nextStep` that it was answered.  Where training is asynchronous a token for an earlier
   # step does not do; under the policy `tensorflow` the replica waits until that step has begun, and then
-  # takes the oldest token there is.  Nobody asks for it elsewhere.
+  # takes the oldest token there is.  It is not asked for elsewhere.
 
   request @3 :UInt64;
   # Which of the replica's questions this is: they count up.  One that is asked again, because its answer may
@@ -315,8 +315,8 @@ struct Arrival {
 }
 
 struct TakenGradient {
-  # Tells the chief that a step has enough gradients for one variable, and whose they are.  The update
-  # is on its way to the owner.
+  # Tells the chief that a step has enough gradients for one variable, and which they are.  The
+  # update is on its way to the owner.
 
   step @0 :Step;
   # The accumulator's step that the gradients were for.
@@ -342,8 +342,8 @@ struct ApplyUpdate {
   # What the sum is divided by; 0, the default = the number of gradients.
 
   gradients @2 :List(Gradient);
-  # Ordered by the replica's index, then by iteration, so that sums do not depend on who came first.
-  # Inside a process they lie where the replicas left them.
+  # Ordered by the replica's index, then by iteration, so that sums do not depend on the order of
+  # arrival.  Inside a process they lie where the replicas left them.
 
   hold @3 :Bool;
   # Asks the owner to measure the mean gradient only, and to wait for ReleaseUpdate: a clip by the norm of
@@ -353,7 +353,7 @@ struct ApplyUpdate {
   # Asks for `UpdateApplied.squaredNorm` and `meanSquaredNorm`, held or not.
 
   taken @5 :TakenGradient;
-  # Whose gradients these are, for an owner that is replicated; else nothing.
+  # Which gradients these are, for an owner that is replicated; else nothing.
 
   id @6 :ChangeId;
   # As in `ChangeVariable`.
@@ -446,9 +446,9 @@ struct TakeAggregate {
 }
 
 struct AwaitAggregate {
-  # Asks an accumulator what the gradients of a step come to, whoever takes them.  Sent before the push,
-  # so that the step cannot be over before the question is there.  A step that is over already is
-  # answered by the error `outOfRange`.
+  # Asks an accumulator what the gradients of a step come to, whichever actor takes them.  Sent before
+  # the push, so that the step cannot be over before the question is there.  A step that is over
+  # already is answered by the error `outOfRange`.
 
   step @0 :Step;
   # The step, which must not have been closed yet.
@@ -543,19 +543,19 @@ struct PutTokens {
 }
 
 struct CloseTokens {
-  # There will be no more tokens.  Whoever waits, and whoever asks later, is answered `cancelled`.
+  # There will be no more tokens.  A replica that waits, or asks later, is answered `cancelled`.
 }
 
 struct ReadQueueStatus {
-  # Asks who waits: how the chief finds out that a job cannot go on.
+  # Asks which replicas wait: how the chief finds out that a job cannot go on.
 }
 
 struct QueueStatus {
-  # What the queue holds at this moment.  If there are tokens, whoever waits has said not to before a step
-  # that has not begun.
+  # What the queue holds at this moment.  If there are tokens, each replica that waits must not
+  # go on before a step that has not begun.
 
   tokens @0 :UInt32;
-  # Tokens that nobody has asked for yet.
+  # Tokens that no replica has asked for yet.
 
   waiting @1 :List(UInt32);
   # Indices of the replicas that wait for a token, in the order of asking.

@@ -15,11 +15,11 @@ namespace troupe {
 /// All copies of a variable, where one of them could be meant.
 inline constexpr int32_t whole_variable = -1;
 
-/// Somebody asks an owner for its variable's value. @param component Whose copy.
+/// The sender asks an owner for its variable's value. @param component Which copy.
 [[nodiscard]] msg<wire::ReadVariable> make_read_variable(int32_t component = whole_variable);
 
-/// Somebody has an owner change its variable. @param how A value of `troupe::change`, which is also
-/// that of `wire::Change`. The message refers to `operand`'s elements.
+/// The sender has an owner change its variable. @param how A value of `troupe::change`, also that
+/// of `wire::Change`. The message refers to `operand`'s elements.
 [[nodiscard]] msg<wire::ChangeVariable> make_change_variable(uint8_t how,
                                                              const optional_gradient& operand,
                                                              int32_t component = whole_variable);
@@ -85,7 +85,7 @@ struct variable_changes {
 [[nodiscard]] msg<wire::TakeGradient> make_take_gradient(uint32_t required, bool hold = false,
                                                          bool measure = false);
 
-/// An accumulator tells the chief whose gradients have been applied and whose dropped.
+/// An accumulator tells the chief which gradients have been applied and which dropped.
 /// @param amends Whether these are those that a former report of the step does not have.
 [[nodiscard]] msg<wire::TakenGradient> make_taken_gradient(uint64_t step,
                                                            std::span<const arrival> accepted,
@@ -96,7 +96,7 @@ struct variable_changes {
 /// pushes hold them, keeps the pushes alive, and orders them by replica, then by iteration.
 /// @param divisor What the sum is divided by; 0 = the number of gradients.
 /// @param measure Whether the owner is to measure the gradients, too.
-/// @param taken Whose gradients they are, for an owner that is replicated; else empty.
+/// @param taken Which gradients they are, for an owner that is replicated; else empty.
 [[nodiscard]] msg<wire::ApplyUpdate>
 make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::PushGradient>> pushes,
                   bool hold = false, bool measure = false,
@@ -114,31 +114,31 @@ make_apply_update(uint64_t step, uint32_t divisor, std::span<const msg<wire::Pus
 /// A trainer tells an owner what an update does.
 [[nodiscard]] msg<wire::UseOptimizer> make_use_optimizer(const optimizer_settings& optimizer);
 
-/// Somebody asks an owner for the moving average of that name.
+/// The sender asks an owner for the moving average of that name.
 [[nodiscard]] msg<wire::ReadAverage> make_read_average(const std::string& name);
 
 /// An owner is ready for updates.
 [[nodiscard]] msg<wire::OptimizerInUse> make_optimizer_in_use(uint64_t version,
                                                               uint32_t slot_count);
 
-/// Somebody wants the sum or mean of an accumulator's gradients.
+/// The sender wants the sum or mean of an accumulator's gradients.
 [[nodiscard]] msg<wire::TakeAggregate> make_take_aggregate(uint32_t required);
 
-/// Somebody wants to know what the gradients of `step` come to.
+/// The sender wants to know what the gradients of `step` come to.
 [[nodiscard]] msg<wire::AwaitAggregate> make_await_aggregate(uint64_t step);
 
 /// An accumulator tells what the gradients of a step come to. The message refers to its elements.
 [[nodiscard]] msg<wire::Aggregate> make_aggregate(uint64_t step, uint32_t count,
                                                   const optional_gradient& gradient);
 
-/// Whoever asked an accumulator waits no longer.
+/// The sender has asked an accumulator, and waits no longer.
 /// @param at_most Not 0: it is content with so many gradients for `step`.
 [[nodiscard]] msg<wire::CancelTakes> make_cancel_takes(uint32_t at_most = 0, uint64_t step = 0);
 
 /// The chief knows of gradients for `step` and later ones that will never come.
 [[nodiscard]] msg<wire::CountMissing> make_count_missing(uint32_t gradients, uint64_t step);
 
-/// Somebody wants to know what an accumulator holds.
+/// The sender wants to know what an accumulator holds.
 [[nodiscard]] msg<wire::ReadAccumulator> make_read_accumulator();
 
 /// An accumulator tells what it holds.
@@ -148,7 +148,7 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 /// The chief tells an accumulator where a restarted job goes on.
 [[nodiscard]] msg<wire::SetStep> make_set_step(uint64_t step);
 
-/// Somebody wants the job to end. A reason beyond `limits::text_bytes_max` is cut there.
+/// The sender wants the job to end. A reason beyond `limits::text_bytes_max` is cut there.
 [[nodiscard]] msg<wire::StopJob> make_stop_job(std::string_view reason);
 
 /// The chief tells a replica that gradients for steps before `step` are not wanted.
@@ -160,10 +160,10 @@ make_accumulator_status(uint64_t step, uint32_t accumulated, uint32_t takes);
 /// The chief tells the token queue that there will be no more tokens.
 [[nodiscard]] msg<wire::CloseTokens> make_close_tokens();
 
-/// The chief asks the token queue who waits.
+/// The chief asks the token queue which replicas wait.
 [[nodiscard]] msg<wire::ReadQueueStatus> make_read_queue_status();
 
-/// The token queue tells who waits.
+/// The token queue tells which replicas wait.
 /// @param steps Of the tokens, from the head of the queue on.
 /// @param waiting Indices of the waiting replicas in the order of asking.
 [[nodiscard]] msg<wire::QueueStatus> make_queue_status(std::span<const uint64_t> steps,

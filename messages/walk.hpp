@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Cap'n Proto finds a malformed pointer only when somebody follows it, and then throws; but while
+/// Cap'n Proto finds a malformed pointer only when code follows it, and then throws; but while
 /// a listener like this one lives, it tells the listener instead and goes on with a default value,
 /// which is much cheaper and lets the caller decide. It must live on the stack. Thread: hears the
 /// faults of its own thread only.
@@ -35,8 +35,8 @@ private:
 };
 
 /// Reads every field that `root` has set, to any depth, and checks what holds for all messages: the
-/// sizes of lists, texts and blobs, and that enumerators are known. Unions whose active member is
-/// unknown are passed over: whether they may be is for the message to say.
+/// sizes of lists, texts and blobs, and that enumerators are known. Unions with an active member
+/// that is unknown are passed over: whether they may be is for the message to say.
 /// Errors: malformed, also for everything that `listener` has heard before or meanwhile;
 /// limit_exceeded.
 [[nodiscard]] expected<void> walk(capnp::DynamicStruct::Reader root,

@@ -20,7 +20,7 @@ using computing_time = std::function<job_time(uint32_t replica, uint64_t iterati
 /// Independent exponential times. @param mean Above 0. @param seed Names the streams.
 [[nodiscard]] computing_time exponential_time(job_time mean, uint64_t seed);
 
-/// What a real run took: `times[replica][iteration]`; a replica whose times run out begins again.
+/// The times of a real run: `times[replica][iteration]`; a replica that runs out begins again.
 /// A replica without times takes what the others take on average.
 /// @pre At least one time is given.
 [[nodiscard]] computing_time replayed_times(std::vector<std::vector<job_time>> times);

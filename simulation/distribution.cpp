@@ -34,7 +34,7 @@ public:
   }
 
 private:
-  /// Whose draw, and which.
+  /// A replica, and the number of its draw.
   struct place {
     uint32_t replica;
     uint64_t count;

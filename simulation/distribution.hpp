@@ -61,8 +61,8 @@ public:
   [[nodiscard]] std::optional<uint32_t> last_named_replica() const;
 
   /// The draws of a seed. A draw depends on the seed, the replica and the replica's own count of
-  /// draws, not on who drew before: whatever else differs between two runs, replicas compute as
-  /// long. Between 0 and 1e9 s.
+  /// draws, not on what others drew before: whatever else differs between two runs, replicas
+  /// compute as long. Between 0 and 1e9 s.
   /// Thread: one at a time; copies share a cache.
   [[nodiscard]] computing_time times(uint64_t seed) const;
 

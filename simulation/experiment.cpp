@@ -15,7 +15,7 @@ namespace troupe {
 
 namespace {
 
-// A job that nobody can end, because the one it waits for is frozen for good.
+// Ends a job that cannot end, because the node that it waits for is frozen for good.
 constexpr auto fault_deadline = std::chrono::seconds{100'000};
 
 double ratio(double part, double whole) {

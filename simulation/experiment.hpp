@@ -51,7 +51,7 @@ struct step_time_figures {
 };
 
 /// What was learnt: means over all runs. NaN where there is nothing: no target, or a run that never
-/// came to it; nobody slow.
+/// came to it; no slow replica.
 struct learning_figures {
   double loss = 0; ///< At the end.
   double slow_loss = 0;

@@ -53,13 +53,13 @@ struct loss_point {
   uint64_t step = 0;  ///< Updates so far.
   double seconds = 0; ///< In virtual time.
   double loss = 0;    ///< Over all replicas' data, those of the dead included.
-  /// Over the data of those who are slow and of the others; NaN if nobody is.
+  /// Over the data of the slow replicas and of the others; NaN if none is slow.
   double slow_loss = std::numeric_limits<double>::quiet_NaN();
   double fast_loss = std::numeric_limits<double>::quiet_NaN();
 };
 
-/// Replicas whose computing times are, on average over many draws, more than a quarter above the
-/// median replica's; ascending.
+/// Replicas that take, on average over many draws, more than a quarter longer to compute than the
+/// median replica; ascending.
 [[nodiscard]] std::vector<uint32_t> slow_replicas(const computing_time& compute, uint32_t replicas);
 
 /// The loss of some values, with that of the slow and of the others.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A simulated job that learns: what its replicas do, and who looks at the loss.
+// A simulated job that learns: what its replicas do, and how the loss is watched.
 #pragma once
 
 #include "simulation/learning.hpp"

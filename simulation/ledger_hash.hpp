@@ -8,8 +8,8 @@
 
 namespace troupe {
 
-/// Takes in the step records of a run, in order. Of equal hashes it is safe to say that whoever
-/// gave what when, and what became of it, was the same to the nanosecond.
+/// Takes in the step records of a run, in order. Runs of equal hashes were surely the same to the
+/// nanosecond: which replica gave what when, and what became of it.
 class ledger_hash {
 public:
   /// Takes in one step: its times and, in order, every contribution.

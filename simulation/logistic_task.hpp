@@ -18,7 +18,7 @@ struct logistic_options {
   uint32_t batch = 32;     ///< Examples in a gradient, never drawn before.
   uint32_t held_out = 200; ///< Examples of each replica that losses are measured on.
   /// Whether each replica's data has something of its own: a feature that is 1 there and 0
-  /// elsewhere, whose weight nobody else can learn. Else all data are alike.
+  /// elsewhere, so that no other replica can learn its weight. Else all data are alike.
   bool own_data = false;
 };
 

@@ -128,8 +128,8 @@ void simulated_job::look_at_loss(strategy& strategy, uint64_t step) {
   watch_->look(step, step == 0 ? 0 : seconds(report_.virtual_time), values);
 }
 
-// To read a variable takes time, in which faults go on: who holds it, or knows who does, may be
-// lost although the job has ended well.
+// To read a variable takes time, in which faults go on: its owner, or the process that knows the
+// owner, may be lost although the job has ended well.
 void simulated_job::look_at_end(strategy& strategy, uint64_t step) {
   try {
     look_at_loss(strategy, step);

@@ -41,7 +41,7 @@ public:
   simulated_processes(simulated_network& network, world& world, uint32_t replicas,
                       std::map<node_index, job_time> late, std::vector<process_life>& lives);
 
-  /// The attempt is over: whoever is still there ends.
+  /// The attempt is over: the processes that are still there end.
   void end();
 
 private:

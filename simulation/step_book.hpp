@@ -24,7 +24,7 @@ public:
       ++report_.lags[gradient.lag];
     for (const auto& gradient : step.stale)
       add_stale(gradient);
-    // Whoever is cancelled has worked since the step began: a token takes no time to come.
+    // A replica that is cancelled has worked since the step began: a token takes no time to come.
     report_.wasted += (step.ended - step.began) * static_cast<int64_t>(step.cancelled.size());
     report_.virtual_time = step.ended;
     report_.log_hash = hash_.value();

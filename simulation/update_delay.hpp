@@ -28,7 +28,7 @@ public:
   [[nodiscard]] job_time remaining(uint32_t replica, job_time now) const {
     auto local_step = steps_[replica];
     if (!time_ || local_step == 0 || local_step < ended_step_) return job_time{0};
-    // A step that nobody has told of yet has ended at this very moment.
+    // A step that was not added yet has ended at this very moment.
     auto ended = local_step == ended_step_ ? ended_ : now;
     return std::max(job_time{0}, ended + time_(local_step) - now);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who goes on, and who waits.
+// Which program goes on, and which wait.
 #include "simulation/virtual_programs.hpp"
 
 #include "messages/assert.hpp"
@@ -21,7 +21,7 @@ namespace {
 /// One of two threads has it, and goes on.
 class baton {
 public:
-  /// Thread: who has it.
+  /// Thread: the one that has it.
   void pass() {
     {
       std::lock_guard guard{mutex_};

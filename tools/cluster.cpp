@@ -67,7 +67,7 @@ std::string card_text(const cluster_report& report) {
     "listens", fmt::format("on {}, card {}", to_string(host_port{address, dialled->port}), name));
 }
 
-// Cards matter where somebody connects from elsewhere.
+// Cards matter where a task connects from elsewhere.
 bool is_dialled(const resolved_cluster& cluster) {
   return !cluster.has_problem() && cluster.own && !cluster.is_alone() && !cluster.is_evaluator()
          && parse_host_port(cluster.self().address);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `troupe cluster`: which cluster would a job started here be part of, and who says so?
+// `troupe cluster`: which cluster would a job started here be part of, and what says so?
 #pragma once
 
 #include "strategies/cluster/environment.hpp"
@@ -28,8 +28,8 @@ struct cluster_command {
 struct cluster_report {
   resolved_cluster cluster;
   std::string wanted_card; ///< As `wanted_card` says.
-  /// The card that this process would listen on. Nothing if it need not: it is alone, or nobody
-  /// dials it. Its error counts as a problem if somebody asked for a card.
+  /// The card that this process would listen on. Nothing if it need not: it is alone, or no task
+  /// dials it. Its error counts as a problem if a card was asked for.
   std::optional<expected<network_card>> card;
   std::string card_note; ///< As `listening_note` says.
 

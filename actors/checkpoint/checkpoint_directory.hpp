@@ -37,8 +37,8 @@ public:
   /// Errors: `resource`; `failed_precondition` if it is no folder.
   [[nodiscard]] static expected<checkpoint_directory> open(std::filesystem::path path);
 
-  /// The folder as somebody else's, who writes there: nothing in it is changed, and it need not be
-  /// there yet. Only `path_of`, `steps`, `read` and `newest_valid` may be called.
+  /// The folder as another writer's: nothing in it is changed, and it need not be there yet. Only
+  /// `path_of`, `steps`, `read` and `newest_valid` may be called.
   [[nodiscard]] static checkpoint_directory look_at(std::filesystem::path path);
 
   /// Where the checkpoint of a step lies, or would.

@@ -17,7 +17,7 @@ namespace {
 // So much goes to the checksum and to the disk at a time: it is still in the cache for the second.
 constexpr size_t block_bytes = size_t{1} << 20;
 
-// Entries in the order of `tensors`, whose bytes lie in falling order of their elements' size.
+// Entries in the order of `tensors`; their bytes lie in falling order of their elements' size.
 std::vector<safetensors_entry> lay_out(std::span<const named_tensor> tensors) {
   std::vector<safetensors_entry> entries;
   entries.reserve(tensors.size());
@@ -114,7 +114,7 @@ expected<void> read_checked(const input_file& file, uint64_t offset, std::span<s
   return {};
 }
 
-// The checksum of a header, whose own digits count as zeros.
+// The checksum of a header; the checksum's own digits count as zeros.
 uint32_t checksum_of(const safetensors_header& header) {
   auto bytes = header.bytes;
   if (!header.checksum.empty())

@@ -184,7 +184,7 @@ bool header_reader::finish_entry() {
   return true;
 }
 
-// Each byte of the payload belongs to one tensor: nobody can hide anything between them.
+// Each byte of the payload belongs to one tensor: nothing can hide between them.
 std::string check_coverage(std::span<const safetensors_entry> entries, uint64_t payload_bytes) {
   uint64_t covered = 0;
   for (const auto* entry : in_payload_order(entries)) {

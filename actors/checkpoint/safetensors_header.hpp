@@ -47,8 +47,8 @@ inline constexpr uint64_t safetensors_header_bytes_max = 100'000'000;
 /// Tensors of more dimensions are refused; as in messages.
 inline constexpr size_t safetensors_rank_max = 32;
 
-/// Reads and checks a header, so that whoever goes on may trust it: names are unique, shapes and
-/// byte counts agree, and the tensors cover the payload without gap or overlap.
+/// Reads and checks a header, so that the caller may trust it: names are unique, shapes and byte
+/// counts agree, and the tensors cover the payload without gap or overlap.
 /// Cost: memory for the header's text and its entries.
 /// Errors: `malformed` with the file and the tensor or byte; `resource`.
 [[nodiscard]] expected<safetensors_header> read_safetensors_header(const input_file& file);

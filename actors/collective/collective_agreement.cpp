@@ -81,7 +81,7 @@ bool keeps_order(collective_algorithm algorithm) {
 
 collective_algorithm choose_sum(const collective_meaning& meaning, group_place place) {
   using enum collective_algorithm;
-  // Whoever keeps an order sends all contributions unless it passes sums on.
+  // A process that keeps an order sends all contributions unless it passes sums on.
   auto sent = meaning.fixed_order ? meaning.contributions : 1;
   if (place.size == 2 && sent == 1 && bytes_of(meaning) <= direct_pair_bytes_max) return direct;
   if (bytes_of(meaning) <= direct_sum_bytes_max / sent / place.size) return direct;

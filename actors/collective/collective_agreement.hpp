@@ -18,7 +18,7 @@ namespace troupe {
 [[nodiscard]] std::string describe(const collective_meaning& meaning,
                                    const collective_meaning& other);
 
-/// What two participants are told who do not make the same call.
+/// The error for two participants that do not make the same call.
 [[nodiscard]] error disagreement(const std::string& who, const collective_meaning& means,
                                  const std::string& other, const collective_meaning& other_means);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First everybody is there, then everybody looks around.
+// First each process shows its communicators, then it looks for the others.
 #include "actors/collective/collective_group.hpp"
 
 #include "actors/collective/communicator.hpp"
@@ -73,7 +73,7 @@ expected<communicators> join_collective_group(world& world, placement& place,
   for (uint32_t rank = 0; rank < options.size; ++rank) {
     if (!(*here)[rank]) continue;
     if (auto met = have_met(place, *here, rank); !met) {
-      // It knows nobody whom it could tell that it leaves: its reason has to say so.
+      // It knows no peer to tell that it leaves: its reason has to say so.
       for (const auto& one : *here)
         if (one)
           caf::anon_send(caf::actor_cast<caf::actor>(one), caf::exit_msg{{}, to_caf(met.error())});

@@ -21,7 +21,7 @@ struct collective_group_options {
 
 /// Puts the communicators of a group on stage, as "communicator 0", "communicator 1", ..., and has
 /// those that stand in this process meet all others. Each process shows its own before it looks for
-/// others, so it does not matter who comes first; calls that are made before all have come wait.
+/// others, so it does not matter which comes first; calls that are made before all have come wait.
 ///
 /// @param world, place Outlive the communicators, which end when they are sent an exit.
 /// @returns By rank; null for those of other processes. A job of several processes has one here, a

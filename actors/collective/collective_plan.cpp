@@ -55,7 +55,7 @@ collective_plan plan_slices(group_place place, const std::vector<uint64_t>& cuts
   return plan;
 }
 
-// Nobody has anything to do with no elements.
+// A range without elements needs no step.
 void add_step(plan_strand& strand, step_action action, uint32_t peer, element_range range) {
   if (!range.is_empty()) strand.push_back({action, peer, range});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who sends which elements to whom, and what becomes of them: decided without actors.
+// Which rank sends which elements where, and what becomes of them: decided without actors.
 #pragma once
 
 #include <cstddef>
@@ -64,7 +64,7 @@ using plan_strand = std::vector<plan_step>;
 /// as many, and what is sent in a strand is received in the same strand.
 struct collective_plan {
   std::vector<plan_strand> strands;
-  /// So many, from the first on, are best under way at a time: enough that nobody waits, few enough
+  /// So many, from the first on, are best under way at a time: enough that none waits, few enough
   /// that what comes finds memory that is still in the cache. At least 1; no plan needs more.
   size_t strands_at_once = 4;
 };
@@ -88,13 +88,13 @@ struct plan_grain {
 /// among the first.
 [[nodiscard]] element_range rows_of(group_place place, uint64_t rows);
 
-/// Everybody sends its contributions to everybody, and adds them up.
+/// Every rank sends its contributions to all others, and adds all up.
 /// Cost: 1 round; size - 1 times the array is sent and received
 [[nodiscard]] collective_plan plan_direct(group_place place, uint64_t elements, plan_grain grain);
 
-/// Every rank adds up a slice of everybody's contributions.
+/// Every rank adds up a slice of all contributions.
 /// @param cuts Of the slices, as `even_cuts` gives them.
-/// @param spreads Whether it then sends the sum to everybody.
+/// @param spreads Whether it then sends the sum to all others.
 /// Cost: 1 round; (size - 1) / size of the array is sent and received; with `spreads` twice that
 [[nodiscard]] collective_plan plan_all_to_all(group_place place, const std::vector<uint64_t>& cuts,
                                               plan_grain grain, bool spreads);
@@ -133,7 +133,7 @@ struct plan_grain {
 [[nodiscard]] collective_plan plan_chain_broadcast(group_place place, uint32_t root,
                                                    uint64_t elements, plan_grain grain);
 
-/// The root sends its value to everybody.
+/// The root sends its value to all others.
 /// Cost: 1 round; the root sends size - 1 times the array
 [[nodiscard]] collective_plan plan_direct_broadcast(group_place place, uint32_t root,
                                                     uint64_t elements, plan_grain grain);

@@ -34,7 +34,7 @@ bool belongs(const collective_part& part, const plan_step& step) {
          && stage_of(step.action) == part.stage;
 }
 
-// Of a contribution without elements, whose rows cost a peer nothing to claim.
+// Rows of a contribution without elements, which cost a peer nothing to claim.
 constexpr int64_t rows_max = int64_t{1} << 40;
 
 // Elements of a flattened array that begins at `begin`.

@@ -87,7 +87,7 @@ private:
   size_t strands_at_once_ = 1;
   size_t begun_strands_ = 0;
   size_t open_strands_ = 0;
-  tensor result_;             ///< Written part by part; nobody else sees what is not written.
+  tensor result_;             ///< Written part by part; what is not written is seen only here.
   uint64_t result_begin_ = 0; ///< Position of its first element in the whole array.
 };
 

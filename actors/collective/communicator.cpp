@@ -19,7 +19,7 @@ namespace {
 using communicator_pointer = observed_pointer<communicator_actor, communicator_state>;
 using part_message = msg<wire::CollectivePart>;
 
-// How often it is looked who is missing, in a deadline.
+// How often the actor looks which peers are missing, in a deadline.
 constexpr int call_looks = 8;
 
 void watch(communicator_pointer self);
@@ -61,8 +61,8 @@ void tell_all(communicator_pointer self, const communicator_state::breakdown& ho
 
 // ---- trouble ----
 
-// Everything from a call on fails, if it has not failed already. The peers are told first: whoever
-// is answered may leave at once, and would be named to them instead.
+// Everything from a call on fails, if it has not failed already. The peers are told first: a caller
+// that is answered may leave at once, and would be named to them instead.
 void break_down(communicator_pointer self, uint64_t call, const error& reason,
                 bool is_news = true) {
   auto& state = self->state;
@@ -101,7 +101,7 @@ void on_down(communicator_pointer self, const caf::down_msg& down) {
   auto gone = std::ranges::find_if(state.peers,
                                    [&](const auto& peer) { return peer && down.source == peer; });
   if (gone == state.peers.end()) return;
-  // Who leaves on purpose has said so, behind its last part.
+  // A peer that leaves on purpose has said so, behind its last part.
   if (!down.reason || down.reason == caf::exit_reason::user_shutdown) return;
   auto rank = static_cast<uint32_t>(gone - state.peers.begin());
   error reason{errc::unavailable,
@@ -114,7 +114,7 @@ void on_down(communicator_pointer self, const caf::down_msg& down) {
              reason);
 }
 
-// We leave: nobody is to wait for calls that we shall not make, or not finish.
+// This actor leaves: no peer is to wait for calls that it will not make, or not finish.
 void on_exit(communicator_pointer self, caf::exit_msg& how) {
   auto& state = self->state;
   break_down(
@@ -132,9 +132,9 @@ void check_gone(communicator_pointer self, uint64_t call) {
       return break_down(self, call, reason);
 }
 
-// ---- who is missing ----
+// ---- missing peers ----
 
-// Peers that are not known to have made a call; if all have, whom it waits for.
+// Peers that are not known to have made a call; if all have, the peers that it waits for.
 std::vector<std::string> missing(const communicator_state& state, uint64_t call,
                                  const collective_transfer& transfer) {
   std::vector<std::string> silent;
@@ -161,8 +161,8 @@ void plan_watch(communicator_pointer self) {
   self->delayed_send(self, pause, watch_tick{});
 }
 
-// Whoever has waited for long says that it has made the call, to whom it says nothing otherwise;
-// so all know who has not.
+// A communicator that has waited for long says that it has made the call, also to peers that it
+// says nothing otherwise; so all know which have not.
 void say_so(communicator_pointer self, uint64_t call, communicator_state::open_call& waiting) {
   if (std::exchange(waiting.has_said_so, true)) return;
   sender(self, call, waiting.transfer.meaning())(everybody, {.stage = collective_stage::called});
@@ -224,7 +224,7 @@ void on_part(communicator_pointer self, const part_message& message) {
   auto& state = self->state;
   auto body = message.reader();
   auto rank = body.getRank();
-  if (rank >= state.config.size || rank == state.config.rank) return; // nobody we know
+  if (rank >= state.config.size || rank == state.config.rank) return; // no peer's
   auto call = body.getCall();
   if (state.broken && call >= state.broken->call) return;
   if (call >= state.calls + early_calls_max)

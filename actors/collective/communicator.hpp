@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-/// Whom a communicator talks to.
+/// A communicator's place in its group.
 struct communicator_config {
   uint32_t rank = 0;
   uint32_t size = 1;
@@ -31,8 +31,8 @@ struct communicator_config {
 };
 
 /// Matches the calls of this process with those of others by counting them, and carries out those
-/// that are under way. A call that fails takes all later ones with it, here and at all peers: who
-/// has missed one of them would take every later one for another.
+/// that are under way. A call that fails takes all later ones with it, here and at all peers: a
+/// process that has missed one of them would take every later one for another.
 struct communicator_state {
   static inline const char* name = "communicator";
 

@@ -16,8 +16,8 @@ namespace troupe {
 
 /// Calls are made by workers that come and go, and one that fails must stop the others without
 /// leaving any behind. The queue knows every closure by a number, and where it is: queued, in
-/// flight or gone. The first error is kept until somebody takes it, which may be done when nothing
-/// is in flight; until then nothing goes out, and what is queued or comes back is cancelled.
+/// flight or gone. The first error is kept until it is taken, which may be done when nothing is
+/// in flight; until then nothing goes out, and what is queued or comes back is cancelled.
 ///
 /// Source: TensorFlow, `_CoordinatedClosureQueue`.
 class closure_queue {
@@ -28,7 +28,7 @@ public:
   /// Whether another one has to wait before it is put. Those that were put back may go beyond.
   [[nodiscard]] bool is_full() const { return queue_.size() >= capacity_; }
 
-  /// Whether there is an error that nobody has taken.
+  /// Whether there is an error that was not taken.
   [[nodiscard]] bool has_failed() const { return failure_.has_value(); }
 
   /// Whether none is queued or in flight.
@@ -48,18 +48,18 @@ public:
   void finish(uint64_t closure) { in_flight_.erase(closure); }
 
   /// A closure in flight has failed. The first error is kept, and the queue is emptied; those in
-  /// flight are to be told that nobody needs them.
+  /// flight are to be told that they are not needed.
   /// @returns The closures that were queued, which are cancelled.
   [[nodiscard]] std::vector<uint64_t> fail(uint64_t closure, error reason);
 
-  /// Whoever had a closure in flight is gone: it is the next to be taken.
+  /// The worker that had a closure in flight is gone: the closure is the next to be taken.
   /// @returns False if it is cancelled, because of an error.
   [[nodiscard]] bool put_back(uint64_t closure);
 
   /// The error, if there is one and nothing is in flight. After this there is none.
   [[nodiscard]] std::optional<error> take_error();
 
-  /// Keeps an error that was taken, but that nobody wants yet.
+  /// Keeps an error that was taken, but that no caller wants yet.
   void keep_error(error reason) { failure_ = std::move(reason); }
 
   /// Empties the queue. @returns The closures that were queued.

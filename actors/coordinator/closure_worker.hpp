@@ -19,7 +19,7 @@ namespace troupe {
 using closure_function
   = std::function<task<std::vector<closure_value>>(activity&, msg<wire::RunClosure>)>;
 
-/// For whom a worker works.
+/// The coordinator that a worker works for, and how.
 struct closure_worker_config {
   uint32_t index = 0; ///< Counts from 0, over all processes.
   coordinator_actor coordinator;

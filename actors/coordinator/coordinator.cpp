@@ -91,7 +91,7 @@ void cancel_in_flight(coordinator_pointer self) {
     if (worker.runs) self->send(worker.handle, make_cancel_closure(*worker.runs));
 }
 
-// ---- those who ask ----
+// ---- callers that wait ----
 
 void let_in(coordinator_state& state) {
   while (!state.waiting_for_room.empty() && !state.queue->is_full()) {
@@ -103,7 +103,7 @@ void let_in(coordinator_state& state) {
   }
 }
 
-// One of those who wait is told; false if nobody does.
+// Tells one of the callers that wait; false if none waits.
 bool tell_someone(coordinator_state& state, const error& reason) {
   while (!state.waiting_for_room.empty()) {
     auto refused = std::move(state.waiting_for_room.front());
@@ -118,7 +118,7 @@ bool tell_someone(coordinator_state& state, const error& reason) {
   return true;
 }
 
-// One of those who wait is told the error, if anybody waits.
+// Tells one of the callers that wait the error, if there is one.
 bool raise(coordinator_state& state) {
   auto reason = state.queue->take_error();
   if (!reason) return false;
@@ -232,14 +232,14 @@ void lose(coordinator_pointer self, uint32_t index, const error& reason) {
 
 void fail(coordinator_pointer self, uint32_t index, uint64_t closure, error reason) {
   auto& state = self->state;
-  // What is said of a cancelled one is of no interest to anybody but whoever fetches it.
+  // The answer of a cancelled closure is of interest only to the caller that fetches it.
   auto was_cancelled = state.ending || state.queue->has_failed();
   if (was_cancelled && reason.code == errc::cancelled)
     reason = closure_cancelled;
   else
     reason.message = fmt::format("'{}' failed at worker {}: {}",
                                  state.closures.at(closure).function, index, reason.message);
-  // Whoever is told of the failure and schedules at once is to be told of it there, too.
+  // A caller that is told of the failure and schedules at once is to be told of it there, too.
   if (!state.ending) state.config.gauge->has_failed = true;
   settle(state, closure, tl::unexpected<error>(reason));
   if (state.ending) return state.queue->finish(closure);
@@ -337,7 +337,7 @@ caf::result<msg<wire::ServiceEnded>> on_bystander(coordinator_pointer self) {
   return promise;
 }
 
-// A call that waits for who holds a variable now goes on by itself.
+// A call that waits for the present holder of a variable goes on by itself.
 void tell_of_owners(const coordinator_state& state, const std::string& what) {
   if (!state.ending) warn(state, what + "; the job goes on");
 }

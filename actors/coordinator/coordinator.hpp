@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The coordinator: gives closures to workers, and keeps the first error for whoever asks.
+// The coordinator: gives closures to workers, and keeps the first error for the next caller.
 #pragma once
 
 #include "actors/coordinator/closure_queue.hpp"
@@ -36,7 +36,7 @@ struct queue_gauge {
   /// Closures that have returned or failed.
   [[nodiscard]] uint64_t ended() const;
 
-  /// What somebody who waits waits for: "worker 0 to return from 'step', with 3 more queued".
+  /// What a caller that waits waits for: "worker 0 to return from 'step', with 3 more queued".
   [[nodiscard]] std::string awaited() const;
 
 private:
@@ -45,7 +45,7 @@ private:
   uint64_t ended_ = 0;
 };
 
-/// Whom a coordinator gives work.
+/// The workers that a coordinator gives work, and the size of its queue.
 struct coordinator_config {
   uint32_t workers = 1;    ///< In all; some may not be there yet, or any more.
   uint32_t bystanders = 0; ///< Processes that ask for the end; it comes when all have.
@@ -57,18 +57,18 @@ struct coordinator_config {
 /// The line of a closure that was cancelled because another failed.
 extern const error closure_cancelled;
 
-/// Who waits for what, and who runs what.
+/// The callers and what they wait for, the workers and what they run.
 ///
-/// | what happens            | closures in flight                | queued    | who asks           |
+/// | what happens            | closures in flight                | queued    | a caller           |
 /// |-------------------------|-----------------------------------|-----------|--------------------|
 /// | a closure returns       | its worker gets the next          | -         | joins, if all done |
-/// | a closure fails         | are told that nobody needs them   | cancelled | waits for those    |
+/// | a closure fails         | are told that they are not needed | cancelled | waits for those    |
 /// | the last of those ends  | -                                 | -         | gets the error     |
 /// | a worker is lost        | what it ran is queued again       | -         | -                  |
 /// | a worker comes          | it gets the next                  | -         | -                  |
-/// | who holds variables ... | are told that nobody needs them   | cancelled | gets the error,    |
-/// | ... alone is lost       |                                   |           | now and ever after |
-/// | the end                 | are told likewise, and waited for | cancelled | cancelled          |
+/// | the only holder of ...  | are told that they are not needed | cancelled | gets the error,    |
+/// | ... variables is lost   |                                   |           | now and ever after |
+/// | the end                 | are told so, and are waited for   | cancelled | is cancelled       |
 struct coordinator_state {
   static inline const char* name = "coordinator";
 
@@ -83,7 +83,7 @@ struct coordinator_state {
   uint64_t scheduled = 0;                        ///< Closures so far; the last one's number.
   std::map<uint64_t, schedule_closure> closures; ///< Those that have not ended.
   std::map<uint32_t, worker> workers;
-  std::deque<uint32_t> idle;           ///< Workers without a closure, who has waited longest first.
+  std::deque<uint32_t> idle;           ///< Workers without a closure; the longest idle first.
   std::map<uint32_t, uint64_t> losses; ///< By worker: how often it was lost.
   std::deque<schedule_closure> waiting_for_room;
   std::vector<await_closures> waiting_for_end;

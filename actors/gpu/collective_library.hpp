@@ -36,7 +36,7 @@ struct device_collective {
 };
 
 /// A device's part in the collectives of a group. All participants ask for the same, in the same
-/// order; nobody checks that here.
+/// order; that is not checked here.
 ///
 /// Thread: one at a time, but for `abort`.
 class collective_participant {
@@ -74,7 +74,7 @@ public:
 
   [[nodiscard]] virtual std::string_view name() const = 0; ///< "NCCL".
 
-  /// A new group's, to be told to all its participants by whoever made it. Errors: resource.
+  /// A new group's, which the caller has to tell all its participants. Errors: resource.
   [[nodiscard]] virtual expected<collective_id> make_id() = 0;
 
   /// Begins to join a group, and does not wait for the others.

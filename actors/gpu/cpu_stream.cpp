@@ -34,7 +34,7 @@ public:
 private:
   void go_on() {
     std::unique_lock lock{mutex_};
-    if (is_busy_) return; // whoever is at it does this, too
+    if (is_busy_) return; // the thread that is at it does this, too
     is_busy_ = true;
     while (!is_held_ && !waiting_.empty()) {
       auto what = std::move(waiting_.front());

@@ -57,7 +57,7 @@ private:
 
   troupe::device where_;
   std::shared_ptr<cpu_device_memory> memory_;
-  std::shared_ptr<queue> queue_;                  ///< Shared with those who hold it.
+  std::shared_ptr<queue> queue_;                  ///< Shared with its holders.
   std::vector<std::weak_ptr<const void>> blocks_; ///< Handed out, and perhaps still in use.
 };
 

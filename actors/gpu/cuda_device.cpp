@@ -125,7 +125,7 @@ public:
     return graphs_.run(work, *this, context_, *residents, stop);
   }
 
-  // Where values wait that the stream has not copied yet: for who knows when it has.
+  // Where values wait that the stream has not copied yet: for a caller that knows when it has.
   [[nodiscard]] std::vector<std::shared_ptr<std::byte>> take_staged() {
     return std::exchange(staged_, {});
   }
@@ -209,7 +209,7 @@ public:
   [[nodiscard]] expected<void> notify(uint32_t index, std::function<void()> done) override {
     auto& stream = *streams_[index];
     auto asked = stream.context().status();
-    // What was staged is free before somebody hears of it, who stages more.
+    // Staged memory is free before `done` tells a caller that stages more.
     if (asked)
       asked = stream.context().stream().call(
         [done = std::move(done), staged = stream.take_staged()]() mutable {
@@ -228,8 +228,8 @@ public:
   [[nodiscard]] std::optional<error> loss() override {
     std::lock_guard guard{mutex_};
     if (loss_) return loss_;
-    // One that has lost its way says so to whoever asks it anything; nothing else can be wrong with
-    // a stream of which nothing is asked, whatever code a driver has for it.
+    // One that has lost its way says so at any question; nothing else can be wrong with a stream of
+    // which nothing is asked, whatever code a driver has for it.
     if (auto idle = probe_.is_idle(); !idle) loss_ = error{errc::unavailable, idle.error().message};
     return loss_;
   }

@@ -29,7 +29,7 @@ struct repeated_work {
     queue;
 };
 
-/// A stream of a GPU, for who computes there with the twins of namespace `cuda`.
+/// A stream of a GPU, for code that computes there with the twins of namespace `cuda`.
 class cuda_stream : public compute_stream {
 public:
   /// What the twins run on. A context that has failed is replaced once the stream has told so: ask

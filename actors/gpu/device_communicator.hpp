@@ -20,7 +20,7 @@
 
 namespace troupe {
 
-/// Whom it works with.
+/// Its place in the group, and what it works with.
 struct device_communicator_config {
   uint32_t rank = 0;
   uint32_t size = 1;
@@ -34,8 +34,8 @@ struct device_communicator_config {
   troupe::world* world = nullptr;               ///< Outlives the actor.
 };
 
-/// Whether devices can make a call: all_reduces and broadcasts, and a reduce_scatter whose rows can
-/// be shared evenly; of one contribution of each process, or of several that are f32 or f64. An
+/// Whether devices can make a call: all_reduces and broadcasts, and a reduce_scatter of rows that
+/// can be shared evenly; of one contribution of each process, or of several that are f32 or f64. An
 /// all_gather of one contribution of each process, too: but all have to bring as many rows, or are
 /// told at the agreement that they mean other things. The same for all processes.
 [[nodiscard]] bool is_for_devices(const collective_call& call, uint32_t size);
@@ -46,7 +46,7 @@ struct device_communicator_config {
 [[nodiscard]] std::string agreement_on(std::span<const collective_call> calls);
 
 /// Devices combine arrays faster than messages do, but they do not ask whether all mean the same,
-/// do not say who is missing, and do not stop when somebody is gone. So this actor keeps the
+/// do not say which process is missing, and do not stop when one is gone. So this actor keeps the
 /// process's other communicator beside it: each call is first agreed on there (a barrier, by name,
 /// dtype and shape), and what breaks that one's group takes the devices' group with it.
 ///
@@ -55,9 +55,9 @@ struct device_communicator_config {
 /// Calls that are to be made together (`collective_call::followers`) are collected first, and then
 /// go this way as one: one barrier, and one call of the device.
 ///
-/// | what goes wrong                    | who notices            | then                        |
+/// | what goes wrong                    | noticed by             | then                        |
 /// |------------------------------------|------------------------|-----------------------------|
-/// | another call, nobody comes         | the barrier            | as without devices          |
+/// | another call, or no call           | the barrier            | as without devices          |
 /// | a process is gone                  | the other communicator | the devices are let go, and |
 /// | the devices do not come together,  | this actor's own watch | all calls fail, here and at |
 /// | or do not end a collective in time |                        | all peers, with the reason  |

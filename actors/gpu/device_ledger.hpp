@@ -34,7 +34,7 @@ public:
   /// The device has done it, or will not. What is not known is passed over.
   void complete(uint64_t ticket, job_time now);
 
-  /// Work whose time is over.
+  /// Work that is past its timeout.
   struct overdue_work {
     std::string what;
     job_time timeout{0};

@@ -78,8 +78,8 @@ void plan_watch(gpu_pointer self) {
   self->delayed_send(self, pause, watch_tick{});
 }
 
-// The end of its device is its own, and the reason of it: whoever comes too late to be answered
-// finds it there.
+// The end of its device is its own, and the reason of it: an asker that comes too late to be
+// answered finds it there.
 void leave_if_done(gpu_pointer self) {
   const auto& state = self->state;
   if ((state.is_leaving || state.lost) && state.open.empty() && state.launching == 0)
@@ -146,7 +146,7 @@ void on_launched(gpu_pointer self, const work_launched& told) {
   leave_if_done(self);
 }
 
-// The device may be faster than whoever tells it what to do.
+// The device may be faster than the thread that tells it what to do.
 void on_completed(gpu_pointer self, const work_completed& told) {
   auto& state = self->state;
   auto found = state.open.find(told.ticket);

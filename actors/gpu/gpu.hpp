@@ -26,15 +26,15 @@ struct gpu_config {
   troupe::world* world = nullptr;               ///< Outlives the actor.
 };
 
-/// Nobody may wait for a device on a thread that runs actors. Work is launched on a computing
-/// thread, one piece of a stream at a time and in the order in which it was asked for; the device
-/// says by a message when it is done, and until then its asker, who is a coroutine, is suspended.
+/// No thread that runs actors may wait for a device. Work is launched on a computing thread, one
+/// piece of a stream at a time and in the order in which it was asked for; the device says by a
+/// message when it is done, and until then its asker, a coroutine, is suspended.
 ///
-/// | what goes wrong                      | who is told what                                    |
+/// | what goes wrong                      | the asker is told                                   |
 /// |--------------------------------------|-----------------------------------------------------|
 /// | the launch throws                    | its asker, in the answer; the device goes on        |
 /// | the device refuses one piece of work | its asker: resource; the device goes on             |
-/// | the device is lost: a sticky error   | all who wait, and all who ask then: unavailable     |
+/// | the device is lost: a sticky error   | all that wait, and all that ask then: unavailable   |
 /// | work is not done in time             | likewise: deadline_exceeded; nothing stops a device |
 struct gpu_state {
   static inline const char* name = "gpu";

@@ -73,7 +73,7 @@ const expected<nccl_functions>& nccl() {
   return functions;
 }
 
-/// What was called when NCCL returned a code, and for whom.
+/// The call for which NCCL returned a code, and its GPU.
 struct nccl_call {
   const char* expression;
   int line;
@@ -178,8 +178,8 @@ public:
     return queue_all(what, stream->context().stream().handle());
   }
 
-  // NCCL frees what the group has before it returns, which may take a moment, and nobody is to wait
-  // for it: neither an actor nor the files that others write.
+  // NCCL frees what the group has before it returns, which may take a moment, and nothing is to
+  // wait for it: neither an actor nor the files that others write.
   void abort() override {
     std::lock_guard guard{mutex_};
     auto* group = std::exchange(group_, nullptr);

@@ -75,7 +75,7 @@ step_graphs::kind& step_graphs::find(std::string name) {
   return kinds_.front();
 }
 
-// Nobody can stop in the middle of it: what is written down has to be whole.
+// It cannot be stopped in the middle: what is written down has to be whole.
 void step_graphs::write(kind& of, const repeated_work& work, const cuda::context& on,
                         std::span<const tensor> residents) {
   expected<std::vector<tensor>> results;

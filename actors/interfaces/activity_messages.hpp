@@ -29,19 +29,19 @@ struct delay_over {
   uint64_t ticket = 0; ///< The computation that it belongs to.
 };
 
-/// It is time to look who is missing.
+/// It is time to look what is missing.
 struct watch_tick {};
 
 /// Everything else that was due at this moment is done.
 struct moment_over {};
 
-/// What a coroutine waited for has come: a value whose type it knows, or why there is none.
+/// A coroutine's wait is over: a value of a type that it knows, or why there is none.
 struct wake {
   std::shared_ptr<void> value;
   std::exception_ptr thrown;
 };
 
-/// Whoever is asking from outside the actors waits no longer.
+/// A caller outside the actors waits no longer.
 struct give_up {};
 
 } // namespace troupe

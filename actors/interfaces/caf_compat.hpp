@@ -41,7 +41,7 @@ void leave_unlogged();
 /// else `resource`.
 [[nodiscard]] error from_caf(const caf::error& reason);
 
-/// Whether somebody is gone because its node is, and did not end by itself.
+/// Whether an actor is gone because its node is, and did not end by itself.
 [[nodiscard]] bool is_lost_node(const caf::error& reason);
 
 } // namespace troupe

@@ -35,7 +35,7 @@ struct collective_call {
   /// same number everywhere, at most 256, of one shape and dtype; in an all_gather the first extent
   /// may differ. A barrier has none.
   std::vector<tensor> contributions;
-  uint32_t root = 0; ///< The rank whose value a broadcast spreads.
+  uint32_t root = 0; ///< The rank that gives a broadcast's value.
   collective_algorithm algorithm = collective_algorithm::automatic;
   /// Whether the sum is ((r0 + r1) + r2) + ... over all replicas, whatever their split over
   /// processes; else it is the same everywhere, but its bits depend on the algorithm.
@@ -58,7 +58,7 @@ struct meet_peers {
   std::vector<caf::strong_actor_ptr> peers;
 };
 
-/// Somebody wants to know when a group makes no calls any more.
+/// The sender wants to know when a group makes no calls any more.
 struct await_breakdown {};
 
 /// From now on all calls of a group fail.

@@ -33,11 +33,11 @@
 
 namespace troupe {
 
-/// Holds one variable and its optimizer slots, and is the only one who changes them.
+/// Holds one variable and its optimizer slots, and alone changes them.
 using variable_owner_actor = caf::typed_actor<
-  // The variable as it is now; the memory is shared, and never changes while somebody holds it.
+  // The variable as it is now; the memory is shared, and never changes while it is held.
   caf::replies_to<msg<wire::ReadVariable>>::with<msg<wire::VariableSnapshot>>,
-  // What has changed since somebody knows it, for a cache.
+  // The changes since the version that the sender knows, for a cache.
   caf::replies_to<msg<wire::PullVariable>>::with<msg<wire::VariableChanges>>,
   // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
   // type_mismatch, invalid_argument, out_of_range, unimplemented.
@@ -60,12 +60,12 @@ struct use_mirror;
 struct use_accumulator;
 struct come_back;
 
-/// An owner as those know it who replicate it. Where owners are replicated there are two of each
+/// An owner as its replication knows it. Where owners are replicated there are two of each
 /// variable: the owner, and a mirror in another process that repeats its changes.
 using replicated_owner_actor = variable_owner_actor::extend<
-  // Whom the owner tells of each change from now on; told once.
+  // The mirror, which the owner tells of each change from now on; told once.
   caf::reacts_to<use_mirror>,
-  // Who collects gradients for it.
+  // The accumulator, which collects gradients for it.
   caf::reacts_to<use_accumulator>,
   // Its process was lost before: another one holds the variable, and is to have it for a mirror.
   caf::reacts_to<come_back>,
@@ -78,7 +78,7 @@ using replicated_owner_actor = variable_owner_actor::extend<
   // never told what its owner holds.
   caf::replies_to<msg<wire::TakeOver>>::with<msg<wire::TookOver>>>;
 
-/// Whom an owner is to tell of each change.
+/// The mirror that an owner is to tell of each change.
 struct use_mirror {
   replicated_owner_actor mirror;
 };
@@ -87,13 +87,13 @@ struct use_mirror {
 using accumulator_actor = caf::typed_actor<
   // Keeps or drops one replica's gradient, and says which. Errors: invalid_argument, type_mismatch.
   caf::replies_to<msg<wire::PushGradient>>::with<msg<wire::PushReply>>,
-  // Closes the step when enough have come: tells the asker who (TakenGradient), and has the owner
-  // apply the update and answer. Errors: invalid_argument, and the owner's.
+  // Closes the step when enough have come: tells the asker which replicas' (TakenGradient), and has
+  // the owner apply the update and answer. Errors: invalid_argument, and the owner's.
   caf::replies_to<msg<wire::TakeGradient>>::with<msg<wire::UpdateApplied>>,
   // Closes the step likewise, and answers with the gradients' sum or mean. Errors:
   // invalid_argument, cancelled.
   caf::replies_to<msg<wire::TakeAggregate>>::with<msg<wire::Aggregate>>,
-  // What a step's gradients come to, when somebody closes it. Errors: out_of_range, cancelled.
+  // A step's sum or mean, when the step is closed. Errors: out_of_range, cancelled.
   caf::replies_to<msg<wire::AwaitAggregate>>::with<msg<wire::Aggregate>>,
   // The sender waits for none of these any more.
   caf::reacts_to<msg<wire::CancelTakes>>,
@@ -104,20 +104,20 @@ using accumulator_actor = caf::typed_actor<
   // The step to judge gradients by from now on.
   caf::reacts_to<msg<wire::SetStep>>>;
 
-/// Whom an owner or mirror tells which step comes next, when it takes over.
+/// The accumulator that an owner or mirror tells which step comes next, when it takes over.
 struct use_accumulator {
   accumulator_actor accumulator;
 };
 
-/// Who holds a variable has been found, or looked for in vain: then both are null.
+/// A variable's holder has been found, or looked for in vain: then both are null.
 struct holder_found {
   uint64_t term = 0;          ///< As in `stand_in_state`, when it was looked for.
   variable_owner_actor owner; ///< One of the two is null.
   accumulator_actor accumulator;
 };
 
-/// Stands for the owner and the accumulator of one variable, whoever holds it: answers as they do,
-/// and outlasts their loss. Each replica has one for each variable, and so has the chief.
+/// Stands for the owner and the accumulator of one variable, wherever it is held: answers as they
+/// do, and outlasts their loss. Each replica has one for each variable, and so has the chief.
 using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::extend<
   // The accumulator has closed the step; for the chief.
   caf::reacts_to<msg<wire::TakenGradient>>,
@@ -125,12 +125,12 @@ using stand_in_actor = variable_owner_actor::extend_with<accumulator_actor>::ext
   caf::replies_to<msg<wire::TookOver>>::with<msg<wire::OwnerFollowed>>,
   // What it has asked its node for; sent by the actor to itself.
   caf::reacts_to<holder_found>,
-  // Time to look whether who holds the variable is there; sent by the actor to itself.
+  // Time to look whether the variable's holder is there; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
-  // Those who are to know have not been told for long; sent by the actor to itself.
+  // Word of the variable's holder has not come for long; sent by the actor to itself.
   caf::reacts_to<give_up>>;
 
-/// Who holds one variable, as the directory knows them.
+/// The owner and the mirror of one variable, as the directory knows them.
 struct watch_owner {
   std::string variable;
   replicated_owner_actor owner;
@@ -138,7 +138,7 @@ struct watch_owner {
   std::array<uint32_t, 2> processes{0, 1}; ///< Where they stand, by position.
 };
 
-/// Who is told of the owners of a job that are lost, or back, though nothing is lost with them.
+/// Is told of the owners of a job that are lost, or back, though nothing is lost with them.
 using owners_watcher_actor = caf::typed_actor<
   // Owners or mirrors are gone.
   caf::reacts_to<msg<wire::OwnersLost>>,
@@ -150,14 +150,14 @@ struct watch_job {
   owners_watcher_actor watcher;
 };
 
-/// Knows who holds each variable, and has the mirror take over where the owner is gone.
+/// Knows the holder of each variable, and has the mirror take over where the owner is gone.
 using directory_actor = caf::typed_actor<
   // One more variable, the next in order.
   caf::reacts_to<watch_owner>,
-  // Who is to be told of losses.
+  // The actor that is to be told of losses.
   caf::reacts_to<watch_job>,
-  // The sender wants to know who holds a variable, now and whenever that changes: answered when it
-  // is certain who does, after the sender is told, if it is the mirror.
+  // The sender wants to know a variable's holder, now and whenever that changes: answered when the
+  // holder is certain, after the sender is told, if it is the mirror.
   caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // The sender, which has come back, wants to be a variable's mirror: answered when it may, or once
   // it is one. Or the sender, which holds it, cannot reach its mirror: answered when that is gone.
@@ -167,7 +167,7 @@ using directory_actor = caf::typed_actor<
   // Time to tell of losses; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
-/// Whom an owner or mirror that has come back is to speak to.
+/// The counterpart of an owner or mirror that has come back.
 struct come_back {
   replicated_owner_actor other; ///< Its variable's mirror or owner, whichever it was not.
   bool is_mirrors = false;      ///< Its place is the mirror's, not the owner's.
@@ -180,11 +180,11 @@ using token_queue_actor = caf::typed_actor<
   caf::replies_to<msg<wire::TakeToken>>::with<msg<wire::Token>>,
   // New tokens.
   caf::reacts_to<msg<wire::PutTokens>>,
-  // A replica has left: nobody waits for its clock.
+  // A replica has left: no replica waits for its clock.
   caf::reacts_to<msg<wire::Farewell>>,
-  // The job is over: everybody who waits, and everybody who asks from now on, is told so.
+  // The job is over: all replicas that wait, or ask from now on, are told so.
   caf::reacts_to<msg<wire::CloseTokens>>,
-  // Who waits, and for what.
+  // The replicas that wait, and for what.
   caf::replies_to<msg<wire::ReadQueueStatus>>::with<msg<wire::QueueStatus>>>;
 
 /// Computes gradients: a user's coroutine, and the messages that it does not see.
@@ -241,10 +241,10 @@ using rendezvous_actor = caf::typed_actor<
   caf::reacts_to<merge_result>,
   // A replica is at its end.
   caf::reacts_to<departure>,
-  // It has taken too long: those who wait are told who is missing.
+  // The run has taken too long: replicas that wait are told which are missing.
   caf::reacts_to<give_up>>;
 
-/// Closes steps, hands out tokens, knows who is alive, ends the job.
+/// Closes steps, hands out tokens, knows which replicas are alive, ends the job.
 using chief_actor = caf::typed_actor<
   // A replica is there; the sender is watched from now on.
   caf::reacts_to<msg<wire::JoinJob>>,
@@ -252,13 +252,13 @@ using chief_actor = caf::typed_actor<
   caf::reacts_to<msg<wire::Farewell>>,
   // An accumulator has closed the step.
   caf::reacts_to<msg<wire::TakenGradient>>,
-  // Somebody wants the job to end now.
+  // The job is to end now.
   caf::reacts_to<msg<wire::StopJob>>,
   // Owners or mirrors are gone, and nothing is lost.
   caf::reacts_to<msg<wire::OwnersLost>>,
   // Some that were lost are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>,
-  // Time to look who is missing; sent by the actor to itself.
+  // Time to look which replicas are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>,
   // Everything due at the moment of a step's end is done; sent by the actor to itself.
   caf::reacts_to<moment_over>>;
@@ -273,11 +273,11 @@ using roll_call_actor = caf::typed_actor<
   caf::replies_to<msg<wire::AwaitEnd>>::with<msg<wire::JobEnded>>,
   // A process is done with the job; answered when all that are left are: how it ended for all.
   caf::replies_to<msg<wire::LeaveJob>>::with<msg<wire::JobEnded>>,
-  // The chief's process begins: everybody may.
+  // The chief's process begins: all may.
   caf::reacts_to<msg<wire::JobBegins>>,
-  // The job is over in the chief's process: everybody is told.
+  // The job is over in the chief's process: all are told.
   caf::reacts_to<msg<wire::JobEnded>>,
-  // Time to look who is missing; sent by the actor to itself.
+  // Time to look which processes are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
 /// Stands for a process at the roll call.
@@ -287,11 +287,11 @@ using member_actor = caf::typed_actor<
 
 /// Combines arrays with its peers, one in each process of a group.
 using communicator_actor = caf::typed_actor<
-  // A part in a collective. Errors: invalid_argument, if participants differ: who, and how;
-  // limit_exceeded; deadline_exceeded, naming who is missing; unavailable, naming who is gone;
-  // malformed. A call after one that has failed fails likewise.
+  // A part in a collective. Errors: invalid_argument, if participants differ: which, and how;
+  // limit_exceeded; deadline_exceeded, naming the missing peers; unavailable, naming the peer that
+  // is gone; malformed. A call after one that has failed fails likewise.
   caf::replies_to<collective_call>::with<collective_result>,
-  // Whom it is to talk to; said once, if it was not spawned with them.
+  // The peers that it is to talk to; said once, if it was not spawned with them.
   caf::reacts_to<meet_peers>,
   // Elements of a peer.
   caf::reacts_to<msg<wire::CollectivePart>>,
@@ -302,7 +302,7 @@ using communicator_actor = caf::typed_actor<
   caf::reacts_to<group_broken>,
   // Answered when that is so, for whatever reason.
   caf::replies_to<await_breakdown>::with<group_broken>,
-  // Time to look who is missing; sent by the actor to itself.
+  // Time to look which peers are missing; sent by the actor to itself.
   caf::reacts_to<watch_tick>>;
 
 /// Owns a device that computes, and has it do what others ask for.
@@ -312,7 +312,7 @@ using gpu_actor = caf::typed_actor<
   // unavailable, if it is lost, and deadline_exceeded: all that is open is answered with these, and
   // they are the reason of its end.
   caf::replies_to<device_work>::with<device_work_done>,
-  // The device has been told all of some work; sent by whom it was launched by.
+  // The device has been told all of some work; sent by the thread that launched it.
   caf::reacts_to<work_launched>,
   // The device has done some work; sent by the device.
   caf::reacts_to<work_completed>,
@@ -323,15 +323,14 @@ using gpu_actor = caf::typed_actor<
 using closure_argument
   = std::variant<std::vector<closure_value>, std::vector<std::vector<closure_value>>>;
 
-/// A user has a function called. Nobody is told that it is in the queue unless `admitted` is set.
+/// A user has a function called. The user is told that it is queued only if `admitted` is set.
 struct schedule_closure {
   std::string function;
   std::vector<closure_argument> arguments;
   /// Called once: what the function returned, or why it did not.
   std::function<void(expected<std::vector<closure_value>>)> settle;
   /// Called once, when there is room in the queue. Errors: that of another closure; then this one
-  /// is cancelled. Returns false if whoever scheduled it has given up: then it is not called at
-  /// all.
+  /// is cancelled. Returns false if the user has given up: then it is not called at all.
   std::function<bool(expected<void>)> admitted;
 };
 
@@ -357,13 +356,13 @@ struct end_service {
 using coordinator_actor = caf::typed_actor<
   // A worker is there; the sender is watched from now on.
   caf::reacts_to<msg<wire::WorkerReady>>,
-  // Somebody waits for the end; answered then.
+  // The sender waits for the end; answered then.
   caf::replies_to<msg<wire::AwaitServiceEnd>>::with<msg<wire::ServiceEnded>>,
   // Owners or mirrors are gone, and nothing is lost.
   caf::reacts_to<msg<wire::OwnersLost>>,
   // Some that were lost are there again.
   caf::reacts_to<msg<wire::OwnersMirrored>>,
-  // Whose loss ends the job.
+  // An owner: its loss ends the job.
   caf::reacts_to<rely_on>,
   // A new closure.
   caf::reacts_to<schedule_closure>,

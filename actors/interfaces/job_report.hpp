@@ -23,7 +23,7 @@ struct open_step {
   uint32_t live = 0;   ///< Replicas that were there.
   uint32_t needed = 0; ///< Gradients.
   std::optional<uint32_t>
-    tokens; ///< In the queue that nobody could take; nothing: it was not asked.
+    tokens; ///< In the queue that no replica could take; nothing: it was not asked.
 
   bool operator==(const open_step&) const = default;
 };
@@ -33,7 +33,7 @@ struct job_report {
   uint64_t step = 0;             ///< The global step it reached.
   std::optional<error> failure;  ///< Why it ended before its last step, unless it was asked to.
   std::optional<open_step> open; ///< Of a failure that the chief found: the step that it ended.
-  std::optional<std::string> stopped; ///< Who asked it to end, if somebody did.
+  std::optional<std::string> stopped; ///< Why it was asked to end, if it was.
   std::vector<lost_replica> lost;
   bool has_begun = true; ///< False if its processes were not all there, or did not fit together.
 };

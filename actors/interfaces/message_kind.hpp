@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a message is called, and which step it is about, for whoever looks on.
+// The name of a message, and the step that it is about, for observers.
 #pragma once
 
 #include <cstdint>

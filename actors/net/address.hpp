@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who among nodes and their actors.
+// The addresses of nodes and of their actors.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@ namespace troupe {
 /// Position in the job's list of nodes, which is the same everywhere.
 using node_index = uint32_t;
 
-/// One life of a node. A node that was restarted is somebody else: what was said to its former life
+/// One life of a node. A node that was restarted is another node: what was sent to its former life
 /// must not reach it.
 struct node_address {
   node_index node = 0;
@@ -22,7 +22,7 @@ struct node_address {
 /// An actor, as other nodes know it.
 struct actor_address {
   node_address at;
-  uint64_t actor = 0; ///< Its CAF id there; 0 = nobody.
+  uint64_t actor = 0; ///< Its CAF id there; 0: no actor.
 
   auto operator<=>(const actor_address&) const = default;
 };

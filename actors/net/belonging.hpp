@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions of a network that need neither sockets nor clocks: who is of this job?
+// Decisions of a network that need neither sockets nor clocks: is a peer of this job?
 #pragma once
 
 #include "actors/net/socket_network.hpp"
@@ -23,9 +23,9 @@ namespace troupe {
 /// Whether this node and others of its machine and user may speak over local sockets.
 [[nodiscard]] bool goes_past_network(const socket_network_options& options);
 
-/// Whether somebody is of this job, and may dial us, or is whom we have dialed.
-/// @param who What it says of itself.
-/// @param dialed Whom we have dialed; nothing if it has dialed us.
+/// Whether a peer is of this job, and may dial this node, or is the node that was dialed.
+/// @param who The peer's greeting.
+/// @param dialed The node that was dialed; nothing if the peer has dialed this one.
 /// Errors: failed_precondition, saying what does not fit, as the other side is to read it.
 [[nodiscard]] expected<void> judge_belonging(const socket_network_options& options,
                                              const greeting& who, std::optional<node_index> dialed);

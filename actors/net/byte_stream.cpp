@@ -66,7 +66,7 @@ error explain_plainly(const error_code& failure) {
 // So many buffers go into one call of the system.
 constexpr size_t pieces_max = 128;
 
-// Whoever waits for a longer body by TCP is not woken for each packet of it, but for so much. Local
+// A reader of a longer body by TCP is not woken for each packet of it, but for so much. Local
 // sockets have no packets.
 constexpr size_t long_bytes = 64 * 1024;
 constexpr size_t tcp_low_mark_max = 256 * 1024;
@@ -110,7 +110,7 @@ public:
     message.msg_iov = pieces.data();
     message.msg_iovlen = count;
     auto sent = ::sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return sent < 0 ? 0 : static_cast<size_t>(sent); // a failure comes again to who waits
+    return sent < 0 ? 0 : static_cast<size_t>(sent); // the next write meets a failure again
   }
 
   void finish() override {

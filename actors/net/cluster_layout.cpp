@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who stands where.
+// Which actor stands where.
 #include "actors/net/cluster_layout.hpp"
 
 #include <fmt/format.h>

@@ -18,7 +18,7 @@ namespace troupe {
 ///
 /// | what                                  | where                                              |
 /// |---------------------------------------|----------------------------------------------------|
-/// | chief, token queue, whoever records   | with the chief                                     |
+/// | chief, token queue, recorders         | with the chief                                     |
 /// | a variable's owner and accumulator    | the parameter server that holds least by then; with|
 /// |                                       | none, the chief                                    |
 /// | their mirrors                         | the parameter server after it                      |
@@ -47,7 +47,7 @@ struct cluster_layout {
 
   [[nodiscard]] uint32_t replica_count() const { return trainer_count() * replicas_per_worker; }
 
-  /// Those who run a coordinator's closures.
+  /// The workers that run a coordinator's closures.
   [[nodiscard]] uint32_t worker_count() const { return workers * replicas_per_worker; }
 
   [[nodiscard]] node_index chief_node() const { return trainer_node(0); }

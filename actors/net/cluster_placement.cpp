@@ -20,7 +20,7 @@ namespace troupe {
 
 namespace {
 
-// How often whoever waits looks whether somebody wants it to give up.
+// How often a waiting thread looks whether it is to give up.
 constexpr auto peer_look_period = std::chrono::milliseconds{20};
 
 // What follows `role` in a name that begins with it.

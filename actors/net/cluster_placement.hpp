@@ -18,7 +18,7 @@
 namespace troupe {
 
 /// Every process makes the same calls in the same order, so all of them count alike: the second
-/// actor that enters as "token queue" is the second everywhere, and nobody finds the one of a
+/// actor that enters as "token queue" is the second everywhere, and no process finds the one of a
 /// former job in its place.
 ///
 /// Thread: the one that made the world.
@@ -88,7 +88,7 @@ private:
   struct entry {
     node_index at = 0;
     uint64_t life = 0;            ///< How many have entered under its name.
-    caf::strong_actor_ptr handle; ///< As it is known here; null until somebody has looked.
+    caf::strong_actor_ptr handle; ///< As it is known here; null until it was looked for.
   };
 
   using clock = std::chrono::steady_clock;

@@ -35,7 +35,7 @@ expected<tcp::endpoint> endpoint_of(tcp::resolver resolver, const socket_network
   return found.begin()->endpoint();
 }
 
-// Whoever may dial a port may be anybody.
+// Any process that reaches a port may dial it.
 bool may_come_in(const tcp::socket& /*comes*/) {
   return true;
 }
@@ -78,7 +78,7 @@ expected<void> doorway::open(const socket_network_options& options) {
   return {};
 }
 
-// Where it cannot be opened, everybody comes by TCP.
+// Where it cannot be opened, all peers come by TCP.
 void doorway::open_side(const tcp::endpoint& beside) {
   auto& acceptor = side_.acceptor;
   error_code failed;

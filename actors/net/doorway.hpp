@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where others come in: a node's address, and who may listen there.
+// Where others come in: the address that a node listens at.
 #pragma once
 
 #include "actors/net/byte_stream.hpp"
@@ -15,14 +15,14 @@
 
 namespace troupe {
 
-/// Takes a node's address and hands over everybody who comes: by TCP, and, if the options say so,
-/// by a local socket, of which nobody needs to know, from processes of this machine and user.
+/// Takes a node's address and hands over every connection that comes: by TCP, and, if the options
+/// say so, from processes of this machine and user by a local socket, which needs no configuration.
 ///
 /// Thread: the io_context's, but for `open`, which is called before it runs.
 class doorway {
 public:
-  /// @param on_arrival Has the connection of whoever comes. @param on_warning Told if nobody can
-  /// come in for a while.
+  /// @param on_arrival Has each connection that comes. @param on_warning Told if none can come in
+  /// for a while.
   doorway(boost::asio::io_context& io, std::function<void(stream_socket)> on_arrival,
           std::function<void(const std::string&)> on_warning)
     : front_(io), side_(io), on_arrival_(std::move(on_arrival)),

@@ -32,7 +32,7 @@ enum class content_code : uint8_t {
   error = 2,   ///< A request failed. Body: wire::Abort, with what `parcel_codec` says of errors.
   exit = 3,    ///< CAF's exit message. Body likewise.
   down = 4,    ///< The actor `from` is no more. Body likewise.
-  find = 5,    ///< Who goes by a name is asked for. Body: wire::FindActor.
+  find = 5,    ///< Asks which actor goes by a name. Body: wire::FindActor.
   found = 6,   ///< The answer: it is `from`.
 };
 

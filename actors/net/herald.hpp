@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Saying something to whoever may not listen.
+// Lines for a reader that may not read.
 #pragma once
 
 #include <condition_variable>
@@ -11,8 +11,8 @@
 
 namespace troupe {
 
-/// What is said to people goes to a pipe, and who does not read it makes the writer wait: for ever,
-/// perhaps. Those who have peers to hear must not wait; a herald waits for them.
+/// Lines for people go to a pipe, and a pipe that is not read makes its writer wait: for ever,
+/// perhaps. A thread that has peers to hear must not wait; a herald waits for it.
 ///
 /// Thread: any.
 class herald {

@@ -24,7 +24,7 @@ struct host_port {
 /// `least_port` or above 65535, no host, a scheme such as "grpc://", IPv6 without brackets.
 [[nodiscard]] expected<host_port> parse_host_port(std::string_view text, uint16_t least_port = 1);
 
-/// Whether a host is this machine for everybody: "localhost", "127.0.0.1", "::1".
+/// Whether a host is this machine wherever it is read: "localhost", "127.0.0.1", "::1".
 [[nodiscard]] bool is_loopback(std::string_view host);
 
 /// "host:port"; an IPv6 address gets its brackets.

@@ -85,7 +85,7 @@ expected<std::shared_ptr<std::byte>> inbox::memory_for(const frame_header& heade
   retained_->take(header.lane, charge);
   return std::shared_ptr<std::byte>{begin, [memory = std::move(memory), retained = retained_,
                                             of = header.lane, charge](std::byte*) mutable {
-                                      memory.reset(); // first: who hears of it may count on it
+                                      memory.reset(); // first: the release's hearer may count on it
                                       retained->release(of, charge);
                                     }};
 }

@@ -22,7 +22,7 @@ namespace troupe {
 /// the messages, which may outlive the connection.
 class retained_bytes {
 public:
-  /// @param on_release Told of bytes of a lane that nobody holds any more; from any thread, and not
+  /// @param on_release Told of bytes of a lane that are not held any more; from any thread, and not
   /// of every single message. May be empty.
   /// @param quantum So many are released before it is told again.
   retained_bytes(std::function<void(lane of, uint64_t bytes)> on_release, uint64_t quantum)
@@ -46,7 +46,7 @@ private:
 /// A whole frame that has come: a long message is one.
 struct received_frame {
   frame_header header; ///< Of an opening: its kind is `parcel`, `body_bytes` is all of it.
-  received_bytes body; ///< Aligned. The message counts until nobody holds the owner, body or not.
+  received_bytes body; ///< Aligned. The message counts until its owner is not held, body or not.
 };
 
 /// Small frames are read many at a time into one buffer and copied; of large ones all but the first

@@ -18,13 +18,13 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// What strangers may make us keep until they have said who they are.
+// Bytes that a stranger may make a link keep until its hello has come.
 constexpr uint64_t hello_bytes_max = 8192;
 
-// Whoever reads nothing for so long is worth a word.
+// A peer that has let go of nothing for so long is warned of.
 constexpr std::chrono::seconds starved_patience{10};
 
-// Nobody makes us wait longer, however rarely it wants to be heard.
+// No peer makes a link wait longer, however rarely it wants to be heard.
 constexpr std::chrono::nanoseconds patience_max{std::chrono::minutes{5}};
 
 // Last words are given so long to arrive.
@@ -51,7 +51,7 @@ void link::start() {
   auto self = shared_from_this();
   retained_ = std::make_shared<retained_bytes>(
     [weak = weak_from_this()](lane of, uint64_t bytes) {
-      // Whoever lets go of a message may hold any lock: the rest is done elsewhere.
+      // The thread that lets go of a message may hold any lock: the rest is done elsewhere.
       if (auto alive = weak.lock())
         asio::post(*alive->io_, [alive, of, bytes] { alive->give_back(of, bytes); });
     },
@@ -187,8 +187,8 @@ void link::send(encoded_parcel what) {
   write_at_once();
 }
 
-// A small message costs no change of threads: whoever sends it writes it. Others do not wait for
-// that, they leave theirs behind. @pre `is_sending_`, by this thread.
+// A small message costs no change of threads: its sender writes it. Other senders do not wait for
+// that, they leave their messages behind. @pre `is_sending_`, by this thread.
 void link::write_at_once() {
   auto written = stream_->write_now(batch_.buffers);
   std::lock_guard guard{mutex_};
@@ -211,7 +211,7 @@ void link::write_rest() {
   });
 }
 
-// @pre `mutex_` is held, and nobody writes.
+// @pre `mutex_` is held, and no thread writes.
 bool link::next_batch() {
   batch_.clear();
   auto any = outbox_.fill(batch_);
@@ -312,7 +312,7 @@ void link::leave() {
 
 void link::end(const error& reason) {
   if (state_ == phase::ended) return;
-  // Who cannot even say hello would not understand why.
+  // A peer that cannot even say hello would not understand why.
   if (state_ == phase::greeting && reason.code == errc::malformed) return drop(reason);
   {
     std::lock_guard guard{mutex_};
@@ -336,14 +336,14 @@ void link::drop(const error& reason) {
   close();
 }
 
-// The descriptor of a closed connection may be another's at once, so nobody may be writing to it.
+// The descriptor of a closed connection may be another's at once: no thread may be writing to it.
 void link::close() {
   if (has_closed_) return;
   must_close_ = true;
   {
     std::lock_guard guard{mutex_};
     is_closed_ = true;
-    if (is_sending_) return; // who sends has this called again
+    if (is_sending_) return; // the sender has this called again
   }
   has_closed_ = true;
   stream_->close();

@@ -29,13 +29,13 @@ struct link_options {
   uint64_t message_bytes_max = 0;
   uint64_t part_bytes_max = 0;
 
-  /// The peer must have said who it is by then.
+  /// The peer's hello must have come by then.
   std::chrono::nanoseconds hello_patience{std::chrono::seconds{5}};
 };
 
-/// Two nodes that talk share one link. It greets, checks whom it talks to, takes frames to the
-/// other side by rank, brings messages, and notices when the peer is gone: at once if its process
-/// ended, after the patience if it says nothing any more.
+/// Two nodes that talk share one link. It greets, checks its peer, takes frames to the other side
+/// by rank, brings messages, and notices when the peer is gone: at once if its process ended, after
+/// the patience if it says nothing any more.
 ///
 /// Life: greeting, then up, then ended; what it ended with is told once, whatever it was.
 /// Thread: the io_context's, but for `send`.
@@ -43,7 +43,7 @@ class link : public std::enable_shared_from_this<link> {
 public:
   /// Called in the io_context's thread.
   struct callbacks {
-    /// Who the peer says it is. Errors: why it is refused, which it is told.
+    /// The peer's greeting. Errors: why it is refused, which it is told.
     std::function<expected<void>(link&, const greeting&)> on_hello;
     std::function<void(link&)> on_up;
     /// Errors: the link ends with it, and the peer is told.
@@ -77,7 +77,7 @@ public:
 
   [[nodiscard]] bool is_up() const { return state_ == phase::up; }
 
-  /// Whom the link is with, as the peer said. @pre The link was up.
+  /// The node that the link is with, as the peer said. @pre The link was up.
   [[nodiscard]] const greeting& peer() const { return peer_; }
 
   /// "10.0.0.3:4711".
@@ -129,14 +129,14 @@ private:
   bool has_said_goodbye_ = false;
   std::atomic<phase> state_ = phase::greeting;
 
-  bool must_close_ = false; ///< The connection, as soon as nobody sends.
+  bool must_close_ = false; ///< The connection, as soon as no thread sends.
   bool has_closed_ = false;
 
   mutable std::mutex mutex_; ///< Of what follows; never held during a call of the system.
   outbox outbox_;
-  write_batch batch_; ///< Of whoever writes, if `is_writing_`.
+  write_batch batch_; ///< The writer's, if `is_writing_`.
   bool is_writing_ = false;
-  bool is_sending_ = false;  ///< Who writes is not the io_context's thread, but one that sends.
+  bool is_sending_ = false;  ///< The writer is not the io_context's thread, but a sender's.
   bool is_closed_ = false;   ///< Nothing is taken any more.
   bool has_written_ = false; ///< Since the last tick.
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names beside ports, and whose process is at the other side.
+// Names beside ports, and the user of the process at the other side.
 #include "actors/net/local_socket.hpp"
 
 #include "actors/net/host_port.hpp"

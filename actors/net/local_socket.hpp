@@ -14,12 +14,12 @@
 namespace troupe {
 
 /// Where a node that listens at `at` is also to be found by processes of its machine: a name that
-/// ends with its process, and that only those see who share its network ("abstract", unix(7)).
+/// ends with its process, and that only its network namespace sees ("abstract", unix(7)).
 [[nodiscard]] boost::asio::local::stream_protocol::endpoint
 local_endpoint(const boost::asio::ip::tcp::endpoint& at);
 
-/// Whether the process at the other side is the same user's. A port belongs to whoever may listen
-/// there; a name could be taken by any user of the machine, and says nothing.
+/// Whether the process at the other side is the same user's. A port belongs to the process that may
+/// listen there; a name could be taken by any user of the machine, and says nothing.
 /// @param socket The descriptor of a local socket.
 [[nodiscard]] bool is_same_user(int socket);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who of a job's nodes is there.
+// Which of a job's nodes are there.
 #pragma once
 
 #include "actors/net/address.hpp"
@@ -15,8 +15,8 @@ namespace troupe {
 class node;
 
 /// Processes are started one by one, in any order, and each has to be reached before it can be
-/// asked for anything. A membership knows the job's list of nodes, and who has come; what carries
-/// messages implements it. It tells nobody who is lost: `node::lose` does.
+/// asked for anything. A membership knows the job's list of nodes, and which have come; what
+/// carries messages implements it. It does not tell of lost nodes: `node::lose` does.
 ///
 /// Thread: any.
 class membership {
@@ -29,8 +29,8 @@ public:
   /// A node as people know it: "worker:2 (10.0.0.3:2222)".
   [[nodiscard]] virtual std::string name_of(node_index peer) const = 0;
 
-  /// The address of a node: ready at once for this one, for others when they have come. Who never
-  /// comes leaves it as it is: whoever waits has a deadline.
+  /// The address of a node: ready at once for this one, for others when they have come. It stays as
+  /// it is for a node that never comes: its caller needs a deadline.
   /// Errors: why the node and this one cannot speak to each other.
   [[nodiscard]] virtual std::shared_future<expected<node_address>> arrival(node_index peer) = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread for each question, and who shares its answer.
+// A thread for each question, and the answer that it shares.
 #include "actors/net/name_lookup.hpp"
 
 #include <boost/asio/post.hpp>
@@ -50,7 +50,7 @@ void ask(const std::string& host, const std::string& port,
   }
 }
 
-/// What whoever waits shares with the thread that it may leave behind.
+/// Shared by the waiting caller and the thread that it may leave behind.
 struct awaited_answer {
   std::mutex mutex;
   std::condition_variable_any has_come;

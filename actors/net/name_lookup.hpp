@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a host is, asked without being at the mercy of whoever knows.
+// Where a host is, asked without waiting longer than the caller wants.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -20,8 +20,8 @@ namespace troupe {
 using endpoint_list = std::vector<boost::asio::ip::tcp::endpoint>;
 
 /// The system's resolver takes as long as it likes, half a minute where a server of names is gone,
-/// and cannot be called off. So it is asked on a thread of its own, which is left behind when
-/// nobody waits for its answer any more. An address in numbers needs neither.
+/// and cannot be called off. So it is asked on a thread of its own, which is left behind when its
+/// answer is not awaited any more. An address in numbers needs neither.
 ///
 /// Has `tell` called with the answer by a thread of `io`; never, if none runs it any more by then.
 /// It is no work of `io`, which may end meanwhile. @param port A number or a service's name.
@@ -29,7 +29,7 @@ using endpoint_list = std::vector<boost::asio::ip::tcp::endpoint>;
 void look_up(const std::shared_ptr<boost::asio::io_context>& io, const std::string& host,
              const std::string& port, const std::function<void(expected<endpoint_list>)>& tell);
 
-/// The same, for who waits: until the answer, the deadline, or that it is asked to stop.
+/// The same for a caller that waits: until the answer, the deadline, or that it is asked to stop.
 /// Errors: likewise; deadline_exceeded and cancelled, naming the host.
 [[nodiscard]] expected<endpoint_list> look_up(const std::string& host, const std::string& port,
                                               std::chrono::milliseconds deadline,

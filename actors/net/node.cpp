@@ -19,14 +19,14 @@ namespace troupe {
 
 namespace {
 
-// Of the questions of others for names that nobody here goes by.
+// Kept questions of other nodes for names that no actor here goes by.
 constexpr size_t asked_questions_max = 65'536;
 
 caf::error error_of(const caf::message& content) {
   return content.match_elements<caf::error>() ? content.get_as<caf::error>(0) : caf::error{};
 }
 
-// Whoever passes on what it knows from others names the original.
+// An actor of another node is passed on as its original.
 const actor_address* original_of(const caf::strong_actor_ptr& actor) {
   const auto* proxy = dynamic_cast<const remote_proxy*>(actor->get());
   return proxy == nullptr ? nullptr : &proxy->stands_for();
@@ -42,7 +42,7 @@ public:
 
   caf::type_erased_tuple& content() override {
     if (content_.empty()) return nothing_;
-    return const_cast<caf::detail::message_data&>(*content_.vals()); // NOLINT: nobody writes to it
+    return const_cast<caf::detail::message_data&>(*content_.vals()); // NOLINT: it is only read
   }
 
   [[nodiscard]] const caf::type_erased_tuple& content() const override {
@@ -89,7 +89,7 @@ actor_address node::show(const caf::strong_actor_ptr& actor, const node_address&
   return {address_, actor->id()};
 }
 
-// @returns Whether nobody has heard of it before, so that it is to be watched.
+// @returns Whether no node has heard of it before, so that it is to be watched.
 bool node::enlist(const caf::strong_actor_ptr& actor, const node_address& known_to) {
   auto& entry = shown_[actor->id()];
   entry.known_to.insert(known_to);
@@ -109,7 +109,7 @@ caf::strong_actor_ptr node::handle_of(const actor_address& actor) {
     if (actor.actor == 0 || !is_over(actor.at)) return known(actor);
     lost = lost_.at(actor.at.node).reason;
   }
-  // Nobody would ever end it.
+  // Nothing else would ever end it.
   auto proxy = make_proxy(actor);
   static_cast<remote_proxy*>(proxy->get())->kill_proxy(nullptr, to_caf(*lost));
   return proxy;
@@ -138,7 +138,7 @@ void node::disconnect() {
     carrying_.wait(busy);
 }
 
-// Whoever sees the carrier has counted before, so `disconnect` waits for it.
+// A thread that sees the carrier has counted before, so `disconnect` waits for it.
 void node::carry(parcel what) {
   ++carrying_;
   if (auto* carrier = carrier_.load()) carrier->send(address_, std::move(what));
@@ -150,7 +150,7 @@ void node::send(const actor_address& to, caf::mailbox_element& what) {
   parcel sent{.to = to, .id = what.mid.integer_value(), .content = what.move_content_to_message()};
   const auto* original = sender ? original_of(sender) : nullptr;
   if (sender) sent.from = original ? *original : actor_address{address_, sender->id()};
-  std::optional<error> lost; // just now, perhaps, when all who waited for the peer were told
+  std::optional<error> lost; // just now, perhaps, when all requests to the peer failed
   bool is_new = false;
   if (sender) {
     std::lock_guard guard{mutex_};
@@ -180,7 +180,7 @@ void node::say_if_ended(const caf::strong_actor_ptr& actor, const node_address& 
 
 void node::publish(const std::string& name, const caf::strong_actor_ptr& actor) {
   std::vector<asked_question> waiting;
-  auto published = actor; // whoever had the name before ends up here, outside the lock
+  auto published = actor; // the name's former actor ends up here, outside the lock
   {
     std::lock_guard guard{mutex_};
     std::swap(published_[name], published);
@@ -353,7 +353,7 @@ bool node::is_over(const node_address& peer) const {
   return found != lost_.end() && peer.incarnation < found->second.lives;
 }
 
-// Of an actor that has ended: whoever asks it is told so.
+// The actor that was asked has ended: the sender is told so.
 void node::refuse(const parcel& request) {
   auto id = caf::make_message_id(request.id);
   if (!id.is_request() || request.from.actor == 0) return;

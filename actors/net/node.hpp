@@ -29,9 +29,9 @@ class execution_unit;
 namespace troupe {
 
 /// An actor may be anywhere, and handles must work as if it were here. A node keeps what that
-/// takes: for each actor of another node that somebody here has heard of a proxy, for each of its
-/// own actors who has heard of it, and which requests wait for an answer from whom, so that none
-/// waits for a node that is gone.
+/// takes: for each actor of another node that is known here a proxy, for each of its own actors the
+/// nodes that know it, and for each open request the node that is to answer, so that none waits for
+/// a node that is gone.
 ///
 /// A node is an object, not a process: a simulation has thousands in one actor system.
 /// Thread: any.
@@ -57,8 +57,8 @@ public:
   /// actor of this node that has ended.
   [[nodiscard]] caf::strong_actor_ptr handle_of(const actor_address& actor);
 
-  /// Lets others find an actor of this node by its name, until it ends. Whoever asked before is
-  /// answered now; who had the name before has it no more.
+  /// Lets others find an actor of this node by its name, until it ends. Nodes that asked before are
+  /// answered now; an actor that had the name before has it no more.
   void publish(const std::string& name, const caf::strong_actor_ptr& actor);
 
   /// What is done with an actor that was looked for. Errors: unavailable, if its node is gone.
@@ -88,7 +88,7 @@ public:
   [[nodiscard]] size_t pending_requests() const;
 
 private:
-  /// A request that somebody here has made: who, and its number.
+  /// A request that an actor of this node has made: the actor's id, and the request's number.
   using request_key = std::pair<uint64_t, uint64_t>;
 
   struct pending_request {
@@ -97,7 +97,7 @@ private:
     node_address asked;
   };
 
-  /// A question that somebody here has asked: where, and what comes of it.
+  /// A question of this node: the node that it went to, and what is done with the answer.
   struct open_question {
     node_address asked;
     found_callback then;
@@ -150,12 +150,12 @@ private:
   node_address address_;
   std::string name_;
 
-  mutable std::mutex mutex_; ///< Of what follows; never held while somebody else's code runs.
+  mutable std::mutex mutex_; ///< Of what follows; never held while foreign code runs.
   std::unordered_map<uint64_t, shown_actor> shown_;
   std::map<actor_address, caf::strong_actor_ptr> proxies_;
   std::map<request_key, pending_request> pending_;
   std::map<std::string, caf::strong_actor_ptr> published_;
-  std::multimap<std::string, asked_question> asked_;    ///< For names that nobody goes by yet.
+  std::multimap<std::string, asked_question> asked_;    ///< For names that no actor goes by yet.
   std::unordered_map<uint64_t, open_question> finding_; ///< By the question's number.
   uint64_t question_count_ = 0;
   std::map<node_index, lost_node> lost_;

@@ -23,7 +23,7 @@ struct write_batch {
 
   std::array<frame_header_block, frames_max> headers;
   size_t frames = 0;
-  std::vector<message_frame> bodies; ///< Whose memory is written.
+  std::vector<message_frame> bodies; ///< Their memory is written.
   std::vector<boost::asio::const_buffer> buffers;
   size_t bytes = 0;
 

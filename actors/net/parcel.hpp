@@ -18,7 +18,7 @@ struct parcel {
   enum class content_kind : uint8_t {
     message, ///< For the actor `to`.
     down,    ///< The actor `from` is no more; `content` holds the `caf::error` that says why.
-    /// Who goes by the name that is in `content`, a `std::string`? `id` is the question's number.
+    /// Asks which actor goes by the name in `content`, a `std::string`; `id` numbers the question.
     find,
     found, ///< The actor `from` does; `id` is that of the question, `content` is empty.
   };
@@ -28,7 +28,7 @@ struct parcel {
   actor_address from; ///< Actor 0: the sender wants no answer, or is the node itself.
   uint64_t id = 0; ///< Of a message: CAF's, which says whether it is a request, a response, urgent.
   caf::message content;
-  /// Of a parcel that has come over a connection: it counts there until nobody holds this.
+  /// A parcel that has come over a connection counts there until this is not held any more.
   std::shared_ptr<const void> charge{};
 };
 

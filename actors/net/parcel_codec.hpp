@@ -19,8 +19,8 @@ struct encoded_parcel {
 
 /// Messages travel as they are. Errors, which CAF knows in many kinds, travel as `wire::Abort`: one
 /// of ours as its code and text; one of CAF's as what `from_caf` makes of it, and `detail` says
-/// which exit reason (1 + its number) or that the receiver is down (255), so that who looks for
-/// those still finds them.
+/// which exit reason (1 + its number) or that the receiver is down (255), so that code that looks
+/// for those still finds them.
 /// Errors: unimplemented if the content is no message of Troupe's schemas; as
 /// `message_frame::make`.
 [[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& what);

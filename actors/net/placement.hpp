@@ -38,7 +38,7 @@ struct spared_tasks {
 /// names by which the world knows them: "replica 3", "owner weights", "accumulator weights",
 /// "token queue", "chief".
 ///
-/// A simulation has all nodes in one process: everybody is spawned here, and only handles differ.
+/// A simulation has all nodes in one process: every actor is spawned here, and only handles differ.
 ///
 /// Thread: the one that made the world.
 class placement {
@@ -90,7 +90,7 @@ public:
   /// The process where an actor that has entered stands.
   [[nodiscard]] virtual uint32_t where(const std::string& /*name*/) const { return 0; }
 
-  /// Has whoever waits in `see`, or will, wait no longer; with nothing, waiting is of use again.
+  /// Ends all calls of `see`, those to come included; with nothing, `see` waits again.
   /// Thread: any.
   virtual void give_up(const std::optional<error>& /*why*/) {}
 
@@ -108,33 +108,32 @@ public:
   /// `actor`, which was spawned here, stands where its name says.
   virtual void place(const std::string& name, const caf::strong_actor_ptr& actor) = 0;
 
-  /// `actor`, which was spawned here and which nobody looks for, stands where `neighbour` does.
+  /// `actor`, which was spawned here and which is never looked for, stands where `neighbour` does.
   virtual void stand_beside(const std::string& /*neighbour*/,
                             const caf::strong_actor_ptr& /*actor*/) {}
 
-  /// The actor that goes by a name, as whoever goes by the name `viewer`, and stands here, knows
-  /// it. Waits until it has been placed in its process. Null if no actor there is ever spoken to
-  /// from here.
-  /// Errors: deadline_exceeded and unavailable, naming the actor and its process; not_found, if
-  /// nobody has entered under the name; that of `give_up`.
+  /// The actor that goes by a name, as the actor `viewer`, which stands here, knows it. Waits until
+  /// it has been placed in its process. Null if no actor there is ever spoken to from here.
+  /// Errors: deadline_exceeded and unavailable, naming the actor and its process; not_found, if no
+  /// actor has entered under the name; that of `give_up`.
   [[nodiscard]] virtual expected<caf::strong_actor_ptr> see(const std::string& viewer,
                                                             const std::string& name)
     = 0;
 
-  /// As `see`, for those who are not to wait, or who do not need the actor yet. May be used as long
-  /// as the job's nodes are there.
-  /// Errors: not_found, if nobody has entered under the name.
+  /// As `see`, for callers that are not to wait, or that do not need the actor yet. May be used as
+  /// long as the job's nodes are there.
+  /// Errors: not_found, if no actor has entered under the name.
   [[nodiscard]] virtual expected<actor_search> search(const std::string& viewer,
                                                       const std::string& name)
     = 0;
 
   /// Has `come_back` called whenever a replica's node is there again after it was gone, and it has
-  /// to be put on stage anew; with an empty function nobody is told any more.
+  /// to be put on stage anew; with an empty function no more calls are made.
   virtual void on_return(std::function<void(uint32_t replica)> come_back) = 0;
 
   /// Has `come_back` called whenever a process is there again that was gone, and what it held of
-  /// replicated variables has to be put on stage anew, here; with an empty function nobody is told
-  /// any more. Only where one process plays all.
+  /// replicated variables has to be put on stage anew, here; with an empty function no more calls
+  /// are made. Only where one process plays all.
   virtual void on_owners_return(std::function<void(uint32_t process)> /*come_back*/) {}
 
   /// As `place`, of a handle of any kind.

@@ -18,8 +18,8 @@ namespace troupe {
 
 namespace {
 
-// Between two looks of the watcher: so seldom that it costs nothing, and so often that nobody
-// notices the time in which nobody reads.
+// Between two looks of the watcher: so seldom that it costs nothing, and so often that the time in
+// which no thread reads does not matter.
 constexpr std::chrono::milliseconds watcher_period{1};
 
 } // namespace
@@ -30,7 +30,7 @@ class reading_threads::woken_actor final : public caf::execution_unit {
 public:
   using caf::execution_unit::execution_unit;
 
-  /// Actors remember who resumed them, for longer than there is a network: so this stays.
+  /// Actors remember the unit that resumed them, for longer than there is a network: so this stays.
   [[nodiscard]] static woken_actor& of_next_thread(caf::actor_system& system) {
     static std::mutex mutex;
     static std::deque<woken_actor> all;
@@ -59,7 +59,7 @@ public:
   /// The actor, if any; it is the caller's.
   [[nodiscard]] caf::resumable* take() { return next_.exchange(nullptr); }
 
-  /// Resumes an actor, as CAF's workers do, and who is woken by that.
+  /// Resumes an actor, as CAF's workers do, and the actors that are woken by that.
   void resume_all(caf::resumable* actor) {
     for (; actor != nullptr; actor = take()) {
       switch (actor->resume(this, std::numeric_limits<size_t>::max())) {
@@ -153,7 +153,7 @@ void reading_threads::rouse_watcher() {
   roused_.notify_one();
 }
 
-// Either it sees here that something has come, or whom that comes to sees that it is asleep.
+// Either the watcher sees here that something has come, or the reader sees it asleep.
 void reading_threads::sleep_until_roused(uint64_t seen) {
   std::unique_lock lock{mutex_};
   is_asleep_ = true;

@@ -18,13 +18,13 @@ class execution_unit;
 
 namespace troupe {
 
-/// Whoever has read a message could resume its actor at once, which saves the change to another
-/// thread, most of what a short request takes. But no actor may keep a node from hearing its peers.
-/// So there are two threads: one reads, turning the io_context, and resumes the actors that are
-/// woken by short messages, and those that these wake, one after the other; the other watches. If
-/// this takes longer than two looks of the watcher, they change places: the watcher reads on, has
-/// the scheduler resume who is next, and whoever is with the actor watches when it has returned.
-/// The watcher sleeps while nothing comes.
+/// The thread that has read a message could resume its actor at once, which saves the change to
+/// another thread, most of what a short request takes. But no actor may keep a node from hearing
+/// its peers. So there are two threads: one reads, turning the io_context, and resumes the actors
+/// that are woken by short messages, and those that these wake, one after the other; the other
+/// watches. If this takes longer than two looks of the watcher, they change places: the watcher
+/// reads on, has the scheduler resume the next actor, and the former reader watches when its actor
+/// has returned. The watcher sleeps while nothing comes.
 class reading_threads {
 public:
   /// @param system Outlives it. @param io Likewise.
@@ -55,8 +55,8 @@ private:
 
   caf::actor_system& system_;
   boost::asio::io_context& io_;
-  woken_actor* woken_ = nullptr; ///< By who reads, and for no other thread.
-  /// Goes up when the reader turns to an actor, and again when somebody reads on: odd in between.
+  woken_actor* woken_ = nullptr; ///< Set and used by the reader alone.
+  /// Goes up when the reader turns to an actor, and again when a thread reads on: odd in between.
   std::atomic<uint64_t> turn_ = 0;
   std::atomic<bool> is_over_ = false;
   std::atomic<bool> is_asleep_ = false; ///< The watcher, until it is roused.

@@ -13,8 +13,8 @@ namespace troupe {
 class node;
 
 /// Actors must not know whether those they talk to are near or far. A proxy stands for one that is
-/// far: what is sent to it, requests, answers and exit messages alike, goes to its node, and
-/// whoever monitors it or is linked to it is told when the actor, or the whole node, is gone.
+/// far: what is sent to it, requests, answers and exit messages alike, goes to its node, and an
+/// actor that monitors it or is linked to it is told when the actor, or the whole node, is gone.
 ///
 /// Thread: any, like every actor's handle.
 class remote_proxy final : public caf::actor_proxy {
@@ -31,7 +31,7 @@ public:
 
   void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) override;
 
-  /// The actor is gone: tells those who want to know.
+  /// The actor is gone: tells its monitors and the actors that are linked to it.
   void kill_proxy(caf::execution_unit* host, caf::error reason) override;
 
 private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who listens, who dials, who is there, who is gone.
+// Listening, dialing, and which nodes are there or gone.
 #include "actors/net/socket_network.hpp"
 
 #include "actors/interfaces/message_kind.hpp"
@@ -35,19 +35,19 @@ using std::chrono::steady_clock;
 
 namespace {
 
-// Connections whose other side has not said who it is, or is being told why it must go: the oldest
-// of more is closed at once.
+// Connections without the peer's hello so far, or with a peer that is being told why it must go:
+// the oldest of more is closed at once.
 constexpr size_t strangers_max = 64;
 
-// So many different lines about who was refused are written.
+// So many different lines about refused peers are written.
 constexpr size_t told_max = 100;
 
 constexpr milliseconds connect_patience{2000};
 constexpr milliseconds redial_min{20};
 constexpr milliseconds redial_max{1000};
 
-// Each life begins with a tick of its own, so that who is started again at once is told from who
-// was there before. Good until 2032.
+// Each life begins with a tick of its own, so that a node that is started again at once is told
+// from its former life. Good until 2032.
 uint32_t new_incarnation() {
   using tick = std::chrono::duration<int64_t, std::ratio<1, 20>>;
   constexpr std::chrono::sys_days begin{std::chrono::year{2026} / 1 / 1};
@@ -119,7 +119,7 @@ public:
     });
     threads_.join();
     herald_.end();
-    here_->disconnect(); // actors may have last words for those who are gone
+    here_->disconnect(); // actors may have last words for nodes that are gone
     std::lock_guard guard{mutex_};
     for (auto& member : members_)
       if (!member.has_arrived) settle(member, fail(errc::cancelled, "this node has left"));
@@ -234,7 +234,7 @@ private:
   }
 
   // A name that leads to this machine alone, though it does not sound so, is the machine's own:
-  // Debian has it in /etc/hosts. Whoever goes by it may listen on any card.
+  // Debian has it in /etc/hosts. A node that goes by it may listen on any card.
   [[nodiscard]] endpoint_list reachable(const std::string& host, endpoint_list found) const {
     auto is_here = [](const tcp::endpoint& at) { return at.address().is_loopback(); };
     if (is_loopback(host) || !std::ranges::all_of(found, is_here)) return found;
@@ -332,11 +332,11 @@ private:
                                   std::move(options), std::move(callbacks));
   }
 
-  // Whether somebody may come in, or is whom we wanted to reach.
+  // Whether a peer may come in, or is the node that was dialed.
   expected<void> judge(link& at, const greeting& who, std::optional<node_index> dialed) {
     auto accepted
       = judge_belonging(options_, who, dialed).and_then([&] { return judge_life(at, who); });
-    auto is_known = !accepted && is_lost(who); // of whom everybody was told when it was lost
+    auto is_known = !accepted && is_lost(who); // all were told when it was lost
     if (accepted || dialed || is_known || told_.size() >= told_max) return accepted;
     auto what = fmt::format("{} {} {}", static_cast<int>(accepted.error().code), who.node, who.job);
     if (told_.insert(std::move(what)).second)
@@ -437,13 +437,12 @@ private:
     here_->lose(gone.address, reason);
     {
       std::lock_guard guard{mutex_};
-      gone.link.reset(); // last: until the node knows why, nobody is told that nobody is there
+      gone.link.reset(); // last: until the node knows why, no sender is told that there is no link
     }
     if (tell) tell(index, told);
   }
 
-  // Somebody may wait for who stands here with the wrong certificate; other noise is not worth a
-  // word.
+  // A node may be awaited that comes with the wrong certificate; other noise is not worth a word.
   void on_stranger_gone(const link& with, const error& why) {
     if (!is_leaving_ && why.message.starts_with("TLS: ") && told_.size() < told_max
         && told_.insert(why.message).second)
@@ -466,7 +465,7 @@ private:
       known += "; is it a task of this job, with TLS at both ends or at neither?";
     trouble(peer, known);
     auto line = fmt::format("{}: {}", name_of(peer), known);
-    auto is_news = is_final && !member.has_arrived; // to those who wait for it
+    auto is_news = is_final && !member.has_arrived; // to callers that wait for it
     if (is_news) {
       std::lock_guard guard{mutex_};
       settle(member, fail(errc::failed_precondition, line));
@@ -505,7 +504,7 @@ private:
     return member.address == where ? member.link : nullptr;
   }
 
-  // Whoever asked gets an answer, even if it is ours.
+  // The sender of a request gets an answer, even if it is this node's.
   void answer(const parcel& question, const error& why) {
     auto id = caf::make_message_id(question.id);
     if (question.kind != parcel::content_kind::message || !id.is_request()) return;
@@ -527,8 +526,8 @@ private:
   doorway door_;
   std::set<asio::steady_timer*> timers_;
   std::deque<std::shared_ptr<link>> strangers_; ///< The oldest first.
-  std::set<std::shared_ptr<link>> dialed_;      ///< Whose other side has not said who it is.
-  std::set<std::string> told_;                  ///< Of who was refused.
+  std::set<std::shared_ptr<link>> dialed_;      ///< Without the peer's hello so far.
+  std::set<std::string> told_;                  ///< About refused peers.
   bool is_leaving_ = false;
   std::function<void()> on_everybody_left_;
   std::function<void(node_index, const error&)> on_loss_;

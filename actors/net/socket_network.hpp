@@ -28,7 +28,7 @@ struct socket_network_options {
   /// Where a node is.
   struct place {
     std::string name;    ///< "worker:2".
-    std::string address; ///< "10.0.0.3:2222"; empty if nobody dials it.
+    std::string address; ///< "10.0.0.3:2222"; empty if no node dials it.
   };
 
   std::string job;           ///< The same for all nodes of one job, and for no other node.
@@ -53,8 +53,8 @@ struct socket_network_options {
   /// A peer that says nothing for so long is gone; it says something ten times as often.
   std::chrono::milliseconds patience{usual_patience};
 
-  /// A peer that was heard of so recently is alive: whoever comes with its index is another, and
-  /// is refused.
+  /// A peer that was heard of so recently is alive: a process that comes with its index is another,
+  /// and is refused.
   std::chrono::milliseconds alive_for{1000};
 
   /// Bytes of messages that are taken from a peer before its actors' addressees have let go of
@@ -71,10 +71,10 @@ struct socket_network_options {
 };
 
 /// A node's place among the nodes of its job. It listens, dials those with a lower index until they
-/// are there, and again when they are gone; brings parcels, and tells the node of losses. Whoever
-/// comes is asked who it is, and refused if it is of another job, not in the list, there already,
-/// or says nothing for 5 s; of those that have not said so, or are told why they must go, at most
-/// 64 are kept, and the oldest are closed at once.
+/// are there, and again when they are gone; brings parcels, and tells the node of losses. A process
+/// that comes is asked for its hello, and refused if it is of another job, not in the list, there
+/// already, or says nothing for 5 s; of connections without a hello, or that are told why they must
+/// go, at most 64 are kept, and the oldest are closed at once.
 ///
 /// Memory: what a peer makes this node keep is at most twice the window and one message in either
 /// direction.
@@ -84,8 +84,8 @@ class socket_network final : public transport, public membership {
 public:
   /// Takes the node's address and begins to dial.
   /// Errors: invalid_argument if the options contradict each other, the address is none, or is
-  /// beyond this machine and there is neither TLS nor leave; unavailable if somebody listens there
-  /// already, or the address is not this machine's; as `load_tls_identity`.
+  /// beyond this machine and there is neither TLS nor leave; unavailable if another process listens
+  /// there already, or the address is not this machine's; as `load_tls_identity`.
   [[nodiscard]] static expected<std::unique_ptr<socket_network>>
   open(caf::actor_system& system, socket_network_options options);
 

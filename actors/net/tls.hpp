@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all who speak TLS ask of the other side.
+// The terms of every TLS connection.
 #pragma once
 
 #include "messages/errc.hpp"
@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Has connections be of TLS 1.2 or later, with those alone whose certificate is of an authority.
+/// Has connections be of TLS 1.2 or later, only with peers with a certificate of an authority.
 /// @param authority Its certificate, a PEM file. Errors: as `check_pem`.
 [[nodiscard]] expected<void> trust(boost::asio::ssl::context& context,
                                    const std::string& authority);

@@ -23,12 +23,12 @@ struct http_answer {
 struct http_server_options {
   std::string address = "127.0.0.1";        ///< IPv4 or IPv6, of this machine.
   uint16_t port = 0;                        ///< 0 = any that is free.
-  size_t clients_max = 32;                  ///< At a time; whoever comes on top is sent away.
+  size_t clients_max = 32;                  ///< At a time; one more is sent away.
   std::chrono::milliseconds deadline{5000}; ///< For a client to ask, and again to take the answer.
 };
 
-/// A job must not feel who looks at it. This server has one thread of its own, answers one request
-/// a connection, and cuts clients that are slow, talk too long or are too many.
+/// A job must not feel its observers. This server has one thread of its own, answers one request a
+/// connection, and cuts clients that are slow, talk too long or are too many.
 class http_server {
 public:
   /// Answers GET of a path. Called on the server's thread; throws nothing.

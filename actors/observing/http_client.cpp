@@ -148,7 +148,7 @@ private:
   std::optional<error_code> outcome_;
 };
 
-// The certificate must be of the one whom we dial, be that a name or a number.
+// The certificate must be of the host that is dialed, be that a name or a number.
 void expect_name(tls_http& stream, const std::string& host) {
   auto* checks = ::SSL_get0_param(stream.native_handle());
   if (::X509_VERIFY_PARAM_set1_ip_asc(checks, host.c_str()) == 1) return;

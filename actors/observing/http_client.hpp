@@ -10,12 +10,12 @@
 
 namespace troupe {
 
-/// What is asked, and whom.
+/// A question, and the server that it goes to.
 struct http_question {
   std::string host;
   std::string port; ///< A number or a service's name.
   std::string path;
-  /// What proves who asks, such as "Bearer TOKEN"; empty: nothing.
+  /// The asker's proof of identity, such as "Bearer TOKEN"; empty: nothing.
   std::string authorization{};
   /// The certificate of the authority that the server's must be of, a PEM file; empty: plain HTTP.
   /// The server must be the one that its certificate names.
@@ -31,8 +31,8 @@ struct http_reply {
 };
 
 /// Asks a server, and takes whatever status it answers with.
-/// Errors: unavailable, if nobody listens there or it goes away; deadline_exceeded; malformed, if
-/// what comes is no HTTP, or the authority's file no certificate; limit_exceeded;
+/// Errors: unavailable, if no server listens there or it goes away; deadline_exceeded; malformed,
+/// if what comes is no HTTP, or the authority's file no certificate; limit_exceeded;
 /// failed_precondition, if the server's certificate is refused, with the reason; not_found, if
 /// there is no such file. The line names host and port, or the file.
 [[nodiscard]] expected<http_reply> http_ask(const http_question& question);

@@ -15,9 +15,9 @@ namespace troupe {
 /// A message that an actor began to handle.
 struct sighting {
   job_time when{0};
-  const message_kind* kind = nullptr; ///< Null if nobody knows.
-  uint64_t sender = 0;     ///< The CAF id of who said it; 0 for nobody, and from 2^24 on.
-  uint64_t step = no_step; ///< The step that it is about; none from 2^32 - 1 on.
+  const message_kind* kind = nullptr; ///< Null if it is not known.
+  uint64_t sender = 0;                ///< The CAF id of its sender; 0 for none, and from 2^24 on.
+  uint64_t step = no_step;            ///< The step that it is about; none from 2^32 - 1 on.
 };
 
 /// What an actor is doing.
@@ -29,9 +29,9 @@ enum class actor_doing : uint8_t { waiting, working, ended };
   return names[static_cast<size_t>(doing)];
 }
 
-/// Whoever asks what an actor is doing must not make it wait, and may be the handler of the signal
-/// that it died of. So the actor alone writes here, and whoever reads puts up with a moment's
-/// difference between two figures: no lock, no allocation, no pointer that could dangle.
+/// A reader of what an actor is doing must not make it wait, and may be the handler of the signal
+/// that it died of. So the actor alone writes here, and a reader puts up with a moment's difference
+/// between two figures: no lock, no allocation, no pointer that could dangle.
 ///
 /// Thread: `receive` and all const members any, at any time; the others the one that runs the
 /// actor.
@@ -41,10 +41,10 @@ public:
 
   explicit observation(uint64_t actor) { begin_anew(actor); }
 
-  /// Makes this the observation of another actor. @pre Nobody refers to the one before any more.
+  /// Makes this the observation of another actor. @pre The one before is not referred to any more.
   void begin_anew(uint64_t actor);
 
-  // -- said by the actor and those who write to it --
+  // -- said by the actor and its senders --
 
   /// A message has come into the mailbox.
   void receive() { received_.fetch_add(1, std::memory_order_relaxed); }
@@ -81,7 +81,7 @@ public:
   /// Its name in the job. To be called by one thread at a time.
   void set_name(const std::string& name);
 
-  // -- asked by whoever looks on --
+  // -- asked by observers --
 
   [[nodiscard]] uint64_t actor() const { return actor_.load(std::memory_order_relaxed); }
 
@@ -144,7 +144,7 @@ private:
   // rest.
   alignas(64) std::atomic<uint64_t> received_{0};
   std::atomic<uint64_t> begun_{0};
-  std::atomic<uint64_t> written_{0}; ///< Of `begun_`: those whose slot is whole.
+  std::atomic<uint64_t> written_{0}; ///< Messages of `begun_` with a whole slot.
   std::atomic<uint64_t> done_{0};
   std::atomic<uint64_t> errors_{0};
   std::atomic<uint64_t> timed_{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is observed.
+// Which actors are observed.
 #include "actors/observing/observatory.hpp"
 
 #include <algorithm>
@@ -56,8 +56,8 @@ void observatory::retire(const std::shared_ptr<observation>& gone) {
   ended_.push_back(gone);
 }
 
-// An actor that ended may still be written to, as long as somebody has its handle: then the actor
-// has its share too.
+// An actor that ended may still be written to, as long as its handle is held: then the actor has
+// its share too.
 std::shared_ptr<observation> observatory::reusable() {
   if (ended_.size() <= ended_kept_max) return nullptr;
   constexpr long our_shares = 2; // in all_ and in ended_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All actors of a world, for whoever looks on.
+// All actors of a world, for observers.
 #pragma once
 
 #include "actors/observing/observation.hpp"
@@ -18,7 +18,7 @@ namespace troupe {
 
 /// An actor as it was at some moment.
 struct actor_sight {
-  std::string name; ///< "replica 3"; "token_queue 17" for one that nobody introduced.
+  std::string name; ///< "replica 3"; "token_queue 17" for one that was not introduced.
   uint64_t actor = 0;
   actor_doing doing = actor_doing::waiting;
   uint64_t mailbox_depth = 0;

@@ -15,11 +15,11 @@
 
 namespace troupe {
 
-/// The configuration of an actor system whose actors are observed.
+/// The configuration of an actor system with observed actors.
 struct observed_system_config : caf::actor_system_config {
   explicit observed_system_config(observatory* observer) : observed_by(observer) {}
 
-  observatory* observed_by; ///< Outlives the system; null if nobody looks.
+  observatory* observed_by; ///< Outlives the system; null if there is none.
 };
 
 /// What one actor tells the observatory of its system; nothing, if its system has none.
@@ -54,10 +54,10 @@ private:
   void end(caf::invoke_message_result result, job_time began);
 
   observatory* observatory_ = nullptr;
-  std::shared_ptr<observation> seen_; ///< Null if nobody looks.
+  std::shared_ptr<observation> seen_; ///< Null if it is not observed.
 };
 
-/// CAF 0.17 tells nobody what its actors do. This counts at the two places that every message
+/// CAF 0.17 does not tell what its actors do. This counts at the two places that every message
 /// passes: where it enters the mailbox, and where it is taken out.
 ///
 /// Cost: 35 ns a message in the threads world, of which the clock takes 25.

@@ -51,7 +51,7 @@ std::vector<double> arrival_history::expected_times(const std::vector<uint32_t>&
   struct sum {
     double seconds = 0;
     uint32_t count = 0;
-    double at_least = 0; ///< Where nobody has seen it.
+    double at_least = 0; ///< Where no step has seen it.
   };
 
   std::vector<sum> sums(replicas.size());

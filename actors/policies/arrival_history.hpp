@@ -15,8 +15,8 @@ namespace troupe {
 /// Under `latest_token` the others come later, and say it then; under `cancel` they never come.
 /// This keeps the arrivals of the last steps, completes them as late gradients come in, and
 /// estimates the mean time to the k-th gradient, T(k), from the newest steps that have seen it.
-/// What none of them has seen is taken for as early as it can have been, so that whoever wants the
-/// best k tries it.
+/// A k-th gradient that none of them has seen is taken for as early as it can have been, so that
+/// the choice of the best k tries it.
 ///
 /// Source: after Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine
 /// learning", Computer Networks 188 (2021), section 4.2, where T(k) comes of a regression.
@@ -31,8 +31,8 @@ public:
 
   /// T(1), ..., T(number of `replicas`), never falling. Units: seconds. Cost: as many sorts of
   /// arrivals as there are steps in memory that have changed.
-  /// @param replicas Those who are there, ascending: others are left out.
-  /// @param now On the clock of the records: whoever has not come yet is at least so late.
+  /// @param replicas Those that are there, ascending: others are left out.
+  /// @param now On the clock of the records: a gradient that has not come is at least so late.
   [[nodiscard]] std::vector<double> expected_times(const std::vector<uint32_t>& replicas,
                                                    job_time now) const;
 

@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// Where training is asynchronous nothing is stale: an update is made of the next `gradients`
-/// gradients, however old they are, and a replica's next gradient depends on nobody else's, but for
+/// gradients, however old they are, and a replica's next gradient depends on no other's, but for
 /// the update that its own is part of.
 ///
 /// | policy        | a replica whose gradient ...  | goes on                                    |
@@ -21,7 +21,7 @@ namespace troupe {
 /// | k_async       | is any of an update           | when that update is made                   |
 /// | k_batch_async | is not the last of an update  | at once, with the variables as they are    |
 /// | k_batch_async | is the last of an update      | when that update is made                   |
-/// | ssp           | is an update                  | likewise, if its clock allows (slack_gate) |
+/// | ssp           | is an update                  | when it is made, if `slack_gate` allows it |
 ///
 /// So under k_async no replica gives two gradients to one update (of several variables, unless
 /// gradients have overtaken each other). Source: Dutta et al., "Slow and
@@ -54,7 +54,7 @@ struct asynchronous_rule {
     return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
   }
 
-  /// The last step that a gradient may be part of whose replica was told `next_step`: exactly that
+  /// The last step that a gradient may be part of if its replica was told `next_step`: exactly that
   /// one, if it waits for it.
   [[nodiscard]] uint64_t last_step(uint64_t next_step) const {
     if (!traits_of(policy).waits_all && gradients > 1) return next_step;
@@ -64,7 +64,7 @@ struct asynchronous_rule {
   /// The first step that a replica may go on with, of those that the accumulators of its variables
   /// have said. Two of them may see gradients in another order. Where all wait the earliest counts:
   /// did all have to agree, each replica could wait for a variable that lacks the others'
-  /// gradients, for ever. Else the latest does: who completes an update anywhere waits for it.
+  /// gradients, for ever. Else the latest does: completing an update anywhere means to wait for it.
   [[nodiscard]] static uint64_t join(sync_policy policy, std::span<const uint64_t> steps) {
     if (steps.empty()) return 0;
     return traits_of(policy).waits_all ? std::ranges::min(steps) : std::ranges::max(steps);

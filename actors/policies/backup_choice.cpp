@@ -14,7 +14,7 @@ namespace {
 // As long as nothing is known.
 constexpr double usual_curvature = 0.1;
 
-// What can be believed of an estimate: training whose curvature is 2 does not learn.
+// The bounds of a credible estimate: training with a curvature of 2 does not learn.
 constexpr double curvature_min = 0.001;
 constexpr double curvature_max = 1.9;
 

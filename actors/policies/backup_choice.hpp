@@ -43,9 +43,9 @@ struct gradient_spread {
 /// as many, at least one.
 [[nodiscard]] uint32_t best_count(std::span<const double> gains, std::span<const double> times);
 
-/// The best number of backups depends on who is slow, which changes, and on how much one more
-/// gradient helps, which changes as training goes on. This chooses the number of gradients of each
-/// step anew: that with the largest expected gain G(k) for its expected time T(k).
+/// The best number of backups depends on which replicas are slow, which changes, and on how much
+/// one more gradient helps, which changes as training goes on. This chooses the number of gradients
+/// of each step anew: that with the largest expected gain G(k) for its expected time T(k).
 ///
 /// Source: Xu, Neglia and Sebastianelli, "Dynamic backup workers for parallel machine learning",
 /// Computer Networks 188 (2021). As there, the Lipschitz constant is estimated from losses, where
@@ -62,7 +62,7 @@ public:
   void add(const step_record& step, const gradient_norms& norms);
 
   /// How many gradients the next step should wait for: all before anything is known.
-  /// @param replicas Those who are there, ascending; at least one. @param now As in
+  /// @param replicas Those that are there, ascending; at least one. @param now As in
   /// `arrival_history::expected_times`.
   [[nodiscard]] uint32_t choose(const std::vector<uint32_t>& replicas, job_time now) const;
 

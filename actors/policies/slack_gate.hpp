@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is too far ahead of the others: the decision of bounded staleness, without actors.
+// Which replicas are too far ahead: the decision of bounded staleness, without actors.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 namespace troupe {
 
 /// Under `ssp` every replica has a clock: the gradients that it has given. It may begin its next
-/// one while its clock is at most `slack` ahead of the slowest of those who live. With a slack of 0
-/// all begin together; with a slack beyond the end of the job nobody ever waits. One that leaves
-/// holds up nobody.
+/// one while its clock is at most `slack` ahead of the slowest live one's. With a slack of 0 all
+/// begin together; with a slack beyond the end of the job none ever waits. A replica that leaves
+/// holds up none.
 ///
 /// `Waiter` is whatever the caller needs to answer a replica later. Cost: amortised constant, but
 /// for the logarithm of the number of different clocks.
@@ -30,9 +30,9 @@ public:
 
   /// A replica has given a gradient and asks to go on. One that was gone and is back begins with
   /// the clock of the slowest.
-  /// @returns Those who may go on now, in the order of asking: the waiter itself may be among them.
+  /// @returns The waiters that may go on now, in the order of asking; `waiter` may be among them.
   [[nodiscard]] std::vector<Waiter> arrive(uint32_t replica, Waiter waiter) {
-    if (replica >= clocks_.size()) return one(std::move(waiter)); // nobody to keep pace with
+    if (replica >= clocks_.size()) return one(std::move(waiter)); // none to keep pace with
     auto clock = clocks_[replica];
     if (is_gone_[replica])
       clock = std::max(clock, slowest());
@@ -45,7 +45,7 @@ public:
     return admitted();
   }
 
-  /// A replica has left, or will never come. @returns Those who may go on now.
+  /// A replica has left, or will never come. @returns The waiters that may go on now.
   [[nodiscard]] std::vector<Waiter> leave(uint32_t replica) {
     if (replica >= clocks_.size() || is_gone_[replica]) return {};
     is_gone_[replica] = true;
@@ -53,7 +53,7 @@ public:
     return admitted();
   }
 
-  /// Nobody is held up any more. @returns Those who were.
+  /// No replica is held up any more. @returns The waiters of those that were.
   [[nodiscard]] std::vector<Waiter> open() {
     std::vector<Waiter> all;
     for (auto& [clock, waiter] : waiting_)
@@ -62,7 +62,7 @@ public:
     return all;
   }
 
-  /// Who is held up, and at which clock, in the order of asking.
+  /// The waiters that are held up, and their clocks, in the order of asking.
   [[nodiscard]] const std::vector<std::pair<uint64_t, Waiter>>& waiting() const { return waiting_; }
 
 private:
@@ -72,7 +72,7 @@ private:
     return only;
   }
 
-  // The slowest clock of those who live.
+  // The slowest clock of the live replicas.
   [[nodiscard]] uint64_t slowest() const { return live_at_.empty() ? 0 : live_at_.begin()->first; }
 
   void drop(uint64_t clock) {
@@ -80,7 +80,7 @@ private:
     if (--found->second == 0) live_at_.erase(found);
   }
 
-  // Everybody is looked at only if the slowest has moved on, else only who came last.
+  // All waiters are looked at only if the slowest has moved on, else only the last to come.
   std::vector<Waiter> admitted() {
     auto limit = slowest() + slack_;
     std::vector<Waiter> result;

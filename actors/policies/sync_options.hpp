@@ -36,10 +36,10 @@ struct sync_options {
   /// Tokens in the queue at the start, all stamped with the first step; -1 = N.
   /// Only a policy that counts tokens has use for them: N of them waste the round after the first.
   int64_t initial_tokens = -1;
-  /// Whether a replica whose gradient counts waits for the step to end before it takes a token, so
-  /// that it gives no second one. Only where tokens are counted could it; then a step needs N live
-  /// replicas. Should it give one all the same, as one that was lost and has come back may, that is
-  /// dropped as a stale one is.
+  /// Whether a replica, when its gradient counts, waits for the step to end before it takes a
+  /// token, so that it gives no second one. Only where tokens are counted could it; then a step
+  /// needs N live replicas. Should it give one all the same, as one that was lost and has come back
+  /// may, that is dropped as a stale one is.
   bool one_gradient_per_replica = false;
   /// Whether a gradient with a number that is not finite is refused, and its replica lost, before
   /// it spoils the variable. Costs a look at every number.

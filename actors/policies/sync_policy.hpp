@@ -17,9 +17,9 @@ namespace troupe {
 /// | tensorflow    | finishes, is dropped, takes the oldest | max(n, N), one FIFO, anonymous  |
 /// | latest_token  | finishes, is dropped, takes the newest | as many as replicas ask         |
 /// | cancel        | is told to stop, takes the newest      | as many as replicas ask         |
-/// | k_async       | finishes, and counts for a later step  | for those whose gradient it has |
-/// | k_batch_async | likewise                               | no replica waits for one        |
-/// | ssp           | likewise                               | for those not too far ahead     |
+/// | k_async       | finishes, and counts for a later step  | for the givers of its gradients |
+/// | k_batch_async | finishes, and counts for a later step  | no replica waits for one        |
+/// | ssp           | finishes, and counts for a later step  | for those not too far ahead     |
 ///
 /// `tensorflow` is exactly what SyncReplicasOptimizer does: leftover tokens grow stale in the
 /// queue, so a dead or slow replica can cost up to half the speed, and one round is wasted at the

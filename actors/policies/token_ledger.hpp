@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gets which token: the decisions of the token queue, without actors.
+// Which replica gets which token: the decisions of the token queue, without actors.
 #pragma once
 
 #include "actors/policies/sync_policy.hpp"
@@ -20,7 +20,7 @@ namespace troupe {
 /// is behind: each says which step it needs at least (`asynchronous_rule`).
 ///
 /// Where tokens are counted it may say so, too: if only one gradient of it counts in a step, and
-/// that one is given, it waits for the step to end, and takes the oldest token then. So nobody
+/// that one is given, it waits for the step to end, and takes the oldest token then. So none
 /// takes two tokens of the current step, and those of an update are enough for all.
 ///
 /// `Waiter` is whatever the caller needs to answer a replica later; waiters are served in the order
@@ -70,7 +70,7 @@ public:
     return found == waiting_.end() ? nullptr : &*found;
   }
 
-  /// Those of whom `is_gone` is true wait no longer, and get no token.
+  /// Waiters for which `is_gone` is true wait no longer, and get no token.
   template <class Predicate>
   void forget(Predicate is_gone) {
     auto waiting = std::exchange(waiting_, {});
@@ -88,11 +88,11 @@ public:
     return std::exchange(waiting_, {});
   }
 
-  /// The steps of the tokens that nobody has taken, from the head on; none where they are not
+  /// The steps of the tokens that were not taken, from the head on; none where they are not
   /// counted.
   [[nodiscard]] const std::deque<uint64_t>& tokens() const { return tokens_; }
 
-  /// Who waits, in the order of asking.
+  /// The waiters, in the order of asking.
   [[nodiscard]] const std::deque<Waiter>& waiting() const { return waiting_; }
 
 private:
@@ -111,7 +111,7 @@ private:
     return std::nullopt;
   }
 
-  // Of those who wait, the ones whose step has come.
+  // Takes out the waiters that needed a step which has come.
   std::vector<served> release_due() {
     std::vector<served> released;
     auto waiting = std::exchange(waiting_, {});

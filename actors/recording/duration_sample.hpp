@@ -10,10 +10,9 @@
 
 namespace troupe {
 
-/// A long job makes more steps than anybody wants to keep. Up to `kept_max` durations the
-/// percentiles are exact; beyond, every second, fourth, eighth ... duration stands for its
-/// neighbours. The choice is by position only, so the same stream gives the same answer. The
-/// maximum is always exact.
+/// A long job makes too many steps to keep. Up to `kept_max` durations the percentiles are exact;
+/// beyond, every second, fourth, eighth ... duration stands for its neighbours. The choice is by
+/// position only, so the same stream gives the same answer. The maximum is always exact.
 class duration_sample {
 public:
   /// Durations that are kept at most: 8 MiB of them.

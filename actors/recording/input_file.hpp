@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// Whoever reads a file format must say of every wrong byte in which file and where it stands, must
+/// A reader of a file format must say of every wrong byte in which file and where it stands, must
 /// survive a file that shrinks under it (a mapped file would kill the process), and wants to be
 /// tested on bytes that are in no file. This is what all readers of formats read from.
 ///
@@ -25,7 +25,7 @@ public:
   /// Errors: `not_found`; `invalid_argument` if it is a folder or a device; `resource`.
   [[nodiscard]] static expected<input_file> open(const std::filesystem::path& path);
 
-  /// Bytes that somebody else holds while this or a copy is used, under a name for error messages.
+  /// Bytes that are held elsewhere while this or a copy is used, under a name for error messages.
   [[nodiscard]] static input_file in_memory(std::string name, std::span<const std::byte> bytes);
 
   /// The path, as it begins every error message.

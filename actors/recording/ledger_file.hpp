@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ledger.csv: what became of every gradient, and who waited for whom.
+// ledger.csv: what became of every gradient, and which replica waited for which.
 #pragma once
 
 #include "actors/recording/output_file.hpp"
@@ -7,24 +7,24 @@
 
 namespace troupe {
 
-/// Users of backup replicas ask whose gradients are dropped, how late those were, and which replica
+/// Users of backup replicas ask which replicas' gradients are dropped, how late, and which replica
 /// the others wait for. With one line per gradient a spreadsheet answers, or a line of awk:
 ///
-///     whose gradients were dropped:     $3 == "stale" { n[$2]++ }
+///     dropped gradients, by replica:    $3 == "stale" { n[$2]++ }
 ///     how many steps late, at worst:    $3 == "stale" && $5 > worst { worst = $5 }
-///     who waited for whom, how long:    NR > 1 && $9 != "" { seconds[$2 " for " $9] += $10 }
+///     seconds of waiting, by pair:      NR > 1 && $9 != "" { seconds[$2 " for " $9] += $10 }
 ///
 /// |    | column             | meaning                                                          |
 /// |----|--------------------|------------------------------------------------------------------|
 /// |  1 | step               | global step after the update that the line belongs to            |
-/// |  2 | replica            | whose gradient                                                   |
+/// |  2 | replica            | the gradient's replica                                           |
 /// |  3 | verdict            | accepted, stale (dropped on arrival) or cancelled (told to stop) |
 /// |  4 | local_step         | global step that the gradient was computed for                   |
 /// |  5 | lag                | steps that it came too late; accepted: 0, unless asynchronous    |
 /// |  6 | arrived_seconds    | when it came in, since the job began                             |
 /// |  7 | compute_seconds    | what the replica spent on it                                     |
 /// |  8 | token_wait_seconds | how long the replica had waited for the token that began it      |
-/// |  9 | waited_for         | the replica whose gradient completed the step                    |
+/// |  9 | waited_for         | the replica of the gradient that completed the step              |
 /// | 10 | waited_for_seconds | from own arrival until that gradient came                        |
 /// | 11 | idle_seconds       | from own arrival to the end of the step, the update included     |
 /// | 12 | loss               | mean over the replica's batch                                    |

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Streams of the standard library keep an error to themselves until somebody asks, and cannot
+/// Streams of the standard library keep an error to themselves until they are asked, and cannot
 /// overwrite the end of a file in one step. This is the thin layer over the system calls that can
 /// do both. Thread: one owner at a time.
 class output_file {
@@ -52,7 +52,7 @@ private:
   int descriptor_ = -1;
 };
 
-/// Writes a file as a whole: whoever reads it finds what was there before, or all of `bytes`.
+/// Writes a file as a whole: its reader finds what was there before, or all of `bytes`.
 /// Errors: `resource`; what was there before is there still.
 [[nodiscard]] expected<void> replace_file(const std::filesystem::path& path,
                                           std::string_view bytes);

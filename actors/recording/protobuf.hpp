@@ -10,7 +10,7 @@
 namespace troupe {
 
 /// TensorBoard's files hold a handful of fields of two messages: too little to generate code from
-/// schemas for. Whoever writes a field must know its number and its type.
+/// schemas for. The caller must know a field's number and its type.
 /// Source: https://protobuf.dev/programming-guides/encoding.
 class protobuf_message {
 public:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows from the record of one step by plain arithmetic: means, rates, and who waited for
-// whom.
+// Plain arithmetic on the record of one step: means, rates, and which replica waited for which.
 #pragma once
 
 #include "actors/recording/records.hpp"

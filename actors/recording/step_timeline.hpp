@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Nobody sends timeline events: all that a timeline shows of a step is in its record, in every
+/// No actor sends timeline events: all that a timeline shows of a step is in its record, in every
 /// world alike. This turns one record after the other into events.
 ///
 /// | track          | spans                   | arrows                            |

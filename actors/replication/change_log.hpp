@@ -13,8 +13,8 @@
 
 namespace troupe {
 
-/// An embedding has millions of rows, and a step changes a few. Whoever knows the variable as it
-/// was some changes ago needs to be told no more than the rows that have changed since.
+/// An embedding has millions of rows, and a step changes a few. A reader that knows the variable as
+/// it was some changes ago needs to be told no more than the rows that have changed since.
 class change_log {
 public:
   change_log() = default;

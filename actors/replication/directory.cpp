@@ -36,7 +36,7 @@ void tell(directory_pointer self, size_t index, const stand_in_actor& who) {
           [done](const caf::error&) { done(); });
 }
 
-// Those whose turn it is; if there are none, it is the next ones'.
+// Tells the followers of this phase; if there are none, the next phase comes.
 void tell_followers(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   auto closes_steps = entry.now_in == directory_phase::closing;
@@ -45,7 +45,7 @@ void tell_followers(directory_pointer self, size_t index) {
   if (entry.missing == 0) go_on(self, index);
 }
 
-// A new mirror is told all there is by who holds the variable, which has to be certain.
+// The holder, which has to be certain, tells a new mirror all there is.
 void take_in(directory_state& state, size_t index) {
   auto& entry = state.variables[index];
   if (entry.now_in != directory_phase::held || entry.mirror || !entry.waits) return;
@@ -56,7 +56,7 @@ void take_in(directory_state& state, size_t index) {
   comes.may_begin.deliver(make_mirror_wanted(++entry.mirror_number));
 }
 
-// All who were told in this phase have answered.
+// All followers that were told in this phase have answered.
 void go_on(directory_pointer self, size_t index) {
   auto& entry = self->state.variables[index];
   if (entry.now_in == directory_phase::gathering) {
@@ -68,8 +68,8 @@ void go_on(directory_pointer self, size_t index) {
   }
 }
 
-// Those who want to know who holds the variable, if that is certain. Who is to be told that it is
-// the mirror has been told before.
+// Answers the followers that ask for the holder, if it is certain. Those to be told of a new one
+// have been told before.
 void answer_followers(directory_state& state, size_t index) {
   if (state.variables[index].now_in == directory_phase::asking) return;
   for (auto& one : state.followers)
@@ -132,8 +132,8 @@ void on_mirror_lost(directory_pointer self, size_t index, const error& reason) {
   take_in(self->state, index);
 }
 
-// @returns Whether less is held than was believed. Somebody who was lost while it was filled is
-// missed by nobody.
+// @returns Whether less is held than was believed. A mirror that was lost while it was filled is
+// not missed.
 bool on_gone(directory_pointer self, size_t index, const caf::actor_addr& who,
              const error& reason) {
   auto& entry = self->state.variables[index];
@@ -170,8 +170,8 @@ void tell_chief(directory_pointer self) {
   if (!back.empty()) self->send(state.job->watcher, make_owners_mirrored(back));
 }
 
-// Who has lost its mirror, which is there for us, would otherwise wait for ever. Of two processes
-// that miss each other one stays.
+// A holder that has lost its mirror, which is there for us, would otherwise wait for ever. Of two
+// processes that miss each other one stays.
 void part_with_missed(directory_state& state) {
   for (const auto& entry : state.variables) {
     if (!entry.misses || state.parted.contains(entry.holders_process())) continue;

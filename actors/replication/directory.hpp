@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The directory: knows who holds each variable, and has mirrors take over.
+// The directory: knows the holder of each variable, and has mirrors take over.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -17,7 +17,7 @@
 
 namespace troupe {
 
-/// Where the loss of an owner is noticed by everybody on their own, one must decide who holds the
+/// Each process notices the loss of an owner by itself, so one must decide which actor holds the
 /// variable then, or two would. The directory stands in the chief's process, which a job cannot do
 /// without anyway, and watches all owners and mirrors.
 ///
@@ -26,20 +26,21 @@ namespace troupe {
 /// | held          | its holder is gone                              | asking, or lost: no mirror |
 /// | asking        | the mirror has said what it has come to         | gathering                  |
 /// |               | the mirror is gone, too, or was told nothing yet | lost                      |
-/// | gathering     | those who give gradients have given them again  | closing                    |
-/// | closing       | whoever closes steps asks beside the mirror     | held: the mirror holds it  |
+/// | gathering     | the givers of gradients have given them again   | closing                    |
+/// | closing       | the chief's stand-in asks the mirror            | held: the mirror holds it  |
 /// | either        | the mirror is gone, too                         | lost                       |
 ///
-/// So nobody closes a step before all that was accepted for it is there again.
+/// So no step is closed before all that was accepted for it is there again.
 ///
 /// A variable without a mirror is given the first that offers itself: one in a new life, in the
-/// place that was lost. Only while the variable is held, so that there is somebody to fill it.
-/// Mirrors are counted: who hears late that a former one is gone says so of that one only.
+/// place that was lost. It comes in only while the variable is held, so that the holder can fill
+/// it. Mirrors are counted: a holder that hears late that a former one is gone says so of that one
+/// only.
 ///
-/// Two who hold a variable may lose each other, and be there for everybody else. The one who
-/// repeats changes is behind from then on and must not take over: as who was given up is never
-/// taken in again, its whole process is given up here, too, which then ends; and if its variables
-/// have mirrors, they take over. The other one waits for that, so that nothing is lost.
+/// The holder and the mirror of a variable may lose each other, and be there for all others. The
+/// mirror is behind from then on and must not take over: as a process that was given up is never
+/// taken in again, the mirror's is given up here, too, which then ends; and if its variables have
+/// mirrors, they take over. The holder waits for that, so that nothing is lost.
 struct directory_state {
   static inline const char* name = "directory";
 
@@ -47,17 +48,17 @@ struct directory_state {
 
   using followed_promise = caf::typed_response_promise<msg<wire::OwnerFollowed>>;
 
-  /// Who wants to know where a variable is.
+  /// A stand-in that wants to know where a variable is.
   struct follower {
     uint32_t variable = 0;
     stand_in_actor who;
     bool closes_steps = false;
     uint64_t number = 0; ///< Of all there were, from 1.
-    /// Until it is certain who holds the variable.
+    /// Until the holder of the variable is certain.
     std::optional<followed_promise> asks;
   };
 
-  /// Who wants to be the mirror of a variable, in the place that was lost.
+  /// An owner that wants to be the mirror of a variable, in the place that was lost.
   struct newcomer {
     replicated_owner_actor who;
     bool is_mirrors = false; ///< That place is the mirror's.
@@ -75,7 +76,7 @@ struct directory_state {
     phase now_in = phase::held;
     std::array<uint32_t, 2> processes{};    ///< Of the owner's place, and the mirror's.
     std::optional<followed_promise> misses; ///< The holder has lost its mirror, and waits.
-    size_t missing = 0; ///< Followers who have been told, in this term, and have not answered.
+    size_t missing = 0; ///< Followers that have been told, in this term, and have not answered.
     msg<wire::TookOver> word; ///< What followers are told; empty in the first term.
     std::optional<newcomer> waits;
 
@@ -89,7 +90,7 @@ struct directory_state {
 
   using give_up_process = std::function<void(uint32_t lost, uint32_t lost_by)>;
 
-  give_up_process part_with; ///< Empty: nobody can be given up.
+  give_up_process part_with; ///< Empty: none can be given up.
   std::set<uint32_t> parted; ///< Processes that are given up, in their present lives.
   std::vector<entry> variables;
   uint64_t follower_count = 0;     ///< Of all there were.
@@ -117,8 +118,8 @@ struct directory_state {
 };
 
 /// The behaviour of the directory.
-/// @param part_with Has a process end, as who stands in another one cannot reach it; whoever
-/// watches an actor of it here hears that it is gone.
+/// @param part_with Has a process end, as an actor of another one cannot reach it; a watcher of its
+/// actors here hears that they are gone.
 directory_actor::behavior_type directory(observed_pointer<directory_actor, directory_state> self,
                                          directory_state::give_up_process part_with);
 

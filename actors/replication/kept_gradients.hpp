@@ -15,7 +15,7 @@
 namespace troupe {
 
 /// An accumulator that is lost takes along what it had accepted for the step that it collected for,
-/// and where training is asynchronous for later ones. So whoever gave it that keeps it, by
+/// and where training is asynchronous for later ones. So the giver keeps each gradient, by
 /// reference, until its step must be over. Plain decisions.
 class kept_gradients {
 public:
@@ -26,7 +26,7 @@ public:
   /// A gradient will never be part of the variable.
   void forget(const origin& from);
 
-  /// A replica has a token for `step`, or somebody says so who knows: what was accepted for earlier
+  /// A replica has a token for `step`, or a mirror collects for it: what was accepted for earlier
   /// ones is part of the variable, in as many places as there are.
   void forget_before(uint64_t step);
 

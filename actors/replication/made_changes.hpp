@@ -13,26 +13,26 @@
 
 namespace troupe {
 
-/// Whoever asks an owner for a change, and loses it before there is an answer, asks its mirror,
-/// which may have made the change already: to add twice is not to add once. So owner and mirror
-/// remember, for each asker, the changes that it may ask for again, which it says with every new
-/// one, and what they were answered.
+/// An asker of a change that loses the owner before there is an answer asks its mirror, which may
+/// have made the change already: to add twice is not to add once. So owner and mirror remember, for
+/// each asker, the changes that it may ask for again, which it says with every new one, and what
+/// they were answered.
 ///
 /// Bounded by `limits::changes_of_asker_max`, beyond which an asker's earliest changes are refused
-/// rather than made twice, and by `limits::askers_max`, beyond which whoever has not asked for
-/// longest is unknown again.
+/// rather than made twice, and by `limits::askers_max`, beyond which the asker that has not asked
+/// for longest is unknown again.
 class made_changes {
 public:
   /// A change that was made; null if it was not.
   [[nodiscard]] const made_change* find(const change_id& id) const;
 
-  /// Whether the asker has said that it has the answer already, or nobody knows any more.
+  /// Whether the asker has said that it has the answer already, or it is not known any more.
   [[nodiscard]] bool is_over(const change_id& id) const;
 
   /// Remembers a change, and forgets what its asker has no use for any more.
   void add(made_change change);
 
-  /// All that are remembered; who has asked last comes last.
+  /// All that are remembered; those of the asker that asked last come last.
   [[nodiscard]] std::vector<made_change> all() const;
 
   /// Remembers these, as `all` gives them, and no others.

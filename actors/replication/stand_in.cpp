@@ -86,14 +86,14 @@ expected<msg<wire::UpdateApplied>> known_answer(stand_in_state&, const msg<wire:
   return is_released ? make_update_applied(*closed->released) : msg<wire::UpdateApplied>{};
 }
 
-// A request that is made of another than the one who is lost.
+// A request that is made again, of another than the lost holder.
 template <class Message>
 msg<Message> renewed(const msg<Message>& message) {
   return message;
 }
 
-// It may have been recalled, since a step was closed with it that whoever holds the variable now
-// does not know. It refers to the same memory.
+// It may have been recalled, since a step was closed with it that the present holder of the
+// variable does not know. It refers to the same memory.
 msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
   auto said = message.reader();
   return make_push_gradient(read_origin(said.getOrigin()),
@@ -141,7 +141,7 @@ bool land(stand_in_state& state, uint64_t id, uint32_t attempt) {
   return true;
 }
 
-// @param holder Whom to ask: the owner, or the accumulator.
+// @param holder The actor to ask: the owner, or the accumulator.
 // @param tell Told of the answer, or why there is none.
 template <class Reply, class Handle, class Message, class Tell>
 void set_out(stand_in_pointer self, Handle stand_in_state::*holder, const msg<Message>& message,
@@ -238,7 +238,7 @@ caf::result<msg<Reply>> change_once(stand_in_pointer self, const msg<Message>& w
   return promise;
 }
 
-// What has no answer comes after what was asked before it, whoever is told.
+// A message without an answer comes after what was asked before it, whichever holder gets it.
 template <class Message>
 void say(stand_in_pointer self, const msg<Message>& message) {
   auto& state = self->state;
@@ -326,7 +326,7 @@ caf::result<msg<wire::AccumulatorStatus>> look(stand_in_pointer self,
   return promise;
 }
 
-// ---- who holds the variable ----
+// ---- the holder of the variable ----
 
 void fail_all(stand_in_state& state, const error& reason) {
   for (auto& [id, one] : std::exchange(state.flights, {}))
@@ -341,7 +341,7 @@ void lose(stand_in_state& state, const error& reason) {
   look_again(state);
 }
 
-// Whoever is found says so from any thread.
+// The search reports a found actor from any thread.
 template <class Handle>
 auto teller(stand_in_pointer self, Handle holder_found::*role) {
   return [me = caf::weak_actor_ptr{self->ctrl()}, role,
@@ -387,7 +387,7 @@ void say_unsaid(stand_in_state& state) {
     said();
 }
 
-// Who was there in a former life only is looked for again.
+// A holder that was there in a former life only is looked for again.
 void on_found(stand_in_pointer self, const holder_found& news) {
   auto& state = self->state;
   if (news.term != state.term) return;
@@ -403,7 +403,7 @@ void on_found(stand_in_pointer self, const holder_found& news) {
   if (state.is_found()) say_unsaid(state);
 }
 
-// ---- somebody else holds the variable ----
+// ---- another holds the variable ----
 
 // The chief has heard of steps that the mirror does not know of.
 error behind(const stand_in_state& state, uint64_t collected) {
@@ -413,7 +413,7 @@ error behind(const stand_in_state& state, uint64_t collected) {
                       state.config.name, collected, state.next_taken)};
 }
 
-// Those who asked before somebody was lost are answered by what is known, or ask again.
+// Requests from before the loss are answered by what is known, or are made again.
 void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
                const closed_or_none& closed) {
   for (auto id : before) {
@@ -430,7 +430,7 @@ void ask_again(stand_in_state& state, const std::vector<uint64_t>& before,
   if (state.is_found()) say_unsaid(state);
 }
 
-// What was being given again is still kept, and given to whoever holds the variable now.
+// Gradients that were being given again are still kept, and given to the present holder.
 void forget_repetitions(stand_in_state& state) {
   std::vector<flight> overtaken;
   std::erase_if(state.flights, [&](auto& item) {
@@ -449,8 +449,8 @@ void forget_counted(stand_in_state& state, const closed_or_none& closed) {
     state.kept.forget_through(closed->latest);
 }
 
-// Gradients that may be lost are given again; whoever is told of the move waits until they are
-// there.
+// Gradients that may be lost are given again; the answer to the word of the move waits until they
+// are there.
 caf::result<msg<wire::OwnerFollowed>> give_again(stand_in_pointer self) {
   auto promise = self->make_response_promise<msg<wire::OwnerFollowed>>();
   auto gradients = self->state.kept.give_again();
@@ -499,7 +499,7 @@ caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self,
   return followed;
 }
 
-// Of those who were lost before, word has come.
+// Word has come for all waits but the last.
 void on_patience_over(stand_in_state& state) {
   if (--state.patient > 0 || state.nobody) return;
   std::vector<flight> failed;
@@ -512,7 +512,7 @@ void on_patience_over(stand_in_state& state) {
     one.fail(*one.failed);
 }
 
-// Nobody is left who could say who holds the variable: this process was given up, or the job ends.
+// No directory is left that could name the holder: this process was given up, or the job ends.
 void on_down(stand_in_pointer self, const caf::down_msg& down) {
   if (is_lost_node(down.reason) && !self->state.nobody) lose(self->state, from_caf(down.reason));
 }

@@ -67,7 +67,7 @@ caf::result<msg<wire::VariableSnapshot>> on_read(variable_cache_pointer self,
   return promise;
 }
 
-// Those who ask later are told why, too; a cache that ended would have nothing to say.
+// Later askers are told why, too; a cache that ended would have nothing to say.
 void on_loss(variable_cache_pointer self, const caf::error& reason) {
   auto& state = self->state;
   state.lost = from_caf(reason);

@@ -12,18 +12,18 @@
 
 namespace troupe {
 
-/// Whose variable it is.
+/// The owner that a cache asks.
 struct variable_cache_config {
   variable_owner_actor owner; ///< Of another process.
 };
 
 /// All replicas of a process read the same variables after every step, and the value is to travel
 /// once. So one actor asks for all of them, and is told no more than what has changed since it last
-/// asked. Whoever asks gets a value of no earlier moment than its question: a question that comes
-/// while another is on its way is asked anew.
+/// asked. An asker gets a value of no earlier moment than its question: a question that comes while
+/// another is on its way is asked anew.
 ///
-/// A value that cannot be patched is kept alive by those who use it alone: received memory counts
-/// against what the owner's node may send.
+/// A value that cannot be patched is kept alive by its users alone: received memory counts against
+/// what the owner's node may send.
 struct variable_cache_state {
   static inline const char* name = "variable_cache";
 
@@ -33,11 +33,11 @@ struct variable_cache_state {
   msg<wire::VariableSnapshot> kept;          ///< In memory of our own, to be patched; mostly empty.
   std::weak_ptr<const message_storage> seen; ///< The latest.
   uint64_t revision = 0;                     ///< Of the latest.
-  std::vector<promise> asked;                ///< For whom the owner is being asked.
-  std::vector<promise> waiting;              ///< Who came since.
+  std::vector<promise> asked;                ///< Those that the owner is being asked for.
+  std::vector<promise> waiting;              ///< Those that came since.
   std::optional<error> lost;                 ///< Why the owner is gone, if it is.
 
-  /// The latest value that the owner has sent; empty if nobody uses it any more.
+  /// The latest value that the owner has sent; empty if it is not in use any more.
   [[nodiscard]] msg<wire::VariableSnapshot> known() const;
 
   /// The value after what the owner says has changed.

@@ -89,7 +89,7 @@ void cancel(accumulator_pointer self, wire::CancelTakes::Reader said) {
   serve(self); // one that waited behind it may have enough
 }
 
-// Nobody waits for an accumulator that is no more.
+// No caller waits for an accumulator that is no more.
 void leave(accumulator_pointer self, caf::exit_msg& exit) {
   answer_cancelled(std::exchange(self->state.takes, {}), std::exchange(self->state.awaits, {}));
   self->quit(std::move(exit.reason));

@@ -18,7 +18,7 @@
 
 namespace troupe {
 
-/// What an accumulator collects, and for whom.
+/// What an accumulator collects, and the owner that gets it.
 struct accumulator_config {
   variable_form variable;         ///< What gradients must fit, unless `form` says otherwise.
   variable_owner_actor owner;     ///< Gets the gradients of a step; may be null if `form` is given.
@@ -34,12 +34,12 @@ struct accumulator_config {
   /// Whether a gradient that comes again, by its replica and iteration, is answered as before and
   /// counts no more: for links that double messages, and replicas that ask again.
   bool remembers = false;
-  bool owner_is_replicated = false; ///< Then it is told whose gradients it gets.
+  bool owner_is_replicated = false; ///< Then it is told which replicas' gradients it gets.
 };
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
 /// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
-/// pass. Only who asks for the sum itself has it computed here.
+/// pass. The sum itself is computed here only for a caller that asks for it.
 ///
 /// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
 /// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
@@ -54,16 +54,16 @@ struct accumulator_state {
   using update_promise = caf::typed_response_promise<msg<wire::UpdateApplied>>;
   using aggregate_promise = caf::typed_response_promise<msg<wire::Aggregate>>;
 
-  /// Whoever asked for the gradients of a step, and how many there must be.
+  /// A request for the gradients of a step, and how many there must be.
   struct pending_take {
     uint32_t required = 0;
     bool hold = false;    ///< As in TakeGradient.
-    bool measure = false; ///< Likewise.
+    bool measure = false; ///< As in TakeGradient.
     caf::strong_actor_ptr asker;
     std::variant<update_promise, aggregate_promise> promise; ///< For the owner's answer, or ours.
   };
 
-  /// Whoever wants to see what a step comes to.
+  /// A request to see what a step comes to.
   struct pending_await {
     caf::strong_actor_ptr asker;
     aggregate_promise promise;
@@ -101,12 +101,12 @@ struct accumulator_state {
 
   /// What a take hands out.
   struct taken {
-    msg<wire::TakenGradient> report;  ///< For the asker: who.
-    msg<wire::ApplyUpdate> update;    ///< For the owner: what.
-    msg<wire::Aggregate> aggregate{}; ///< For those who want to see it; empty if nobody does.
+    msg<wire::TakenGradient> report;  ///< For the asker: the arrivals.
+    msg<wire::ApplyUpdate> update;    ///< For the owner: the gradients.
+    msg<wire::Aggregate> aggregate{}; ///< For callers that want to see it; empty if none does.
   };
 
-  /// Closes the step. @param aggregates Whether somebody wants to see what it comes to.
+  /// Closes the step. @param aggregates Whether a caller wants to see what it comes to.
   /// @param take What asked for it.
   /// @pre As many gradients are given as are required.
   [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);

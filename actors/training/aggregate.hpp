@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the gradients of one step come to, for those who want to see it.
+// The sum or mean of one step's gradients, for callers that want to see it.
 #pragma once
 
 #include "actors/training/accumulator_form.hpp"

@@ -107,7 +107,7 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   if (!is_training(state)) return;
   auto said = report.reader();
   auto is_due = state.now_in == chief_phase::collecting && !state.ledger.complete();
-  if (!is_due && !said.getAmends()) return; // it comes twice, or nobody has asked
+  if (!is_due && !said.getAmends()) return; // it comes twice, or was not asked for
   if (auto stranger = state.stranger_in(said))
     return finish(
       self, error{errc::malformed,
@@ -192,7 +192,7 @@ void end_if_taken_back(chief_pointer self) {
 
 // ---- snapshots ----
 
-// Of a step that was taken back nobody has had a token: all are put again when the job goes on.
+// No replica has had a token of a step that was taken back: all are put again when the job goes on.
 void forget_step(chief_state& state) {
   for (auto& replica : state.snapshot.replicas)
     replica.local_step = std::min(replica.local_step, state.step - 1);
@@ -250,7 +250,7 @@ void take_snapshot(chief_pointer self) {
       });
 }
 
-// ---- who is there ----
+// ---- the replicas that are there ----
 
 void on_join(chief_pointer self, uint32_t index) {
   auto& state = self->state;
@@ -360,7 +360,7 @@ void need_no_more_than_are_left(chief_pointer self) {
     self->send(accumulator, make_cancel_takes(count, state.step));
 }
 
-// True if it was there, or was still to come: somebody else may say that it never will.
+// True if it was there, or was still to come: another may say that it never will.
 bool remove(chief_state& state, uint32_t index) {
   if (auto left = state.live.find(index); left != state.live.end()) {
     state.index_of.erase(left->second.id());
@@ -432,7 +432,7 @@ void on_stop(chief_pointer self, const msg<wire::StopJob>& stop) {
   keep_deadlines(self);
 }
 
-// Those who were awaited long enough are awaited no more.
+// Replicas that were awaited long enough are awaited no more.
 void give_up_awaited(chief_pointer self) {
   auto& state = self->state;
   auto patience = state.config.rejoin_patience;
@@ -450,7 +450,7 @@ void give_up_awaited(chief_pointer self) {
   }
 }
 
-// ---- the watch: every wait has an end, and says who is missing ----
+// ---- the watch: every wait has an end, and names what is missing ----
 
 // No accumulator is to be behind the others for ever, for parts of gradients that never come.
 void do_without(chief_pointer self, const std::vector<accumulator_progress>& progress,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chief: closes steps, hands out tokens, knows who is alive, and ends the job.
+// The chief: closes steps, hands out tokens, knows what is alive, and ends the job.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -35,16 +35,17 @@ struct chief_config {
   std::vector<variable_owner_actor> owners;    ///< Likewise; asked for what they hold.
   token_queue_actor tokens;                    ///< The chief ends it.
   recorder_actor recorder;                     ///< Told of every step, and last of the job's end.
-  /// A step that takes longer ends the job, naming who is missing. A sixth of it brings a warning.
+  /// A step that takes longer ends the job, naming what is missing. A sixth of it brings a warning.
   job_time deadline = std::chrono::minutes{10};
-  /// How often the chief looks who is missing. In the virtual world, where a look costs more than
-  /// the time between two of them, less often the longer nothing happens: no deadline is missed.
+  /// How often the chief looks for what is missing. In the virtual world, where a look costs more
+  /// than the time between two of them, less often the longer nothing happens: no deadline is
+  /// missed.
   job_time watch_period = std::chrono::milliseconds{500};
   /// How long replicas may take to leave when the job is over.
   job_time leave_deadline = std::chrono::seconds{30};
   std::function<void(const std::string&)> on_warning; ///< May be empty.
-  /// Told of a lost replica, and why the job ends badly, while everybody is still as it was. May be
-  /// empty.
+  /// Told of a lost replica, and why the job ends badly, while all others are still as they were.
+  /// May be empty.
   std::function<void(const std::string&)> on_trouble;
   /// Whether a snapshot is to be taken after so many updates, the job's last or not; empty: never.
   std::function<bool(uint64_t step, bool last)> wants_snapshot;
@@ -53,10 +54,10 @@ struct chief_config {
   job_time stop_patience = std::chrono::seconds{5};
   /// Whether the job goes on from a snapshot: then the next thing it does is hand out tokens.
   bool resumes = false;
-  /// How long a replica whose node is gone is expected back, before the job goes on, or ends,
-  /// without it. If it comes later, while the job goes on, it takes part again.
+  /// How long a replica of a lost node is expected back, before the job goes on, or ends, without
+  /// it. If it comes later, while the job goes on, it takes part again.
   job_time rejoin_patience{0};
-  /// Whether the loss of a replica ends the job, with a last snapshot, whoever is left.
+  /// Whether the loss of a replica ends the job, with a last snapshot, however many are left.
   bool stops_on_loss = false;
   /// What an update multiplies the mean gradient by, if that is all that it does; else 0. Says how
   /// curved the loss is, where the number of backups is dynamic.
@@ -77,15 +78,15 @@ struct accumulator_progress {
 /// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
 /// | applying   | every owner has applied the update                | settling |
 /// | settling   | all that was due at the moment is done            | saving, if that is wanted |
-/// | saving     | everybody has said where it is                    | the recorder is told |
+/// | saving     | all that were asked have said where they are      | the recorder is told |
 /// |            | then, after either                                | tokens, then collecting, or |
 /// |            |                                                   | ending after the last step |
 /// | ending     | every replica has come and left, or the deadline  | over: report, quit |
 ///
 /// A failure leads from the first four to `ending` at any time, StopJob at the end of the step. A
-/// step settles, and is saved, in no virtual time: whoever looks at the steps cannot tell which of
-/// them were saved. A step that does not end although the job is to end with it is taken back: no
-/// accumulator waits for it any more, and what they hold is given up.
+/// step settles, and is saved, in no virtual time: the steps do not show which of them were saved.
+/// A step that does not end although the job is to end with it is taken back: no accumulator waits
+/// for it any more, and what they hold is given up.
 struct chief_state {
   static inline const char* name = "chief";
 
@@ -101,19 +102,19 @@ struct chief_state {
   job_time step_began{0};
   step_ledger ledger{0};
   std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
-  std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those who live, by their CAF ids.
+  std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those that live, by their CAF ids.
   uint32_t expected = 0;                           ///< Still on their way.
   std::vector<bool> has_come;                      ///< By replica: whether it has ever joined.
   std::map<uint32_t, job_time> awaited; ///< Of these: those that were there, and since when.
-  std::set<uint32_t> given_up;          ///< Of those that were there: who is expected no more.
-  bool suspects_stall = false;          ///< The last look found everybody waiting.
+  std::set<uint32_t> given_up;          ///< Those that were there and are expected no more.
+  bool suspects_stall = false;          ///< The last look found all replicas waiting.
   bool warned = false;                  ///< Of the current step's lateness.
   job_snapshot snapshot;                ///< The one that is being taken.
   size_t snapshot_missing = 0;          ///< Answers that it still waits for.
   job_time phase_began{0};              ///< Of `saving` and `ending`.
   std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
   std::optional<error> stop_reason;     ///< If that is a failure.
-  std::set<job_time> planned_looks;     ///< When the watch will look who is missing.
+  std::set<job_time> planned_looks;     ///< When the watch will look for what is missing.
   bool has_lost_owners = false;         ///< The job goes on with their mirrors.
   std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
   bool asks_queue = false; ///< How many tokens are left; before it is told, nothing is over.
@@ -149,7 +150,7 @@ struct chief_state {
   /// Replicas that are there or on their way.
   [[nodiscard]] size_t left_count() const { return live.size() + expected; }
 
-  /// True if nobody is there and nobody will come.
+  /// True if no replica is there and none will come.
   [[nodiscard]] bool is_deserted() const { return left_count() == 0; }
 
   /// True if the replicas that are left can give enough gradients to the next step. Where one
@@ -159,8 +160,7 @@ struct chief_state {
   /// The variables whose owners have not said yet that they have applied the current update.
   [[nodiscard]] std::vector<std::string> not_applied() const;
 
-  /// Who holds a variable may be heard of as ever, and say nothing: what to say if that is too
-  /// late.
+  /// An owner may be heard of as ever, and say nothing: what to say if that is too late.
   [[nodiscard]] std::optional<error> silent_owners(job_time now) const;
 
   /// The first look after the next deadline: of all that may be late, or is no longer to be waited
@@ -178,10 +178,10 @@ struct chief_state {
   /// still be on their way.
   [[nodiscard]] bool finds_stall(const std::set<uint32_t>& waiting);
 
-  /// Everybody waits, and the step cannot end. Where training is asynchronous that may be because
+  /// All replicas wait, and the step cannot end. Where training is asynchronous that may be because
   /// replicas were lost between the parts of their gradients: since nothing is on its way, every
   /// accumulator is to have had as many gradients as any other; and if owners were lost, too, as
-  /// many as the step needs: nobody can give again what both had.
+  /// many as the step needs: none can give again what both had.
   /// @returns How many each of them lacks; nothing if that is not why.
   [[nodiscard]] std::vector<uint32_t>
   lost_parts(std::span<const accumulator_progress> progress) const;

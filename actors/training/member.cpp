@@ -12,7 +12,7 @@ using member_pointer = observed_pointer<member_actor, member_state>;
 
 constexpr auto patience = caf::infinite; // the roll call keeps its own deadlines
 
-// Whoever comes when the job is over finds nobody who could say how it ended.
+// A member that comes when the job is over finds no roll call that could say how it ended.
 tl::unexpected<error> failed(const caf::error& reason) {
   if (reason == caf::sec::request_receiver_down)
     return tl::unexpected<error>({errc::unavailable, "the chief's process has ended the job"});

@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// For whom a member enters. Each function is called once, in this order, on some thread of the
+/// How a member enters a job. Each function is called once, in this order, on some thread of the
 /// world; none after one that was told of an error, but `on_left`.
 struct member_config {
   roll_call_actor roll;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The recorder: writes down what happened, away from those who make it happen.
+// The recorder: writes down what happened, away from the actors that make it happen.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"

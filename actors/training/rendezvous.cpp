@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous: who waits for whom, and what ends a run before its time.
+// The rendezvous: which replicas wait for others, and what ends a run before its time.
 #include "actors/training/rendezvous.hpp"
 
 #include "messages/failure.hpp"
@@ -35,7 +35,7 @@ void wake_one(rendezvous_pointer self, rendezvous_state::member& member, wake co
   self->send(std::exchange(member.arrival, {}).who, std::move(content));
 }
 
-// Nobody waits from now on; who comes later is told the same.
+// No replica waits from now on; one that comes later is told the same.
 void end_run(rendezvous_pointer self, error reason) {
   auto& state = self->state;
   if (state.why_it_ended) return;
@@ -47,7 +47,7 @@ void end_run(rendezvous_pointer self, error reason) {
     }
 }
 
-// Who failed because the run was over already is no culprit, unless nobody else is.
+// A replica that failed because the run was over already is no culprit, unless no other is.
 run_outcome outcome_of(const rendezvous_state& state) {
   run_outcome outcome;
   for (auto is_secondary : {false, true})
@@ -123,7 +123,7 @@ void on_arrival(rendezvous_pointer self, merge_arrival arrival) {
   settle(self);
 }
 
-// Replica 0 has the result already. Who does not wait any more was told that the run is over.
+// Replica 0 has the result already. One that does not wait any more was told that the run is over.
 void on_merged(rendezvous_pointer self, const merge_result& merged) {
   auto& state = self->state;
   state.merging = false;

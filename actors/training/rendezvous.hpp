@@ -21,7 +21,7 @@ struct run_outcome {
   uint32_t culprit = 0;                       ///< Which replica that is, if there is a failure.
 };
 
-/// Whom a rendezvous waits for.
+/// The replicas that a rendezvous waits for.
 struct rendezvous_config {
   uint32_t replicas = 1;
   std::function<void(run_outcome)> on_over; ///< Told when every replica has left.
@@ -30,9 +30,9 @@ struct rendezvous_config {
 };
 
 /// Replicas arrive at a merge_call and wait. When all have come, replica 0 gets what they brought
-/// and runs its function; everybody goes on with the result. Whoever leaves while others wait, or
-/// calls something else than they, ends the run: those who wait are told who, and nobody hangs.
-/// Told to give up, it ends the run likewise; told so again, it waits for nobody.
+/// and runs its function; all go on with the result. A replica that leaves while others wait, or
+/// calls something else than they, ends the run: those that wait are told which it was, and none
+/// hangs. A rendezvous that is told to give up ends the run, too; told so again, it waits for none.
 ///
 /// Merge functions are code, which cannot travel: a rendezvous is a matter of one process, and what
 /// is said there are plain values.
@@ -57,10 +57,10 @@ struct rendezvous_state {
   uint32_t waiting = 0;
   uint32_t gone = 0;
   bool merging = false;              ///< Replica 0 runs its function.
-  bool gave_up = false;              ///< Who has not left is waited for no longer.
+  bool gave_up = false;              ///< Replicas that have not left are waited for no longer.
   std::optional<error> why_it_ended; ///< The run, before all replicas had left.
 
-  /// "replica 2, replica 5": those of whom that is so.
+  /// "replica 2, replica 5": those of which that is so.
   [[nodiscard]] std::string who(whereabouts is) const;
 };
 

@@ -12,10 +12,10 @@
 
 namespace troupe {
 
-/// What a replica runs, and for whom.
+/// What a replica runs, and the chief that it tells.
 struct replica_config {
   uint32_t index = 0;
-  chief_actor chief;              ///< Told when the replica joins and leaves; null: nobody is.
+  chief_actor chief;              ///< Told when the replica joins and leaves; null: none is.
   troupe::world* world = nullptr; ///< Outlives the actor.
   pace_function pace;             ///< How long computing takes; empty: what it takes.
   job_time patience{0};           ///< As `activity::set_patience`.

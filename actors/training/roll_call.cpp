@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The roll call: who is waited for, and what they are told.
+// The roll call: which members are waited for, and what they are told.
 #include "actors/training/roll_call.hpp"
 
 #include "actors/recording/seconds.hpp"
@@ -30,7 +30,7 @@ void enter(roll_call_state& state, roll_call_phase next) {
   state.phase_began = state.config.world->now();
 }
 
-// What is said to `asked`, if anybody has, once.
+// Answers `asked` once, if a member has.
 template <class Promise, class Answer>
 void tell(std::optional<Promise>& asked, const Answer& answer) {
   if (auto promise = std::exchange(asked, std::nullopt)) promise->deliver(answer);
@@ -63,7 +63,7 @@ void let_in_again(roll_call_state& state, roll_call_state::presence& member) {
   tell(member.begins, make_job_begins(state.first_step, now, {}, member.life));
 }
 
-// Nobody waits for it.
+// No member waits for it.
 void keep_out(roll_call_state::presence& member, const error& why) {
   member.is_lost = true;
   tell(member.begins, to_caf(why));
@@ -161,7 +161,7 @@ caf::result<msg<wire::JobEnded>> on_leave(roll_call_pointer self, uint32_t index
   return promise;
 }
 
-// ---- who is gone, and who is late ----
+// ---- members that are gone, and members that are late ----
 
 void on_down(roll_call_pointer self, const caf::down_msg& down) {
   auto& state = self->state;

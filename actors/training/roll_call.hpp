@@ -18,21 +18,20 @@
 
 namespace troupe {
 
-/// Whom a roll call waits for.
+/// The members that a roll call waits for.
 struct roll_call_config {
   std::map<uint32_t, std::string> members; ///< Names by node: of all processes but the chief's.
   uint64_t seed = 0;                       ///< Of the world; all must have the same.
   uint32_t replicas = 0;                   ///< Of the job; likewise.
   std::string agreement;                   ///< Lines; likewise, as far as a message holds them.
-  /// Members that hold variables alone: whoever of them is lost has lost them, and is not let in
-  /// again.
+  /// Members that hold variables alone: one that is lost has lost them, and is not let in again.
   std::set<uint32_t> holders;
   /// How long the job waits for its processes before it begins.
   job_time enter_deadline = std::chrono::seconds{60};
   /// And when it is over.
   job_time leave_deadline = std::chrono::seconds{30};
-  job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks who is missing.
-  /// Called once: with the greatest time on anybody's clock, or why the job cannot begin.
+  job_time watch_period = std::chrono::milliseconds{100}; ///< How often it looks for missing ones.
+  /// Called once: with the greatest time on any clock, or why the job cannot begin.
   std::function<void(expected<job_time>)> on_entered;
   /// Called with a line every ten seconds that members are missing before the job begins, if that
   /// is not empty.
@@ -44,7 +43,7 @@ struct roll_call_config {
   troupe::world* world = nullptr; ///< Outlives the actor.
 };
 
-/// Who is there.
+/// The members that are there.
 ///
 /// | phase    | until                                   | then                                   |
 /// |----------|-----------------------------------------|----------------------------------------|
@@ -56,8 +55,8 @@ struct roll_call_config {
 /// |          | the deadline                            | closing, and the job has failed        |
 /// | closing  | every member has ended, or the deadline | over: quit                             |
 ///
-/// JobEnded leads from the first two and from `refused` to `leaving`, too. Whoever was lost while
-/// the job is played may enter again, and is told at once.
+/// JobEnded leads from the first two and from `refused` to `leaving`, too. A member that was lost
+/// while the job is played may enter again, and is told at once.
 struct roll_call_state {
   static inline const char* name = "roll_call";
 
@@ -77,7 +76,7 @@ struct roll_call_state {
   phase now_in = phase::entering;
   job_time phase_began{0};
   std::map<uint32_t, presence> members; ///< Those that have entered.
-  job_time clock{0};                    ///< The greatest on anybody's clock.
+  job_time clock{0};                    ///< The greatest on any clock.
   uint64_t first_step = 0;              ///< From `playing` on.
   job_ending ending;                    ///< From `leaving` on.
   std::optional<waiting_lines> waiting; ///< While `entering`.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a step consisted of: what the accumulators report of each variable, put together.
+// The gradients of a step: what the accumulators report of each variable, put together.
 #pragma once
 
 #include "actors/recording/records.hpp"
@@ -15,7 +15,7 @@ namespace troupe {
 /// Each variable has an accumulator of its own, and two of them may take different replicas into
 /// the same step. The ledger joins their reports: a replica's gradient counts as accepted if no
 /// variable's part of it was stale, and has arrived when the last part has. A replica may leave out
-/// variables that its loss does not depend on; which ones, nobody says.
+/// variables that its loss does not depend on; it does not say which ones.
 class step_ledger {
 public:
   /// @param variable_count Reports that make a step complete.
@@ -35,7 +35,7 @@ public:
   [[nodiscard]] job_time last_arrival() const;
 
   /// Takes the contributions out, in order of arrival, and begins the next step.
-  /// A gradient whose parts are not all judged yet waits for the reports of the next step, or as
+  /// A gradient with parts that are not judged yet waits for the reports of the next step, or as
   /// long as there is patience; what is still missing then was left out.
   void close(step_record& record);
 

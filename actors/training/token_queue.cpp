@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The token queue: whom it answers, and when.
+// The token queue: which question it answers, and when.
 #include "actors/training/token_queue.hpp"
 
 #include "messages/training_message.hpp"
@@ -17,7 +17,7 @@ const error overtaken{errc::failed_precondition, "a later question of this repli
 
 using waiter = token_queue_state::waiter;
 
-// Whoever is gone must not take a token along.
+// A replica that is gone must not take a token along.
 void watch(token_queue_pointer self, const caf::actor_addr& who) {
   auto& state = self->state;
   if (state.config.watches && state.watched.insert(who).second) self->monitor(who);
@@ -51,7 +51,7 @@ void grant(token_queue_state& state, waiter& to, uint64_t step) {
   to.promise.deliver(state.token(step));
 }
 
-// They have passed the gate. Whoever waited for a slower replica is to see what that one gave.
+// They have passed the gate. One that waited for a slower replica is to see what that one gave.
 void serve(token_queue_state& state, std::vector<waiter> admitted, uint64_t not_before = 0) {
   for (auto& one : admitted) {
     auto needed = std::max(one.not_before, not_before);
@@ -77,7 +77,7 @@ caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::Tak
   return promise;
 }
 
-// Nobody waits for one that is gone.
+// No replica waits for one that is gone.
 void leave(token_queue_state& state, const msg<wire::Farewell>& farewell) {
   if (state.closed || !traits_of(state.config.policy).keeps_pace()) return;
   serve(state, state.gate.leave(farewell.reader().getReplica()));

@@ -30,7 +30,7 @@ struct token_queue_config {
   bool watches = false;
 };
 
-/// Whom the queue owes a token, and the tokens it has.
+/// The replicas that the queue owes a token, and the tokens it has.
 struct token_queue_state {
   static inline const char* name = "token_queue";
 

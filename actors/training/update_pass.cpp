@@ -92,7 +92,7 @@ void clip(Sum& sum, const gradient_clip& to) {
   if (to.value_max > 0) sum.limit = to.value_max;
 }
 
-// The same elements where nobody else looks; a checkpoint may be looking at the old ones.
+// The same elements, with no other holder; a checkpoint may be looking at the old ones.
 tensor& unshared(tensor& values) {
   if (!values.is_unique()) values = values.clone();
   return values;

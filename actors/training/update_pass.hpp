@@ -18,12 +18,12 @@ struct variable_slot {
   tensor values;    ///< As the variable: its dtype and extents.
 };
 
-/// A variable and all that updates leave beside it: whoever saves and restores this goes on bit for
-/// bit. What else an update depends on follows from the two numbers.
+/// A variable and all that updates leave beside it: a job that saves and restores this goes on bit
+/// for bit. All else that an update depends on follows from the two numbers.
 struct variable_state {
   tensor value;          ///< f32 or f64, contiguous.
   uint64_t version = 0;  ///< Updates that the value includes.
-  std::string optimizer; ///< Whose slots these are: "adam". Empty: nobody's yet.
+  std::string optimizer; ///< The one with these slots: "adam". Empty: none yet.
   std::vector<variable_slot> slots;
   uint64_t slots_since = 0; ///< The version at which the slots had their initial values.
   std::optional<variable_slot> average; ///< Its shadow, if there is a moving average.
@@ -46,8 +46,8 @@ struct gradient_mean {
 /// updates, and each row's mean is over the gradients that hold it. Some of each: the sparse ones
 /// are made dense first. A clip by norm reads the gradients once more, before.
 ///
-/// Whoever holds the value or the average keeps the old version: the new one is written to fresh
-/// memory, or where the old one lies if nobody else holds it.
+/// A holder of the value or the average keeps the old version: the new one is written to fresh
+/// memory, or where the old one lies if it has no other holder.
 /// @pre The gradients fit the variable (`check_gradient`), which is `prepare`d for the plan.
 void update_variable(variable_state& state, const update_plan& plan, const gradient_mean& mean);
 

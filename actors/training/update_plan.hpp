@@ -15,8 +15,8 @@ namespace troupe {
 struct gradient_clip {
   /// Elements beyond +-this become +-this: `clipvalue` in Keras. 0 = they stay.
   double value_max = 0;
-  /// A gradient whose norm is larger is made so long: `clipnorm` in Keras. 0 = it stays. If the
-  /// norm is not finite, all of it becomes NaN, so that the variable shows what happened.
+  /// A gradient with a larger norm is made so long: `clipnorm` in Keras. 0 = it stays. If the norm
+  /// is not finite, all of it becomes NaN, so that the variable shows what happened.
   double norm_max = 0;
 };
 

@@ -29,8 +29,8 @@ struct copies_config {
   uint32_t elsewhere = 0; ///< Copies in other processes, which are part of the same sum.
 };
 
-/// Every replica has a copy of a variable, and as long as nobody can see a difference all of them
-/// are one array in memory. A change of a single copy takes them apart; as soon as they are equal
+/// Every replica has a copy of a variable, and as long as no difference can be seen all of them are
+/// one array in memory. A change of a single copy takes them apart; as soon as they are equal
 /// again, bit for bit, they are one array again.
 class variable_copies {
 public:

@@ -33,8 +33,8 @@ variable_owner_state::told_change* last_numbered(variable_owner_state& state) {
   return last == state.changes.rend() ? nullptr : &*last;
 }
 
-// What the mirror does not have yet may be lost, and asked for again: whoever is told of it before
-// would know more than there is.
+// A change that the mirror does not have yet may be lost, and asked for again: a caller that is
+// told of it before would know more than there is.
 template <class Reply>
 void deliver_after(variable_owner_state& state, caf::typed_response_promise<msg<Reply>> promise,
                    expected<msg<Reply>> answer) {
@@ -50,7 +50,7 @@ void deliver_after(variable_owner_state& state, caf::typed_response_promise<msg<
   };
 }
 
-// Whoever asks another than the one who holds the variable is told who that is, and asks there.
+// A caller that asks another than the holder of the variable is told of the holder, and asks there.
 template <class Reply, class Read>
 expected<msg<Reply>> read_if_held(variable_owner_state& state, Read read) {
   if (state.holds()) return read(state);
@@ -105,8 +105,8 @@ void miss_mirror(variable_owner_pointer self, const replicated_owner_actor& mirr
       [self](const caf::error&) { step_down(self->state); });
 }
 
-// Whoever is refused by a mirror that holds the variable has lost it. What a former mirror says is
-// late.
+// An owner that is refused by a mirror that holds the variable has lost it. The answer of a former
+// mirror is late.
 void on_made(variable_owner_pointer self, const replicated_owner_actor& mirror,
              const std::optional<error>& reason) {
   auto& state = self->state;
@@ -201,8 +201,8 @@ caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
   return to_result(std::move(done));
 }
 
-// The state comes last: with it the mirror may take over. Whoever waits for a former mirror, which
-// is gone, waits no more.
+// The state comes last: with it the mirror may take over. Callers that wait for a former mirror,
+// which is gone, wait no more.
 void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
   for (auto& change : std::exchange(state.changes, {}))
@@ -254,7 +254,7 @@ void become_newcomer(variable_owner_state& state, const come_back& told) {
   become_certain(state);
 }
 
-// Whoever is in its first life is refused, and stays what it is.
+// An owner in its first life is refused, and stays what it is.
 void return_as_mirror(variable_owner_pointer self, const come_back& told) {
   if (told.is_known) become_newcomer(self->state, told);
   offer(self, told, false, [self, told](uint32_t mirror) {

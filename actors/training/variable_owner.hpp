@@ -29,47 +29,47 @@ struct variable_owner_config {
   copy_rule rule = copy_rule::alike;
   uint32_t copies_elsewhere
     = 0; ///< Those of replicas of other processes, which are not known here.
-  /// Of a mirror: whose changes it repeats, until it takes over; else null.
+  /// Of a mirror: the owner that it repeats, until it takes over; else null.
   replicated_owner_actor mirrored;
   directory_actor directory;   ///< Of an owner that is replicated; else null.
   uint32_t variable_index = 0; ///< The variable's position among those of the strategy.
 };
 
-/// Whoever reads a variable holds the owner's memory, without a copy, for as long as it likes; and
+/// A reader of a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
-/// lies if nobody looks, and into fresh memory if somebody does.
+/// lies if no reader holds it, and into fresh memory if one does.
 ///
-/// An owner that has a mirror tells it of each change, one after the other, and answers whoever
-/// wanted the change when the mirror has made it: what somebody has been told is in two places. Of
-/// an update it tells what is fewer bytes, the gradients or what has come of them. If a mirror
-/// cannot be reached, perhaps by this one only, the directory is told, which sees to it that the
-/// mirror does not take over; only then the owner goes on without. A mirror that has taken over
-/// refuses what its former owner says, so that an owner who was given up by mistake cannot answer
-/// anybody.
+/// An owner that has a mirror tells it of each change, one after the other, and answers the caller
+/// that wanted the change when the mirror has made it: what a caller has been told is in two
+/// places. Of an update it tells what is fewer bytes, the gradients or what has come of them. If a
+/// mirror cannot be reached, perhaps by this one only, the directory is told, which sees to it that
+/// the mirror does not take over; only then the owner goes on without. A mirror that has taken over
+/// refuses what its former owner says, so that an owner that was given up by mistake cannot answer
+/// any caller.
 ///
-/// Whoever looks for a variable may find its former owner's next life. So nothing is read of a
-/// mirror, nor of an owner before its mirror has said that it repeats this one's changes.
+/// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
+/// nor of an owner before its mirror has said that it repeats this one's changes.
 ///
-/// What is asked for by way of a stand-in has a number, since it may be asked for again, of the
-/// mirror: `made_changes` tells whether it was made. Whoever reads the variable while the mirror
-/// does not know of such a change waits until it does: of what is lost with an owner, and made once
-/// more later, nobody has heard.
+/// A change that is asked for by way of a stand-in has a number, since it may be asked for again,
+/// of the mirror: `made_changes` tells whether it was made. A caller that reads the variable while
+/// the mirror does not know of such a change waits until it does: so none has heard of a change
+/// that is lost with an owner, and made once more later.
 ///
-/// An owner or mirror that comes back in a new life is a mirror of whoever holds the variable then,
-/// which tells it all there is between two changes: from then on it is like any other.
+/// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
+/// then, which tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
   static inline const char* name = "variable_owner";
 
   variable_owner_config config;
   variable_copies copies;
   change_log log;
-  bool is_pulled = false; ///< Somebody is told of changes only, so that rows are written down.
+  bool is_pulled = false; ///< A caller is told of changes only, so that rows are written down.
   bool changed_by_rows = false; ///< The last time.
   std::optional<update_plan> plan;
   msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
-  msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until somebody asks.
+  msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until one is read.
 
-  /// A change that the mirror is told of, and who waits for it.
+  /// A change that the mirror is told of, and the answer that waits for it.
   struct told_change {
     std::function<void()> tell;
     std::function<void(const std::optional<error>& refused)> settle;
@@ -85,7 +85,7 @@ struct variable_owner_state {
   bool has_taken_over = false;       ///< A mirror that holds the variable.
   accumulator_actor accumulator;     ///< Told the step that comes next when it takes over.
   uint64_t first_step = 0;           ///< Of the job, as its accumulator has it.
-  bool is_deposed = false;           ///< An owner whose mirror holds the variable.
+  bool is_deposed = false;           ///< An owner that lost the variable to its mirror.
   bool is_certain = true;            ///< Whether that is known: an owner hears it of its mirror.
   std::vector<std::function<void()>> early; ///< What is answered when it is certain.
   std::optional<come_back> returned; ///< Of one in a new life, until it is told what it missed.
@@ -132,7 +132,7 @@ struct variable_owner_state {
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
-  /// Whether it holds the variable, as far as it knows, and repeats nobody's changes.
+  /// Whether it holds the variable, as far as it knows, and repeats no other's changes.
   [[nodiscard]] bool holds() const { return !is_deposed && (!config.mirrored || has_taken_over); }
 
   /// Takes over what the owner holds. Errors: as `restore`.

@@ -32,8 +32,8 @@ expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& updat
   return gradients;
 }
 
-// Whoever restores a variable that is trained is to say how it is updated from then on: what was
-// restored may be of another optimizer.
+// A caller that restores a variable that is trained is to say how it is updated from then on: the
+// restored slots may be of another optimizer.
 expected<void> check_slots(const update_plan& plan, const variable_state& variable,
                            const std::string& name) {
   if (variable.slots.size() == slot_count(plan.rule)) return {};
@@ -260,7 +260,7 @@ variable_owner_state::apply_once(const msg<wire::ApplyUpdate>& update) {
   return answer;
 }
 
-// Only owners that are replicated are told whose gradients they get.
+// Only owners that are replicated are told which replicas' gradients they get.
 void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
                                        const applied_update& done) {
   if (!update.hasTaken()) return;
@@ -302,7 +302,7 @@ variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
 // A step without gradients, because all of them were lost, changes nothing.
 expected<void> variable_owner_state::apply(const gradient_mean& mean) {
   if (mean.gradients.empty()) return {};
-  snapshot = {}; // our own share in the old version must not count as somebody's look at it
+  snapshot = {}; // our own share in the old version must not count as another reader's
   try {
     copies.update(*plan, mean);
   } catch (...) { // a rule may be the code of a user

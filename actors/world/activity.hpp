@@ -38,7 +38,7 @@ struct processor {
 struct work_outcome {
   job_time elapsed{0};
   std::exception_ptr thrown; ///< What the work threw, if it did.
-  bool cancelled = false;    ///< Nobody needs the result any more.
+  bool cancelled = false;    ///< The result is not needed any more.
 };
 
 /// A coroutine must not block the thread that runs its actor, and its actor must answer messages
@@ -58,27 +58,27 @@ public:
 
   /// Requests that have no answer after this time are made again, word for word, as often as it
   /// takes; 0, as at the beginning = never, since a reliable link loses nothing but with an actor.
-  /// Whoever answers must take one that comes twice for one.
+  /// The receiver must take one that comes twice for one.
   void set_patience(job_time patience) { patience_ = patience; }
 
   /// What computing takes from now on, in place of what the activity was made with.
   void set_pace(pace_function pace) { pace_ = std::move(pace); }
 
   /// Sends `message` and waits for a `Reply`.
-  /// Deadline: the chief's watch, which knows who is missing; a timer for each request would cost
-  /// more than the request. An actor that is gone answers at once.
+  /// Deadline: the chief's watch, which knows the missing replicas; a timer for each request would
+  /// cost more than the request. An actor that is gone answers at once.
   /// @returns The reply. Errors: what the other side answers; unavailable, if it is gone.
   template <class Reply, class Handle, class Message>
   [[nodiscard]] auto request(Handle to, Message message) {
     return reply_awaiter<Reply, Handle, Message>{*this, std::move(to), std::move(message), {}};
   }
 
-  /// Replies that are on their way; shared by those who send them and the coroutine.
+  /// Replies that are on their way; shared by their senders and the coroutine.
   template <class Reply>
   struct pending_replies {
     std::vector<expected<Reply>> replies; ///< In the order of the messages.
     size_t missing = 0;
-    std::coroutine_handle<> waiter; ///< Null while nobody waits.
+    std::coroutine_handle<> waiter; ///< Null while no coroutine waits.
     activity* host = nullptr;
   };
 
@@ -114,11 +114,11 @@ public:
     return settled(begin_requests<Reply>(std::move(messages), patience_));
   }
 
-  /// The actor that hosts the coroutine: who a `wake` is to be sent to.
+  /// The actor that hosts the coroutine: the receiver of a `wake`.
   [[nodiscard]] replica_actor handle() const { return self_; }
 
-  /// Waits for the `wake` that somebody sends for something that this coroutine has told them; it
-  /// can only come later than the call. @returns Its value. Errors: rethrows what it holds.
+  /// Waits for the `wake` that another actor sends for something that this coroutine has told it;
+  /// it can only come later than the call. @returns Its value. Errors: rethrows what it holds.
   [[nodiscard]] auto woken() { return wake_awaiter{*this, {}}; }
 
   /// Runs `work` on the world's computing threads and waits for it, whatever the pace.
@@ -209,10 +209,10 @@ public:
   /// Goes on with the numbers of an activity that was saved. @pre Nothing was computed yet.
   void restore(const replica_progress& saved);
 
-  /// Waits for the rest of a computation whose result is not needed, as `compute` would.
+  /// Waits for the rest of a computation as `compute` would; its result is not needed.
   [[nodiscard]] auto rest(job_time remaining) { return rest_awaiter{*this, remaining}; }
 
-  /// Nobody needs results for steps before `step` any more: a `compute` for one ends `cancelled`.
+  /// Results for steps before `step` are not needed any more: a `compute` for one ends `cancelled`.
   void cancel_before(uint64_t step);
 
   /// What `cancel_before` is to do besides, once; a cancelled activity does it now. With an empty
@@ -374,7 +374,7 @@ private:
   std::function<void()> when_cancelled_;
   std::coroutine_handle<> waiter_;
   work_outcome outcome_;
-  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while nobody does.
+  std::coroutine_handle<> sleeper_; ///< Waits for a `wake`; null while none does.
   wake* woken_ = nullptr;           ///< Where its content goes.
   void* surroundings_ = nullptr;
   processor processor_;  ///< Null: the world's computing threads.

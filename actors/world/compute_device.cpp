@@ -121,7 +121,7 @@ bool is_same_memory(const tensor& a, const tensor& b) {
 
 } // namespace
 
-// Memory that is held here cannot have been given to somebody else meanwhile, so its address tells
+// Memory that is held here cannot have been given to another value meanwhile, so its address tells
 // a value.
 expected<std::vector<tensor>> compute_stream::resident(std::span<const tensor> values) {
   residents_.resize(values.size());

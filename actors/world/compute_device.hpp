@@ -40,8 +40,8 @@ public:
   /// The elements in memory of the host, row-major; the same tensor if they lie there already.
   [[nodiscard]] virtual expected<tensor> to_host(const tensor& value) = 0;
 
-  /// Uninitialised memory of the host that the device copies to fastest: for who must not fail for
-  /// want of it later. Errors: resource.
+  /// Uninitialised memory of the host that the device copies to fastest: for callers that must not
+  /// fail for want of it later. Errors: resource.
   [[nodiscard]] virtual expected<tensor> make_on_host(dtype type, const shape& extents) {
     return tensor{type, extents};
   }
@@ -74,7 +74,7 @@ public:
   /// As `to_device`, for values that come again and again, such as variables: one that is still in
   /// the memory where it was at the last call is not copied again, and one that is like the last at
   /// its position is copied to the same place: the results are good until the next call. Until then
-  /// the stream shares the host's memory, so that nobody may write there meanwhile.
+  /// the stream shares the host's memory, so that nothing may be written there meanwhile.
   /// Cost: one copy for each version of a variable.
   [[nodiscard]] expected<std::vector<tensor>> resident(std::span<const tensor> values);
 

@@ -10,8 +10,8 @@ namespace troupe {
 
 /// A function that never returns cannot be stopped, so a world that waited for it would keep its
 /// process for ever, after `train` has returned with the reason. A threads world therefore waits
-/// for its computing threads only so long once it is to end; after that, it names the actors whose
-/// work is not done in a line on standard error, and leaves them and itself in memory until the
+/// for its computing threads only so long once it is to end; after that, it names the actors of
+/// unfinished work in a line on standard error, and leaves them and itself in memory until the
 /// process ends. The process itself goes on: its `main` chooses the exit code.
 constexpr job_time endless_work_patience = std::chrono::seconds{2};
 
@@ -35,8 +35,8 @@ void enter_user_code();
 /// If the world has ended without it, it holds the thread until the process ends.
 void leave_user_code();
 
-/// Waits for the work in a world of any kind, so that it can be destroyed. A world whose work does
-/// not end is left in memory: `ending` is empty then.
+/// Waits for the work in a world of any kind, so that it can be destroyed. A world with endless
+/// work is left in memory: `ending` is empty then.
 void end_world(std::unique_ptr<world::implementation>& ending);
 
 } // namespace troupe

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the frames of coroutines lie: next to the actor whose coroutines they are.
+// Where the frames of coroutines lie: next to their actor.
 #pragma once
 
 #include <array>

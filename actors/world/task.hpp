@@ -17,7 +17,7 @@ class task;
 
 namespace detail {
 
-/// What the promises of all tasks share: who waits for the end, and how it ended badly.
+/// The promises of all tasks share this: what waits for the end, and how it ended badly.
 struct task_promise_base {
   struct resume_waiter {
     [[nodiscard]] bool await_ready() const noexcept { return false; }
@@ -106,7 +106,7 @@ public:
     if (handle_) handle_.destroy();
   }
 
-  /// Runs until the first suspension. For the outermost task, which nobody awaits.
+  /// Runs until the first suspension. For the outermost task, which is not awaited.
   /// @pre Not started, not awaited.
   void start() { handle_.resume(); }
 

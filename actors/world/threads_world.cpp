@@ -70,7 +70,7 @@ public:
                                              : std::max(1U, std::thread::hardware_concurrency())),
       // oneTBB counts the caller among its threads; ours never computes. One more is for files.
       parallelism_(tbb::global_control::max_allowed_parallelism, computing_threads_ + 2),
-      // No slot is reserved for a caller: nobody computes in this arena but its own threads.
+      // No slot is reserved for a caller: only its own threads compute in this arena.
       arena_(static_cast<int>(computing_threads_), 0), files_(1, 0),
       config_(computing_threads_, options.observed ? &observatory : nullptr), system_(config_) {
     seed = options.seed;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who goes first, and when time goes on.
+// Which actor goes first, and when time goes on.
 #include "actors/world/virtual_coordinator.hpp"
 
 #include <caf/actor_system.hpp>
@@ -45,7 +45,7 @@ caf::actor_id id_of(caf::resumable* what) {
   return static_cast<caf::scheduled_actor*>(what)->id();
 }
 
-// Who goes next is known, and lies anywhere among thousands: the processor may bring it near while
+// The next actor is known, and lies anywhere among thousands: the processor may bring it near while
 // another one works.
 void fetch(const void* what, size_t bytes) {
   constexpr size_t cache_line = 64;

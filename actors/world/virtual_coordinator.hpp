@@ -84,8 +84,8 @@ private:
   clock_errors errors_; ///< Empty: all clocks are right.
 };
 
-/// One thread, and whoever is first in rank goes first: at each moment the seed ranks all actors
-/// anew, by their names. CAF's testing scheduler does the same work several times slower.
+/// One thread, and the actor that is first in rank goes first: at each moment the seed ranks all
+/// actors anew, by their names. CAF's testing scheduler does the same work several times slower.
 class virtual_coordinator final : public caf::scheduler::abstract_coordinator {
 public:
   /// For `actor_system_config::load`.
@@ -153,7 +153,7 @@ private:
   unit unit_;
   uint64_t seed_ = 0;
   uint64_t event_count_ = 0;
-  caf::actor_id running_ = 0;                       ///< 0: nobody.
+  caf::actor_id running_ = 0;                       ///< 0: none.
   std::vector<caf::resumable*> arrived_;            ///< Not ranked yet.
   std::vector<ranked_actor> ready_;                 ///< A heap.
   std::vector<std::optional<uint64_t>> identities_; ///< By CAF id, which CAF counts from 1 on.

@@ -76,7 +76,7 @@ public:
   }
 
   expected<void> run_until(std::future<void>& done, job_time patience) override {
-    leave_unlogged(); // whoever made an actor turned it on again
+    leave_unlogged(); // making an actor turned it on again
     auto began = now();
     while (done.wait_for(std::chrono::seconds{0}) != std::future_status::ready) {
       if (!go_on())
@@ -119,7 +119,7 @@ private:
   virtual_config config_;
   caf::actor_system system_;
   virtual_coordinator& coordinator_;
-  std::atomic<job_time> now_{job_time{0}}; ///< Atomic: who looks on asks from other threads.
+  std::atomic<job_time> now_{job_time{0}}; ///< Atomic: observers ask from other threads.
 
   std::mutex calls_mutex_;
   std::vector<std::function<void()>> calls_;

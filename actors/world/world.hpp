@@ -105,15 +105,15 @@ public:
   /// ready (virtual world only). Thread: the one that made the world, and not from inside an actor.
   [[nodiscard]] expected<void> run_until(std::future<void>& done, job_time patience = for_ever);
 
-  /// Lets the next thing happen that `run_until` would wait for, for who turns the world by itself.
+  /// Lets the next thing happen that `run_until` would wait for, for callers that turn the world.
   /// @returns False if nothing is left; always in the threads world, which turns by itself.
   /// Thread: as `run_until`.
   [[nodiscard]] bool make_event();
 
-  /// The patience of who has other means to end a wait.
+  /// The patience of a caller that has other means to end a wait.
   static constexpr job_time for_ever{std::numeric_limits<job_time::rep>::max()};
 
-  /// A kind of world. `threads` and `virtual_time` make the two that jobs run in; whoever shares
+  /// A kind of world. `threads` and `virtual_time` make the two that jobs run in; code that shares
   /// one of them between several programs gives each a kind of its own.
   class implementation;
 

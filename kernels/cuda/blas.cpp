@@ -16,7 +16,7 @@ bool find(void* library, const char* name, Function& found) {
 }
 
 expected<blas_library> load() {
-  // Of the version whose header we were compiled with. TROUPE_CUDA_LIBRARIES is where it lay then.
+  // The version is that of the header at compile time; TROUPE_CUDA_LIBRARIES is where it lay then.
   const auto name = "libcublas.so." + std::to_string(CUBLAS_VER_MAJOR);
   void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)

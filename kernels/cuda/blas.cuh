@@ -8,7 +8,7 @@
 
 namespace troupe::cuda {
 
-/// cuBLAS is half a gigabyte, and nobody who trains on a CPU should need or load it: it is looked
+/// cuBLAS is half a gigabyte, and training on a CPU should neither need nor load it: it is looked
 /// for when a context first multiplies matrices.
 struct blas_library {
   decltype(&cublasCreate_v2) create = nullptr;

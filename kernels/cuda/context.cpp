@@ -209,7 +209,7 @@ std::shared_ptr<std::byte> context::host_workspace(size_t bytes) const {
   }
 }
 
-// A graph is launched when nobody keeps what was staged: what it copies it copies from where it is.
+// Nothing keeps staged blocks until a graph is launched: a graph copies from where the source lies.
 void context::copy_from_host(const void* from, void* to, size_t bytes) const {
   if (!status() || bytes == 0) return;
   const auto& stream = state_->stream;

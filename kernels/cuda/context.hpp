@@ -19,9 +19,9 @@ namespace troupe::cuda {
 /// done. Arrays are memory of the context's device; spans that describe others (lists of sources,
 /// slots) are memory of the host and read before the call returns.
 ///
-/// A kernel cannot return an error, and whoever queues a thousand of them does not want to look a
-/// thousand times. So a context keeps the first failure, does nothing after it, and hands it out at
-/// the end: `synchronise`.
+/// A kernel cannot return an error, and a caller that queues a thousand of them does not want to
+/// look a thousand times. So a context keeps the first failure, does nothing after it, and hands it
+/// out at the end: `synchronise`.
 ///
 /// Functions that return a number (norms, sums, counts) wait for the stream; after a failure they
 /// return NaN, or 0 for a count.
@@ -63,14 +63,14 @@ public:
   void copy_from_host(const void* from, void* to, size_t bytes) const;
 
   /// Takes memory of the device from another pool from now on; from its own again, if there is
-  /// none. For graphs: what one is written with, nobody else may have. @returns The pool until now.
+  /// none. For graphs: no other work may have a graph's memory. @returns The pool until now.
   std::optional<buffer_pool> take_memory_from(std::optional<buffer_pool> pool) const;
 
   /// Keeps the failure, if it is the first one. @returns Whether all is well so far.
   bool note(const expected<void>& done) const;
 
-  /// Goes on in spite of a failure, unless the device is lost: for who knows that nothing was done
-  /// since then, and nothing has to be.
+  /// Goes on in spite of a failure, unless the device is lost: for a caller that knows that nothing
+  /// was done since then, and nothing has to be.
   void forgive() const;
 
   /// The first failure so far, without waiting.

@@ -13,7 +13,7 @@ namespace troupe::cuda {
 
 namespace {
 
-/// A stream whose work is written down in place of being done; however that ends.
+/// While it lives, a stream's work is written down in place of being done; however that ends.
 class recording {
 public:
   recording(const context& on, const buffer_pool& memory)

@@ -10,9 +10,9 @@
 
 namespace troupe::cuda {
 
-/// Memory of a GPU. A pool over it hands a block that was freed to the next who asks, although work
-/// that uses it may still be queued: so a pool belongs to one stream, whose order keeps the two
-/// apart. Who lets another stream use a block keeps it until that stream has done so.
+/// Memory of a GPU. A pool over it hands a block that was freed to the next caller, although work
+/// that uses it may still be queued: so a pool belongs to one stream, and its order keeps the two
+/// apart. A caller that lets another stream use a block keeps it until that stream has done so.
 [[nodiscard]] std::shared_ptr<memory_source> device_memory(int device_index);
 
 /// Likewise for what a graph is written with: blocks that come back lie untouched until the source
@@ -27,7 +27,7 @@ namespace troupe::cuda {
 
 /// Bytes of a GPU's memory.
 struct memory_use {
-  size_t free_bytes = 0; ///< To whoever asks, of any process.
+  size_t free_bytes = 0; ///< To any process that asks.
   size_t total_bytes = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a matrix on a GPU: 16 threads for each, whose sums are those of the cpu twins' lanes.
+// Rows of a matrix on a GPU: 16 threads for each, with the same sums as the cpu twins' lanes.
 #pragma once
 
 #include "kernels/cuda/sums.cuh"
@@ -18,7 +18,7 @@ __device__ inline unsigned lane_of_row() {
 }
 
 /// Calls `body(row, columns)` on the 16 threads of each row; where there is no row any more, with 0
-/// columns, so that nobody is missing at a shuffle.
+/// columns, so that no thread is missing at a shuffle.
 template <class Body>
 __device__ void for_rows(size_t rows, size_t columns, const Body& body) {
   for (size_t first = static_cast<size_t>(blockIdx.x) * rows_at_once; first < rows;

@@ -77,7 +77,7 @@ public:
   /// Queues zeros.
   [[nodiscard]] expected<void> clear(void* to, size_t size) const;
 
-  /// Queues a call of `what` on a thread of the driver: to tell somebody that all before is done.
+  /// Queues a call of `what` on a thread of the driver: to tell a waiter that all before is done.
   /// Not called if the device breaks before. @pre `what` is short, throws nothing and calls nothing
   /// of CUDA, nor anything here.
   [[nodiscard]] expected<void> call(std::function<void()> what) const;

@@ -27,7 +27,7 @@ constexpr unsigned levels = 8;
 static_assert(block_threads == 1U << levels);
 
 /// The part that is left after so many halvings, each to the side that a bit of `path` names, from
-/// the highest on. What is a single chunk stays so, and lies on the path whose further bits are 0;
+/// the highest on. A single chunk stays so, and lies on the path on which all further bits are 0;
 /// `is_there` turns false on others.
 __device__ chunk_range part_of(chunk_range whole, unsigned path, unsigned depth, bool& is_there) {
   is_there = true;
@@ -41,8 +41,8 @@ __device__ chunk_range part_of(chunk_range whole, unsigned path, unsigned depth,
   return whole;
 }
 
-/// The sum of a part. A stack holds what is open: ranges whose first half is being added up, or
-/// whose second half is, together with the first half's sum.
+/// The sum of a part. A stack holds the open ranges: the first half of each is being added up, or
+/// the second half is, together with the first half's sum.
 __device__ double add_part(const double* partial, chunk_range part) {
   struct open_range {
     chunk_range second;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(block_threads)
   auto mine = part_of(all, path, levels, is_there);
   sums[path] = is_there && chunks > 0 ? add_part(from, mine) : 0;
   __syncthreads();
-  // Threads whose last bits are 0 take the sum of the other side, where there is one.
+  // Threads with 0 in the last bits take the sum of the other side, where there is one.
   for (unsigned level = levels; level-- > 0;) {
     unsigned other = 1U << (levels - 1 - level);
     if (path % (2 * other) == 0 && part_of(all, path, level, is_there).count > 1 && is_there)

@@ -94,7 +94,7 @@ size_t size_of_group(std::span<const elements> sources, size_t first) {
   return size;
 }
 
-/// A pass of its own, because hardly anybody limits gradients.
+/// A pass of its own, because gradients are hardly ever limited.
 template <class T>
 void limit_block(T* out, size_t count, T limit) {
   vectorised([=] {

@@ -12,7 +12,7 @@ namespace troupe::cpu {
 
 namespace {
 
-/// Blocks whose words are drawn together: as many as keep the vector registers busy.
+/// The words of so many blocks are drawn together: as many as keep the vector registers busy.
 constexpr size_t blocks_at_once = 16;
 
 /// The words of the blocks from `position` on, in the order of the stream.

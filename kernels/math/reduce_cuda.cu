@@ -47,7 +47,7 @@ struct squared_element {
   }
 };
 
-/// 1 for infinity and NaN, whose exponent bits are all set.
+/// 1 for infinity and NaN: their exponent bits are all set.
 template <class T>
 struct non_finite_element {
   const T* values;
@@ -84,7 +84,7 @@ double sum_over(const context& on, const elements& values) {
   return total;
 }
 
-/// Elements whose squares the cpu twin adds up by lanes before it adds that to the chunk's sum.
+/// The cpu twin adds up the squares of so many elements by lanes, then adds it to the chunk's sum.
 constexpr unsigned norm_block = 128;
 static_assert(norm_block == cpu::block_elements);
 constexpr unsigned norm_blocks_at_once = block_threads / sum_lanes;

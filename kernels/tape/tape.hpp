@@ -37,7 +37,7 @@ struct transposition {
   bool b = false;
 };
 
-/// Whoever writes a model should not have to write its derivative as well. A tape computes each
+/// The author of a model should not have to write its derivative as well. A tape computes each
 /// operation at once and remembers it; `gradients` then walks back from the result.
 ///
 ///     tape t;
@@ -46,7 +46,7 @@ struct transposition {
 ///     auto loss = t.softmax_cross_entropy(h, labels);
 ///     expected<std::vector<gradient>> g = t.gradients(loss, {w});
 ///
-/// Operands are f32 or f64, all of one type. An operation whose operands do not fit together, or
+/// Operands are f32 or f64, all of one type. An operation on operands that do not fit together, or
 /// that comes after the stop token was asked to stop, does nothing, and neither does any operation
 /// after it: the tape keeps the first failure, and `value` and `gradients` return it. So a model
 /// needs one check, at its end, and nothing is thrown.

@@ -18,7 +18,7 @@ namespace troupe::detail {
 [[nodiscard]] expected<void> check_leaf(std::string_view operation, const tensor& value,
                                         device where);
 
-/// Two matrices of one type whose inner extents agree.
+/// Two matrices of one type with inner extents that agree.
 [[nodiscard]] expected<matmul_form> check_matmul(const tensor& a, const tensor& b,
                                                  transposition transposed);
 

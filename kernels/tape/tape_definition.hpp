@@ -281,7 +281,7 @@ expected<void> basic_tape<Context>::check_gradients(expression loss,
 
 // -- bookkeeping ----------------------------------------------------------------------------------
 
-/// True if nothing has failed, nobody wants to stop, and the operands are on this tape.
+/// True if nothing has failed, no stop is asked for, and the operands are on this tape.
 template <class Context>
 bool basic_tape<Context>::usable(std::string_view operation,
                                  std::initializer_list<expression> operands) {

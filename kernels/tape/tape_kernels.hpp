@@ -120,7 +120,7 @@ template <class T, class Context>
   return value.mutable_values<T>(place_of(on));
 }
 
-/// `given` itself if nobody else looks at its memory, else fresh memory of the same kind.
+/// `given` itself if no other handle looks at its memory, else fresh memory of the same kind.
 template <class Context>
 [[nodiscard]] tensor reuse(const Context& on, const tensor& given) {
   if (given.is_unique() && !given.read_only()) return given;

@@ -31,7 +31,7 @@ inline constexpr size_t change_count = 7;
 /// "scatter_update", "scatter_add": as the operations on rows are called.
 [[nodiscard]] std::string_view name_of_scatter(change how);
 
-/// A row-major tensor whose every element is `value`, cut towards 0 for integers.
+/// A row-major tensor with `value` in every element, cut towards 0 for integers.
 /// @pre `type` is f32, f64, i32 or i64.
 [[nodiscard]] tensor filled(dtype type, const shape& extents, double value);
 

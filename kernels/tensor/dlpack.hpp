@@ -27,7 +27,7 @@ using dlpack_handle = std::unique_ptr<DLManagedTensor, dlpack_return>;
 [[nodiscard]] expected<dlpack_handle> to_dlpack(const tensor& value);
 
 /// Borrows a tensor; it is given back when the last handle to its elements goes, or at once if it
-/// is refused. A tensor whose elements overlap (a stride of 0) comes in read-only. Errors:
+/// is refused. A tensor with overlapping elements (a stride of 0) comes in read-only. Errors:
 /// type_mismatch for element types other than ours; unimplemented for memory that the CPU cannot
 /// read; invalid_argument for shapes and pointers that make no sense.
 [[nodiscard]] expected<tensor> from_dlpack(dlpack_handle lent);

@@ -9,18 +9,18 @@
 
 namespace troupe {
 
-/// A vector of Eigen over somebody's elements; `T` is const for reading.
+/// A vector of Eigen over elements that it does not own; `T` is const for reading.
 template <class T>
 using vector_map
   = Eigen::Map<std::conditional_t<std::is_const_v<T>, const Eigen::VectorX<std::remove_const_t<T>>,
                                   Eigen::VectorX<T>>,
                Eigen::Unaligned, Eigen::InnerStride<Eigen::Dynamic>>;
 
-/// A matrix whose rows lie one after the other, as Eigen names it.
+/// A matrix with its rows one after the other, as Eigen names it.
 template <class T>
 using row_major_matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// A matrix of Eigen over somebody's elements; `T` is const for reading.
+/// A matrix of Eigen over elements that it does not own; `T` is const for reading.
 template <class T>
 using matrix_map = Eigen::Map<
   std::conditional_t<std::is_const_v<T>, const row_major_matrix<std::remove_const_t<T>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of elements whose type is known at run time only.
+// Arrays of elements of a type that is known at run time only.
 #pragma once
 
 #include "kernels/tensor/dtype.hpp"
@@ -13,7 +13,7 @@
 namespace troupe {
 
 /// Elements to read, of a type known at run time: gradients of one variable may come as f32 from
-/// one replica and as bf16 from another. Refers to memory of somebody else.
+/// one replica and as bf16 from another. Refers to memory that it does not own.
 struct elements {
   const void* data = nullptr;
   dtype type = dtype::f32;

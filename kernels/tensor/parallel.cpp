@@ -20,7 +20,7 @@ Sum sum_in_halves(size_t count, const void* body,
   if (count == 0) return Sum{};
   if (count <= sum_chunk_elements) return call(body, 0, count);
   size_t chunks = (count - 1) / sum_chunk_elements + 1;
-  // Deterministic: the range is always halved down to one chunk, whoever works on the halves.
+  // Deterministic: the range is always halved down to one chunk, whichever threads do the halves.
   return tbb::parallel_deterministic_reduce(
     tbb::blocked_range<size_t>{0, chunks, 1}, Sum{},
     [&](const tbb::blocked_range<size_t>& range, const Sum& sum) {

@@ -21,8 +21,8 @@ namespace troupe::cpu {
 /// Two sums that are worked out together.
 using sum_pair = std::array<double, 2>;
 
-/// Elements whose sum one task works out; the chunks of a sum are added up in halves: the first
-/// half of them, plus the second, each likewise.
+/// One task works out the sum of so many elements; the chunks of a sum are added up in halves: the
+/// first half of them, plus the second, each in halves again.
 inline constexpr size_t sum_chunk_elements = 16384;
 
 namespace detail {

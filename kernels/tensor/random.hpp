@@ -12,7 +12,7 @@ namespace troupe {
 /// Four random words: the output of one evaluation of the generator.
 using random_block = std::array<uint32_t, 4>;
 
-/// Philox4x32 with ten rounds: a keyed bijection of 128-bit counters whose outputs pass as random.
+/// Philox4x32 with ten rounds: a keyed bijection of 128-bit counters; its outputs pass as random.
 /// Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 [[nodiscard]] constexpr random_block philox4x32(random_block counter, std::array<uint32_t, 2> key) {
   for (int round = 0; round < 10; ++round) {
@@ -35,8 +35,8 @@ using random_block = std::array<uint32_t, 4>;
 /// normal. Above 709.78 the result is infinity, below -745.14 it is 0, and NaN stays NaN.
 [[nodiscard]] double portable_exp(double x);
 
-/// A generator with a state makes a run depend on who draws first. A `random_key` is the *name* of
-/// a stream instead: whoever holds the same name draws the same numbers, in any order, on any
+/// A generator with a state makes a run depend on the order of draws. A `random_key` is the *name*
+/// of a stream instead: each holder of the same name draws the same numbers, in any order, on any
 /// thread, after any restart. Streams of different names are independent.
 ///
 ///     random_key key{seed, "dropout", replica, step};
@@ -45,7 +45,7 @@ using random_block = std::array<uint32_t, 4>;
 class random_key {
 public:
   /// @param purpose What the numbers are for; streams of two purposes never meet.
-  /// @param index Who draws: a replica, an owner, a link.
+  /// @param index Which one draws: a replica, an owner, a link.
   /// @param step The holder's own step or attempt.
   random_key(uint64_t seed, std::string_view purpose, uint32_t index = 0, uint64_t step = 0);
 

@@ -43,7 +43,7 @@ std::string described(dtype type, const shape& extents) {
   return "a tensor of " + std::string{to_string(type)} + ' ' + to_string(extents);
 }
 
-/// The C++ type whose `dtype_of` is `type`.
+/// The C++ type that has `type` as its `dtype_of`.
 std::string_view element_name(dtype type) {
   constexpr std::string_view names[dtype_count]
     = {"float", "double", "float16", "bfloat16", "int32_t", "int64_t"};

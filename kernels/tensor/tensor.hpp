@@ -23,7 +23,7 @@ namespace troupe {
 /// elements, a view is a handle with other extents. Elements that came with a message are
 /// read-only.
 ///
-/// Thread: handles may be copied and read from any thread; who writes must be the only one to look.
+/// Thread: handles may be copied and read from any thread; a writer must be the only one to look.
 /// Errors: a member that meets a dtype, shape or device which it does not take throws `failure`,
 /// and says what the tensor is.
 class tensor {
@@ -36,7 +36,7 @@ public:
   /// bytes than an int64 counts.
   tensor(dtype type, shape extents);
 
-  /// Elements that somebody else owns; `owner` keeps them alive.
+  /// Elements that another object owns; `owner` keeps them alive.
   /// @pre `data` is aligned for `type` and holds `extents.element_count()` row-major elements.
   [[nodiscard]] static tensor wrap(void* data, dtype type, shape extents,
                                    std::shared_ptr<const void> owner);

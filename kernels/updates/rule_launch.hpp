@@ -17,7 +17,7 @@ namespace troupe::cuda {
 /// The most slots that any rule has.
 inline constexpr size_t slot_count_max = 4;
 
-/// What a GPU says of a rule that a program brings, whose loops are compiled for CPUs only.
+/// A GPU's answer to a rule that a program brings: such loops are compiled for CPUs only.
 [[nodiscard]] inline expected<void> no_code_for(const rules::custom& rule) {
   return fail(errc::unimplemented, "optimizer '" + std::string{rule.name}
                                      + "' is not of this library: it updates on the CPU only");

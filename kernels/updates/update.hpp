@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// An array and its successor: the same memory, or disjoint if somebody still holds the old
-/// version.
+/// An array and its successor: the same memory, or disjoint if the old version is still in use
+/// elsewhere.
 template <class T>
 struct replaced {
   std::span<const T> before;
@@ -22,7 +22,7 @@ struct replaced {
 /// shadow -= weight * (shadow - the variable's new value).
 template <class T>
 struct averaged {
-  std::span<T> shadow; ///< Empty: nobody wants an average.
+  std::span<T> shadow; ///< Empty: no average is wanted.
   double weight = 0;   ///< 1 - decay.
 };
 

@@ -18,7 +18,7 @@ namespace troupe::cpu {
 
 namespace {
 
-/// A new version of a variable of this size or more is written past the caches: nobody reads it
+/// A new version of a variable of this size or more is written past the caches: it is not read
 /// before the pass is over, and then it has long been displaced. An ordinary store would first read
 /// the line that it is about to overwrite. Smaller variables are better left in the cache.
 constexpr size_t streamed_bytes_min = size_t{4} << 20;
@@ -40,7 +40,7 @@ void stream(const T* from, size_t count, T* to) {
 #endif
 }
 
-/// Makes streamed blocks visible to whoever this thread tells next that they are there.
+/// Makes streamed blocks visible to any thread that this one tells next that they are there.
 void finish_streaming() {
 #if defined(__SSE2__)
   _mm_sfence();

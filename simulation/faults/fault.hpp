@@ -57,9 +57,9 @@ struct fault {
   fault_kind kind = fault_kind::crash;
   job_time at{0};    ///< On the world's clock.
   job_time lasts{0}; ///< 0 = for good; of a swizzle: until all are back.
-  /// Nodes: "replica 3", "ps 0", "chief"; empty = all replicas; of `messages`, whoever sends them.
+  /// Nodes: "replica 3", "ps 0", "chief"; empty = all replicas; of `messages`, any node.
   std::vector<std::string> who;
-  std::vector<std::string> other; ///< Of a partition: the other side; empty = everybody else.
+  std::vector<std::string> other; ///< Of a partition: the other side; empty = all other nodes.
   bool one_way = false;
   double factor = 10;  ///< Of `slow`; above 0. Several at a time multiply.
   job_time ahead{0};   ///< Of a skew: for good, because such clocks do not go back.
@@ -73,8 +73,8 @@ struct fault {
 struct fault_rates {
   job_time crash_mean{0};  ///< Between a replica's start and its crash (MTBF); exponential.
   job_time return_mean{0}; ///< Until it is back (MTTR), likewise; 0 = never.
-  job_time warm_up{0};     ///< Of the run, in which nobody crashes.
-  double permanent = 0;    ///< The share of crashes after which nobody comes back; 0 to 1.
+  job_time warm_up{0};     ///< The run's beginning, in which no replica crashes.
+  double permanent = 0;    ///< The share of crashes after which the replica stays down; 0 to 1.
   uint32_t down_max
     = 0; ///< No replica crashes while so many are down, for good or not; 0 = it may.
   job_time freeze_mean{0};  ///< Between freezes of a replica, likewise.
@@ -103,8 +103,8 @@ struct fault_plan {
   /// True if messages may be lost or doubled: then replicas have to ask again.
   [[nodiscard]] bool loses_messages() const;
 
-  /// The longest time that a replica is away which comes back; 0 if none does. Whoever is frozen or
-  /// cut off is given up if `patience` is not 0, and comes back, too. Of drawn times, one
+  /// The longest time that a replica is away which comes back; 0 if none does. One that is frozen
+  /// or cut off is given up if `patience` is not 0, and comes back, too. Of drawn times, one
   /// that one in 10^8 exceeds.
   [[nodiscard]] job_time longest_absence(job_time patience) const;
 

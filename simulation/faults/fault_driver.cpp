@@ -190,15 +190,15 @@ job_time fault_driver::on_its_clock(uint32_t replica, job_time time) const {
   return network_.clock_of(network_.replica_node(replica)).counted_in(time);
 }
 
-// ---- who is given up ----
+// ---- nodes that are given up ----
 
 void fault_driver::silence(node_index node, job_time until) {
   auto& known = silent_until_[node];
   known = std::max(known, until);
 }
 
-// Whoever has lost the chief, or is lost by it, has no part in the job any more; nor has a replica
-// and an owner that nobody stands in for.
+// A node that has lost the chief, or is lost by it, has no part in the job any more; nor has a
+// replica that has lost an owner without a mirror, or is lost by it.
 void fault_driver::on_give_up(node_index by, node_index whom) {
   auto chief = network_.chief_node();
   auto [other, node] = std::pair{std::min(by, whom), std::max(by, whom)};
@@ -247,7 +247,7 @@ void fault_driver::put_at_risk(const fault& one) {
     network_.at(network_.now() + one.lasts, [this, number] { network_.end_risk(number); });
 }
 
-// Whoever is cut off later may be back earlier: orders that no single fault would bring about.
+// A node that is cut off later may be back earlier: orders that no single fault would bring about.
 // Source: FoundationDB's swizzled clogging.
 void fault_driver::swizzle(const std::vector<node_index>& who, job_time lasts) {
   auto draws = stream("swizzle", 0);

@@ -14,7 +14,7 @@
 
 namespace troupe {
 
-/// A fault that has just begun, or ended, for those who look on.
+/// A fault that has just begun, or ended, for observers.
 struct fault_event {
   job_time time{0};
   std::string what; ///< "crash replica 3", "restart replica 3", "partition", "heal".
@@ -29,7 +29,7 @@ public:
   /// @param plan Valid. @param seed Names the draws.
   fault_driver(simulated_network& network, fault_plan plan, uint32_t replicas, uint64_t seed);
 
-  /// When a computation ends that would, if nobody froze, begin now and take `time`.
+  /// When a computation ends that would, without freezes, begin now and take `time`.
   [[nodiscard]] job_time with_freezes(uint32_t replica, job_time time);
 
   /// What is wrong with the gradient that a replica makes now; asking forgets it.

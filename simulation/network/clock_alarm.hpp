@@ -21,7 +21,7 @@ public:
   /// @param ring Called at every time that was set.
   clock_alarm(caf::actor_system& system, std::function<void()> ring);
 
-  /// Nobody is called any more.
+  /// `ring` is not called any more.
   ~clock_alarm();
 
   clock_alarm(const clock_alarm&) = delete;

@@ -73,7 +73,7 @@ std::optional<job_time> fair_share::next_end(job_time now) {
   return ends_.empty() ? std::nullopt : std::optional{ends_.top().time};
 }
 
-// Whoever shared a card with it has more of it now.
+// The transfers that shared a card with this one have more of it now.
 void fair_share::end(uint64_t number) {
   auto found = transfers_.find(number);
   auto& sending = sending_[found->second.from];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong with nodes and between them, and who notices.
+// Faults of nodes and between them, and how other nodes notice.
 #include "actors/recording/seconds.hpp"
 #include "actors/world/virtual_coordinator.hpp"
 #include "messages/assert.hpp"
@@ -89,7 +89,7 @@ void simulated_network::reset() {
     silence_.forget(node);
   stands_at_.clear();
   goes_by_.clear();
-  release_held(); // nobody lives any more who sent any of it
+  release_held(); // none of its senders lives any more
 }
 
 void simulated_network::restart(node_index node) {
@@ -134,7 +134,7 @@ void simulated_network::slow_down(node_index node, double factor) {
   places_[node].factor = factor;
 }
 
-// ---- whose clock is wrong ----
+// ---- wrong clocks ----
 
 void simulated_network::set_clock(node_index node, job_time ahead, double rate) {
   TROUPE_ASSERT(ahead >= job_time{0});
@@ -149,7 +149,7 @@ void simulated_network::set_clock(node_index node, job_time ahead, double rate) 
   });
 }
 
-// ---- who is silent ----
+// ---- silent nodes ----
 
 // A node that stands still does not count how long others are silent.
 void simulated_network::look_at_link(node_index from, node_index to) {
@@ -173,7 +173,7 @@ void simulated_network::look_at_all_links() {
       look_at_link(from, to);
 }
 
-// All who lose each other at one moment do so before anybody ends for it.
+// All nodes that lose each other at one moment do so before any of them ends for it.
 void simulated_network::give_up_silent() {
   auto pairs = silence_.take_given_up(now());
   for (auto [from, to] : pairs)
@@ -182,8 +182,8 @@ void simulated_network::give_up_silent() {
     if (on_give_up && is_up(from) && is_up(to)) on_give_up(to, from);
 }
 
-// The link between them is closed, with all that was to pass it. Whoever was given up has yet to
-// hear of it, unless it was first to give up; and hears of a crash until then.
+// The link between them is closed, with all that was to pass it. The node that is given up has yet
+// to hear of it, unless it was first to give up; and hears of the other's crash until then.
 void simulated_network::give_up(node_index by, node_index whom) {
   if (!is_up(by) || !is_up(whom) || places_[whom].known_to.erase(by) == 0) return;
   parting told{places_[by].here->address(), places_[whom].here->address()};
@@ -216,7 +216,7 @@ void simulated_network::part_with(uint32_t lost, uint32_t /*lost_by*/) {
   });
 }
 
-// Whoever was given up hears of it as soon as it hears anything.
+// A node that was given up hears of it as soon as it hears anything.
 void simulated_network::tell_given_up() {
   std::erase_if(partings_, [this](const parting& one) {
     if (!is_alive(one.by) || !is_alive(one.whom)) return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who stands here, and waiting for those who do not.
+// Actors that stand here, and waiting for those that do not.
 #include "simulation/network/process_placement.hpp"
 
 #include "actors/recording/seconds.hpp"

@@ -14,14 +14,14 @@ namespace troupe {
 
 /// A link gives its peer up after some ticks in a row without a sign of life, and every node gives
 /// one in each tick (`link`, `ticks_of_patience`). Thousands of simulated links that tick would
-/// cost more than the job that they watch over; but as long as nothing is in the way nobody falls
+/// cost more than the job that they watch over; but as long as nothing is in the way no node falls
 /// silent. So this is told of what is in the way, and says when the link would have given up.
 class silence_watch {
 public:
-  /// Whom nobody hears, and who: a node and its peer.
+  /// A node that is not heard, and the peer that does not hear it.
   using pair = std::pair<node_index, node_index>;
 
-  /// @param patience 0 = nobody is ever given up.
+  /// @param patience 0 = no node is ever given up.
   explicit silence_watch(job_time patience) : patience_(patience) {}
 
   [[nodiscard]] bool is_off() const { return patience_ == job_time{0}; }
@@ -35,7 +35,7 @@ public:
   /// Those that are given up now; they are watched no more.
   [[nodiscard]] std::vector<pair> take_given_up(job_time now);
 
-  /// The node has ended: nobody waits for a word of it, nor does it.
+  /// The node has ended: it waits for no peer any more, and no peer for it.
   void forget(node_index node);
 
 private:

@@ -25,7 +25,7 @@ constexpr std::string_view gradient_kind = "PushGradient";
 constexpr std::string_view snapshot_kind = "VariableSnapshot";
 constexpr std::string_view cancel_kind = "CancelStep";
 
-// What may be lost is what somebody asks for again: the questions of replicas, and their answers.
+// Only messages that replicas ask for again may be lost: their questions, and the answers.
 constexpr std::array<std::string_view, 6> repeatable{"ReadVariable", snapshot_kind, gradient_kind,
                                                      "PushReply",    "TakeToken",   "Token"};
 
@@ -47,7 +47,7 @@ uint32_t trailing_number(std::string_view name) {
   return number;
 }
 
-// Which gradient it is, if it is one: whose, and which of the replica's.
+// A gradient's replica, and its number among that replica's; nothing if it is no gradient.
 std::optional<std::pair<uint32_t, uint64_t>> gradient_of(const parcel& what) {
   if (!what.content.match_elements<msg<wire::PushGradient>>()) return std::nullopt;
   auto origin = what.content.get_as<msg<wire::PushGradient>>(0).reader().getOrigin();
@@ -126,11 +126,11 @@ void simulated_network::ring() {
   plan_alarm();
 }
 
-// ---- who stands where ----
+// ---- where actors stand ----
 
 void simulated_network::place(const std::string& name, const caf::strong_actor_ptr& actor) {
   stand_beside(name, actor);
-  if (!name.starts_with("replica ")) goes_by_[name] = actor; // nobody looks for a replica
+  if (!name.starts_with("replica ")) goes_by_[name] = actor; // a replica is never looked for
   if (name == "roll call" && on_roll_call) on_roll_call();
 }
 
@@ -173,7 +173,7 @@ expected<caf::strong_actor_ptr> simulated_network::see(const std::string& viewer
     return fail(errc::not_found, fmt::format("nobody was placed as '{}'", name));
   const auto& actor = found->second;
   auto known = stands_at_.find(actor->id());
-  if (known == stands_at_.end()) return actor; // gone with its node: nobody answers there
+  if (known == stands_at_.end()) return actor; // gone with its node: it answers no more
   auto from = node_of(viewer);
   auto at = known->second;
   if (from == at || !is_up(from) || !is_up(at)) return actor;
@@ -312,7 +312,7 @@ void simulated_network::look_at_transfers() {
   if (auto next = cards_->next_end(now())) plan_transfer_look(*next);
 }
 
-// Whoever was told to cancel may have recalled what it had on its way, if there was time for it.
+// A node that was told to cancel may have recalled what it had on its way, if in time.
 void simulated_network::look_at_recalled(node_index from) {
   for (auto number : cards_->sent_by(from)) {
     auto found = transfers_.find(number);

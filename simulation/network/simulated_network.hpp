@@ -27,7 +27,7 @@
 
 namespace troupe {
 
-/// A message that has come to a node, for those who look on.
+/// A message that has come to a node, for observers.
 struct delivery {
   job_time time{0};
   job_time sent{0}; ///< When it set out.
@@ -49,7 +49,7 @@ struct bad_luck {
 /// Messages that are treated so.
 struct risk {
   std::string kind;           ///< Empty = every kind.
-  std::set<node_index> nodes; ///< That send or get them; empty = whoever does.
+  std::set<node_index> nodes; ///< That send or get them; empty = any.
   bad_luck luck;
 };
 
@@ -57,7 +57,7 @@ struct risk {
 [[nodiscard]] std::span<const std::string_view> messages_at_risk();
 
 /// A cut between nodes: what crosses it waits until it is healed, as a connection sends again what
-/// was not acknowledged. Both predicates are asked; an empty one is true for everybody.
+/// was not acknowledged. Both predicates are asked; an empty one is true for every node.
 struct cut {
   std::function<bool(node_index)> from;
   std::function<bool(node_index)> to;
@@ -71,7 +71,7 @@ struct cut {
 /// that differ in one option are compared on the same draws.
 ///
 /// As over sockets, a node that is silent for longer than `network_options::patience` is given up
-/// by those who talk to it, for good: what was held back between them is lost, and it hears of
+/// by those that talk to it, for good: what was held back between them is lost, and it hears of
 /// that as soon as it hears anything. And a gradient that is recalled while its bytes are on their
 /// way gives its share of the cards back, and is answered by `cancelled` at home.
 ///
@@ -125,11 +125,11 @@ public:
   /// was on its way is gone.
   void reset();
 
-  /// It begins a new life, without actors. Where there is a roll call, who is told is whoever
-  /// starts processes; else its replica, or what it held, is back at once.
+  /// It begins a new life, without actors. Where there is a roll call, `on_restart` is called to
+  /// start its process; else its replica, or what it held, is back at once.
   void restart(node_index node);
 
-  /// Whoever asked for it by `on_return` is told, or will be who does: the replica is to be put on
+  /// Tells the function given to `on_return`, once there is one, that the replica is to be put on
   /// stage.
   void bring_back(uint32_t replica);
 
@@ -151,11 +151,11 @@ public:
   /// What a message takes at this node's link is multiplied by this; 1 = as it was.
   void slow_down(node_index node, double factor);
 
-  /// Whoever asked for it by `on_owners_return` is told, if anybody: what a parameter server held
-  /// is to be put on stage.
+  /// Tells the function given to `on_owners_return`, if there is one, that what a parameter server
+  /// held is to be put on stage.
   void bring_back_owners(node_index node);
 
-  /// Whether anybody did.
+  /// Whether there is such a function.
   [[nodiscard]] bool takes_owners_back() const { return owners_come_back_ != nullptr; }
 
   /// From now on. Of several that a message runs, one of its own kind counts, and of these the
@@ -171,7 +171,7 @@ public:
   /// The world's time, also where the clock calls.
   [[nodiscard]] job_time now() const;
 
-  // ---- whoever looks on ----
+  // ---- observers ----
 
   std::function<void(const delivery&)> on_delivery; ///< Before the receiver has it. May be empty.
 
@@ -185,7 +185,7 @@ public:
   /// How often what has happened: "delivered Token", "lost PushGradient", "held Token".
   [[nodiscard]] std::map<std::string, uint64_t> counts() const;
 
-  /// Gradients that were sent, and whose last trace is lost: no repetition of them has arrived.
+  /// Gradients that were sent and lost to the last trace: no repetition of them has arrived.
   [[nodiscard]] uint64_t lost_gradients() const { return lost_gradients_.size(); }
 
   // ---- as the bases say ----
@@ -203,7 +203,7 @@ public:
 
   [[nodiscard]] uint32_t where(const std::string& name) const override { return node_of(name); }
 
-  /// Who is given up ends with all its actors.
+  /// The node that is lost ends with all its actors.
   void part_with(uint32_t lost, uint32_t lost_by) override;
 
   void place(const std::string& name, const caf::strong_actor_ptr& actor) override;

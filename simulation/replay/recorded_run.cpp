@@ -123,7 +123,7 @@ expected<void> add_steps(const std::vector<entry>& entries, const std::string& n
   }
   if (run.updates.empty())
     return fail(errc::failed_precondition, fmt::format("{}: no gradient was accepted", name));
-  // When a resumed job began, nobody tells: its first step took as long as the next.
+  // It is unknown when a resumed job began: its first step is taken to be as long as the next.
   if (run.first_step > 0 && run.step_ends.size() > 2)
     run.step_ends[0] = 2 * run.step_ends[1] - run.step_ends[2];
   return {};

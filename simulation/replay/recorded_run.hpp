@@ -26,11 +26,11 @@ struct recorded_run {
   uint64_t first_step = 0; ///< Updates before the first that was recorded: 0, if not resumed.
   std::vector<job_time> step_ends; ///< Of each step; before them, when the first one began.
   std::vector<job_time> updates;   ///< From the last needed gradient of each step to its end.
-  std::vector<std::vector<recorded_time>> times; ///< [replica][gradient]; empty for who never came.
+  std::vector<std::vector<recorded_time>> times; ///< [replica][gradient]; empty if it never came.
   /// From each replica's last gradient to the end of the run: the next one was not done by then.
   std::vector<job_time> unfinished;
 
-  /// There were so many replicas; who is in no line of the ledger never came.
+  /// There were so many replicas; one that is in no line of the ledger never came.
   void set_replica_count(uint32_t count);
 
   [[nodiscard]] uint64_t step_count() const { return updates.size(); }

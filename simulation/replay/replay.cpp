@@ -25,7 +25,7 @@ double mean_of(const std::vector<recorded_time>& times) {
   return sum / static_cast<double>(times.size());
 }
 
-// What gradients took that nobody stopped, in ascending order.
+// Times of gradients that were not told to stop, in ascending order.
 replica_times whole_times(std::span<const std::vector<recorded_time>> replicas) {
   replica_times whole;
   for (const auto& times : replicas)

@@ -25,7 +25,7 @@ struct replay_options {
 [[nodiscard]] uint32_t typical_replica(const recorded_run& run, std::span<const uint32_t> excluded);
 
 /// The recorded run as a scenario: each replica's n-th gradient takes as long as it took, each
-/// update too; a replica whose gradients run out begins with its first again.
+/// update too; a replica that runs out of gradients begins with its first again.
 ///
 /// - Repaired replicas, and those beyond the recorded ones, have the times of the typical one,
 /// begun

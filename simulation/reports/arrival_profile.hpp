@@ -19,7 +19,7 @@ struct arrival_figures {
 };
 
 /// How many gradients are there after a second, and how long does the last one take? A run of
-/// 10,000 replicas makes more arrivals than anybody wants to keep: once there are `values_max`,
+/// 10,000 replicas makes more arrivals than are worth keeping: once there are `values_max`,
 /// only every second, fourth, eighth ... step counts.
 class arrival_profile {
 public:

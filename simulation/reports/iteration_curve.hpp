@@ -22,7 +22,7 @@ namespace troupe {
 /// | `50: 13000, 90: 9500`       | measured: N and its steps; between them, straight lines in    |
 /// |                             | logarithms of both                                            |
 ///
-/// With 1/N, gradients are as good as each other: whoever makes most of them in a second is first.
+/// With 1/N, gradients are as good as each other: the run that makes most a second is first.
 /// `1 + 40/N` is the form in which a batch of 40 gradients is the critical one. Source: McCandlish
 /// et al., "An empirical model of large-batch training", 2018, equation 2.11.
 class iteration_curve {

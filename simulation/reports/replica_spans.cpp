@@ -44,7 +44,7 @@ void replica_spans::look_at(const step_record& step) {
     add(gradient, kind::accepted);
   for (const auto& gradient : step.stale)
     add(gradient, kind::stale);
-  // Who is told to stop has worked since the step began: a token takes no time to come.
+  // A replica that is told to stop has worked since the step began: a token takes no time to come.
   for (const auto& one : step.cancelled)
     keep({one.replica, kind::cancelled, step.began, one.arrived, one.local_step + 1});
 }
@@ -100,7 +100,7 @@ std::vector<replica_span> replica_spans::spans() const {
   return result;
 }
 
-// Nobody tells how long a replica has waited for the token of a gradient that was cancelled.
+// It is unknown how long a replica has waited for the token of a gradient that was cancelled.
 replica_state_kind replica_spans::gap(job_time start, job_time end) const {
   auto step_end = std::ranges::upper_bound(bounds_, start);
   return step_end != bounds_.end() && end <= *step_end ? kind::waiting : kind::absent;

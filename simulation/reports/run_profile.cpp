@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passing each step on to whoever makes figures of it.
+// Passing each step on to the parts that make figures of it.
 #include "simulation/reports/run_profile.hpp"
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint16_t example_port = 2222;
 
-/// The rules, in the order in which they mend: who rename jobs come before who count their tasks.
+/// The rules, in the order in which they mend: jobs are renamed before tasks are counted.
 class checker {
 public:
   explicit checker(declared_cluster cluster) { checked_.mended = std::move(cluster); }
@@ -130,7 +130,7 @@ private:
     if (job == "chief") append("worker", tasks, true);
   }
 
-  // ---- who we are ----
+  // ---- the own task ----
 
   void check_own_type() {
     auto& type = checked_.mended.task_type;

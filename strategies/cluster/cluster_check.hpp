@@ -21,13 +21,13 @@ struct checked_cluster {
   [[nodiscard]] bool has_problem() const;
 };
 
-/// Looks at jobs and at who we are: task types there are not, with what was probably meant
+/// Looks at jobs and at the own task: task types there are not, with what was probably meant
 /// (`ps_hosts`, `master`), more than one chief or evaluator, no own task, or one that is not in the
 /// cluster. An evaluator need not be in it. Each finding is of code invalid_argument.
 /// Source: TensorFlow, `multi_worker_util._validate_cluster_spec`.
 [[nodiscard]] checked_cluster check_tasks(declared_cluster cluster);
 
-/// Looks at all of it: the same, and whether somebody is the chief, and each address is one that
+/// Looks at all of it: the same, and whether some task is the chief, and each address is one that
 /// others can dial and no other task's.
 [[nodiscard]] checked_cluster check_cluster(declared_cluster cluster);
 

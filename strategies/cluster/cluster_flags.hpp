@@ -22,7 +22,7 @@ struct cluster_options {
   /// Label selectors of each job's pods: "chief=app=chief;worker=app in (a,b)".
   std::string kubernetes;
   std::string kubernetes_api; ///< "host:port" of an API server over plain HTTP: a kubectl proxy.
-  /// The first port of tasks whose launcher names hosts alone: Slurm, Open MPI; of all pods.
+  /// The first port of tasks if their launcher names hosts alone: Slurm, Open MPI; of all pods.
   std::optional<uint16_t> port_base;
   std::string interface; ///< Which network card to listen on, as `choose_network_card` takes it.
 };

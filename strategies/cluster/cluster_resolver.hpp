@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whoever knows the cluster that this process is a task of.
+// Resolvers: each knows the cluster that this process is a task of.
 #pragma once
 
 #include "strategies/cluster/cluster_spec.hpp"
@@ -20,7 +20,7 @@ struct task_query {
   std::optional<std::string> rpc_layer;
 };
 
-/// Each launcher tells a process in its own way who takes part and which of them it is. A resolver
+/// Each launcher tells a process in its own way which tasks there are, and which it is. A resolver
 /// reads one of these ways; nothing is remembered between two calls, so a job that has changed is
 /// seen. Source: TensorFlow, `tf.distribute.cluster_resolver.ClusterResolver`.
 /// Errors: all functions throw `failure` if what they read is not as it must be.
@@ -31,14 +31,14 @@ public:
   /// All tasks; no job if there is no cluster.
   [[nodiscard]] virtual troupe::cluster_spec cluster_spec() const = 0;
 
-  /// The address that somebody dials who talks to a task, with the rpc layer before it if there is
+  /// The address to dial in order to talk to a task, with the rpc layer before it if there is
   /// one: "grpc://host:port"; empty if the resolver knows none.
   [[nodiscard]] virtual std::string master(const task_query& query) const = 0;
 
   /// That of the own task.
   [[nodiscard]] std::string master() const { return master(task_query{}); }
 
-  /// Accelerators of a task by kind, such as {"GPU", 2}; empty where nobody knows.
+  /// Accelerators of a task by kind, such as {"GPU", 2}; empty where they are not known.
   [[nodiscard]] virtual std::map<std::string, uint64_t>
   num_accelerators(const task_query& query) const;
 
@@ -47,10 +47,10 @@ public:
     return num_accelerators(task_query{});
   }
 
-  /// The job of the own task; nothing if nobody says.
+  /// The job of the own task; nothing if it is not known.
   [[nodiscard]] virtual std::optional<std::string> task_type() const { return own_.task_type; }
 
-  /// The index of the own task in its job; nothing if nobody says.
+  /// The index of the own task in its job; nothing if it is not known.
   [[nodiscard]] virtual std::optional<uint64_t> task_id() const { return own_.task_id; }
 
   /// What stands before addresses; nothing: nothing.

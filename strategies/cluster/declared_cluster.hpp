@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody said of a cluster, before anybody has looked whether it makes sense.
+// A cluster as it was described, before any look whether it makes sense.
 #pragma once
 
 #include "strategies/cluster/cluster_spec.hpp"
@@ -10,9 +10,9 @@
 
 namespace troupe {
 
-/// How whoever describes a cluster spells it, so that a mended one can be shown in his own words.
+/// How the description of a cluster is spelled, so that a mended one can be shown in the same way.
 enum class cluster_syntax : uint8_t {
-  launcher,  ///< In variables of a launcher, which nobody writes by hand.
+  launcher,  ///< In variables of a launcher, which are not written by hand.
   flags,     ///< --cluster "chief=a:1;worker=b:1" --task worker:0
   tf_config, ///< TF_CONFIG='{"cluster": {"chief": ["a:1"]}, "task": {"type": "chief", "index": 0}}'
   toml,      ///< A file with the tables [cluster] and [task].
@@ -20,12 +20,12 @@ enum class cluster_syntax : uint8_t {
 
 /// A cluster and which of its tasks this process is.
 struct declared_cluster {
-  std::string source; ///< Who says so: "TF_CONFIG", "Slurm", "--cluster", a file.
+  std::string source; ///< Where that is said: "TF_CONFIG", "Slurm", "--cluster", a file.
   cluster_syntax syntax = cluster_syntax::launcher;
   cluster_spec spec;
   std::optional<std::string> task_type;
   std::optional<int64_t> task_id;
-  /// Workers without an address are no mistake: they dial the others, and nobody dials them.
+  /// Workers without an address are no mistake: they dial the others, and are not dialed.
   bool addresses_may_be_empty = false;
 };
 

@@ -9,8 +9,8 @@
 
 namespace troupe {
 
-/// The value of a variable; nothing if it is not set. Whoever gets one reads it on every call, so
-/// that nothing is remembered that has changed.
+/// The value of a variable; nothing if it is not set. It is read anew on every call, so that
+/// nothing is remembered that has changed.
 using environment_reader = std::function<std::optional<std::string>(const std::string& name)>;
 
 /// The variables of this process. Thread: as `getenv`, none may set variables meanwhile.

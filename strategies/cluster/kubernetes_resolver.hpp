@@ -19,8 +19,8 @@ namespace troupe {
 /// Asks Kubernetes' API for a path, such as "/api/v1/pods". @returns The body of its answer.
 using kubernetes_fetch = std::function<expected<std::string>(const std::string& path)>;
 
-/// Where the API is, and what proves who asks. Files are read anew for each question, because
-/// tokens are replaced every hour.
+/// Where the API is, and the proof of the asker's identity. Files are read anew for each question,
+/// because tokens are replaced every hour.
 struct kubernetes_api {
   host_port where{"127.0.0.1", 8001};
   std::string token_file{}; ///< With a bearer token; empty: none.
@@ -32,9 +32,9 @@ struct kubernetes_api {
 
 /// Asks an API server over https, or over plain HTTP if it has no authority: by default what
 /// `kubectl proxy` serves on this machine.
-/// Errors of what it returns: failed_precondition if the server does not know the token, or whose
-/// it is may not list pods, and how to permit that; not_found for another status, or if there is no
-/// token; those of `http_ask`.
+/// Errors of what it returns: failed_precondition if the server does not know the token, or the
+/// token's account may not list pods, and how to permit that; not_found for another status, or if
+/// there is no token; those of `http_ask`.
 [[nodiscard]] kubernetes_fetch kubernetes_over_http(kubernetes_api api = {});
 
 /// Where Kubernetes puts what a container needs to ask the API: `token`, `ca.crt`.
@@ -99,8 +99,8 @@ private:
 
 /// What Kubernetes says of `options.kubernetes`. Asks `options.kubernetes_api`, else the API server
 /// of this pod's cluster about its own namespace, else `kubectl proxy` on this machine about all.
-/// Tasks are at their pods, at port `options.port_base`, else 8470; this process is the one whose
-/// pod is called as HOSTNAME says.
+/// Tasks are at their pods, at port `options.port_base`, else 8470; this process is the one with
+/// the pod that HOSTNAME names.
 /// @param findings Gets what is wrong, and a problem if there are other numbers of pods than
 /// `options.cluster` counts.
 [[nodiscard]] declared_cluster declared_by_kubernetes(const cluster_options& options,

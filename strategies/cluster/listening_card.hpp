@@ -27,13 +27,13 @@ struct machine_networks {
                                                       const std::stop_token& stop = {});
 
 /// The card that was asked for, as `choose_network_card` takes it: `interface`, else
-/// NCCL_SOCKET_IFNAME; empty if none was. Who is dialed at an address of this machine only has no
+/// NCCL_SOCKET_IFNAME; empty if none was. A task that is dialed at a loopback address has no
 /// choice of cards, whatever the variable says to NCCL. @pre cluster.own
 [[nodiscard]] std::string wanted_card(const resolved_cluster& cluster, const std::string& interface,
                                       const environment_reader& environment);
 
 /// A task is to listen where the others dial it, which is not always where its own machine looks
-/// for it: Debian has the machine's name lead to 127.0.1.1, where nobody from elsewhere comes.
+/// for it: Debian has the machine's name lead to 127.0.1.1, which no other machine reaches.
 ///
 /// | own address | card |
 /// |---|---|
@@ -50,7 +50,7 @@ struct machine_networks {
                                                     const std::string& wanted,
                                                     const machine_networks& machine);
 
-/// What to tell if somebody wanted a card that those who dial the task do not reach: a loopback
+/// The warning if the tasks that dial this one do not reach the card that was wanted: a loopback
 /// one, while they are elsewhere, or the other way round. Empty if there is nothing to tell.
 [[nodiscard]] std::string listening_note(const resolved_cluster& cluster, const std::string& wanted,
                                          const network_card& card);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is who.
+// The roles of tasks.
 #include "strategies/cluster/multi_worker.hpp"
 
 #include "messages/refuse.hpp"

@@ -29,7 +29,7 @@ void validate_cluster_spec(const cluster_spec& cluster, const std::string& task_
                            uint64_t task_id);
 
 /// Whether the task does what one has to do: the chief, or worker 0 if there is none; every
-/// evaluator; and everybody where there is no cluster.
+/// evaluator; and every task where there is no cluster.
 [[nodiscard]] bool is_chief(const cluster_spec& cluster, const std::string& task_type,
                             uint64_t task_id);
 
@@ -41,8 +41,8 @@ void validate_cluster_spec(const cluster_spec& cluster, const std::string& task_
 [[nodiscard]] uint64_t id_in_cluster(const cluster_spec& cluster, const std::string& task_type,
                                      uint64_t task_id);
 
-/// Who leads collectives: "/job:chief/replica:0/task:0", or worker 0; empty without a cluster and
-/// for an evaluator, who takes part in none.
+/// The leader of collectives: "/job:chief/replica:0/task:0", or worker 0; empty without a cluster
+/// and for an evaluator, which takes part in none.
 [[nodiscard]] std::string collective_leader(const cluster_spec& cluster,
                                             const std::string& task_type, uint64_t task_id);
 
@@ -50,7 +50,7 @@ void validate_cluster_spec(const cluster_spec& cluster, const std::string& task_
 [[nodiscard]] bool should_save_checkpoint(const cluster_spec& cluster, const std::string& task_type,
                                           uint64_t task_id);
 
-/// Whether the task reads a checkpoint to go on from: everybody.
+/// Whether the task reads a checkpoint to go on from: every task does.
 [[nodiscard]] bool should_load_checkpoint(const cluster_spec& cluster, const std::string& task_type,
                                           uint64_t task_id);
 

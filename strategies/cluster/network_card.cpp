@@ -21,7 +21,7 @@ namespace {
 
 using card_list = std::vector<network_card>;
 
-/// What somebody wants, taken apart.
+/// The wanted cards, taken apart.
 struct card_pattern {
   bool excludes = false;
   bool is_exact = false;
@@ -98,7 +98,7 @@ std::string address_text(const sockaddr& address) {
   return text.data();
 }
 
-// An address that is good without saying through which card: nobody else could dial those.
+// An address that others can dial without saying through which card: no link-local one.
 bool is_usable(const ifaddrs& entry) {
   if (entry.ifa_addr == nullptr || (entry.ifa_flags & IFF_UP) == 0) return false;
   if (entry.ifa_addr->sa_family == AF_INET) return true;

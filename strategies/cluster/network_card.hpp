@@ -24,9 +24,9 @@ struct network_card {
 ///
 /// | wanted | cards |
 /// |---|---|
-/// | "eth,ib" | whose names begin so; of the first word that fits any |
+/// | "eth,ib" | with names that begin so; of the first word that fits any |
 /// | "=eth0,eth1" | with exactly these names |
-/// | "^docker,virbr" | all but those whose names begin so |
+/// | "^docker,virbr" | all but those with names that begin so |
 /// | "^=eth2" | all but those with exactly this name |
 /// | "" | all; those of containers and virtual machines only if there are no others |
 ///

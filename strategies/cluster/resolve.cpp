@@ -20,7 +20,7 @@ namespace {
 
 using findings_list = std::vector<cluster_finding>;
 
-/// Somebody who may know the cluster.
+/// A source that may know the cluster.
 struct cluster_source {
   std::string name;
   bool is_present = false;
@@ -67,7 +67,7 @@ void add_note(findings_list& findings, std::string sentence) {
   findings.push_back({cluster_finding::severity::note, {errc::none, std::move(sentence)}});
 }
 
-// The own task in the list; an evaluator that nobody else knows is added to it.
+// The own task in the list; an evaluator that no other task knows is added to it.
 std::optional<size_t> position_of_own(const declared_cluster& cluster,
                                       std::vector<cluster_task>& tasks) {
   if (!cluster.task_type || !cluster.task_id || *cluster.task_id < 0) return std::nullopt;

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// A process should not have to be told twice who it is: whoever started it has said so. Asks, in
+/// A process should not have to be told twice which task it is: its launcher said so. Asks, in
 /// this order, the options (`--cluster`, `--cluster-file`, `--kubernetes`), TF_CONFIG, torchrun,
 /// Slurm and Open MPI; the first that names a cluster is believed, the others are listed as
 /// ignored. If there is none, the process is alone. Open MPI inside a Slurm job is believed before

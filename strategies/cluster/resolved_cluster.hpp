@@ -16,7 +16,7 @@ namespace troupe {
 struct cluster_task {
   std::string type; ///< "chief", "ps", "worker" or "evaluator".
   uint64_t index = 0;
-  /// Where it listens, "host:port"; empty if nobody dials it, or it is alone.
+  /// Where it listens, "host:port"; empty if it is not dialed, or is alone.
   std::string address;
 
   bool operator==(const cluster_task&) const = default;
@@ -25,15 +25,15 @@ struct cluster_task {
 /// "worker 1"
 [[nodiscard]] std::string to_string(const cluster_task& task);
 
-/// What came of asking everybody who may know the cluster. All processes of a job get the same list
-/// of tasks, so a position in it names a process.
+/// The result of asking all sources that may know the cluster. All processes of a job get the same
+/// list of tasks, so a position in it names a process.
 struct resolved_cluster {
   /// Chief, parameter servers, workers, evaluator, each type by index. Without any cluster one
   /// chief without an address: this process.
   std::vector<cluster_task> tasks;
   std::optional<size_t> own;        ///< This process in `tasks`; nothing only if `has_problem`.
-  std::string source;               ///< Who said so: "TF_CONFIG"; empty: nobody.
-  std::vector<std::string> ignored; ///< Others who said something, too.
+  std::string source;               ///< Where it is said: "TF_CONFIG"; empty: nowhere.
+  std::vector<std::string> ignored; ///< Other sources that said something, too.
   std::vector<cluster_finding> findings;
   /// An example in the source's own syntax, if there is a problem, or a note about how it could be
   /// said more clearly; may be empty.

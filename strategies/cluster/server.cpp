@@ -42,7 +42,7 @@ cluster_layout layout_of(const resolved_cluster& cluster, const server_options& 
   return layout;
 }
 
-// An evaluator takes no part in the training of others, so nobody waits for it.
+// An evaluator takes no part in the training of others, so no process waits for it.
 void check_task(const resolved_cluster& cluster) {
   cluster.require_sound();
   if (cluster.is_evaluator())
@@ -51,7 +51,7 @@ void check_task(const resolved_cluster& cluster) {
                    "look at the job's checkpoints with a sidecar_evaluator"}};
 }
 
-// Who dials a node, if anybody: the one with the higher index does.
+// The dialer of a node, if there is one: the one with the higher index dials.
 std::optional<node_index> dialer_of(const socket_network_options& network, node_index node) {
   for (auto other = node + 1; other < network.nodes.size(); ++other)
     if (network.talk(node, other)) return other;
@@ -70,7 +70,7 @@ void check_addresses(const socket_network_options& network) {
   }
 }
 
-// Which addresses there are here, and at which of them to listen, if anybody dials this process.
+// Which addresses there are here, and at which of them to listen, if others dial this process.
 void choose_addresses(const resolved_cluster& cluster, const server_options& options,
                       socket_network_options& network) {
   using std::chrono::milliseconds;

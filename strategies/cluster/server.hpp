@@ -35,7 +35,7 @@ struct server_options {
   /// Told what is wrong but can go on, in one line. Thread: one of its own.
   std::function<void(const std::string&)> on_warning{};
 
-  /// Asked to stop, nobody is waited for any more: what waits throws `failure`, with `cancelled`.
+  /// Asked to stop, the server waits for no process: what waits throws `failure`, with `cancelled`.
   std::stop_token stop{};
 };
 
@@ -73,7 +73,7 @@ public:
   /// This process: "worker 1".
   [[nodiscard]] const cluster_task& task() const { return task_; }
 
-  /// "127.0.0.1:2222", where it listens; empty if nobody dials it.
+  /// "127.0.0.1:2222", where it listens; empty if it is not dialed.
   [[nodiscard]] std::string target() const;
 
   /// Waits until the chief's process has left, for processes with nothing else to do.

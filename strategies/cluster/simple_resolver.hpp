@@ -11,7 +11,7 @@ namespace troupe {
 
 /// All that a `simple_resolver` says.
 struct simple_resolver_options {
-  std::string master; ///< Of whoever is not asked about a task by type and id.
+  std::string master; ///< The answer if a query does not name a task by type and id.
   task_query own;
   std::string environment;
   std::map<std::string, uint64_t> num_accelerators; ///< Of every task.

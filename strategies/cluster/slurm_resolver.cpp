@@ -165,7 +165,7 @@ declared_cluster declared_by_slurm(const cluster_options& options,
   wanted.port_base = options.port_base.value_or(wanted.port_base);
   slurm_resolver resolver{wanted, environment};
   auto declared = declared_by_launcher(slurm, resolver, findings);
-  // A batch script has the numbers of its job: whoever is started there is alone, and would wait.
+  // A batch script has the numbers of its job: a process started there is alone, and would wait.
   if (!environment("SLURM_STEP_NUM_TASKS") && declared.spec.task_count() > 1) {
     findings.push_back(
       {cluster_finding::severity::problem,

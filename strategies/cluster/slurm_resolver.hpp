@@ -64,7 +64,7 @@ public:
   [[nodiscard]] process_place place() const;
 
   /// The GPUs of this process, for CUDA_VISIBLE_DEVICES: "2,3". TensorFlow's resolver sets the
-  /// variable itself; here whoever starts threads decides when that is safe.
+  /// variable itself; here the code that starts threads decides when that is safe.
   [[nodiscard]] std::string visible_devices() const;
 
 private:

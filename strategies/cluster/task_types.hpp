@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, 4> task_types{"chief", "ps", "work
 /// Whether a job may have this name.
 [[nodiscard]] bool is_task_type(std::string_view name);
 
-/// What somebody meant who wrote "ps_hosts", "Workers" or "master"; empty if nobody knows.
+/// The task type that "ps_hosts", "Workers" or "master" was to mean; empty if it is not known.
 [[nodiscard]] std::string meant_task_type(std::string_view name);
 
 } // namespace troupe

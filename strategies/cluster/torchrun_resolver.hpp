@@ -13,11 +13,11 @@
 
 namespace troupe {
 
-/// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and whoever follows it set them
+/// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as torchrun and its followers set them
 /// (`torchrun --no-python` starts any program). Rank 0 is the chief, at MASTER_ADDR and the port
 /// behind MASTER_PORT, because torchrun's own store listens on that; the others are workers. If all
 /// machines run as many processes, the first LOCAL_WORLD_SIZE of them are at MASTER_ADDR, too, each
-/// at port MASTER_PORT + 1 + rank. Where those of other machines are nobody says, so their
+/// at port MASTER_PORT + 1 + rank. No variable says where those of other machines are, so their
 /// addresses are empty: they dial the chief and the parameter servers. All is read anew on every
 /// call. Errors: throws `failure`: failed_precondition for a variable that is missing or malformed,
 /// and for ports beyond 65535.

@@ -29,7 +29,7 @@ struct computed_gradients {
 using loss_function = std::function<expression(tape&, std::span<const expression> variables)>;
 
 /// The loss of a replica's batch and its gradients, computed where `context.compute` computes.
-/// Nothing is aggregated: who clips these, clips per replica.
+/// Nothing is aggregated: clipping these clips per replica.
 /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied. The
 /// loss is reported without it.
 /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.

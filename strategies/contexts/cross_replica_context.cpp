@@ -72,7 +72,7 @@ bool stays_on_devices(const array_group& brought, const process_group* group,
   return group->has_devices && is_for_devices(call, group->size);
 }
 
-// Ends the replicas of a run inside a merge function whose own run is given up.
+// Ends the replicas of a run inside a merge function if the outer run is given up.
 struct nested_run {
   replica_group group;
   bool is_over = false;
@@ -459,13 +459,13 @@ task<void> cross_replica_context::settle(process_exchange& exchange,
   exchange.settle(std::move(unpacked));
 }
 
-// Means whose sums devices have made, and which stay there.
+// Divides sums that devices have made; the means stay there.
 task<void> cross_replica_context::divide_on_devices(std::vector<tensor>& sums,
                                                     const std::vector<double>& divisors) {
   for (size_t i = 0; i < sums.size(); ++i) {
     if (!is_on_device(sums[i]) || divisors[i] == 1) continue;
     auto at = strategy_.devices().at(sums[i].device());
-    if (!at) check_on_host(sums[i]); // nobody can be asked
+    if (!at) check_on_host(sums[i]); // no device can be asked
     auto mean = std::make_shared<tensor>();
     auto work = [mean, sum = sums[i], divisor = divisors[i]](compute_stream& on) {
       *mean = value_or_throw(on.sum({&sum, 1}, divisor));

@@ -113,7 +113,7 @@ struct gradient_buckets::shared_state {
   size_t left = 0;                                           ///< Buckets that have.
   size_t settled = 0;
   std::optional<error> wrong;
-  replica_actor waiting; ///< Who is to be woken; null while nobody waits.
+  replica_actor waiting; ///< The replica to wake; null while none waits.
 
   shared_state(strategy& of, std::vector<variable> given, size_t bytes_per_bucket)
     : owner(of), variables(std::move(given)), buckets(layout_of(variables, bytes_per_bucket)),
@@ -163,7 +163,7 @@ struct gradient_buckets::shared_state {
     return --missing[bucket_of[index]] == 0;
   }
 
-  // The next bucket that is full, if all before it have left. @pre Called by who holds `leaving`.
+  // The next bucket that is full, if all before it have left. @pre The caller holds `leaving`.
   std::optional<size_t> next() {
     std::lock_guard guard{mutex};
     if (left == buckets.size() || missing[left] > 0) return std::nullopt;

@@ -57,8 +57,8 @@ public:
   /// A replica's step, as the work that it computes sees it. Thread: any.
   class marker {
   public:
-    /// A gradient that nobody writes to any more. Rows leave as the array that they are rows of.
-    /// Cost: whoever fills a bucket copies it, and sends it.
+    /// A gradient that is written no more. Rows leave as the array that they are rows of.
+    /// Cost: the call that fills a bucket copies and sends it.
     /// Errors: throws `failure`: invalid_argument for a variable that is in no bucket, another
     /// shape, or rows that there are not; type_mismatch for a dtype that does not widen to the
     /// variable's; failed_precondition for a gradient that is ready already.

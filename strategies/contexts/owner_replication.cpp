@@ -13,7 +13,7 @@ namespace troupe {
 
 namespace {
 
-/// Actors that are ended with the last who refers to them.
+/// Actors that end with the last reference to them.
 struct ended_together {
   std::vector<caf::actor> actors;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variables that two parameter servers hold, and those who speak to them.
+// Variables that two parameter servers hold, and the stand-ins that speak to them.
 #pragma once
 
 #include "actors/replication/stand_in.hpp"
@@ -22,11 +22,11 @@ inline constexpr std::array<const char*, 2> place_prefixes{"", "mirror "};
 /// Errors: throws `failure` with invalid_argument.
 void check_owner_copies(const strategy_layout& layout);
 
-/// Who knows who holds each variable. @pre Owners are replicated. Errors: throws `failure`, as
-/// `placement::see`.
+/// The actor that knows the holder of each variable. @pre Owners are replicated. Errors: throws
+/// `failure`, as `placement::see`.
 [[nodiscard]] directory_actor find_directory(const strategy& strategy, const std::string& viewer);
 
-/// Puts one who speaks to whoever holds a variable on stage, beside `viewer`.
+/// Puts a stand-in, which speaks to the holder of a variable, on stage beside `viewer`.
 /// @param config With variable, name, and what else it is to be; owners and directory are looked
 /// for. Errors: throws `failure`, as `placement::see`.
 [[nodiscard]] stand_in_actor spawn_stand_in(const strategy& strategy, const std::string& viewer,
@@ -39,22 +39,22 @@ void check_owner_copies(const strategy_layout& layout);
 [[nodiscard]] training_cast cast_seen_from(const std::string& viewer, const strategy& strategy,
                                            const training_cast& cast, bool closes_steps = false);
 
-/// Tells the directory, if there is one, of the job that begins: whom it tells of owners; or,
-/// without anybody, of its end. @pre The directory stands in this process.
+/// Tells the directory, if there is one, that a job begins, and to tell `watcher` of owners; with a
+/// null watcher, that the job is over. @pre The directory stands in this process.
 void tell_directory(const strategy& strategy, const owners_watcher_actor& watcher);
 
-/// Has an owner or mirror that begins in a new life offer itself, as the mirror of whoever holds
-/// its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
+/// Has an owner or mirror that begins in a new life offer itself, as the mirror of the actor that
+/// holds its variable now. @param place 0 = it stands in the owner's place, 1 = in the mirror's.
 /// @param is_known Whether this is a new life; else only the directory knows.
 /// Errors: throws `failure`, as `placement::see`.
 void offer_again(const strategy& strategy, const variable& of, size_t place,
                  const replicated_owner_actor& who, bool is_known = true);
 
-/// Likewise for all that this process holds; nothing happens where owners are not replicated.
+/// As `offer_again`, for all that this process holds; nothing happens if owners are not replicated.
 void offer_all_again(const strategy& strategy, bool is_known = true);
 
-/// Puts who collects gradients for an owner on stage, which holds a variable in a place; null if
-/// nobody does.
+/// Puts the accumulator of an owner, which holds a variable in a place, on stage; null if there is
+/// none.
 using accumulator_maker
   = std::function<caf::actor(const variable& of, size_t place, const replicated_owner_actor&)>;
 

@@ -35,7 +35,7 @@ std::string_view call_name(change how, const variable_operand& operand) {
                                                          : name_of_assign(how);
 }
 
-// What a replica may do to a variable, before anybody is asked.
+// Checks what a replica may do to a variable, before any owner is asked.
 void check_change_in_replica(const variable& target, change how, const variable_operand& operand) {
   auto mode = target.aggregation();
   auto is_scatter = std::holds_alternative<indexed_slices>(operand);
@@ -56,7 +56,7 @@ void check_change_in_replica(const variable& target, change how, const variable_
                                name_of_scatter(how), target.name(), to_string(mode))}};
 }
 
-/// What becomes of a change by a replica of a job, where nobody waits for the others: each process
+/// The effect of a change by a replica of a job, where no replica waits for others: each process
 /// is one worker, and all but one of its replicas may have to leave it be.
 enum class change_in_job : uint8_t { own_copy, all_copies, none };
 

@@ -49,7 +49,7 @@ public:
   struct place {
     uint32_t replica = 0;                      ///< Among those of this process.
     uint32_t replicas = 1;                     ///< Of this process.
-    std::shared_ptr<const training_cast> cast; ///< Whom a job's gradients and tokens go to.
+    std::shared_ptr<const training_cast> cast; ///< Where a job's gradients and tokens go.
     troupe::strategy* owner = nullptr;
     rendezvous_actor meeting;   ///< Of the replicas of a run; null in a job.
     uint32_t first_replica = 0; ///< Of this process, among those of all.
@@ -98,7 +98,7 @@ public:
   // ---- with the other replicas, in a run ----
 
   /// Waits until all replicas are in the same merge_call; then `merge`, that of replica 0, runs
-  /// once in the cross-replica context, with everybody's arguments regrouped
+  /// once in the cross-replica context, with the arguments of all regrouped
   /// (strategies/values/nest.hpp), and each replica gets its own part of the result.
   /// @param merge `R f(cross_replica_context&, ...)` or a coroutine `task<R> f(...)`.
   /// Errors: throws `failure`: wrong_context; failed_precondition if another replica is in a call
@@ -140,7 +140,7 @@ public:
   [[nodiscard]] task<variable> make_variable(std::string name, tensor initial,
                                              variable_options options = {});
 
-  /// A merge_call whose function is `cross_replica_context::update`: all replicas have to make it.
+  /// A merge_call of the function `cross_replica_context::update`: all replicas have to make it.
   /// @returns What the function returned for this replica's copy.
   template <class Function, class... Arguments>
   [[nodiscard]] auto update(variable target, Function function, Arguments... arguments) {
@@ -164,7 +164,7 @@ public:
   [[nodiscard]] task<computed_by<Work>> compute(Work work);
 
   /// Copies arrays that lie on devices of the strategy to the host's memory, pinned by then: for
-  /// who has left there what is to be looked at. Those of the host stay as they are.
+  /// a caller that looks at what it left there. Arrays of the host stay as they are.
   /// @param arrays Live until this is over. Errors: as `compute`; throws `failure` with
   /// invalid_argument for one that is not row-major.
   [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);

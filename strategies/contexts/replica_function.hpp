@@ -82,7 +82,7 @@ task<std::shared_ptr<void>> call_erased(Function function, std::tuple<Arguments.
 /// What one replica of a run does.
 using replica_body = std::function<task<std::shared_ptr<void>>(replica_context&)>;
 
-/// What somebody does for all replicas.
+/// A function in the cross-replica context, once for all replicas.
 using cross_replica_body = std::function<task<std::shared_ptr<void>>(cross_replica_context&)>;
 
 /// What each replica of a run returns.
@@ -107,8 +107,8 @@ template <class Function, class... Arguments>
 /// What is done for one copy of a variable.
 using update_body = std::function<task<std::shared_ptr<void>>(update_context&)>;
 
-/// Whose part of a distributed value an update of one of `copies` takes: that of the replica whose
-/// copy it is; where `replicas` share fewer copies, nobody's.
+/// The replica that gives its part of a distributed value to an update of one of `copies`: the one
+/// that has this copy; where `replicas` share fewer copies, `no_replica`.
 [[nodiscard]] constexpr size_t taker_of(uint32_t copy, uint32_t copies, uint32_t replicas) {
   return copies < replicas ? no_replica : copy;
 }
@@ -122,7 +122,7 @@ template <class Function, class... Arguments>
                                                      const Arguments&... arguments) {
   std::vector<update_body> bodies;
   for (uint32_t i = 0; i < copies; ++i) {
-    [[maybe_unused]] auto taker = taker_of(i, copies, replicas); // by those who have arguments
+    [[maybe_unused]] auto taker = taker_of(i, copies, replicas); // unused without arguments
     std::tuple<selected_t<Arguments>...> own{select_replica(arguments, taker)...};
     bodies.emplace_back([function, own = std::move(own)](update_context& context) {
       return call_erased(function, own, context);

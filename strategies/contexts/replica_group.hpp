@@ -20,7 +20,7 @@ struct replica_group {
   /// Ends replicas that do not end by themselves.
   void kill_replicas() const;
 
-  /// Likewise, and the rendezvous, which tells nobody.
+  /// Ends such replicas and the rendezvous, which then tells no outcome.
   void kill() const;
 };
 

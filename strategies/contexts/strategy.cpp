@@ -77,7 +77,7 @@ copy_rule rule_of(const variable_options& options) {
   }
 }
 
-// An owner that stands here alone has what was restored before anybody can ask it for anything.
+// An owner that stands here alone has what was restored before any actor can ask it for anything.
 // Any other one is waited for: it may be asked by way of other processes, too.
 void give_saved(world& world, const variable& made, bool is_here_alone,
                 const variable_payload& saved) {
@@ -169,14 +169,14 @@ strategy::~strategy() {
   if (directory_) caf::anon_send_exit(directory_, caf::exit_reason::user_shutdown);
 }
 
-// Where the chief stands, variables are read after training: those who hold them must know for how
+// The chief's process reads variables after training: processes that hold some must know for how
 // long.
 void strategy::show_presence() {
   auto* placement = layout_.placement;
   if (placement == nullptr || placement->others().empty()) return;
   if (value_or_throw(placement->enter("strategy"))) {
     presence_ = world_.system().spawn([](caf::event_based_actor*) -> caf::behavior {
-      return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
+      return {[](give_up) {}}; // never sent; without a behaviour there is no actor
     });
     world_.introduce(presence_.id(), "strategy");
     placement->put("strategy", presence_);
@@ -211,8 +211,8 @@ void strategy::let_go() {
   static_cast<void>(world_.run_until(over, layout_.deadline));
 }
 
-// Who is ahead must not leave while others still need what it has to say. If something went wrong,
-// there is nothing to wait for.
+// A process that is ahead must not leave while others still need what it has to say. If something
+// went wrong, there is nothing to wait for.
 void strategy::leave_group(bool waits) {
   if (!layout_.group) return;
   const auto& communicator = layout_.group->communicator;
@@ -319,19 +319,19 @@ replicated_owner_actor strategy::spawn_owner(variable::data& of, const std::stri
   return owner;
 }
 
-// Who speaks for an owner of another process.
+// A cache speaks for an owner of another process.
 variable_owner_actor strategy::spawn_cache(variable::data& of, const std::string& owner_name) {
   auto owner
     = value_or_throw(layout_.placement->find<variable_owner_actor>("strategy", owner_name));
-  if (!owner) return owner; // null, if nobody here ever speaks to it
+  if (!owner) return owner; // null, if no actor here ever speaks to it
   auto cache = world_.system().spawn(variable_cache, variable_cache_config{owner});
   of.actors_here.push_back(caf::actor_cast<caf::actor>(cache));
   world_.introduce(cache.id(), "cache of " + owner_name);
   return cache;
 }
 
-// Whoever waits for the other one has been put on stage before, so nobody waits in vain. Whoever
-// holds nothing waits for neither: one of them may be gone already.
+// An owner is on stage before it waits for its mirror, so neither waits in vain. A process that
+// holds neither waits for neither: one of them may be gone already.
 void strategy::replicate(variable::data& of, variable_owner_config config) {
   auto& placement = *layout_.placement;
   auto name = of.form.name;
@@ -435,7 +435,7 @@ std::vector<tensor> strategy::experimental_local_results(const variable& of) {
   return experimental_local_results(copies);
 }
 
-// A collective that begins at the last moment still has its time: its end says who is missing.
+// A collective that begins at the last moment still has its time: its end names what is missing.
 job_time strategy::patience() const {
   return layout_.deadline + (layout_.group ? layout_.group->timeout : job_time{0});
 }
@@ -462,9 +462,9 @@ run_outcome strategy::run_on_replicas(std::vector<replica_body> bodies) {
     return world_.run_until(over, time_to_stop(layout_.deadline));
   };
   if (world_.run_until(over, patience())) return std::move(end->outcome);
-  if (give_up_on()) return std::move(end->outcome); // those who waited have left
+  if (give_up_on()) return std::move(end->outcome); // those that waited have left
   group.kill_replicas();
-  if (give_up_on()) return std::move(end->outcome); // it names those who have not
+  if (give_up_on()) return std::move(end->outcome); // it names those that have not
   group.kill();
   refuse(errc::deadline_exceeded,
          "a run on {} replicas is not over after {:.1f} s, and holds all threads of the world",

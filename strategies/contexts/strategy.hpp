@@ -58,7 +58,7 @@ struct strategy_layout {
   std::shared_ptr<const process_group> group;
   /// Null: one device adds.
   std::shared_ptr<const cross_device_ops> cross_device_operations;
-  /// A run that takes longer ends, and says who is missing.
+  /// A run that takes longer ends, and names the missing replicas.
   job_time deadline = std::chrono::minutes{10};
   /// Where owners, and the actors of jobs, stand; null: all here. Outlives the strategy.
   troupe::placement* placement = nullptr;
@@ -138,7 +138,7 @@ public:
 
   // ---- replicas ----
 
-  /// Replicas whose gradients are combined: those of all processes that run some.
+  /// Replicas that combine their gradients: those of all processes that run some.
   [[nodiscard]] uint32_t num_replicas_in_sync() const {
     return num_replicas_ * (layout_.group ? layout_.group->size : 1);
   }
@@ -158,7 +158,7 @@ public:
   /// @returns What the replicas returned, regrouped (strategies/values/nest.hpp): a distributed
   /// value in the place of each leaf. Errors: rethrows what the first replica that failed threw;
   /// throws `failure`: wrong_context; failed_precondition if replicas make different merge_calls;
-  /// invalid_argument if they return other structures; deadline_exceeded, naming who is missing.
+  /// invalid_argument if they return other structures; deadline_exceeded, naming the missing ones.
   template <class Function, class... Arguments>
   auto run(Function function, const Arguments&... arguments) {
     context_check::blocking("run", *this, "call_for_each_replica");
@@ -235,13 +235,13 @@ public:
 
   // ---- input ----
 
-  /// A dataset whose batches are global: each is cut into one for every replica.
+  /// A dataset of global batches: each is cut into one for every replica.
   /// Errors: throws `failure`: wrong_context; as `distribute`.
   [[nodiscard]] strategy_dataset
   experimental_distribute_dataset(const dataset& global_batches, const input_options& options = {},
                                   auto_shard_policy policy = auto_shard_policy::automatic);
 
-  /// A dataset that `make` returns, whose batches are those of single replicas already.
+  /// A dataset that `make` returns, with batches of single replicas already.
   /// Errors: throws `failure`: wrong_context; unimplemented for the mode per_replica, but under a
   /// mirrored strategy; as `distribute_from_function`.
   [[nodiscard]] strategy_dataset
@@ -250,9 +250,9 @@ public:
 
   // ---- contexts ----
 
-  /// Has no more to do with the other processes of its job, who are told, and does not wait for
-  /// them: for who has caught a failure, and keeps the strategy for its variables. Reductions over
-  /// all processes fail from now on.
+  /// Has no more to do with the other processes of its job, which are told, and does not wait for
+  /// them: for a program that has caught a failure, and keeps the strategy for its variables.
+  /// Reductions over all processes fail from now on.
   void leave_others();
 
   /// Makes this strategy the current one until the scope ends: see context.hpp.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whom a replica talks to during one job.
+// The actors that a replica talks to during one job.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -27,9 +27,9 @@ struct training_cast {
   std::vector<variable> variables;             ///< What the job trains.
   std::vector<accumulator_actor> accumulators; ///< One for each of `variables`, in that order.
   std::vector<variable_owner_actor> owners; ///< Likewise, where they are not those of `variables`.
-  std::shared_ptr<const void> stand_ins; ///< Ended with the last who refers to them; may be null.
-  std::vector<caf::actor> here;          ///< Its actors that stand in this process, to be ended.
-  /// The greatest step that a token of this process was for, if anybody wants to know.
+  std::shared_ptr<const void> stand_ins;    ///< They end with the last reference; may be null.
+  std::vector<caf::actor> here;             ///< Its actors that stand in this process, to be ended.
+  /// The greatest step that a token of this process was for; null: not recorded.
   std::shared_ptr<std::atomic<uint64_t>> step_heard;
 
   /// Ends its actors that stand here, if there is no chief to do so.
@@ -38,7 +38,7 @@ struct training_cast {
   /// Writes down that there is a token for `step`.
   void hear(uint64_t step) const;
 
-  /// The cast as whoever goes by the name `viewer` knows it. Errors: throws `failure`, as
+  /// The cast as the actor with the name `viewer` knows it. Errors: throws `failure`, as
   /// `placement::see`.
   [[nodiscard]] training_cast seen_from(const std::string& viewer, placement& placement) const;
 

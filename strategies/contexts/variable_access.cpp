@@ -24,8 +24,8 @@ tensor value_of(expected<msg<wire::VariableSnapshot>> answer) {
 
 namespace {
 
-// One and the same number or array from everybody is not a value for each replica. A single array
-// is: that of the only replica of this process.
+// One and the same number or array from all replicas is not a value for each. A single array is:
+// that of the only replica of this process.
 bool are_one(const std::vector<variable_operand>& operands) {
   const auto& first = operands.front();
   if (operands.size() == 1) return std::holds_alternative<double>(first);

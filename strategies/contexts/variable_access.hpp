@@ -40,7 +40,7 @@ struct variable_operand : std::variant<double, tensor, distributed_value<tensor>
 /// | update        | one copy                                  | one copy                       |
 ///
 /// In a replica context an aggregated change is a merge_call: all replicas have to make it. In a
-/// step of `train` with a chief, where nobody waits for others, each process is one worker: a
+/// step of `train` with a chief, where no replica waits for others, each process is one worker: a
 /// change is made at once, or refused (docs/strategies.md).
 /// Every change answers with the new value of the copy that the context stands for.
 /// Errors: all throw `failure`: type_mismatch if the operand is another dtype, rows where an array

@@ -23,7 +23,7 @@ namespace troupe {
 class closure_context;
 
 /// While it lives, the first read of a variable is the value of all further ones in this call,
-/// whoever changes the variable meanwhile.
+/// whatever changes the variable meanwhile.
 class variable_read_cache {
 public:
   /// @param of Outlives it. Errors: throws `failure` with invalid_argument inside another one.
@@ -70,7 +70,7 @@ public:
   /// A random stream of this call: the same numbers if another worker has to call it again.
   [[nodiscard]] random_key random(std::string_view purpose) const;
 
-  /// Whether nobody needs the result any more.
+  /// Whether the result is needed no more.
   [[nodiscard]] bool is_cancelled() const { return activity_.is_cancelled(); }
 
   /// The values of variables as they are now: immutable views.
@@ -96,7 +96,7 @@ public:
   /// The coroutine's actor, for optimizers and the like.
   [[nodiscard]] activity& host() { return activity_; }
 
-  /// Errors: throws `failure` with cancelled if nobody needs the result any more.
+  /// Errors: throws `failure` with cancelled if the result is needed no more.
   void check_wanted() const;
 
 protected:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long whoever leads waits for closures.
+// How long the process that leads waits for closures.
 #pragma once
 
 #include "actors/coordinator/coordinator.hpp"
@@ -17,7 +17,7 @@ namespace troupe {
 /// Thread: one at a time.
 class closure_patience {
 public:
-  /// @param stall_deadline How long no closure may end while somebody waits.
+  /// @param stall_deadline How long no closure may end while a caller waits.
   /// @param on_waiting Told what is waited for; null: standard error.
   closure_patience(std::shared_ptr<const queue_gauge> gauge, job_time stall_deadline,
                    std::function<void(const std::string& line)> on_waiting);

@@ -50,7 +50,7 @@ task<std::vector<closure_value>> call(activity& activity, msg<wire::RunClosure> 
   co_return results;
 }
 
-/// Something that is told once, by whoever is first.
+/// An answer that is told once: the first one counts.
 struct single_answer {
   std::atomic<bool> is_told = false;
   expected<void> answer;
@@ -187,7 +187,7 @@ void closure_service::watch_owners() {
   watched_ = strategy_.variables().size();
 }
 
-// Mostly this is but a message; whoever comes to a full queue, or after an error, waits.
+// Mostly this is but a message; at a full queue, or after an error, the caller waits.
 void closure_service::schedule(const std::string& function, std::vector<closure_argument> arguments,
                                std::shared_ptr<closure_outcome> outcome) {
   schedule_closure closure{
@@ -250,7 +250,7 @@ void closure_service::serve(const std::stop_token& stop) {
               [ended](const caf::error& reason) {
                 ended->tell(tl::unexpected<error>(from_caf(reason)));
               });
-      return {[](give_up) {}}; // nobody sends it; without a behaviour there is no actor
+      return {[](give_up) {}}; // never sent; without a behaviour there is no actor
     });
   spawn_workers();
   offer_all_again(strategy_, false);

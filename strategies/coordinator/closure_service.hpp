@@ -25,16 +25,16 @@ class strategy;
 
 /// How a coordinator works.
 struct coordinator_options {
-  /// Closures that may be queued; whoever schedules more waits.
+  /// Closures that may be queued; a caller that schedules more waits.
   size_t queue_capacity = 262'144;
   /// How long closures that run may take to stop when the coordinator ends, and processes that have
-  /// not come yet to come: they would find nobody.
+  /// not come yet to come: they would find no coordinator.
   job_time end_patience = std::chrono::seconds{5};
   /// Worker i begins i times so late, but no later than the longest delay: while variables change
   /// fast, at the beginning of training, few workers disturb each other less.
   job_time start_delay{0};
   job_time start_delay_max = job_time::max();
-  /// How long no closure may end while somebody waits for some: `join`, `fetch`, and `schedule` at
+  /// How long no closure may end while a caller waits for some: `join`, `fetch`, and `schedule` at
   /// a full queue. A single closure that takes longer needs more.
   job_time stall_deadline = std::chrono::minutes{10};
   /// Told every 10 s what is waited for; null: standard error.

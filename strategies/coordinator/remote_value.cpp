@@ -37,7 +37,7 @@ const std::vector<closure_value>& closure_outcome::wait(world& world) {
   }
   value_or_throw(patience_ ? patience_->wait(world, over) : world.run_until(over));
   if (!*result_) throw failure{result_->error()};
-  return **result_; // nobody writes it any more
+  return **result_; // it is written no more
 }
 
 } // namespace troupe

@@ -18,11 +18,11 @@ namespace troupe {
 
 class closure_patience;
 
-/// What becomes of one closure: told once, by the coordinator's actor, and waited for by whoever
-/// fetches it. Thread: any.
+/// The outcome of one closure: told once, by the coordinator's actor, and waited for by callers
+/// that fetch it. Thread: any.
 class closure_outcome {
 public:
-  /// @param patience Of whoever fetches it.
+  /// @param patience For the callers that fetch it.
   void wait_by(std::shared_ptr<const closure_patience> patience) {
     patience_ = std::move(patience);
   }
@@ -38,7 +38,7 @@ public:
   [[nodiscard]] const std::vector<closure_value>& wait(world& world);
 
 private:
-  std::shared_ptr<const closure_patience> patience_; ///< Set before anybody waits.
+  std::shared_ptr<const closure_patience> patience_; ///< Set before any caller waits.
   mutable std::mutex mutex_;
   std::optional<expected<std::vector<closure_value>>> result_;
   std::vector<std::function<void()>> waiting_;

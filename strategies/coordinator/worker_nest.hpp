@@ -34,7 +34,7 @@ struct closure_codec<own_of_worker<T>> {
   }
 };
 
-/// Whose part is taken.
+/// The worker that a part is for.
 struct worker_part {
   const closure_service* of;
   uint32_t worker;
@@ -88,7 +88,7 @@ struct without_worker_values {
   T operator()(const std::vector<const per_worker_values<T>*>&);
 };
 
-/// What is written for a parameter: in the place of each reference, whose it is.
+/// A parameter as it is written: in the place of each reference, an `own_of_worker`.
 struct written_leaf {
   template <class T>
   T operator()(const std::vector<const T*>&);
@@ -132,8 +132,8 @@ template <class T>
 using written_t = typename written<T>::type;
 
 /// What may be given to a scheduled function for a parameter: what converts to it, anywhere in it
-/// one for each worker, or what each worker has of its own. A remote value may not: whoever
-/// schedules fetches it first.
+/// one for each worker, or what each worker has of its own. A remote value may not: the
+/// caller fetches it first.
 template <class Argument, class Parameter>
 concept schedulable_as
   = !has_remote_values<

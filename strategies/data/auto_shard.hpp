@@ -15,7 +15,7 @@ namespace troupe {
 enum class auto_shard_policy : int8_t {
   off = -1,      ///< Each reads everything.
   automatic = 0, ///< `file` if that can be done, else `data`.
-  file = 1,      ///< File f is read by pipeline f mod n; who gets none has no elements.
+  file = 1,      ///< File f is read by pipeline f mod n; one that gets none has no elements.
   data = 2,      ///< Element i is used by pipeline i mod n; all read everything.
   hint = 3,      ///< Where the dataset says `shard(shard_hint, shard_hint)`.
 };
@@ -35,7 +35,7 @@ enum class auto_shard_policy : int8_t {
 /// `legacy_rebatch` in as many pieces as there are replicas, so that the pieces of a batch go to
 /// all of them.
 /// @param replicas In all pipelines together.
-/// @param told Gets why `automatic` has taken elements, if it has; null: nobody asks.
+/// @param told Gets why `automatic` has taken elements, if it has; null: it is not asked for.
 /// Errors: throws `failure`: invalid_argument if there is no such pipeline, and by elements if
 /// there are fewer than pipelines, unless there is none; not_found by files if no files are read,
 /// or a stage hides them (`automatic` then takes elements instead). Source: TensorFlow,

@@ -50,7 +50,7 @@ dataset rows_of_batches(const dataset& batches) {
     };
     return {batches.size(), [read] { return read; }};
   }
-  // All inputs of a zip have the same batches, and nobody reads numbers ahead.
+  // All inputs of a zip have the same batches, and numbers are not read ahead.
   if (stage.kind == stage_kind::zip)
     return rows_of_batches(stage.inputs.front()).take(batches.size());
   if (stage.kind == stage_kind::prefetch) return rows_of_batches(stage.inputs.front());

@@ -9,10 +9,10 @@
 
 namespace troupe {
 
-/// Who cuts batches anew has to know in which of them row 1000 lies. If all have n rows, a division
-/// tells. But the last of a pass may be smaller, and stages behind (`shuffle`, `repeat`, `skip`)
-/// put it anywhere: so the same stages are made again after numbers, the sizes of the batches, and
-/// asked for these instead.
+/// Code that cuts batches anew has to know in which of them row 1000 lies. If all have n rows, a
+/// division tells. But the last of a pass may be smaller, and stages behind (`shuffle`, `repeat`,
+/// `skip`) put it anywhere: so the same stages are made again after numbers, the sizes of the
+/// batches, and asked for these instead.
 /// Cost: none if all batches are full; else, for a jump, 0.1 us for each batch before that place in
 /// its pass, 0.3 us behind a shuffle.
 class batch_rows {

@@ -31,7 +31,7 @@ uint64_t saturated_sum(uint64_t a, uint64_t b) {
   return a > dataset::infinite - b ? dataset::infinite : a + b;
 }
 
-// Opens a stage whose readers need nothing but a reader of the stage before.
+// Opens a stage with readers that need nothing but a reader of the stage before.
 template <class Reader>
 std::function<element_reader()> after(std::function<element_reader()> before, Reader reader) {
   return [before = std::move(before), reader = std::move(reader)]() -> element_reader {
@@ -52,7 +52,7 @@ dataset_stage made(stage_kind kind, const dataset& before, Make make,
           .drop_remainder = drop_remainder};
 }
 
-// Opens a source, all of whose readers are the same.
+// Opens a source that has the same reader every time.
 template <class Reader>
 std::function<element_reader()> always(Reader reader) {
   return [reader = std::move(reader)]() -> element_reader { return reader; };

@@ -101,7 +101,7 @@ public:
   /// if it throws, reading the element fails. Iterators on several threads call it at once.
   [[nodiscard]] dataset map(std::function<element(element)> function) const;
 
-  /// Likewise with random numbers, whose key names the seed, the pass and the element: so they are
+  /// `map` with random numbers: their key names the seed, the pass and the element, so they are
   /// the same after a restart.
   [[nodiscard]] dataset map(std::function<element(element, const random_key&)> function,
                             uint64_t seed) const;
@@ -131,7 +131,7 @@ public:
     : size_(source.size()), read_(std::move(read)) {}
 
   /// The next element; nothing after the last one. An element that cannot be read counts as
-  /// delivered: whoever calls again goes on behind it.
+  /// delivered: the next call goes on behind it.
   /// Errors: those of the source, of `map` (`user_code` if the function threw) and of `batch`.
   [[nodiscard]] expected<std::optional<element>> next();
 

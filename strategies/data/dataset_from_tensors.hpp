@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of arrays that somebody has in memory, as a dataset.
+// The rows of arrays in memory, as a dataset.
 #pragma once
 
 #include "strategies/data/dataset.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a dataset is made of, for those who make another one of it.
+// The stages of a dataset, for code that makes another one of it.
 #pragma once
 
 #include "strategies/data/dataset.hpp"
@@ -55,7 +55,7 @@ struct dataset_stage {
   bool gives_examples = false;
 };
 
-/// What `batch_size_of` says of a dataset whose batches it does not know.
+/// The answer of `batch_size_of` if it does not know the batches of a dataset.
 inline constexpr int64_t unknown_batch_size = -1;
 
 /// Rows of each element but the last, as far as the stages tell: 0 if the elements are known to be

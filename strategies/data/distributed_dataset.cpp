@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps: whose turn it is, and what those get for whom nothing is left.
+// Steps: which replica's turn it is, and what a replica gets if nothing is left for it.
 #include "strategies/data/distributed_dataset.hpp"
 
 #include "messages/assert.hpp"
@@ -156,7 +156,7 @@ expected<std::optional<std::vector<element>>> distributed_iterator::next() {
   return elements;
 }
 
-// Gives an element without rows to those who have none.
+// Gives an element without rows to the replicas that have none.
 expected<void> distributed_iterator::fill(std::vector<std::optional<element>>& step) {
   const auto has_value = [](const auto& one) { return one.has_value(); };
   if (std::ranges::all_of(step, has_value)) return {};

@@ -101,7 +101,7 @@ private:
 
   distributed_dataset source_;
   std::vector<dataset_iterator> pipelines_;
-  std::optional<element> without_rows_; ///< What those get for whom nothing is left.
+  std::optional<element> without_rows_; ///< For the replicas that nothing is left for.
   uint64_t delivered_ = 0;
 };
 
@@ -113,7 +113,7 @@ struct input_distribution {
   executor elsewhere; ///< Reads ahead; without one nothing is read ahead.
 };
 
-/// What this pipeline gives of a dataset whose batches are **global**: in each step all replicas
+/// This pipeline's part of a dataset of **global** batches: in each step all replicas
 /// together take as many rows as one of them has. If there is more than one replica, batches are
 /// cut (`rebatch`, or `legacy_rebatch` if their size is not known); then pipelines divide the
 /// dataset (`auto_shard`), and as many elements as there are replicas are read ahead. Errors:
@@ -128,7 +128,7 @@ struct input_distribution {
 /// `per_replica`, `make` is called for each replica, as if it were a pipeline of its own. `policy`
 /// is of no matter.
 ///
-/// Nobody here knows how long the other pipelines are: see `end_with`.
+/// This pipeline does not know how long the others are: see `end_with`.
 /// Errors: throws `failure`: what `make` throws; as `check`; `unimplemented` for the mode
 /// `per_replica` with several pipelines.
 /// Source: TensorFlow, `Strategy.distribute_datasets_from_function`.

@@ -19,7 +19,7 @@ namespace troupe {
 ///
 /// @param open Makes a dataset of one file: a source, perhaps with stages.
 /// @param shuffle_seed If given, the files come in another order in every pass; divided among
-/// several, everybody shuffles his own.
+/// several pipelines, each shuffles its own.
 /// Cost: opens all files.
 /// Errors: throws what `open` throws; `invalid_argument` if there is no file, or one without end.
 /// Source: `Dataset.list_files(...).flat_map(...)` of TensorFlow.

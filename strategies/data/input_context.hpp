@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What somebody who makes the input of a job must know of it.
+// The facts of a job that the maker of its input must know.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace troupe {
 
-/// A job reads through several pipelines, each for some of its replicas; whoever makes one of them
+/// A job reads through several pipelines, each for some of its replicas; the code that makes one
 /// has to know which it is. Source: TensorFlow, `tf.distribute.InputContext`.
 struct input_context {
   uint64_t num_input_pipelines = 1;

@@ -8,7 +8,7 @@
 
 namespace troupe {
 
-/// Who calls the function that makes a dataset.
+/// The caller of the function that makes a dataset.
 enum class input_replication_mode : uint8_t {
   per_worker,  ///< Each pipeline once; its replicas take turns with the elements.
   per_replica, ///< Each replica once, and has its elements for itself.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reads when: the executor's task, or the one who asks.
+// When elements are read: by the executor's task, or by the caller.
 #include "strategies/data/prefetch.hpp"
 
 #include <utility>
@@ -12,7 +12,7 @@ prefetcher::prefetcher(element_reader read, uint64_t size, uint64_t ahead_max, e
 expected<element> prefetcher::at(uint64_t epoch, uint64_t index) {
   const place wanted{epoch, index};
   std::unique_lock lock{mutex_};
-  // Who reads now has begun, so this wait ends with that element.
+  // A read that goes on now has begun, so this wait ends with that element.
   if (wanted != next_ || ready_.empty()) read_done_.wait(lock, [this] { return !is_reading_; });
   if (wanted != next_) {
     ready_.clear();
@@ -54,7 +54,7 @@ void prefetcher::read_one_ahead() {
     auto result = read(lock, {next_.epoch, next_.index + ready_.size()});
     ready_.push_back(std::move(result));
   }
-  // Who reads for himself asks again when he is done.
+  // A caller that reads for itself asks again when it is done.
   is_asked_ = has_work() && !is_reading_;
   const bool ask = is_asked_;
   lock.unlock();

@@ -14,7 +14,7 @@ namespace troupe {
 
 /// While a gradient is computed, the next batch could be read. A prefetcher does so on an executor,
 /// one element at a time: reading is then as sequential as without it, so the elements are the
-/// same. If the executor is busy, whoever asks reads for himself; so nobody ever waits for a task
+/// same. If the executor is busy, the caller reads for itself; so no caller ever waits for a task
 /// that has not begun, even where all threads of the executor ask.
 ///
 /// Thread: `at` by one owner at a time; the executor's threads beside it.
@@ -48,7 +48,7 @@ private:
   std::condition_variable read_done_;
   place next_;                          ///< Of the first element in `ready_`.
   std::deque<expected<element>> ready_; ///< Read, and not yet asked for.
-  bool is_reading_ = false;             ///< Somebody is inside `read_`.
+  bool is_reading_ = false;             ///< A thread is inside `read_`.
   bool is_asked_ = false;               ///< A task of ours waits for its turn, or runs.
 };
 

@@ -12,7 +12,7 @@ namespace troupe {
 /// The sizes in which one of several pipelines cuts global batches, in turn: all replicas together
 /// take exactly one global batch in each step, and no replica takes two rows more than another.
 /// Each pipeline begins elsewhere in the list, so that in a step the replicas of all pipelines have
-/// one of its places each; over the whole list everybody gets one global batch.
+/// one of its places each; over the whole list every pipeline gets one global batch.
 ///
 ///     batch_sizes_for_pipeline(10, 2, 2, 1)   // 3, 3, 2, 2 begins at place 2: 2, 2, 3, 3
 ///
@@ -37,7 +37,7 @@ namespace troupe {
                               bool drop_remainder = false);
 
 /// Each batch in so many pieces: of a batch of b rows, pieces of ceil(b / pieces) as long as there
-/// are rows, then such without rows. For batches whose sizes are not known.
+/// are rows, then such without rows. For batches of unknown sizes.
 /// Errors: throws `failure`: invalid_argument for 0, and for elements known to be no batches;
 /// others that are none fail when they are read. Source: TensorFlow, `rebatch_dataset_op.cc`,
 /// version 1.

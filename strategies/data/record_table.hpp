@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// Lines, rows and records differ in length, so only who has looked for them knows where number
+/// Lines, rows and records differ in length, so only a search for them tells where number
 /// 1000 begins. A table remembers it for all of them, and then reads any of them at once.
 /// Cost: 8 bytes of memory for each record.
 class record_table {

@@ -12,8 +12,8 @@ namespace troupe {
 /// A shuffle buffer is filled with the first `buffer_size` elements; then, again and again, one of
 /// them is drawn and the next element takes its place; at the end the rest is drawn. Which one is
 /// drawn depends on the number of the draw alone, never on what was drawn before. So the state at
-/// any place follows from the draws just before it, and whoever resumes in the middle of a large
-/// dataset neither stores the buffer nor reads a single element twice.
+/// any place follows from the draws just before it, and a reader that resumes in the middle of a
+/// large dataset neither stores the buffer nor reads a single element twice.
 ///
 /// The order of TensorFlow's `Dataset.shuffle`, drawn from our own random streams.
 class shuffle_order {

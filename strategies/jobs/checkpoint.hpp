@@ -27,7 +27,7 @@ void save_checkpoint(strategy& strategy, const std::filesystem::path& folder, ui
 
 /// Puts the variables back to where the newest whole checkpoint of a folder has them. Copies get
 /// the same value; those that add up share it. What was saved of a variable that there is not yet
-/// waits: whoever is made later under its name, also in shards by `sharded_variable::make`, begins
+/// waits: a variable made later under its name, also in shards by `sharded_variable::make`, begins
 /// with it, slots and all (`strategy_extended::deferred`).
 /// @param sharded Shards that get their rows of the array that was saved.
 /// @returns The step that it was saved under; nothing if there is no checkpoint.

@@ -20,7 +20,7 @@ struct evaluation_limits {
 
 /// Plain decisions, without a clock or a folder: what is there and what time it is comes in.
 ///
-/// Checkpoints are taken in order, each once. The one who writes them keeps the newest few, so an
+/// Checkpoints are taken in order, each once. Training keeps the newest few, so an
 /// evaluator that is slower than training loses those in between and never falls behind further.
 class evaluation_schedule {
 public:
@@ -29,7 +29,7 @@ public:
     /// Whether training had ended before the folder was looked at: then all checkpoints are there.
     bool is_over = false;
     std::span<const uint64_t> steps; ///< Of the checkpoints, ascending.
-    uint64_t progress = 0;           ///< Changes as long as whoever trains is alive.
+    uint64_t progress = 0;           ///< Changes as long as training is alive.
     job_time now{0};
   };
 

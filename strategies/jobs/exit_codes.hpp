@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a trainer answers to the shell, and to whoever started it.
+// A trainer's answer to the shell, and to any program that started it.
 #pragma once
 
 #include "messages/errc.hpp"

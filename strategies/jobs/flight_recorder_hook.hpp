@@ -13,9 +13,9 @@
 
 namespace troupe {
 
-/// Whoever meets a job that hung or died wants to know what its actors did last. This writes it
-/// into a file when a replica is lost, when a step does not end, when the process crashes, and when
-/// somebody asks. The newest record replaces the one before it.
+/// After a job has hung or died, users want to know what its actors did last. This writes it into a
+/// file when a replica is lost, when a step does not end, when the process crashes, and on request.
+/// The newest record replaces the one before it.
 class flight_recorder_hook final : public session_hook {
 public:
   /// @param path Of the file. @param say Told in one line that it was written, or why it could

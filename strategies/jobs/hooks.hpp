@@ -64,7 +64,7 @@ private:
   event_file curves_;
 };
 
-/// Ends a job whose loss is not a number any more: what comes after is wasted.
+/// Ends a job once its loss is not a number any more: what comes after is wasted.
 class nan_stop_hook final : public session_hook {
 public:
   /// @param fail Whether the job then counts as failed.
@@ -76,7 +76,7 @@ private:
   bool fail_;
 };
 
-/// Shows a window of steps to somebody, such as a timeline: the steps before and after are not
+/// Passes a window of steps to a function, such as a timeline's: the steps before and after are not
 /// worth a file of gigabytes.
 class profile_window_hook final : public session_hook {
 public:

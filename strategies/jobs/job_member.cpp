@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process does whose chief stands elsewhere.
+// The part of a process in a job that has its chief elsewhere.
 #include "strategies/jobs/job_member.hpp"
 
 #include "actors/training/member.hpp"
@@ -28,10 +28,10 @@ const error asked_to_stop{errc::cancelled, "asked to stop"};
 // How long replicas of this process may take to leave when the job is over.
 constexpr job_time leave_deadline = std::chrono::seconds{30};
 
-// Whoever can reach a process no more may hear in a moment that this ends the job for all.
+// A process that can reach another no more may hear in a moment that this ends the job for all.
 constexpr job_time word_patience = std::chrono::seconds{1};
 
-/// Something that somebody else will know; the first who says it is believed.
+/// A value that others will know; the first one told counts.
 template <class T>
 class awaited {
 public:
@@ -127,7 +127,7 @@ private:
     return reason.code == errc::unavailable || reason.code == errc::cancelled;
   }
 
-  // Whoever waits for somebody to come on stage waits in vain once the job is over.
+  // Once the job is over, waiting for an actor to come on stage is in vain.
   [[nodiscard]] auto end_teller() {
     return [this, tell = end_.teller(), tell_over = over_.teller()](expected<job_ending> ended) {
       placement_.give_up(error{errc::cancelled, "the job is over"});
@@ -156,7 +156,7 @@ private:
   // The job does not begin, as far as this process is concerned.
   [[nodiscard]] job_report stay_out(const error& why) {
     if (why == asked_to_stop) return {.stopped = why.message, .has_begun = false};
-    strategy_.leave_others(); // nobody needs what it holds
+    strategy_.leave_others(); // no process needs what it holds
     return leave(tl::unexpected<error>(why));
   }
 
@@ -204,7 +204,7 @@ private:
     if (chief_) caf::anon_send(chief_, make_stop_job(asked_to_stop.message));
   }
 
-  // After this nobody refers to the caller's functions any more.
+  // After this no replica refers to the caller's functions any more.
   void clear() {
     if (!cast_) return;
     for (const auto& replica : replicas_)
@@ -218,7 +218,7 @@ private:
     std::exchange(cast_, nullptr)->end();
   }
 
-  // After this it tells nobody anything any more.
+  // After this the member tells nothing any more.
   void dismiss_member() {
     if (!member_) return;
     auto gone = std::make_shared<std::promise<void>>();
@@ -240,8 +240,8 @@ private:
     return newest;
   }
 
-  // The job may go on without this process, which has lost somebody whom it cannot do without. Who
-  // starts it again gives it new links.
+  // The job may go on without this process, which has lost a peer that it cannot do without. A new
+  // start gives it new links.
   job_report part(error why) {
     strategy_.leave_others();
     if (last_step_ > 0) why.message += fmt::format("; the job had come to step {}", last_step_);
@@ -254,7 +254,7 @@ private:
     auto left = left_.wait(world_);
     if (left) return report_of(*left);
     auto known = ended.value_or(job_ending{.step = last_step_});
-    if (known.failure) return report_of(known); // whoever is gone by now
+    if (known.failure) return report_of(known); // whichever process is gone by now
     known.failure = ended ? left.error() : ended.error();
     known.step = std::max(known.step, last_step_);
     if (known.failure->code == errc::unavailable && known.step > 0)

@@ -99,7 +99,7 @@ expected<void> job_members::gather(const std::string& agreement, const std::stop
   return {};
 }
 
-// Where its node is lost, which is simulated only, nobody is left to say who is there.
+// If its node is lost, which is simulated only, no actor is left to say which members are there.
 void job_members::watch_roll_call() {
   auto* roll = caf::actor_cast<caf::abstract_actor*>(roll_);
   roll->attach_functor([answers = answers_](const caf::error& reason) {

@@ -18,7 +18,7 @@
 namespace troupe {
 
 /// A job of several processes begins when all are there, and ends for all alike. In a job of one
-/// process, there is nobody to wait for.
+/// process, there is none to wait for.
 ///
 /// Thread: the one that made the world.
 class job_members {
@@ -29,23 +29,22 @@ public:
   job_members(const job_members&) = delete;
   job_members& operator=(const job_members&) = delete;
 
-  /// Tells members that there is no job, if nobody has told them more.
+  /// Tells members that there is no job, if they were not told more.
   ~job_members();
 
-  /// Whether there is anybody.
+  /// Whether there are members.
   [[nodiscard]] bool has_any() const { return roll_ != nullptr; }
 
   /// Waits until all are there, and sets the clock to the greatest of theirs.
   /// @param agreement As in `training_options`.
-  /// Errors: deadline_exceeded and unavailable, naming who is missing; failed_precondition, if one
-  /// was started for another job; cancelled, if `stop` is asked to stop.
+  /// Errors: deadline_exceeded and unavailable, naming the missing ones; failed_precondition, if
+  /// one was started for another job; cancelled, if `stop` is asked to stop.
   [[nodiscard]] expected<void> gather(const std::string& agreement, const std::stop_token& stop);
 
   /// Tells members that the job begins, and where replicas were if it goes on from a checkpoint.
   void begin(uint64_t first_step, std::span<const replica_progress> replicas);
 
-  /// Has `told` called when a member is lost while the job goes on; with an empty function nobody
-  /// is told any more.
+  /// Has `told` called when a member is lost while the job goes on; an empty function ends that.
   void on_loss(std::function<void(uint32_t member, const error& reason)> told);
 
   /// Tells members how the job has ended, and waits until all have left.
@@ -59,7 +58,7 @@ private:
   void tell_ending(const job_report& report);
 
   strategy& strategy_;
-  roll_call_actor roll_; ///< Null, if there is nobody to wait for.
+  roll_call_actor roll_; ///< Null, if there are no members.
   std::shared_ptr<answers> answers_;
 };
 

@@ -20,7 +20,7 @@ struct joined_step {
 };
 
 /// Replicas have to make the same calls, so one whose own input ends earlier must not leave: the
-/// others would wait for it. It joins them instead, in steps without input, until nobody has any.
+/// others would wait for it. It joins them instead, in steps without input, until none has any.
 /// Distributed datasets end together by themselves; this is for inputs of one's own.
 ///
 ///     auto step = [=](replica_context& context, joined_step now,

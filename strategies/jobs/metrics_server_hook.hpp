@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running job, for Prometheus, `troupe top` and whoever else speaks HTTP.
+// A running job, for Prometheus, `troupe top` and any other HTTP client.
 #pragma once
 
 #include "actors/observing/http.hpp"

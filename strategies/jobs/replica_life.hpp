@@ -21,7 +21,7 @@ struct beginning {
   uint64_t life = 0;                     ///< How often its node was gone before.
 };
 
-/// Where a replica of a job stands, and with whom.
+/// Where a replica of a job stands, and beside how many others.
 struct replica_site {
   bool is_here = true;                       ///< Whether it is spawned in this process.
   uint32_t process = 0;                      ///< By position.

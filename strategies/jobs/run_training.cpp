@@ -59,7 +59,7 @@ struct told_step {
     return result;
   }
 
-  // What is no such number, whoever told it, is 0.
+  // A number that is not in its range, whichever process told it, is 0.
   [[nodiscard]] static std::vector<told_step> of(const tensor& rows) {
     auto within = [](double value, double most) { return value >= 0 && value <= most ? value : 0; };
     auto time = [&](double value) { return job_time{static_cast<int64_t>(within(value, 0x1p62))}; };
@@ -241,7 +241,7 @@ private:
       auto rank = static_cast<size_t>(asks - all.begin()) / (group ? group->replicas_each : 1);
       report.stopped = own ? *own : fmt::format("asked to stop by {}", group->names[rank]);
     } else if (!strategy_.layout().group && own) {
-      report.stopped = own; // there is nobody to be told
+      report.stopped = own; // no other process is to be told
     }
     auto goes_on = [](const told_step& one) { return one.goes_on == going_on::yes; };
     is_over_ = report.stopped || !std::ranges::all_of(all, goes_on);

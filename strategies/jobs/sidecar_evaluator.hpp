@@ -28,10 +28,10 @@ struct sidecar_evaluator_options {
 
   evaluation_limits limits{.patience = std::chrono::minutes{10}};
 
-  /// Whether training has ended, its last checkpoint saved. Empty: nobody knows.
+  /// Whether training has ended, its last checkpoint saved. Empty: unknown.
   std::function<bool()> is_over{};
 
-  /// A number that changes as long as whoever trains is alive. Empty: only checkpoints show that.
+  /// A number that changes as long as training is alive. Empty: only checkpoints show that.
   std::function<uint64_t()> progress{};
 
   std::string waits_for = "whoever trains";             ///< Named if it is waited for in vain.
@@ -50,7 +50,7 @@ struct sidecar_report {
 
 /// Evaluation takes time that training should not wait for, and its failure should end no
 /// training. So another process does it, which neither listens nor dials: all that it knows of the
-/// job is a folder that both see. Nobody waits for it, and nobody notices if it is gone.
+/// job is a folder that both see. No process waits for it, or notices if it is gone.
 ///
 /// It ends when training has ended and the last checkpoint is evaluated, or by one of its limits. A
 /// checkpoint that is damaged, or removed before its turn, is passed over.
@@ -64,7 +64,7 @@ public:
   sidecar_evaluator(world& world, sidecar_evaluator_options options);
 
   /// Evaluates one checkpoint after the other, and returns when there will be no more.
-  /// Errors: in the report: deadline_exceeded, naming whom it has waited for; what `evaluate` or
+  /// Errors: in the report: deadline_exceeded, naming what it has waited for; what `evaluate` or
   /// `on_result` threw; resource if the folder cannot be read.
   [[nodiscard]] sidecar_report start();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A snapshot as the contents of a checkpoint file, whose arrays travel one by one.
+// A snapshot as the contents of a checkpoint file: its arrays travel one by one.
 #include "strategies/jobs/spread_snapshot.hpp"
 
 #include "actors/checkpoint/job_file.hpp"

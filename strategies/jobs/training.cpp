@@ -28,7 +28,7 @@ namespace troupe {
 
 namespace {
 
-// What is asked again by others than stand-ins is not kept by anybody.
+// No actor keeps requests that are asked again by others than stand-ins.
 void check_replication(const strategy& strategy, const training_options& options) {
   if (strategy.layout().owner_copies == 1) return;
   if (options.ask_again_after > job_time{0})
@@ -55,7 +55,7 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
                        strategy.num_replicas_in_sync(), expected_replicas));
 }
 
-// Whose loss the chief would not take for the end of the job.
+// The tasks that may be lost: the chief would not take that for the end of the job.
 spared_tasks spared_by(const strategy& strategy, const sync_options& sync,
                        const training_options& options) {
   auto waits_for_return = options.rejoin_patience > job_time{0};
@@ -63,7 +63,7 @@ spared_tasks spared_by(const strategy& strategy, const sync_options& sync,
           .parameter_servers = strategy.layout().owner_copies > 1};
 }
 
-// Makes and wires those whom replicas talk to.
+// Makes and wires the actors that replicas talk to.
 std::shared_ptr<const training_cast> build(strategy& strategy, sync_replicas_optimizer optimizer,
                                            const training_options& options, job_members& members) {
   auto variables = trained_variables(strategy, options);
@@ -228,7 +228,7 @@ private:
     tell_directory(strategy_, chief_);
   }
 
-  // A job whose chief is gone has nobody left to end it.
+  // No actor is left to end a job once its chief is gone.
   void watch_chief() {
     auto* chief = caf::actor_cast<caf::abstract_actor*>(chief_);
     chief->attach_functor([ending = ending_](const caf::error& reason) {

@@ -46,7 +46,7 @@ struct training_options {
   /// `tensorflow`.
   std::optional<job_snapshot> resume;
 
-  /// A step that takes longer ends the job and names who is missing.
+  /// A step that takes longer ends the job and names what is missing.
   job_time deadline = std::chrono::minutes{10};
 
   /// Replicas that never come: backups are tried out with them. Indices below the replica count.
@@ -57,7 +57,7 @@ struct training_options {
   /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
   job_time ask_again_after{0};
 
-  /// How long a replica whose node is gone is expected back before the job goes on, or ends,
+  /// How long a replica on a lost node is expected back before the job goes on, or ends,
   /// without it; 0 = not at all. One that comes back later, while the job goes on, takes part
   /// again.
   job_time rejoin_patience{0};
@@ -70,8 +70,8 @@ struct training_options {
   std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
 
   /// What processes of a job that have a chief must have been told alike beside seed and replicas,
-  /// a line each; at most 4096 bytes of it count. Whoever differs is not let in, also when it comes
-  /// back, and the first line that differs is named.
+  /// a line each; at most 4096 bytes of it count. A process that differs is not let in, also
+  /// when it comes back, and the first line that differs is named.
   std::string agreement;
 
   std::function<void(const step_record&)> on_step; ///< Told of every step, in order.
@@ -88,30 +88,30 @@ struct training_options {
 /// nothing to start by hand and nothing to forget.
 ///
 /// Where the strategy has the placement of a job of several processes, the job begins when all have
-/// called this, or ends with those who have not by its start deadline. Hooks, evaluation, snapshots
-/// and `on_step` are those of the process where the chief stands; the others run what stands in
-/// them, and all return the same step, failure and reason to stop.
+/// called this, or ends with those that have not by its start deadline. Hooks, evaluation,
+/// snapshots and `on_step` are those of the process where the chief stands; the others run what
+/// stands in them, and all return the same step, failure and reason to stop.
 ///
 /// Thread: the one that made the world.
 /// @returns How the job ended; variables hold what they had been trained to.
-/// Errors: in the report: stalled and deadline_exceeded, naming who is missing; user_code, if a
+/// Errors: in the report: stalled and deadline_exceeded, naming what is missing; user_code, if a
 /// replica threw and too few were left; what a hook threw. Throws `failure` with invalid_argument
 /// if the strategy has no variables, its replica count is not the optimizer's, or `steps` is 0;
 /// failed_precondition if `resume` is of another job, or hooks leave the job without a chief.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const step_function& step, const training_options& options);
 
-/// Likewise with replicas that do more than one step after another. A replica whose function
+/// `train` with replicas that do more than one step after another. A replica whose function
 /// returns before `should_stop` has left the job.
 job_report train(strategy& strategy, const sync_replicas_optimizer& optimizer,
                  const session_function& session, const training_options& options);
 
-/// Trains by `run`: every replica makes every step, nobody is dropped, and there is no chief. For
+/// Trains by `run`: every replica makes every step, none is dropped, and there is no chief. For
 /// strategies whose replicas meet, and for steps that call an `optimizer`.
 ///
 /// Where several processes run replicas together, all of them call this, and all return the same
 /// step and the same reason to stop. Hooks, evaluation, snapshots, `on_step`, the number of steps
-/// and what to `resume` from are those of the first process. Whoever is asked to stop tells the
+/// and what to `resume` from are those of the first process. A process asked to stop tells the
 /// others with the step that is under way, or with the next; all end after the same one.
 ///
 /// In records, what was computed has `arrived` when its replica was done with it, on that process's

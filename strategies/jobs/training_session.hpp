@@ -20,7 +20,7 @@ using step_function = std::function<task<void>(replica_context&)>;
 ///       co_await running;
 ///     }
 ///
-/// There is nothing to start and nobody to join: the job makes a session for every replica.
+/// There is nothing to start or to join: the job makes a session for every replica.
 class training_session {
 public:
   training_session(replica_context& context, const sync_replicas_optimizer& optimizer)

@@ -143,7 +143,7 @@ multi_worker_mirrored_strategy::multi_worker_mirrored_strategy(
   check_replicas();
 }
 
-// Whoever has other numbers of replicas would take the gradients of one for those of another.
+// A process with other numbers of replicas would take the gradients of one for those of another.
 void multi_worker_mirrored_strategy::check_replicas() {
   if (!layout().group) return;
   auto compare = [](cross_replica_context& context) {

@@ -49,7 +49,7 @@ struct multi_worker_mirrored_options {
 /// All processes have to make the same calls in the same order: variables, reductions, reads of
 /// variables that are synchronised on read, aggregated changes. The merge function of a merge_call
 /// runs in each of them. One that makes another call is told apart by name, dtype and shape, and
-/// then nobody goes on: a collective that has failed fails all later ones.
+/// then no process goes on: a collective that has failed fails all later ones.
 ///
 /// | of the strategy           | is                                                              |
 /// |---------------------------|-----------------------------------------------------------------|

@@ -149,7 +149,7 @@ struct optimizer::shared_state {
   update_plan plan;
   optimizer_options options;
 
-  /// Who knows what an update does, and who has told it.
+  /// An owner that knows what an update does, and the teller that told it.
   using told_owner = std::pair<caf::actor_addr, uint32_t>;
 
   /// By the actor itself: its address may be that of another one in another world.
@@ -160,7 +160,7 @@ struct optimizer::shared_state {
   };
 
   std::mutex mutex;
-  /// Replica 0 tells for all replicas, but each worker for itself, whose messages may come before
+  /// Replica 0 tells for all replicas, but each worker for itself: its messages may come before
   /// another's. An address keeps the place of its actor from being given to a new one.
   std::set<told_owner, by_identity> ready;
 
@@ -310,7 +310,8 @@ struct optimizer::shared_state {
     co_await applying;
   }
 
-  // @param replicas That the gradients are of. @param teller Who tells owners of the optimizer.
+  // @param replicas That the gradients are of.
+  // @param teller The replica or worker that tells owners of the optimizer.
   task<void> apply(activity& host, std::vector<brought_pushes> all, uint32_t replicas,
                    uint32_t teller = 0) {
     auto using_it = use(host, teller, *all.front());

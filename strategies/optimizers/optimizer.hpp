@@ -98,8 +98,8 @@ public:
   /// `minimize` for all trainable variables of the strategy, in order of creation.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss) const;
 
-  /// Likewise for the variables of the buckets, whose gradients are combined while others are still
-  /// computed. Errors: as `apply_reduced_gradients`, and those of the buckets.
+  /// `minimize` for the variables of the buckets: their gradients are combined while others are
+  /// still computed. Errors: as `apply_reduced_gradients`, and those of the buckets.
   [[nodiscard]] task<double> minimize(replica_context& context, loss_function loss,
                                       gradient_buckets buckets) const;
 

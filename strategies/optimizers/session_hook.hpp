@@ -24,7 +24,7 @@ struct session_plan {
   /// Tokens in the queue at the start, in place of the default; used under `tensorflow` only.
   std::optional<uint32_t> init_tokens;
   bool takes_snapshots = false; ///< Whether a hook will ever want one.
-  bool has_chief = true;        ///< Whether somebody closes steps; without a chief none would end.
+  bool has_chief = true;        ///< Whether a chief closes steps; without one none would end.
 };
 
 /// How a hook ends the job that it watches.
@@ -65,11 +65,11 @@ public:
   /// Whether a snapshot is to be taken after so many updates. @param last No step comes after it.
   virtual bool wants_snapshot(uint64_t /*step*/, job_time /*now*/, bool /*last*/) { return false; }
 
-  /// A snapshot was taken, whoever wanted it. It shares the owners' memory.
+  /// A snapshot was taken, whichever hook wanted it. It shares the owners' memory.
   virtual void after_snapshot(const job_snapshot&) {}
 
   /// A replica was lost, or the job is about to end badly; the actors are still as they were.
-  /// @param what One line, naming who is at fault. The chief waits until this returns.
+  /// @param what One line, naming what is at fault. The chief waits until this returns.
   virtual void on_trouble(const std::string& /*what*/) {}
 
   /// The job is over, well or not.

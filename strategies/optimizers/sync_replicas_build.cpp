@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chief's side of a synchronous job: who it consists of, and how it begins.
+// The chief's side of a synchronous job: its actors, and how it begins.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/token_queue.hpp"
 #include "actors/world/ask.hpp"
@@ -74,7 +74,7 @@ public:
     return lives;
   }
 
-  /// Finds those whom the chief needs and who stand elsewhere.
+  /// Finds the accumulators that the chief needs and that stand elsewhere.
   void complete() {
     for (size_t i = 0; leads() && i < cast_.variables.size(); ++i)
       if (auto& accumulator = cast_.accumulators[i]; !accumulator)

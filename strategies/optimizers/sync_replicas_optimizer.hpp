@@ -41,7 +41,7 @@ struct apply_options {
 /// Which moving averages are kept while a job trains.
 struct average_choice {
   std::optional<moving_average> variable_averages; ///< `exponential_moving_average::settings()`.
-  /// Whose averages; empty: of all variables. Ignored without `variable_averages`.
+  /// Variables to average; empty: all. Ignored without `variable_averages`.
   std::vector<variable> variables_to_average;
 };
 
@@ -55,7 +55,7 @@ struct job_links {
 /// A step that waits for all replicas is as slow as the slowest. This optimizer waits for
 /// `replicas_to_aggregate` gradients of each variable, averages them, applies the update, and lets
 /// every replica go on with a token; the other replicas are backups, whose late gradients are
-/// dropped. `sync_options::policy` says what becomes of those who are late.
+/// dropped. `sync_options::policy` says what becomes of late replicas.
 ///
 /// A cheap value; copies mean the same settings. Thread: any.
 class sync_replicas_optimizer {
@@ -81,7 +81,7 @@ public:
   [[nodiscard]] const std::string& get_name() const { return options_.name; }
 
   /// The loss of this replica's batch and its gradients, computed where `context.compute` computes.
-  /// Nothing is aggregated: who clips these, clips per replica.
+  /// Nothing is aggregated: clipping these clips per replica.
   /// @param grad_loss The gradient of the loss itself, by which all gradients are multiplied.
   /// Errors: throws `failure`: those of the tape; cancelled if the gradient is wanted no more.
   [[nodiscard]] task<computed_gradients> compute_gradients(replica_context& context,
@@ -127,8 +127,8 @@ public:
 
   // ---- the chief's side ----
   //
-  // `train` does all this. It is here for who puts a job of another kind together: in TensorFlow's
-  // terms, `build` is what `apply_gradients` adds to the graph.
+  // `train` does all this. It is here for programs that put a job of another kind together: in
+  // TensorFlow's terms, `build` is what `apply_gradients` adds to the graph.
 
   /// Makes what replicas and chief of a job share: the token queue, and an accumulator for each
   /// variable; tells the owners what an update does. A later call begins another job.
@@ -161,7 +161,7 @@ public:
   [[nodiscard]] std::shared_ptr<session_hook> make_session_run_hook(bool is_chief,
                                                                     int64_t num_tokens = -1) const;
 
-  /// Whom the replicas of the job talk to. Errors: throws `failure` with failed_precondition before
+  /// The actors that the replicas talk to. Errors: throws `failure` with failed_precondition before
   /// `build`.
   [[nodiscard]] std::shared_ptr<const training_cast> cast() const;
 

@@ -33,7 +33,7 @@ public:
   [[nodiscard]] compute_stream& stream(size_t device) const { return devices_[device]->stream(0); }
 
   /// Whether such components are added there; f32 and f64 are, if there is a device and something
-  /// to add. @param operation Of whom it is asked, for the line. Errors: throws `failure` with
+  /// to add. @param operation The one that asks, for the error. Errors: throws `failure` with
   /// invalid_argument for fewer components than devices.
   [[nodiscard]] bool take(std::span<const tensor> components, std::string_view operation) const;
 

@@ -39,7 +39,7 @@ void for_each_array(Leaf& of, const OfArray& of_array) {
   }
 }
 
-/// A copy that is asked for, and who wants it.
+/// A copy that is asked for, and its takers.
 struct wanted_copy {
   tensor from;
   device to;
@@ -199,7 +199,7 @@ task<void> move_arrays(activity& host, const replica_devices& devices,
     if (is_on_device(array) ? array.device() == move.to : !is_device(move.to)) continue;
     check_row_major(array);
     auto where = asked_for(devices, is_device(move.to) ? move.to : array.device());
-    if (!is_device(where)) check_on_host(array); // nobody can be asked
+    if (!is_device(where)) check_on_host(array); // no device can be asked
     add_copy(items_of(asked, where), move);
   }
   for (auto& [where, copies] : asked) {

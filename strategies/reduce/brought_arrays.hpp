@@ -74,7 +74,7 @@ struct array_move {
 
 /// Copies arrays to where they are wanted, in pinned memory where that is the host; what is there
 /// already stays as it is. One array that is wanted in one place several times is copied once.
-/// @param host Whose actor waits. @param devices That may be asked.
+/// @param host Its actor waits. @param devices That may be asked.
 /// Errors: throws `failure`: invalid_argument for an array on a device that is not row-major, or
 /// where no device of the strategy can be asked; as `activity::offload_to`.
 /// Cost: a wait for each device.

@@ -107,8 +107,9 @@ void check_alike(std::span<const tensor> components, uint32_t first_replica = 0)
 /// together; the line names the replica. A mean of integers is cut towards 0.
 [[nodiscard]] gradient reduce_components(reduce_op op, std::span<const gradient> components);
 
-/// Reductions between devices. Every implementation comes to the same values; they differ in who
-/// adds what. On CPUs that share memory, a result that is wanted on several of them is one array.
+/// Reductions between devices. Every implementation comes to the same values; they differ in which
+/// device adds what. On CPUs that share memory, a result that is wanted on several of them is one
+/// array.
 ///
 /// Thread: any, if the values are not written meanwhile.
 class cross_device_ops {
@@ -154,8 +155,8 @@ protected:
 /// One device adds all components, value by value; the others get the result from it.
 class reduction_to_one_device final : public cross_device_ops {
 public:
-  /// @param reduce_to_device Who adds; empty: the first destination. Of no matter where devices
-  /// share memory.
+  /// @param reduce_to_device The one that adds; empty: the first destination. Of no matter where
+  /// devices share memory.
   explicit reduction_to_one_device(const std::string& /*reduce_to_device*/ = {}) {}
 
   [[nodiscard]] std::string_view name() const override { return "reduction_to_one_device"; }

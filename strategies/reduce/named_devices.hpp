@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices of a strategy, as whoever makes it names them.
+// The devices of a strategy, as its maker names them.
 #pragma once
 
 #include "actors/gpu/device_list.hpp"

@@ -14,7 +14,7 @@ namespace troupe {
 
 namespace {
 
-constexpr auto glance = std::chrono::milliseconds{10}; // between looks at who comes together
+constexpr auto glance = std::chrono::milliseconds{10}; // between looks whether all are ready
 
 using clock = std::chrono::steady_clock;
 

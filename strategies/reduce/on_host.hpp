@@ -31,8 +31,8 @@ inline void check_on_host(const tensor& value) {
            to_string(value.extents()), to_string(value.device()));
 }
 
-/// Refuses what lies on a device with gaps between its elements: whoever gathers those from between
-/// others is the host, and cannot look there. Errors: throws `failure` with invalid_argument.
+/// Refuses what lies on a device with gaps between its elements: the host gathers those from
+/// between others, and cannot look there. Errors: throws `failure` with invalid_argument.
 inline void check_row_major(const tensor& value) {
   if (is_on_device(value) && !value.is_contiguous())
     refuse(errc::invalid_argument,

@@ -50,7 +50,7 @@ pending<gradient> reduce_rows(reduce_op op, std::span<const gradient> components
   };
 }
 
-// The rank, and the extents: processes whose ranks differ make the same call, and find out by this.
+// The rank, and the extents: the call is the same for all ranks, and shows where they differ.
 tensor extents_of(const tensor& value) {
   tensor result{dtype::i64, {1 + static_cast<int64_t>(value.rank())}};
   auto numbers = result.mutable_values<int64_t>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions whose values come from several processes: noted down first, made at once, and worked
+// Reductions of values from several processes: noted down first, made at once, and worked
 // out when all is there.
 #pragma once
 

@@ -184,7 +184,7 @@ pending<leaf> reduce_leaf(reduce_op op, const leaf_group& group, const reduce_sc
   if (over.axes && !over.axes->empty() && is_number(first))
     refuse(errc::invalid_argument, "`axis` = {} out of range for `value` with rank 0",
            over.axes->front());
-  // An array that somebody in each process has is a contribution of each process.
+  // An array that each process has one of is a contribution of each process.
   auto one_for_all
     = group.owner == leaf_owner::caller
         ? over.exchange == nullptr || is_number(first)

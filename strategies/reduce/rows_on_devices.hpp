@@ -20,7 +20,7 @@ struct brought_rows {
 };
 
 /// Has a device add up the rows that belong to one index, for each of the variables, and bring the
-/// sums to the host as one set of rows: the owner, who would add them all, comes to the same bits.
+/// sums to the host as one set of rows: the owner would add them all, and come to the same bits.
 /// Rows that do not fit their variable, or lie in the host's memory, are left as they are.
 /// @param rows Lives until this is over. Row numbers lie in the host's memory.
 /// Cost: one wait, and a sort of the row numbers on a computing thread. Errors: as `move_arrays`.

@@ -15,8 +15,8 @@
 
 namespace troupe {
 
-/// A program may restore a checkpoint before it has made its variables. What nobody has yet waits
-/// here, by name: whoever makes a variable takes what was saved of it. Plain values, no actors.
+/// A program may restore a checkpoint before it has made its variables. State without a variable
+/// waits here, by name: a new variable takes what was saved of it. Plain values, no actors.
 ///
 /// Thread: the strategy's.
 class deferred_restore {
@@ -37,7 +37,7 @@ public:
   /// A variable has what it begins with.
   void forget(const std::string& name) { saved_.erase(name); }
 
-  /// Who still has to be made, by name.
+  /// The variables that still have to be made, by name.
   [[nodiscard]] std::vector<std::string> names() const;
 
 private:

@@ -16,10 +16,10 @@
 
 namespace troupe {
 
-/// Stands for nobody among the replicas: has a part of those values only that are one for all.
+/// Stands for none of the replicas: has a part of those values only that are one for all.
 inline constexpr size_t no_replica = std::numeric_limits<size_t>::max();
 
-/// Refuses to give a replica, or nobody, its part of a value that was made for `count` others.
+/// Refuses a replica, or `no_replica`, its part of a value that was made for `count` others.
 [[noreturn]] void refuse_replica(size_t replica, size_t count);
 
 /// A value that every replica has its own of. `per_replica` values may differ; `mirrored` ones are

@@ -19,7 +19,7 @@ namespace troupe {
 /// What can be combined: an array, rows of one, a number.
 using leaf = std::variant<tensor, indexed_slices, double, int64_t>;
 
-/// Whose a leaf is.
+/// The owner of a leaf.
 enum class leaf_owner : uint8_t {
   each_replica, ///< One part for each replica of this process.
   all_devices,  ///< One value for all, on however many devices.

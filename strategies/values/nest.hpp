@@ -50,7 +50,7 @@ auto zip_nest(AtLeaf&& at_leaf, const std::vector<Value*>& values) {
   return nest<std::remove_const_t<Value>>::zip(at_leaf, values);
 }
 
-/// Likewise of a single nest, whose leaves `at_leaf` is given one by one.
+/// `zip_nest` of a single nest: `at_leaf` is given its leaves one by one.
 template <class AtLeaf, class T>
 auto map_nest(AtLeaf&& at_leaf, T& value) {
   return zip_nest(at_leaf, std::vector<T*>{&value});

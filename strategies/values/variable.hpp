@@ -24,7 +24,7 @@ enum class variable_synchronization : uint8_t {
   automatic, ///< `on_write`.
   none,      ///< Refused: no strategy here leaves copies alone for ever.
   on_write,  ///< A write is made to all copies: they stay alike.
-  on_read,   ///< A replica writes its own copy; who reads the variable gets what they come to.
+  on_read,   ///< A replica writes its own copy; a reader gets what the copies come to.
 };
 
 /// How one value is made of those of all replicas: when several write a variable that is
@@ -61,7 +61,7 @@ public:
   /// What a gradient of it must look like.
   [[nodiscard]] const variable_form& form() const { return data_->form; }
 
-  /// The actor that holds the value; of one that is replicated, whoever speaks to that.
+  /// The actor that holds the value; of one that is replicated, the stand-in that speaks to that.
   [[nodiscard]] const variable_owner_actor& owner() const { return data_->owner; }
 
   /// The owner, and its mirror if it is replicated; null, where they stand in another process.

@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// What metrics have in common: a variable that is synchronised on read and sums up, so that a
-/// replica adds to its own copy without waiting for anybody. Saved with the strategy's variables.
+/// replica adds to its own copy without waiting for others. Saved with the strategy's variables.
 ///
 /// Thread: `update_state` any replica's; the others the strategy's.
 class running_total {
@@ -59,7 +59,7 @@ public:
   [[nodiscard]] double result() const;
 };
 
-/// The share of rows whose largest number is at the place that the label says; 0 if there was none.
+/// The share of rows with the largest number at the place that the label says; 0 if there was none.
 class accuracy_metric : public mean_metric {
 public:
   using mean_metric::mean_metric;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an actor's node, for those who watch the actor.
+// The end of an actor's node, as watchers of the actor see it.
 #pragma once
 
 #include "actors/interfaces/caf_compat.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A variable that two hold, and those who speak to them by stand-ins, in one virtual world.
+// A variable that two owners hold, and the stand-ins that speak to them, in one virtual world.
 #pragma once
 
 #include "actors/replication/directory.hpp"
@@ -82,7 +82,7 @@ struct replicated_job : deterministic_world {
                                  .asynchronous = rule});
   }
 
-  // Whoever is there when it is looked for.
+  // Finds one of the two if it is there when it is looked for.
   template <class Handle>
   actor_search search(const std::array<Handle, 2>& among, size_t place) {
     return [&among, place, has_come = has_come[place]](
@@ -166,7 +166,7 @@ struct replicated_job : deterministic_world {
   std::array<std::shared_ptr<bool>, 2> has_come{std::make_shared<bool>(true),
                                                 std::make_shared<bool>(true)};
   directory_actor known;
-  std::vector<std::pair<uint32_t, uint32_t>> parted; ///< Who was given up, and who lost it.
+  std::vector<std::pair<uint32_t, uint32_t>> parted; ///< A lost process, and the one that lost it.
   std::vector<stand_in_actor> replicas;
   stand_in_actor closer;
 };

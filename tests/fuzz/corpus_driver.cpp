@@ -20,7 +20,7 @@ bool is_right(const std::filesystem::path& path) {
   if (accepted != wanted)
     std::printf("%s: is %s\n", path.c_str(), accepted ? "accepted" : "refused");
   for (size_t size = 0; size < bytes.size(); ++size) {
-    // A copy, so that the address sanitizer sees who reads beyond the end.
+    // A copy, so that the address sanitizer sees reads beyond the end.
     std::vector<std::byte> beginning{bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(size)};
     static_cast<void>(troupe::fuzz::accepts(beginning));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every fuzz target defines, and whoever drives it calls.
+// The function that every fuzz target defines and its driver calls.
 #pragma once
 
 #include <cstddef>

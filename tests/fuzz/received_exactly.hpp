@@ -9,7 +9,7 @@
 
 namespace troupe::fuzz {
 
-/// A copy of `frame` in an allocation of its own, so that the address sanitizer sees who reads a
+/// A copy of `frame` in an allocation of its own, so that the address sanitizer sees a read of a
 /// byte beyond it.
 [[nodiscard]] inline received_bytes received_exactly(std::span<const std::byte> frame) {
   std::shared_ptr<std::byte[]> copy{new std::byte[frame.size()]};

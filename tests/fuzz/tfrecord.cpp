@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes as a TFRecord file; and once more with checksums that are right, as somebody who means harm
-// would make them.
+// Bytes as a TFRecord file; and once more with checksums that are right, as an attacker would make
+// them.
 #include "actors/recording/tfrecord.hpp"
 
 #include "messages/assert.hpp"

@@ -20,7 +20,7 @@ namespace troupe::test {
 /// loop.
 inline constexpr size_t sizes[] = {0, 1, 7, 31, 32, 33, 255, 256, 257, 1009, 16384, 16385, 100003};
 
-/// An array between canary words; it checks when it goes that nobody wrote beyond its ends.
+/// An array between canary words; it checks when it goes that nothing was written beyond its ends.
 template <class T>
 class guarded {
 public:
@@ -97,7 +97,7 @@ guarded<T> extreme(size_t count, uint64_t seed) {
   return result;
 }
 
-/// True if both are the same number bit for bit, or both NaN (whose payload nobody promises).
+/// True if both are the same number bit for bit, or both NaN (its payload is not promised).
 template <class T>
 bool same_bits(T a, T b) {
   if constexpr (std::is_floating_point_v<T>)

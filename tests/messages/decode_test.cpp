@@ -30,7 +30,7 @@ void check_decodes_or_refuses(std::span<const std::byte> frame) {
   CHECK_NOTHROW(static_cast<void>(print(*message)));
 }
 
-/// An update whose gradients all point to one dense tensor, which has one part of `part_words`
+/// An update with gradients that all point to one dense tensor, which has one part of `part_words`
 /// words.
 std::vector<uint64_t> amplified_update(uint32_t gradients, uint32_t part_words) {
   std::vector<uint64_t> words{

@@ -96,7 +96,7 @@ TEST_SUITE("messages/frame") {
   TEST_CASE("an update of more tensors than a frame has segments is copied into few") {
     for (size_t count : {limits::segments_max - 1, limits::segments_max, size_t{2000}}) {
       CAPTURE(count);
-      // 21 elements: the last word of each is half somebody else's.
+      // 21 elements: half of the last word of each is not its own.
       auto push = make_push_gradient({}, make_array<float>({21}, counting_to(21)));
       auto update = make_apply_update(7, 0, std::vector(count, push), true);
       auto framed = frame(update);

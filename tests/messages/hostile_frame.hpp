@@ -38,8 +38,8 @@ template <class Fill>
   return (static_cast<uint32_t>(offset) << 2) | data_words << 32 | pointers << 48;
 }
 
-/// A pointer to a list; `size_code` is 2 for bytes, 5 for words, 6 for pointers, 7 for structs,
-/// whose `count` is their words.
+/// A pointer to a list; `size_code` is 2 for bytes, 5 for words, 6 for pointers, 7 for structs:
+/// their `count` is in words.
 [[nodiscard]] constexpr uint64_t list_pointer(int32_t offset, uint64_t size_code, uint64_t count) {
   return (static_cast<uint32_t>(offset) << 2) | 1 | size_code << 32 | count << 35;
 }

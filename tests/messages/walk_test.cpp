@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The walk goes to every depth that the limits allow and no further. It knows nothing of Troupe's
-// own schemas, so it is tried on Cap'n Proto's schema of schemas, whose types may contain
-// themselves.
+// own schemas, so it is tried on Cap'n Proto's schema of schemas; its types may contain themselves.
 #include "messages/limits.hpp"
 #include "messages/walk.hpp"
 #include "tests/doctest.hpp"

@@ -227,7 +227,7 @@ bool silences(const fault& one) {
 }
 
 // Where a job says that no token is left, all have been handed out, but for those that were on
-// their way to somebody who was lost.
+// their way to a replica that was lost.
 std::string all_tokens_handed_out(const evidence& course) {
   const auto& sync = course.what.sync;
   const auto& failure = course.report.job.failure;
@@ -236,7 +236,7 @@ std::string all_tokens_handed_out(const evidence& course) {
       || course.what.faults.loses_messages())
     return {};
   auto made = sync.first_tokens() + course.steps.size() * sync.tokens_per_step();
-  // Where messages take no time, and nobody is silent, none is on its way when somebody is lost.
+  // Where messages take no time, and no node is silent, none is on its way when a node is lost.
   const auto& network = *course.what.network;
   auto is_instant = !network.latency && network.detection == job_time{0}
                     && std::ranges::none_of(course.what.faults.faults, silences);
@@ -285,13 +285,13 @@ std::string an_end_to_every_wait(const evidence& course) {
     return one.kind == fault_kind::crash || one.kind == fault_kind::crash_with_token
            || one.kind == fault_kind::corrupt;
   };
-  // Anonymous tokens die with whoever holds them, and backups may be too few for all who are gone;
-  // a replica whose gradient is refused is gone too.
+  // Anonymous tokens die with the replica that holds them, and backups may be too few for all that
+  // are gone; a replica is gone, too, when its gradient is refused.
   auto is_for_good = [&](const fault& one) {
     return one.kind == fault_kind::corrupt || (is_gone(one) && one.lasts == job_time{0});
   };
   auto all_return = std::ranges::none_of(course.what.faults.faults, is_for_good);
-  // Under tensorflow, tokens are lost with who holds them.
+  // Under tensorflow, tokens are lost with the replica that holds them.
   auto may_lack_tokens
     = course.what.sync.policy == sync_policy::tensorflow && !course.report.job.lost.empty();
   if (failure->code == errc::stalled && all_return && !may_lack_tokens)
@@ -344,7 +344,7 @@ std::string all_hear_of_one_ending(const evidence& course) {
 }
 
 std::string nobody_leaves_before_the_end(const evidence& course) {
-  // Whoever comes when the job is over has to wait for nobody, nor has anybody for it.
+  // A process that comes when the job is over has to wait for no other, nor any other for it.
   std::map<uint64_t, job_time> first_heard;
   std::map<uint64_t, job_time> last_heard;
   for (const auto& one : course.report.processes)

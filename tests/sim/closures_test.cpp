@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: whatever becomes of a coordinator's workers, every call that was scheduled has one end, and
-// who waits for all of them is told so. Method: jobs in the virtual world over a simulated network,
-// whose workers crash, freeze and are cut off at moments drawn from a seed; checkers judge the
-// course.
+// a caller that waits for all of them is told so. Method: jobs in the virtual world over a
+// simulated network; workers crash, freeze and are cut off at moments drawn from a seed; checkers
+// judge the course.
 #include "actors/coordinator/closure_worker.hpp"
 #include "actors/coordinator/coordinator.hpp"
 #include "actors/training/variable_owner.hpp"
@@ -212,7 +212,7 @@ private:
         plan_cut(worker, at, length);
       }
     }
-    // Whoever was given up meanwhile has to be started again, as over sockets.
+    // A worker that was given up meanwhile has to be started again, as over sockets.
     for (uint32_t worker = 0; worker < worker_count_; ++worker)
       plan_crash(worker, 13s + worker * 100ms, 200ms);
   }
@@ -239,7 +239,7 @@ private:
     return {network_.sever({.from = {}, .to = is_it}), network_.sever({.from = is_it, .to = {}})};
   }
 
-  // ---- whoever schedules ----
+  // ---- the program that schedules ----
 
   void schedule(int64_t which) {
     schedule_closure closure{.function = "square",
@@ -251,7 +251,7 @@ private:
     caf::anon_send(coordinator_, std::move(closure));
   }
 
-  // For so long that nobody waits who is ever told.
+  // Waits so long that an answer that ever comes has come.
   void wait_for_all() {
     auto told = std::make_shared<bool>(false);
     caf::anon_send(coordinator_, await_closures{true, [this, told](expected<bool> how) {
@@ -355,7 +355,7 @@ TEST_SUITE("sim/closures") {
       failures += seen.fails == nowhere ? 0 : 1;
     }
     CHECK(lost_calls > seeds / 2); // else nothing was tried
-    CHECK(repeated > 0);           // calls whose first worker was lost on its way to say so
+    CHECK(repeated > 0);           // made twice: the first worker was lost on its way to say so
     CHECK(failures > 0);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where owners are replicated, a coordinator's job loses nothing with one of them, and makes
-// nothing twice. Method: jobs in the virtual world over a simulated network whose parameter servers
+// nothing twice. Method: jobs in the virtual world over a simulated network; parameter servers
 // crash at each delivery of a message, come back, or lose each other; each call changes variables
 // in all ways there are, and every change has to be there once.
 #include "kernels/tensor/random.hpp"
@@ -52,12 +52,12 @@ struct course {
   std::vector<double> tickets;   ///< What each call was given as its own.
   double given_out = 0;          ///< Tickets, as the variable says.
   bool has_forgotten = false;    ///< A change was read, and later not.
-  std::vector<std::string> told; ///< Of whoever schedules.
+  std::vector<std::string> told; ///< Lines for the program that schedules.
   uint64_t deliveries = 0;
   std::optional<error> failure;
 };
 
-/// A job of three workers, and whatever happens to those who hold its variables.
+/// A job of three workers, and whatever happens to the owners of its variables.
 class coordinated_job {
 public:
   explicit coordinated_job(uint64_t seed, uint32_t owners = 2)

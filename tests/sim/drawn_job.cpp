@@ -174,7 +174,7 @@ void draw_roll_call(dice& draw, scenario& job) {
     job.late_starts[1 + draw.below(nodes - 1)] = draw.between(0s, 8s);
 }
 
-// Half of the jobs that can hold every variable twice do, and may lose one who does.
+// Half of the jobs that can hold every variable twice do, and may lose one of the two holders.
 void draw_replication(dice& draw, scenario& job) {
   if (job.network->owners < 2 || job.ask_again_after > 0s || draw.one_in(2)) return;
   job.replicate_owners = 2;

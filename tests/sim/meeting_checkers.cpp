@@ -29,7 +29,7 @@ bool is_absent(const meeting_plan& plan, uint32_t rank) {
   });
 }
 
-// Whose course is to be judged: a process that was there, and not killed.
+// Whether a process's course is to be judged: it was there, and was not killed.
 bool lives(const meeting_course& course, uint32_t rank) {
   return !course.processes[rank].was_killed && !is_absent(course.plan, rank);
 }
@@ -53,8 +53,8 @@ bool is_late(const meeting_plan& plan, uint32_t rank) {
   });
 }
 
-// Whom a process may blame for a trouble. Whoever comes late may find that others have ended for
-// it; and who was silent may be told so by its own name, as are all where a network falls apart.
+// The processes that `rank` may blame for a trouble. A late process may find that others have ended
+// for it; and a silent one may be told so by its own name, as are all where a network falls apart.
 std::set<uint32_t> culprits(const meeting_plan& plan, const meeting_trouble& one, uint32_t rank) {
   auto may_blame = [&](uint32_t other) {
     if (is_late(plan, rank) || one.kind == trouble_kind::partition) return true;
@@ -94,7 +94,7 @@ std::string every_wait_ends(const meeting_course& course) {
   return {};
 }
 
-// Who is cut off itself may have to wait for its own deadline.
+// A process that is cut off itself may have to wait for its own deadline.
 std::string in_time(const meeting_course& course) {
   const auto& plan = course.plan;
   for (uint32_t rank = 0; rank < plan.processes; ++rank) {
@@ -169,7 +169,7 @@ std::string a_job_that_does_not_fail_is_whole(const meeting_course& course) {
 }
 
 // A message of a process that is lost may have come to some and not to others: so a step may be
-// whole for some. Whoever asks to stop, throws or leaves has done its part for all.
+// whole for some. A process that asks to stop, throws or leaves has done its part for all.
 std::string all_end_with_one_step(const meeting_course& course) {
   auto is_lost = [](const meeting_trouble& one) {
     return one.kind == trouble_kind::crash || one.is_silence();
@@ -195,7 +195,7 @@ std::string unlike(const meeting_values& values, const meeting_values& serial) {
   return {};
 }
 
-// Where a step was not whole its update may have been made: by all who have a next one.
+// Where a step was not whole its update may have been made: by all that have a next one.
 std::string variables_are_the_serial_loops(const meeting_course& course) {
   auto serial = serial_meeting(course.plan);
   for (uint32_t rank = 0; rank < course.plan.processes; ++rank) {
@@ -217,7 +217,7 @@ std::string variables_are_the_serial_loops(const meeting_course& course) {
   return {};
 }
 
-// Whoever has heard that a step is whole has heard so from all.
+// A process that has heard that a step is whole has heard so from all.
 std::string a_step_that_is_whole_was_made_by_all(const meeting_course& course) {
   auto serial = serial_meeting(course.plan);
   uint64_t whole = 0;

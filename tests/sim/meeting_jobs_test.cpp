@@ -45,7 +45,7 @@ void add(std::map<std::string, uint64_t>& reached, const meeting_course& course)
     steps.insert(one.report->step);
     reached["stopped before its end"] += one.report->stopped && one.report->step < plan.steps;
   }
-  // What comes after the job has struck nobody.
+  // A trouble that comes after the job has struck no process.
   for (size_t i = 0; i < plan.troubles.size(); ++i) {
     const auto& one = plan.troubles[i];
     auto step = course.step_at.find(i);

@@ -20,7 +20,7 @@ enum class trouble_kind : uint8_t {
   crash,     ///< It is gone.
   freeze,    ///< Nothing enters or leaves it for a while.
   partition, ///< It and some others are cut off from the rest for a while.
-  unheard,   ///< It hears others, who do not hear it for a while.
+  unheard,   ///< It hears others, which do not hear it for a while.
   slow,      ///< Its messages take many times as long, for a while.
   leaves,    ///< Its program ends before the job is over.
   throws,    ///< The function of one of its replicas does.
@@ -36,7 +36,7 @@ inline constexpr size_t trouble_kind_count = 10;
 struct meeting_trouble {
   trouble_kind kind = trouble_kind::crash;
   uint32_t who = 0;          ///< By rank.
-  std::set<uint32_t> with{}; ///< A partition: who else is on its side.
+  std::set<uint32_t> with{}; ///< A partition: the others on its side.
   job_time at{0};            ///< When it begins; late: when the process does.
   job_time length{0};        ///< Of what passes.
   uint64_t step = 0;         ///< throws: amid which step.

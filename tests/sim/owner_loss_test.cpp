@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where owners are replicated, the loss of one loses nothing, whenever it happens. Method:
-// jobs in the virtual world whose parameter server goes at one of many moments, compared with the
+// jobs in the virtual world that lose a parameter server at one of many moments, compared with the
 // same job undisturbed, or judged by the checkers of the drawn jobs.
 #include "kernels/tensor/buffer.hpp"
 #include "kernels/tensor/change.hpp"
@@ -107,8 +107,8 @@ void check_updates_are_whole(const evidence& course) {
   }
 }
 
-/// What a job came to whose gradients depend on what was read and on the replica alone: a step has
-/// the same bits, whichever of a replica's lives it was made in.
+/// The outcome of a job with gradients that depend on what was read and on the replica alone: a
+/// step has the same bits, whichever of a replica's lives it was made in.
 struct repeatable_course {
   scenario_report report;
   std::vector<tensor> values;
@@ -250,8 +250,8 @@ std::unique_ptr<const evidence> lose_one(scenario job, const char* whom, job_tim
   return course;
 }
 
-/// Of jobs that lose their two parameter servers in turn, each after the other has come back: how
-/// often who came back took over.
+/// How often a parameter server that came back took over, in jobs that lose their two in turn, each
+/// after the other has come back.
 uint64_t lose_in_turn(const scenario& job, uint32_t variables, const update_plan& plan,
                       const std::function<void(const watched_course&)>& check) {
   random_stream draw{random_key{job.seed, "losses in turn", 0, 0}};
@@ -431,7 +431,7 @@ TEST_SUITE("sim/owner_loss") {
     for (uint64_t moment = 0; moment < 2 * moments; ++moment) {
       auto job = replicated_job(sync_policy::latest_token, 4, 2 + moment % 2, moment + 11);
       auto undisturbed = run_repeatable(job, {});
-      // Whose node is down before the job begins is not waited for.
+      // A replica is not waited for if its node is down before the job begins.
       auto replica = loss_of(fmt::format("replica {}", moment % 4), 1s + moment_of(moment));
       replica.lasts = 1s;
       auto ps = loss_of(moment % 3 == 0 ? "ps 1" : "ps 0", moment_of(moment + 500));

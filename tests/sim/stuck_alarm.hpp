@@ -7,7 +7,7 @@
 
 namespace troupe::test {
 
-/// How to see the course of a seed again, for whoever reads a complaint: of a drawn job, and of a
+/// How to see the course of a seed again, for readers of a complaint: of a drawn job, and of a
 /// drawn meeting.
 inline constexpr std::string_view replay_command = "build/tests/sim/soak --first {} --seeds 1";
 inline constexpr std::string_view replay_meeting_command

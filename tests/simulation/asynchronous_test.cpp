@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the asynchronous relatives take the time, and have the staleness, that theory says, and a
-// replica that dies holds up nobody. Method: closed forms and event simulations written apart from
-// this code, within four standard errors; what is exact, exactly.
+// replica that dies holds up no other. Method: closed forms and event simulations written apart
+// from this code, within four standard errors; what is exact, exactly.
 #include "tests/simulation/target.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: where it changes who is slow, a number of backups that is chosen for every step is better
+// Goal: where the slow replicas change, a number of backups that is chosen for every step is better
 // than any that is fixed. Method: simulations of the same draws; gradients that counted a second.
 #include "simulation/logistic_task.hpp"
 #include "tests/simulation/target.hpp"
@@ -44,7 +44,7 @@ void check_beats_all_fixed(sync_policy policy, const computing_time& compute, ui
 }
 
 /// Virtual seconds until a noisy logistic regression has come to a loss of 0.56, over some seeds;
-/// half of the replicas are slow at a time, and it changes who.
+/// half of the replicas are slow at a time, and the slow ones change.
 double seconds_to_loss(sync_options sync) {
   constexpr uint64_t seeds = 6;
   constexpr double target = 0.56;

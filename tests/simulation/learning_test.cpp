@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what is learnt in virtual time is what the protocol makes of the gradients: dropped ones
-// are missed, stale ones harm, local steps are averaged. Method: logistic regression whose truth is
-// known, held against plain loops where a loop can say it.
+// are missed, stale ones harm, local steps are averaged. Method: logistic regression with a truth
+// that is known, held against plain loops where a loop can say it.
 #include "messages/failure.hpp"
 #include "simulation/distribution.hpp"
 #include "simulation/logistic_task.hpp"

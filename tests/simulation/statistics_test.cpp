@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: errors and intervals are as wide as they should be. Method: small sums by hand, published
-// quantiles, and drawn series whose true errors are known.
+// quantiles, and drawn series with known true errors.
 #include "kernels/tensor/random.hpp"
 #include "simulation/statistics.hpp"
 #include "tests/doctest.hpp"

@@ -29,7 +29,7 @@ struct results_of_replicas {
   std::vector<device> places;
 };
 
-/// A mirrored strategy whose replicas share some GPUs, in turn.
+/// A mirrored strategy with replicas that share some GPUs, in turn.
 struct leaving_replicas {
   leaving_replicas(size_t gpu_count, uint32_t replicas, size_t bytes_max = size_t{1} << 30)
     : gpus(make_playing_gpus(gpu_count, replicas, bytes_max)),

@@ -72,7 +72,7 @@ public:
     return outcomes;
   }
 
-  /// Starts one process again, whose node is lost.
+  /// Starts one process again, after its node is lost.
   void start_again(node_index node) {
     second_life_ = std::thread{[this, node] {
       start(node, returned).join();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training jobs of a few lines: what most tests need is who gave what when, not a model.
+// Training jobs of a few lines: most tests look at which replica gave what when, not at a model.
 #pragma once
 
 #include "kernels/tensor/random.hpp"

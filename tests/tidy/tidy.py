@@ -107,6 +107,11 @@ COMMENTS = {".hpp": "//", ".cuh": "//", ".cpp": "//", ".cu": "//", ".capnp": "#"
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 TEXTS = set(COMMENTS) | {".build", ".md", ".toml", ".wrap", ".yml"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+# Words for people. A few of the second kind are right: of those that are left, none is to be added.
+PERSONS = re.compile(r"\b(?:no|some|every|any)body\b|\b(?:whoever|whom)\b", re.IGNORECASE)
+WHO = re.compile(r"\bwho(?:se)?\b", re.IGNORECASE)
+WHO_MAX = 50
+QUOTED = re.compile(r"`[^`]*`|\"[^\"]*\"")
 TODO = re.compile(r"\bTODO\b(\((\w+)\))?")
 TODO_KINDS = {"soon", "perf", "test", "cleanup"}
 
@@ -311,6 +316,31 @@ def may_meet(one, other):
     return not are_apart or Path(one).parent == Path(other).parent
 
 
+def comments(tree, path):
+    """Yields (line number, text) for the comments of C++ and of schemas, without what they quote."""
+    mark = {".capnp": "#"}.get(Path(path).suffix, "//")
+    if not (is_code(path) or mark == "#"):
+        return
+    for number, line in enumerate(tree.lines[path], 1):
+        _, found, text = line.partition(mark)
+        if found:
+            yield number, QUOTED.sub("", text)
+
+
+def check_words(tree, path):
+    """A part of the program is no person: a comment names it."""
+    for number, text in comments(tree, path):
+        if word := PERSONS.search(text):
+            yield number, f"'{word[0]}' is for people: name the part of the program"
+
+
+def too_many_who(tree):
+    """How often comments say "who" and "whose" may only fall."""
+    count = sum(len(WHO.findall(text)) for path in tree.lines for _, text in comments(tree, path))
+    if count > WHO_MAX:
+        yield f"comments say 'who' and 'whose' {count} times, {WHO_MAX} are allowed: begin with the subject"
+
+
 CHECKS = [
     check_arrows,
     check_device_code,
@@ -320,6 +350,7 @@ CHECKS = [
     check_size,
     check_text,
     check_twins,
+    check_words,
 ]
 
 
@@ -329,7 +360,7 @@ def violations(tree):
     for path in tree.lines:
         for check in CHECKS:
             found += [(path, number, text) for number, text in check(tree, path)]
-    return [f"{path}:{number}: {text}" for path, number, text in sorted(found)]
+    return [f"{path}:{number}: {text}" for path, number, text in sorted(found)] + list(too_many_who(tree))
 
 
 def notes(tree):

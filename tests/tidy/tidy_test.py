@@ -52,6 +52,15 @@ class TidyTest(unittest.TestCase):
     def test_leaves_a_clean_tree_alone(self):
         self.assertEqual(said_of(CLEAN), [])
 
+    def test_refuses_words_for_people_in_comments(self):
+        for word in ("nobody", "Whoever", "whom", "everybody"):
+            self.refuses("actors/token.hpp", HEADER + f"// {word} waits\n", "actors/token.hpp:4", word)
+        self.refuses("messages/one.capnp", HASHES + f"# for anybody\n", "messages/one.capnp:2", "anybody")
+        self.assertEqual(said_of({**CLEAN, "actors/token.cpp": SLASHES + 'auto line = "nobody";\n'}), [])
+        many = "// who asks, and whose it is\n" * (tidy.WHO_MAX // 2)
+        self.assertEqual(said_of({**CLEAN, "actors/token.cpp": SLASHES + many}), [])
+        self.assertIn("begin with the subject", said_of({**CLEAN, "actors/token.cpp": SLASHES + many + "// who\n"})[0])
+
     def test_refuses_a_second_type_of_a_name(self):
         first = 'namespace troupe {\n/// A { in a comment, "and a quote.\nclass part final : public base {\n  struct inner {};\n};\n}\n'
         second = "namespace troupe::test {\nstruct part {};\n}\nnamespace troupe {\nstruct part {\n  class inner {};\n};\n}\n"

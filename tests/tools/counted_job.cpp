@@ -40,7 +40,7 @@ int64_t row_of(uint32_t replica, int64_t life, uint64_t step) {
   return (int64_t{replica} * lives_max + life) * steps_max + static_cast<int64_t>(step);
 }
 
-/// Whose gradients were accepted, as the chief tells it, by replica and step.
+/// The accepted gradients, as the chief tells it, by replica and step.
 class ledger {
 public:
   void add(const step_record& record) {

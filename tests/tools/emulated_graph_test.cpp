@@ -31,7 +31,7 @@ struct little_memory_left {
 
 TEST_SUITE("tools/emulated_graph") {
   TEST_CASE("a graph takes the memory that its stream kept for steps without one") {
-    constexpr size_t examples = 512; // whose layers are larger than what steps differ by
+    constexpr size_t examples = 512; // their layers are larger than what steps differ by
     auto device = fresh_gpu();
     REQUIRE(step_on(*device, model, 0, examples));
     auto before = graphs_launched();

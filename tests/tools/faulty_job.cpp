@@ -2,7 +2,7 @@
 // A job in which one process does what it must not: faulty_job STRATEGY STEPS [throws] [HOLDERS].
 // Where it throws, the function of this process's replicas does so in its twentieth step. Whatever
 // process gets SIGUSR1 ends at once, with exit code 0, as a program does that calls `exit` too
-// early; after SIGTERM all end in good order. And an evaluator beside another job, whose function
+// early; after SIGTERM all end in good order. And an evaluator beside another job; its function
 // throws, too, if it is to: faulty_job evaluator FOLDER [throws].
 //
 // STRATEGY: backup and all train by parameter servers, with one gradient less than there are

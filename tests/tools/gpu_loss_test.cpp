@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a job whose GPU breaks in the middle of training ends in time, and says what happened.
+// Goal: a job ends in time when its GPU breaks in the middle of training, and says what happened.
 // Method: an emulated GPU that is broken after some steps, under replicas of the language model.
 #include "actors/gpu/cuda_device.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"

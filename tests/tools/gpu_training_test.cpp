@@ -108,7 +108,7 @@ TEST_SUITE("tools/gpu_training") {
     CHECK(cpu.losses.back() < 0.9 * cpu.losses.front());
     // Adam divides by the root of what it has seen, which carries roundings of small gradients
     // further than they are large: hence the bound, a hundredth of what a step may change. On the
-    // emulator, whose products are plain loops, 3e-7 is the most that was seen.
+    // emulator, with plain loops for products, 3e-7 is the most that was seen.
     for (size_t i = 0; i < steps; ++i)
       CHECK(std::abs(gpu.losses[i] - cpu.losses[i]) < 1e-4);
     for (size_t i = 0; i < cpu.variables.size(); ++i)

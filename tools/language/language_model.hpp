@@ -94,8 +94,8 @@ struct step_on_stream {
   [[nodiscard]] double loss_in_nats() const;
 };
 
-/// As `differentiate`, on the device of a stream, whose own tape it is computed by: variables go
-/// there once for each version, gradients come back. On the host's stream, the same bits.
+/// As `differentiate`, on the device of a stream and by its own tape: variables go there once for
+/// each version, gradients come back. On the host's stream, the same bits.
 /// Errors: as above; as the stream's; unimplemented, if this build has no GPU support and the
 /// stream is a GPU's.
 [[nodiscard]] expected<step_on_stream>

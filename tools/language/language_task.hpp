@@ -11,7 +11,7 @@
 
 namespace troupe {
 
-/// Who learns from what.
+/// Which replicas learn from which text.
 struct language_options {
   std::shared_ptr<const std::string> text; ///< Any bytes.
   uint64_t seed = 0;

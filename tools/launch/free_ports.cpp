@@ -16,8 +16,8 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// Linux gives connections ports from 32768 on (net.ipv4.ip_local_port_range); services that
-// everybody knows lie below 20000, most of them.
+// Linux gives connections ports from 32768 on (net.ipv4.ip_local_port_range); most well-known
+// services lie below 20000.
 constexpr uint16_t port_min = 20'000;
 constexpr uint16_t port_max = 32'767;
 

@@ -57,7 +57,7 @@ size_t processor_count() {
   return std::thread::hardware_concurrency();
 }
 
-// "[worker:2] ", in one of six colours if somebody is watching.
+// "[worker:2] ", in one of six colours on a terminal.
 std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
   constexpr std::array colours{36, 33, 32, 35, 34, 31};
   auto name = fmt::format("[{}]", task.name());
@@ -136,7 +136,7 @@ expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
 
 int launch_job::run() {
   wait_for_signal();
-  look_at_all(); // a task may have ended before anybody listened
+  look_at_all(); // a task may have ended before we listened
   context_.run();
   auto summary = outcome_.summary();
   if (summary.empty()) return outcome_.exit_code();
@@ -227,7 +227,7 @@ void launch_job::wait_for_silence(size_t index) {
   patience.async_wait([this, index](error_code cancelled) {
     if (cancelled) return;
     auto& process = *members_[index].process;
-    if (process.is_paused() && !killed_) return wait_for_silence(index); // it is us who are late
+    if (process.is_paused() && !killed_) return wait_for_silence(index); // we are late, not it
     process.signal_all(SIGKILL);
     process.close();
   });
@@ -272,7 +272,7 @@ void launch_job::restart_all() {
 void launch_job::stop_listening() {
   grace_.cancel();
   next_look_.cancel();
-  // From here on a Ctrl-C ends us, should nobody read what is still to be printed.
+  // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
   signals_.cancel();
 }
@@ -295,7 +295,7 @@ void launch_job::end_servers_later() {
   });
 }
 
-// When the job is over nobody waits for a task that is stopped, but its launcher: for ever. Others
+// When the job is over, only its launcher waits for a task that is stopped: for ever. Other tasks
 // may have something to do yet, and are named if that lasts.
 void launch_job::look_who_is_left() {
   auto is_over = outcome_.has_finished() && !ending_since_ && over_count_ < tasks_.size();

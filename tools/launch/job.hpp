@@ -17,7 +17,7 @@
 namespace troupe {
 
 /// Everything that happens is an event of one loop: bytes in a pipe, a signal, a task's end, a
-/// timer. When the job is to end, whoever is left is asked by SIGTERM (or the signal that we got)
+/// timer. When the job is to end, the tasks left are asked by SIGTERM (or the signal that we got)
 /// and killed after the grace time: no wait is without an end. Thread: one, which must stay, since
 /// tasks die with it.
 class launch_job {

@@ -68,7 +68,7 @@ void line_printer::write(const piece& piece) {
     const ssize_t taken = ::write(piece.descriptor, left.data(), left.size());
     if (taken >= 0) {
       left.remove_prefix(static_cast<size_t>(taken));
-    } else if (errno == EAGAIN) { // somebody else set O_NONBLOCK on what we share
+    } else if (errno == EAGAIN) { // another process set O_NONBLOCK on what we share
       pollfd room{.fd = piece.descriptor, .events = POLLOUT};
       ::poll(&room, 1, -1);
     } else if (errno != EINTR) {

@@ -13,7 +13,7 @@
 
 namespace troupe {
 
-/// Whoever reads what we print may be slow, and a pager reads nothing for hours: then writing
+/// The reader of what we print may be slow, and a pager reads nothing for hours: then writing
 /// blocks, and signals must still be passed on. So a thread writes, in the order of the calls; when
 /// too much waits, the caller is told to read no more, as the tasks would be if they wrote
 /// themselves. Thread: one caller.
@@ -23,7 +23,7 @@ public:
   static constexpr size_t waiting_bytes_max = size_t{1} << 20;
 
   /// @param on_room Called on the printer's thread when there is room again after `is_full`.
-  /// @param on_closed Called on that thread when nobody reads from a descriptor any more, once for
+  /// @param on_closed Called on that thread when a descriptor has no reader any more, once for
   /// each: what is printed there from then on goes nowhere.
   line_printer(std::function<void()> on_room, std::function<void()> on_closed);
 

@@ -54,7 +54,7 @@ bool launch_outcome::can_spare(size_t task) const {
          || (type == "ps" && spared_.parameter_servers);
 }
 
-// A worker that was started again may come too late, and find nobody whom it could work for.
+// A worker that was started again may come too late, and find no task that it could work for.
 bool launch_outcome::serves(size_t task) const {
   return tasks_[task].type == "ps" || restarted_at_[task].has_value();
 }
@@ -67,7 +67,7 @@ bool launch_outcome::is_spared(size_t task, task_end end) const {
 }
 
 launch_outcome::reaction launch_outcome::on_evaluator_lost() {
-  if (request_ != 0) return reaction::none; // it was asked to end, as everybody was
+  if (request_ != 0) return reaction::none; // it was asked to end, as all tasks were
   if (evaluator_restarts_left_ == 0) return reaction::spare;
   --evaluator_restarts_left_;
   return reaction::start_again;

@@ -30,14 +30,14 @@ struct task_end {
 /// Decides by what happened, reads no clock and sends no signal: times come in, since the start.
 ///
 /// The first task that fails makes the job fail; how the others end then says nothing. Parameter
-/// servers often serve until they are told to stop, so when everybody else has finished they may be
+/// servers often serve until they are told to stop, so when all others have finished they may be
 /// told, and then their end says nothing either.
 ///
 /// As long as restarts are left, a failure does not make the job fail. A worker that fails is
-/// started again by itself, and nobody waits for it when the others have finished. If it is
-/// somebody whom the job cannot do without, or the others fail for want of that worker, all are
-/// started again, which in the latter case is one restart with the worker's. An exit code that says
-/// that the command is wrong is not tried again.
+/// started again by itself, and is not waited for when the others have finished. If the task is
+/// one that the job cannot do without, or the others fail for want of that worker, all are started
+/// again, which in the latter case is one restart with the worker's. An exit code that says that
+/// the command is wrong is not tried again.
 ///
 /// An evaluator only looks on. Whatever becomes of it, the job neither fails nor restarts: it is
 /// started again as often as there may be restarts, which are not counted among the job's.
@@ -52,17 +52,17 @@ public:
   /// What the launcher has to do after a task has ended.
   enum class reaction {
     none,
-    end_others,  ///< The job has failed: nobody else is to go on.
+    end_others,  ///< The job has failed: no other task is to go on.
     start_again, ///< The task alone: the job may be able to go on with it.
-    restart,     ///< Nobody else is to go on, and when all have ended, all are started again.
+    restart,     ///< No other task is to go on, and when all have ended, all are started again.
     spare,       ///< Nothing, but to tell of it: the others may go on without it.
-    end_servers, ///< Only parameter servers are left, and nobody whom they could serve.
+    end_servers, ///< Only parameter servers are left, and no task that they could serve.
   };
 
   /// @param tasks All of them, just started. @param grace For the summary, and for how long after a
   /// worker's restart the others' failures are its consequences.
   /// @param restarts That there may be.
-  /// @param spared Whose failure does not make the job fail, whatever the job says.
+  /// @param spared Tasks that may fail without the job failing, whatever the job says.
   launch_outcome(std::vector<launch_task> tasks, duration grace, uint32_t restarts = 0,
                  const spared_tasks& spared = {});
 
@@ -79,19 +79,19 @@ public:
   /// All tasks have ended, and were started again.
   void on_restart();
 
-  /// Somebody asked the whole job to end, by this signal.
+  /// The whole job was asked to end, by this signal.
   void on_request(int signal, duration time);
 
   /// Parameter servers were told that they are not needed any more.
   void on_servers_told() { servers_told_ = true; }
 
-  /// A task is killed because it will never end, and nobody needs it: its end says nothing.
+  /// A task is killed because it will never end, and no task needs it: its end says nothing.
   void on_given_up(size_t task) { given_up_[task] = true; }
 
   /// Whether the chief, or worker 0 in its place, has finished.
   [[nodiscard]] bool has_finished() const;
 
-  /// Whoever is still there was sent SIGKILL.
+  /// All tasks that were still there were sent SIGKILL.
   void on_kill();
 
   [[nodiscard]] size_t running_count() const;
@@ -104,8 +104,8 @@ public:
   /// What the launcher answers: 0, or what the first task that failed answered, as a shell has it.
   [[nodiscard]] int exit_code() const;
 
-  /// What to say as soon as the job is to end; empty if nobody is left to wait for.
-  /// @pre A task has failed, or somebody asked for the end.
+  /// What to say as soon as the job is to end; empty if no task is left to wait for.
+  /// @pre A task has failed, or the end was asked for.
   [[nodiscard]] std::string notice() const;
 
   /// What to say of a task that is started again by itself.
@@ -120,7 +120,7 @@ public:
   /// Likewise for one that is given up because it is stopped.
   [[nodiscard]] std::string given_up_notice(size_t task) const;
 
-  /// Who is waited for although the job is over; empty if nobody is.
+  /// The tasks that are waited for although the job is over; empty if there are none.
   [[nodiscard]] std::string waiting_notice() const;
 
   /// Whether all tasks are to be started again when they have ended.
@@ -146,7 +146,7 @@ private:
   duration grace_;
   spared_tasks always_spared_;
   spared_tasks spared_;                // now
-  std::optional<size_t> first_spared_; // who failed, and the job was to go on
+  std::optional<size_t> first_spared_; // it failed, and the job was to go on
   uint32_t restarts_left_;
   uint32_t evaluator_restarts_left_;
   bool restarts_ = false;                             // all, once they have ended
@@ -158,7 +158,7 @@ private:
   size_t running_at_failure_ = 0;
   size_t killed_ = 0; // tasks that our SIGKILL met
   bool servers_told_ = false;
-  int request_ = 0; // the signal, if somebody asked for the end
+  int request_ = 0; // the signal, if the end was asked for
   duration requested_at_{};
 };
 

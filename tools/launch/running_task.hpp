@@ -29,9 +29,9 @@ struct task_outlet {
   std::optional<record_writer> log; ///< Gets both outputs as they are.
 };
 
-/// A process has ended twice: when it is gone, and when nobody is left who could write into its
-/// pipes, which may be a process that it started. Until then its id is kept from being given to
-/// another, so that signals meet nobody else. Thread: that of the context.
+/// A process has ended twice: when it is gone, and when no process is left that could write into
+/// its pipes, which may be one that it started. Until then its id is kept from being given to
+/// another, so that signals meet no other process. Thread: that of the context.
 class running_task {
 public:
   /// How many lines `last_errors` has at most.

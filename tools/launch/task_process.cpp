@@ -19,7 +19,7 @@ namespace troupe {
 
 namespace {
 
-/// A pipe whose ends no other child inherits; what is not taken out is closed.
+/// A pipe with ends that no other child inherits; what is not taken out is closed.
 class pipe_pair {
 public:
   pipe_pair() { is_open_ = ::pipe2(ends_.data(), O_CLOEXEC) == 0; }

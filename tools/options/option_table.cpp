@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 3> decay_names{"none", "linear", "cosine"
 constexpr std::array<std::string_view, 2> world_names{"threads", "virtual"};
 constexpr std::array<std::string_view, 2> loss_names{"go_on", "stop"};
 
-// An option for an enumeration whose values count from 0 in the order of `names`.
+// An option for an enumeration with values that count from 0 in the order of `names`.
 template <auto Member>
 option_choice choice(std::span<const std::string_view> names) {
   return {names, [](const train_options& options) { return static_cast<size_t>(options.*Member); },

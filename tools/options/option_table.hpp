@@ -56,11 +56,11 @@ struct train_option {
 };
 
 /// Whether an option says anything under the strategy that was chosen: where replicas meet, there
-/// are no backups, no late gradients, and nobody can be done without; where they do not meet over
-/// processes, these do not communicate.
+/// are no backups, no late gradients, and no replica can be done without; where they do not meet
+/// over processes, these do not communicate.
 [[nodiscard]] bool has_meaning(const train_option& option, strategy_kind strategy);
 
-/// Gives an option the value that it has if nobody says anything.
+/// Gives an option the value that it has if it is not set.
 void reset(const train_option& option, train_options& options);
 
 /// All options, in the order of `--help`.

@@ -17,7 +17,7 @@ namespace troupe {
 /// Where a run stands.
 struct progress_sample {
   uint64_t step = 0;
-  uint64_t step_count = 0; ///< Steps of the whole run; 0 if nobody knows.
+  uint64_t step_count = 0;                                ///< Steps of the whole run; 0 if unknown.
   double loss = std::numeric_limits<double>::quiet_NaN(); ///< In `progress_options::loss_unit`.
   double examples_per_second = std::numeric_limits<double>::quiet_NaN();
   uint32_t live = 0;

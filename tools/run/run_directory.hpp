@@ -52,7 +52,7 @@ public:
   /// A line per replica, once the run is over.
   [[nodiscard]] std::filesystem::path replicas() const { return path_ / "replicas.csv"; }
 
-  /// The last messages of every actor, if somebody asked or something went wrong.
+  /// The last messages of every actor, if asked for or if something went wrong.
   [[nodiscard]] std::filesystem::path flight() const { return path_ / "flight.txt"; }
 
   /// What every actor did when.
@@ -66,7 +66,7 @@ public:
   /// Where an evaluator beside the run leaves what it has: another evaluations.csv, and its curve.
   static constexpr const char* evaluator_folder = "eval";
 
-  /// Whether a run has begun in a folder: somebody else's, perhaps.
+  /// Whether a run has begun in a folder: that of another job, perhaps.
   [[nodiscard]] static bool is_begun(const std::filesystem::path& path);
 
   /// Whether it is over, its last checkpoint saved. A run that was killed never is.

@@ -136,7 +136,7 @@ expected<void> take_entry(std::string_view key, const toml::node& value, const s
 
 // ---- flags ----
 
-// What stood on the command line, before anybody knows whether it makes sense.
+// The command line as it was written, before it is checked.
 struct raw_sim_arguments {
   std::map<std::string_view, std::string> texts;
   std::string scenario;

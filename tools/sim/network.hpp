@@ -15,7 +15,7 @@ namespace troupe {
 
 /// The network in the run of a seed; empty, if the options ask for none.
 /// @param variable_bytes Of what is learnt or of a preset, which is the model if the options do not
-/// say how large that is; 0: nobody knows.
+/// say how large that is; 0: unknown.
 /// Errors: invalid_argument, naming the option and how to mend it.
 [[nodiscard]] expected<std::function<network_options(uint64_t seed)>>
 network_of(const sim_options& options, uint64_t variable_bytes = 0);

@@ -39,7 +39,7 @@ struct shorthand {
   std::string_view why;
 };
 
-// Where everybody is needed, nobody is late for a step: the synchronous policies do not differ.
+// Where all replicas are needed, none is late for a step: the synchronous policies do not differ.
 constexpr shorthand shorthands[] = {
   {"sync", sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
   {"async", sync_policy::k_batch_async, 1, true, "every gradient is an update"},
@@ -295,7 +295,7 @@ expected<void> check_uses(std::span<const sim_options> rows) {
 
 namespace {
 
-// What a card has to move if nobody says how much.
+// The bytes that a card has to move unless an option says how many.
 uint64_t variable_bytes(const sim_options& options,
                         const std::function<learning_options(uint64_t)>& learning) {
   uint64_t bytes = 0;

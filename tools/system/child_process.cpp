@@ -68,7 +68,7 @@ int wait_for(pid_t child, std::chrono::milliseconds patience, bool& killed) {
   for (auto left = patience; left > pause.zero(); left -= pause) {
     const pid_t ended = ::waitpid(child, &status, WNOHANG);
     if (ended == child) return status;
-    if (ended < 0 && errno == ECHILD) return 0; // who started us has children end unseen
+    if (ended < 0 && errno == ECHILD) return 0; // our parent has children end unseen
     std::this_thread::sleep_for(pause);
   }
   killed = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compressing into a scratch buffer whose content nobody wants, only its size.
+// Compressing into a scratch buffer, because only the compressed size is wanted.
 #include "tools/system/compressed_size.hpp"
 
 #include <algorithm>

@@ -45,7 +45,7 @@ signal_watch::signal_watch() {
 signal_watch::~signal_watch() {
   for (int number : watched)
     std::signal(number, SIG_DFL);
-  std::signal(SIGUSR1, SIG_IGN); // nobody who asks for a look wants the process to end
+  std::signal(SIGUSR1, SIG_IGN); // to ask for a look must not end the process
   pass_on(no_more_signals);
   thread_.join();
   for (int& end : pipe_ends)

@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// A signal handler may do next to nothing, so it only writes the signal into a pipe, at whose
-/// other end a thread waits: the first signal asks for a clean end, a later one ends the process at
+/// A signal handler may do next to nothing, so it only writes the signal into a pipe; a thread
+/// waits at its other end: the first signal asks for a clean end, a later one ends the process at
 /// once. (Blocking the signals would not do: a library may have started threads before main.)
 ///
 /// One at a time.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether somebody is watching, and how large the window is.
+// Whether a user is watching, and how large the window is.
 #pragma once
 
 #include <cstddef>

@@ -159,7 +159,7 @@ top_window window() {
   return {.width = terminal_width(STDOUT_FILENO), .height = terminal_height(STDOUT_FILENO) - 1};
 }
 
-/// Draws until somebody ends it. @returns Why it ended, if nobody did.
+/// Draws until the user ends it. @returns Why it ended, if the user did not.
 std::optional<error> show(const top_options& options, top_sample now) {
   screen page;
   auto seen = steady::now();

@@ -17,7 +17,7 @@ namespace troupe {
 struct top_actor {
   std::string name;
   std::string state;
-  std::string last_message; ///< Its kind, and from whom; empty if there was none.
+  std::string last_message; ///< Its kind and its sender; empty if there was none.
   uint64_t mailbox_depth = 0;
   uint64_t handled = 0;
   uint64_t errors = 0;

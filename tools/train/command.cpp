@@ -163,7 +163,7 @@ double mean_step(const train_options& options, sync_policy policy, uint64_t step
   return simulate(same_times).mean_step_seconds();
 }
 
-// Under `tensorflow` leftover tokens go stale; whoever bought backups should hear what that costs.
+// Under `tensorflow` leftover tokens go stale; a user of backups should hear what that costs.
 void print_what_if(const train_options& options, uint64_t steps, const run_recorder& recorder) {
   if (options.policy != sync_policy::tensorflow || steps == 0
       || options.aggregate >= options.replicas)
@@ -210,8 +210,8 @@ exit_code code_of_failure(const failure& failed, const resolved_cluster& cluster
   return is_formed ? otherwise : exit_code::no_cluster;
 }
 
-// The chief dials nobody, so it has not noticed if whom it waits for is at a host that there is
-// not.
+// The chief dials no task, so it has not noticed if a task that it waits for is at a host that does
+// not exist.
 error with_unknown_hosts(error reason, const resolved_cluster& cluster) {
   if (reason.code != errc::deadline_exceeded || !cluster.is_chief()) return reason;
   std::map<std::string, uint16_t> hosts; // with any port there
@@ -256,7 +256,7 @@ void hand_over_checkpoint(const prepared_run& run) {
     std::filesystem::rename(partial, run.directory.checkpoints() / name, ignored);
 }
 
-// Those who look on without taking part.
+// Hooks that look on without taking part.
 std::vector<std::shared_ptr<session_hook>> onlookers(const prepared_run& run, signal_watch& signals,
                                                      run_recorder& recorder) {
   auto flight = std::make_shared<flight_recorder_hook>(
@@ -319,7 +319,7 @@ int run(const prepared_run& run, signal_watch& signals) {
   return code_of(result.report, signals.signal_number());
 }
 
-// The part of a process whose chief stands elsewhere: it writes no files, and ends as the job does.
+// The part of a process that has its chief elsewhere: it writes no files, and ends as the job does.
 int follow(const run_input& input, signal_watch& signals) {
   const auto& options = input.command.options;
   announce(input.cluster);
@@ -333,7 +333,7 @@ ptrdiff_t ps_count(const resolved_cluster& cluster) {
   return std::ranges::count(cluster.tasks, "ps", &cluster_task::type);
 }
 
-// Nobody holds a variable twice by himself.
+// No parameter server holds two copies of a variable.
 expected<void> check_owner_copies(const train_command& command, const resolved_cluster& cluster) {
   const auto copies = command.options.replicate_owners;
   if (copies == 1 || std::cmp_less_equal(copies, ps_count(cluster))) return {};

@@ -23,7 +23,7 @@ namespace troupe {
 
 namespace {
 
-// What stood on the command line, before anybody knows whether it makes sense.
+// The command line as it was written, before it is checked.
 struct raw_train_arguments {
   std::map<std::string_view, std::vector<std::string>> texts;
   cluster_arguments cluster;

@@ -16,7 +16,7 @@ namespace troupe {
 struct evaluator_surroundings {
   const text_corpus& corpus;
   std::filesystem::path run; ///< The folder of the run, which may not have begun yet.
-  std::string chief;         ///< Who leads it, for people: "chief 0 (10.0.0.1:2222)".
+  std::string chief;         ///< The task that leads it, for people: "chief 0 (10.0.0.1:2222)".
   job_time start_deadline;   ///< How long the run may take to begin.
   std::stop_token stop{};
 };

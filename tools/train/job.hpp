@@ -38,7 +38,7 @@ struct train_cluster {
   train_devices devices{};
 };
 
-/// Takes part in a job whose chief stands in another process.
+/// Takes part in a job that has its chief in another process.
 /// Errors: in the report; throws `failure` as `server`, and with whatever keeps the job from
 /// beginning.
 [[nodiscard]] job_report follow_train_job(const train_options& options, const text_corpus& corpus,

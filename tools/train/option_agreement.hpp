@@ -10,7 +10,7 @@
 
 namespace troupe {
 
-/// Processes that draw other batches, or make other steps, would train what nobody asked for, and
+/// Processes that draw other batches, or make other steps, would train what was not asked for, and
 /// never notice. @returns What they all must have been told, a line for each option, and what their
 /// text is; where files lie may differ, and where there is a chief, what concerns it or the process
 /// alone.
@@ -18,8 +18,8 @@ namespace troupe {
 
 /// Each process tells the others what it was told, where there is no chief to compare it. All
 /// processes of the strategy have to make the call; one that is alone says nothing.
-/// Errors: throws `failure` with failed_precondition: whose line differs from the first process's,
-/// and how; as `cross_replica_context::exchanged`.
+/// Errors: throws `failure` with failed_precondition: which process's line differs from the
+/// first one's, and how; as `cross_replica_context::exchanged`.
 void check_same_options(strategy& strategy, const std::string& agreement);
 
 } // namespace troupe

@@ -13,7 +13,7 @@
 namespace troupe::rules {
 
 // All of these keep means that begin at 0 and are corrected for it: `step`, the number of the
-// update from 1, is no setting but counted by whoever holds the slots.
+// update from 1, is no setting: the holder of the slots counts it.
 
 /// Adam: a mean of gradients over the root of a mean of their squares.
 ///   m     += (1 - beta1) * (gradient - m)

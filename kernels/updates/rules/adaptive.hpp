@@ -101,7 +101,7 @@ struct rmsprop {
 ///   mg        += (1 - rho) * (gradient - mg)
 ///   velocity   = momentum * velocity + learning_rate * gradient / sqrt(rms - mg^2 + epsilon)
 /// and the rest as `rmsprop`. Rounding can make rms - mg^2 a little negative: an epsilon of 0 is
-/// allowed, but for variables whose gradients hardly change it gives NaN, as the original.
+/// allowed, but for variables with gradients that hardly change it gives NaN, as the original.
 /// Source: Graves, "Generating sequences with recurrent neural networks", 2013, equations 38-45, in
 /// the form of TensorFlow's RMSPropOptimizer with `centered`.
 struct centered_rmsprop {

@@ -25,8 +25,8 @@ struct layer_norms {
 //   scale_to(settings, norms)           scales the step to the norms, and
 //   for_elements(settings, norms)       the rule with its step scaled so.
 
-/// LARS: momentum whose rate follows the ratio of the norms of variable and gradient, so that one
-/// learning rate suits all layers of a large batch.
+/// LARS: momentum with a rate that follows the ratio of the norms of variable and gradient, so that
+/// one learning rate suits all layers of a large batch.
 ///   trust    = trust_coefficient * |variable| / (|gradient| + weight_decay * |variable| +
 ///   epsilon),
 ///              1 where either norm is 0
@@ -93,7 +93,7 @@ struct lars {
   };
 };
 
-/// LAMB: Adam whose step is as long, in each variable, as the variable itself.
+/// LAMB: Adam with a step as long, in each variable, as the variable itself.
 ///   m, v      as `adam`
 ///   direction = m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + epsilon)
 ///             + weight_decay * value

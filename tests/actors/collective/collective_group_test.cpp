@@ -86,7 +86,7 @@ collective_call sum_of(const tensor& value, collective_algorithm algorithm) {
           .fixed_order = algorithm == direct || algorithm == chain || algorithm == all_to_all};
 }
 
-// All algorithms, short and long; then a barrier, so that nobody leaves before all are done.
+// All algorithms, short and long; then a barrier, so that no process leaves before all are done.
 void agree(process& self, uint32_t size) {
   using enum collective_algorithm;
   for (auto algorithm : {direct, chain, ring, halving_doubling, tree, all_to_all})

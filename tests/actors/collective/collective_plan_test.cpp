@@ -102,7 +102,7 @@ struct player {
 
 using planner = std::function<collective_plan(group_place, uint64_t, plan_grain)>;
 
-// Every player's result. Fails the test if anybody waits for ever, or is sent what it does not
+// Every player's result. Fails the test if a player waits for ever, or is sent what it does not
 // want.
 // @param root Has its own for a result, if it is a rank.
 std::vector<text_array> play(const planner& make, uint32_t size, uint64_t elements,

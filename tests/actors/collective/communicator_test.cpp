@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: every process gets what a plain loop makes of all contributions, or is told who is to blame
-// that it does not. Method: groups in a virtual world, all kinds, sizes, lengths and types.
+// Goal: every process gets what a plain loop makes of all contributions, or is told which process
+// is to blame that it does not. Method: groups in a virtual world, all kinds, sizes, lengths and
+// types.
 #include "kernels/tensor/elements.hpp"
 #include "tests/actors/collective/collective_group.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever is told of a failure, or waits, is told the same by the gauge that it looks at, and
-// a closure that goes to another worker takes that one's values. Method: a coordinator in a virtual
-// world, and puppets for its workers.
+// Goal: a caller that is told of a failure, or waits, is told the same by the gauge that it looks
+// at, and a closure that goes to another worker takes that one's values. Method: a coordinator in a
+// virtual world, and puppets for its workers.
 #include "actors/coordinator/coordinator.hpp"
 #include "messages/coordinator_message.hpp"
 #include "messages/replication_message.hpp"
@@ -25,7 +25,7 @@ class played_worker {
 public:
   explicit played_worker(troupe::world& world)
     : actor_(world.system().spawn([asked = asked_](caf::event_based_actor* self) -> caf::behavior {
-        self->set_default_handler(caf::drop); // nobody stops what it does
+        self->set_default_handler(caf::drop); // nothing stops what it does
         return {[self, asked](const msg<wire::RunClosure>& call) {
                   asked->push_back({call, self->make_response_promise<msg<wire::ClosureDone>>()});
                   return asked->back().answer;

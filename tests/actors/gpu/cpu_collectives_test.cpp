@@ -40,7 +40,7 @@ struct joined_devices {
   }
 
   bool is_done(uint32_t rank) {
-    auto done = std::make_shared<bool>(false); // the device may say so when nobody listens
+    auto done = std::make_shared<bool>(false); // the device may say so after this returns
     REQUIRE(devices[rank]->notify(0, [done] { *done = true; }));
     return *done;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a GPU is a compute_device: copies, sums, streams, and answers to who waits. Method: the
+// Goal: a GPU is a compute_device: copies, sums, streams, and answers to its callers. Method: the
 // first GPU that there is, real or emulated; values against those of the host.
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/gpu.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes with devices get what a plain loop makes of their arrays, and when one of them is
 // gone, late or different the others are free again, with a reason. Method: groups in a virtual
-// world, whose devices are parts of the processor and compute what they are asked.
+// world, with devices that are parts of the processor and compute what they are asked.
 #include "actors/gpu/cpu_device.hpp"
 #include "actors/gpu/device_communicator.hpp"
 #include "actors/gpu/gpu.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a device does what it is asked in order, says when it is done, and whoever waits hears of
-// its end. Method: a device made of the processor, in virtual time, whose streams are done when the
-// test says so.
+// Goal: a device does what it is asked in order, says when it is done, and a waiting caller hears
+// of the device's end. Method: a device made of the processor, in virtual time, with streams that
+// are done when the test says so.
 #include "actors/gpu/cpu_device.hpp"
 #include "actors/gpu/gpu.hpp"
 #include "actors/world/ask.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 using answers = answer<device_work_done>;
 
-/// A gpu actor on a stage, and somebody who asks it for work.
+/// A gpu actor on a stage, and a user that asks it for work.
 struct staged_gpu : deterministic_world {
   explicit staged_gpu(bool holds_back = false, uint32_t streams = 1) {
     cpu_device_options options{.streams = streams};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: NCCL joins, reduces and lets go as `collective_library` says. Method: a group of one rank
-// on the first GPU, and one of two whose second rank never comes.
+// on the first GPU, and one of two in which the second rank never comes.
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/nccl_collectives.hpp"
 #include "tests/doctest.hpp"

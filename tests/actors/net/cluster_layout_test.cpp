@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: all processes of a cluster agree on who stands where. Method: tables of small clusters.
+// Goal: all processes of a cluster agree on what stands where. Method: tables of small clusters.
 #include "actors/net/cluster_layout.hpp"
 #include "tests/doctest.hpp"
 

@@ -135,7 +135,7 @@ private:
     return {errc::unavailable, fmt::format("node '{}' {}", names_[node], how)};
   }
 
-  std::mutex mutex_; ///< Of who is here, and of the calls that refer to nodes.
+  std::mutex mutex_; ///< Guards the places, and the calls that refer to nodes.
   std::condition_variable let_go_;
   std::vector<std::thread::id> holders_; ///< Of each such call, its thread.
   std::vector<std::string> names_;

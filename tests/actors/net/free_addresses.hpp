@@ -16,8 +16,8 @@
 namespace troupe::test {
 
 /// Addresses of this machine that were free a moment ago. They are drawn from below the ports that
-/// Linux gives to connections and to whoever asks for any, so nobody is given one by chance before
-/// the test has taken it.
+/// Linux gives to connections and to sockets that ask for any, so none is given one by chance
+/// before the test has taken it.
 inline std::vector<std::string> free_addresses(uint32_t count) {
   using boost::asio::ip::tcp;
   boost::asio::io_context context;

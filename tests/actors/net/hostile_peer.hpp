@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Somebody who speaks to a node without being one.
+// A peer that speaks to a node without being one.
 #pragma once
 
 #include "actors/net/frame_header.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever writes to a connection keeps nobody else waiting, and it is not closed under its
-// hands. Method: a stream that waits in the middle of a write for the test.
+// Goal: a sender that writes to a connection keeps no other waiting, and the connection is not
+// closed meanwhile. Method: a stream that waits in the middle of a write for the test.
 #include "actors/net/link.hpp"
 #include "messages/training_message.hpp"
 #include "tests/actors/net/station.hpp"
@@ -22,7 +22,7 @@ namespace {
 /// What a test sees of a stream, and does with it. All but `write_now` is done by the thread that
 /// turns the io_context, which is the test's.
 struct stream_story {
-  std::vector<std::byte> incoming; ///< Read as soon as somebody reads.
+  std::vector<std::byte> incoming; ///< Given to the next reads.
   news<bool> write_begun;          ///< At once, by a sender.
   std::promise<void> may_write;
   std::atomic<size_t> written = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: nobody waits for a server of names longer than he has time. Method: a `getaddrinfo` of the
-// test's own, which says nothing about "stuck.test" until it is told to.
+// Goal: no caller waits for a server of names longer than it has time. Method: a `getaddrinfo` of
+// the test's own, which says nothing about "stuck.test" until it is told to.
 #include "actors/net/host_port.hpp"
 #include "actors/net/name_lookup.hpp"
 #include "actors/observing/http_client.hpp"
@@ -18,7 +18,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// Who is asked for "stuck.test".
+/// The server that is asked for "stuck.test".
 class name_server {
 public:
   // Returns when it answers.
@@ -41,7 +41,7 @@ public:
     return waiting_;
   }
 
-  // Has everybody answered who waits.
+  // Answers all callers that wait.
   void answer() {
     std::unique_lock lock{mutex_};
     answers_ = true;

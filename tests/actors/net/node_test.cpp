@@ -100,7 +100,7 @@ TEST_SUITE("actors/net/node") {
     auto strong = caf::actor_cast<caf::strong_actor_ptr>(far);
     auto address = nodes[1]->show(strong, nodes[0]->address());
     CHECK(nodes[1]->handle_of(address) == strong);
-    // Who passes a proxy on passes the original on.
+    // A node that passes a proxy on passes the original on.
     auto proxy = caf::actor_cast<caf::strong_actor_ptr>(near(far));
     CHECK(nodes[0]->show(proxy, nodes[1]->address()) == address);
     caf::anon_send_exit(far, caf::exit_reason::user_shutdown);

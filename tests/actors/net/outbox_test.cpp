@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: tokens go ahead of gradients, nobody is sent more than it can keep, and what one side cuts
+// Goal: tokens go ahead of gradients, no peer is sent more than it can keep, and what one side cuts
 // the other puts together. Method: an outbox and an inbox, and bytes from hand to hand.
 #include "actors/net/inbox.hpp"
 #include "actors/net/outbox.hpp"

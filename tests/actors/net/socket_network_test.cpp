@@ -24,7 +24,7 @@ greeting worker_hello(uint32_t incarnation = 1'000'000'000) {
   return {"test", 2, 1, incarnation, 100ms, 1 << 20};
 }
 
-// Which answer a request gets that nobody answers in time.
+// The error that a request ends with when no answer comes in time.
 error failed_request(station& from, const caf::actor& to) {
   auto answer = ask<msg<wire::Token>>(from.world, to, make_token(7));
   return answer ? error{} : answer.error();
@@ -247,9 +247,9 @@ TEST_SUITE("actors/net/socket_network") {
     std::vector<std::unique_ptr<hostile_peer>> idle;
     for (int i = 0; i < 65; ++i)
       idle.push_back(come());
-    CHECK_FALSE(idle.front()->read()); // comes to an end, though nobody hangs up
+    CHECK_FALSE(idle.front()->read()); // comes to an end, though the peer does not hang up
     CHECK(idle.front()->last_words().empty());
-    // Of those who are refused the words are on their way for a while, and they count as long.
+    // The words to refused peers are on their way for a while, and the peers count as long.
     auto who = worker_hello();
     who.job = "other";
     std::vector<std::unique_ptr<hostile_peer>> refused;
@@ -428,7 +428,7 @@ TEST_SUITE("actors/net/socket_network") {
       return {[kept](const msg<wire::PushGradient>& push) { kept->push_back(push); }};
     });
     chief.network->here()->publish("keeper", caf::actor_cast<caf::strong_actor_ptr>(keeper));
-    // Only whoever was shown an actor may speak to it.
+    // Only a node that was shown an actor may speak to it.
     auto find = flatten(*frame(make_find_actor("keeper")));
     REQUIRE(
       greedy.write({.kind = frame_kind::parcel, .content = content_code::find, .id = 1}, find));

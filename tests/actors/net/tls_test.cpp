@@ -87,7 +87,7 @@ TEST_SUITE("actors/net/tls") {
     auto reason = refusal(ours.sign("chief"), theirs.sign("worker"));
     CHECK(reason.code == errc::failed_precondition);
     CHECK(reason.message.find("TLS: its certificate is refused: ") != std::string::npos);
-    // One that trusts us, but whom we do not trust.
+    // A peer that trusts us, but that we do not trust.
     auto spy = theirs.sign("spy");
     spy.authority = ours.path("ca.pem");
     reason = refusal(ours.sign("chief"), spy);

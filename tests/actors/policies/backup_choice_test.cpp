@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a step waits for as many gradients as help most for their time. Method: gains and times by
-// hand, the paper's formulas on gradients whose expectation and variance are known.
+// hand, the paper's formulas on gradients of known expectation and variance.
 #include "actors/policies/backup_choice.hpp"
 #include "kernels/tensor/random.hpp"
 #include "tests/doctest.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using numbers = std::vector<double>;
 
-/// A step of four replicas whose gradients came after these times.
+/// A step of four replicas: their gradients came after these times.
 step_record step_of(uint64_t step, const std::vector<job_time>& times) {
   step_record record{.step = step, .began = 100s * step};
   record.ended = record.began;
@@ -121,7 +121,7 @@ TEST_SUITE("actors/policies/backup_choice") {
   TEST_CASE("curvature is what the options say, or what the losses do, where updates are plain") {
     auto fallen = [](double curvature, double learning_rate) {
       backup_choice choice{{.curvature = curvature, .window = 4}, learning_rate};
-      // A parabola of curvature 2 whose gradients are all alike: at x the loss is x^2.
+      // A parabola of curvature 2 with gradients that are all alike: at x the loss is x^2.
       double x = 1;
       for (uint64_t step = 1; step <= 8; ++step) {
         auto record = step_of(step, {1s, 1s});

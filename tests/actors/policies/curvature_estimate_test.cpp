@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: how the loss falls says how curved it is. Method: descents on a parabola, whose curvature
-// is known, with gradients and losses that are exact or noisy.
+// Goal: how the loss falls says how curved it is. Method: descents on a parabola of known
+// curvature, with gradients and losses that are exact or noisy.
 #include "actors/policies/curvature_estimate.hpp"
 #include "kernels/tensor/random.hpp"
 #include "tests/doctest.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: nobody runs further ahead of the slowest than the slack, and nobody waits for one that is
+// Goal: no replica runs further ahead of the slowest than the slack, and none waits for one that is
 // gone. Method: waiters are numbers, replicas arrive and leave by hand.
 #include "actors/policies/slack_gate.hpp"
 #include "tests/doctest.hpp"
@@ -58,7 +58,7 @@ TEST_SUITE("actors/policies/slack_gate") {
     CHECK(arrive(all, 0).empty());
     CHECK(all.leave(0).empty());
     CHECK(arrive(all, 1).empty());
-    CHECK(arrive(all, 2) == waiters{0, 1, 2}); // who asked and is gone has nobody to hold it up
+    CHECK(arrive(all, 2) == waiters{0, 1, 2}); // no replica holds up one that asked and is gone
   }
 
   TEST_CASE("one that comes back begins with the clock of the slowest") {

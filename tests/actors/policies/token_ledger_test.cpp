@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: tokens go to whom the policy says, and none is lost or made. Method: waiters are numbers,
-// the ledger is asked and told by hand.
+// Goal: tokens go where the policy says, and none is lost or made. Method: waiters are numbers, the
+// ledger is asked and told by hand.
 #include "actors/policies/token_ledger.hpp"
 #include "tests/doctest.hpp"
 
@@ -19,7 +19,7 @@ waiters waiting(const ledger& tokens) {
 
 using served_waiter = std::pair<int, uint64_t>;
 
-/// Who was served with which token.
+/// The waiters that were served, each with its token.
 std::vector<served_waiter> put(ledger& tokens, uint64_t step, uint32_t count) {
   std::vector<served_waiter> result;
   for (const auto& [waiter, of_step] : tokens.put(step, count))
@@ -27,7 +27,7 @@ std::vector<served_waiter> put(ledger& tokens, uint64_t step, uint32_t count) {
   return result;
 }
 
-/// Those who were served with a token of that very step.
+/// The waiters that were served with a token of that very step.
 waiters served(ledger& tokens, uint64_t step, uint32_t count) {
   waiters result;
   for (auto [waiter, of_step] : put(tokens, step, count)) {
@@ -84,7 +84,7 @@ TEST_SUITE("actors/policies/token_ledger") {
     CHECK(tokens.put(0, 3).empty());
     CHECK_FALSE(tokens.take(7, 0, 1));
     CHECK_FALSE(tokens.take(5, 0, 1));
-    CHECK(tokens.take(3, 0) == 0); // whose gradient came too late need not wait
+    CHECK(tokens.take(3, 0) == 0); // a replica need not wait after a gradient that came too late
     CHECK(put(tokens, 1, 2) == std::vector<served_waiter>{{7, 0}, {5, 0}});
     CHECK(take_all(tokens, 3, 1) == std::vector<uint64_t>{1, 1});
     CHECK(waiting(tokens) == waiters{2});

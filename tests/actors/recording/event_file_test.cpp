@@ -76,7 +76,7 @@ TEST_SUITE("actors/recording/event_file") {
     return result;
   }
 
-  // The messages of a file, whose lengths lie in front of each.
+  // The messages of a file; the length of each lies in front of it.
   std::vector<fields> events_in(const std::filesystem::path& path) {
     const auto content = test::content(path);
     std::vector<fields> events;

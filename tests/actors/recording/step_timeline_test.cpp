@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the timeline shows who did what when, and what made it go on. Method: events of records
-// made by hand.
+// Goal: the timeline shows what every actor did when, and what made it go on. Method: events of
+// records made by hand.
 #include "actors/recording/step_timeline.hpp"
 #include "tests/doctest.hpp"
 

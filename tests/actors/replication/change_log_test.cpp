@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever knows an earlier revision is told the rows that changed since, or everything.
+// Goal: a reader that knows an earlier revision is told the rows that changed since, or everything.
 #include "actors/replication/change_log.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"

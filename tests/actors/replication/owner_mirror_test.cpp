@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a mirror holds what its owner holds, to the last bit, whenever somebody has been told of a
+// Goal: a mirror holds what its owner holds, to the last bit, whenever a caller has been told of a
 // change. Method: both in one virtual world, asked for all they hold after each kind of change.
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
@@ -50,8 +50,8 @@ bool are_equal(const variable_payload& a, const variable_payload& b) {
   return !a.average || are_equal(a.average->value, b.average->value);
 }
 
-/// A directory that answers who misses its mirror, at once or when the test wants it to, and nobody
-/// else.
+/// A directory that answers owners that miss their mirrors, at once or when the test wants it to,
+/// and no others.
 class played_directory {
 public:
   explicit played_directory(troupe::world& world)
@@ -99,7 +99,7 @@ private:
   caf::actor actor_;
 };
 
-/// An owner, its mirror, and somebody who talks to both.
+/// An owner, its mirror, and a trainer that talks to both.
 struct replicated : deterministic_world {
   replicated()
     : owner(spawn(variable_owner, config())), mirror(spawn(variable_owner, config(owner))) {
@@ -168,7 +168,7 @@ struct replicated : deterministic_world {
     return read_state(state.reader(), state.owner());
   }
 
-  // What `who` would say to `whom`.
+  // Sends `message` to the second actor as if the first had sent it.
   template <class Message>
   void tell_as(const replicated_owner_actor& who, const replicated_owner_actor& whom,
                const Message& message) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where training is asynchronous, and gradients wait for several steps, each of them counts
-// once whoever is lost. Method: as in stand_in_test.cpp; an owner that answers when the test wants
-// it to shows what is not certain yet.
+// once, whichever owner is lost. Method: as in stand_in_test.cpp; an owner that answers when the
+// test wants it to shows what is not certain yet.
 #include "tests/actors/replicated_job.hpp"
 
 namespace stand_in_asynchronous_test {
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Two gradients make an update, whoever gave them.
+/// Two gradients make an update, whichever replicas gave them.
 struct batch_job : replicated_job {
   batch_job() : replicated_job(asynchronous_rule{sync_policy::k_batch_async, 2}) {}
 
@@ -82,7 +82,7 @@ struct slow_job : replicated_job {
     return trainer.ask<msg<wire::PushReply>>(gives, make_push_gradient(from, array({1}, {value})));
   }
 
-  // One that whoever is lost does not answer.
+  // A gradient that `first` does not answer, for it is lost.
   push_answer give_late() {
     caf::anon_send_exit(first, caf::exit_reason::kill);
     settle();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever speaks to a stand-in does not notice that an owner is lost, and a directory has one
-// mirror take over, once. Method: a variable with owner, mirror, their accumulators and a directory
-// in one virtual world; actors are killed at moments of the test's choice.
+// Goal: a caller that speaks to a stand-in does not notice that an owner is lost, and a directory
+// has one mirror take over, once. Method: a variable with owner, mirror, their accumulators and a
+// directory in one virtual world; actors are killed at moments of the test's choice.
 #include "tests/actors/lose_node.hpp"
 #include "tests/actors/replicated_job.hpp"
 

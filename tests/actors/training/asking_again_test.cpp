@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: where messages may be lost or come twice, a question that is asked again counts once.
-// Method: puppets that ask again, and a coroutine whose question nobody answers at first.
+// Method: puppets that ask again, and a coroutine that gets no answer at first.
 #include "actors/training/accumulator.hpp"
 #include "actors/training/token_queue.hpp"
 #include "messages/training_message.hpp"
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A token queue that remembers, and those who ask it.
+/// A token queue that remembers, and the replicas that ask it.
 struct barrier : deterministic_world {
   ~barrier() { caf::anon_send_exit(queue, caf::exit_reason::user_shutdown); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: steps close when they have enough, and a job ends with everybody accounted for. Method: the
-// real cast around a chief, but puppets for replicas, who come, push and leave when the test says.
+// Goal: steps close when they have enough, and a job ends with every replica accounted for. Method:
+// the real cast around a chief, but puppets for replicas, which come, push and leave when the test
+// says.
 #include "actors/training/accumulator.hpp"
 #include "actors/training/chief.hpp"
 #include "actors/training/optimizer_settings.hpp"
@@ -34,7 +35,7 @@ caf::behavior deaf(caf::event_based_actor* self) {
   return {[](const script&) {}};
 }
 
-/// A job whose replicas are puppets.
+/// A job with puppets for replicas.
 struct job : deterministic_world {
   explicit job(chief_config config, const std::vector<std::string>& variables = {"w"},
                owners_that kind = owners_that::apply)
@@ -742,7 +743,7 @@ TEST_SUITE("actors/training/chief") {
   TEST_CASE("who joins as a replica that there is not is none of the job's") {
     job job{needing(1, 1)};
     job.stranger.tell(job.lead, make_join_job(7));
-    caf::anon_send(job.lead, make_join_job(0)); // from nobody
+    caf::anon_send(job.lead, make_join_job(0)); // without a sender
     job.settle();
     job.join({0});
     job.push(0, 0);

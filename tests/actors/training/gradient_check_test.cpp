@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a gradient that does not fit its variable never gets further than the accumulator, and the
-// line says whose it is and what is wrong. Method: every rule, broken one at a time.
+// line names the variable and says what is wrong. Method: every rule, broken one at a time.
 #include "actors/training/gradient_check.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever waits at a rendezvous is woken, with the result or with the reason why there is
-// none. Method: replicas that are puppets, so that messages come in every order that there can be.
+// Goal: a replica that waits at a rendezvous is woken, with the result or with the reason why there
+// is none. Method: replicas that are puppets, so that messages come in every order that there can
+// be.
 #include "actors/training/rendezvous.hpp"
 #include "messages/failure.hpp"
 #include "tests/actors/deterministic_world.hpp"
@@ -166,7 +167,7 @@ TEST_SUITE("actors/training/rendezvous") {
     three.leave(2, thrown("first"));
     three.leave(1, thrown("second"));
     three.leave(0, thrown("told"));
-    CHECK(three.over->culprit == 1); // by index, of those who failed by themselves
+    CHECK(three.over->culprit == 1); // the first, by index, that failed by itself
   }
 
   TEST_CASE("calls that do not belong together end the run") {

@@ -31,7 +31,7 @@ task<void> compute_once(activity& activity) {
   co_await computing;
 }
 
-/// What a replica says whose body computes and then throws `thrown`.
+/// The farewell of a replica after its body computes and then throws `thrown`.
 template <class Thrown>
 error farewell_after(Thrown thrown) {
   hosted_coroutine stage{[thrown](activity& activity) -> task<void> {

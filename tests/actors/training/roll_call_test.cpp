@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: no process begins before all are there, none leaves before all may, and whoever is missing
-// is named in time. Method: members of a virtual world, and a roll call that a test speaks to.
+// Goal: no process begins before all are there, none leaves before all may, and a missing one is
+// named in time. Method: members of a virtual world, and a roll call that a test speaks to.
 #include "actors/training/agreement.hpp"
 #include "actors/training/member.hpp"
 #include "actors/training/roll_call.hpp"

@@ -14,7 +14,7 @@ namespace {
 
 using token_answer = answer<msg<wire::Token>>;
 
-/// A token queue, those who ask it and the one who fills it.
+/// A token queue, the replicas that ask it and the chief that fills it.
 struct barrier : deterministic_world {
   explicit barrier(sync_policy policy = sync_policy::tensorflow, uint64_t first_step = 0)
     : queue(spawn(token_queue, token_queue_config{policy, first_step})) {}

@@ -36,7 +36,7 @@ indexed_slices slices(const std::vector<int64_t>& rows, const tensor& values, sh
   return {indices, values, std::move(whole)};
 }
 
-/// The dense form of slices whose rows differ.
+/// The dense form of slices with rows that differ.
 template <class T>
 tensor dense_form(const indexed_slices& from) {
   tensor dense = zeros(from.dense_extents, dtype_of<T>);

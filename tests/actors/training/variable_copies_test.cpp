@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: copies are one array as long as nobody can see a difference, and every rule of reading,
+// Goal: copies are one array as long as no reader can see a difference, and every rule of reading,
 // writing and saving them holds. Method: one table of rules, numbers by hand.
 #include "actors/training/variable_copies.hpp"
 #include "messages/training_message.hpp"

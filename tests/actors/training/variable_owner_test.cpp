@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever reads a variable keeps what it read, and updates compute what the optimizers say.
+// Goal: a reader of a variable keeps what it read, and updates compute what the optimizers say.
 // Method: addresses and numbers, seen through the owner's messages; numbers by hand and by a plain
 // loop.
 #include "actors/training/optimizer_settings.hpp"
@@ -19,7 +19,7 @@ using namespace troupe::test;
 
 namespace {
 
-/// An owner and somebody who talks to it.
+/// An owner and a trainer that talks to it.
 struct ownership : deterministic_world {
   explicit ownership(const tensor& initial)
     : owner(spawn(variable_owner, variable_owner_config{
@@ -44,7 +44,7 @@ struct ownership : deterministic_world {
     return read_tensor(current.reader().getValue(), current.owner());
   }
 
-  /// Where the variable lies; nobody holds it afterwards.
+  /// Where the variable lies; no reader holds it afterwards.
   const void* address() { return read().data(); }
 
   msg<wire::OptimizerInUse> use(const update_rule& rule,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a coroutine waits for replies, for computing and for time without holding a thread, and is
-// not kept waiting for what nobody wants. Method: coroutines that write down what they see.
+// not kept waiting for what is not wanted. Method: coroutines that write down what they see.
 #include "actors/training/token_queue.hpp"
 #include "actors/world/activity.hpp"
 #include "tests/actors/hosted_coroutine.hpp"

@@ -16,7 +16,7 @@ using namespace troupe;
 
 namespace {
 
-/// Whoever awaits it is suspended until the test opens it.
+/// A coroutine that awaits it is suspended until the test opens it.
 struct gate {
   std::coroutine_handle<> waiter;
 

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Has `speaker` say who it is, `delay` from now.
+/// Has `speaker` say its `index`, `delay` from now.
 void let_speak(const puppet& speaker, const puppet& listener, uint32_t index, job_time delay) {
   auto say = [to = listener.as<caf::actor>(), index](caf::event_based_actor* self) {
     self->send(to, make_join_job(index));

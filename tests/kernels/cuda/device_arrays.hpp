@@ -47,7 +47,7 @@ public:
 
   [[nodiscard]] std::span<const T> view() const { return span(); }
 
-  /// What lies there now; checks that nobody wrote beyond the ends.
+  /// The present content; checks that nothing was written beyond the ends.
   [[nodiscard]] guarded<T> fetch() const {
     std::vector<uint8_t> bytes(offset_ + count_ * sizeof(T) + guard_bytes);
     REQUIRE(gpu().stream().copy(block_.get(), bytes.data(), bytes.size()));

@@ -133,7 +133,7 @@ void compare(const update_rule& rule, size_t count, size_t k, bool with_extremes
   CHECK(both.agrees());
 }
 
-/// An update with an average, whose variable and slots become others and stay as they are.
+/// An update with an average; its variable and slots become others and stay as they are.
 template <class T>
 void compare_averaged(const update_rule& rule, size_t count) {
   CAPTURE(name_of(rule));

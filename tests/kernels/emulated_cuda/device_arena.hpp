@@ -14,7 +14,7 @@
 
 namespace troupe::emulated {
 
-/// Blocks between canaries, in pages that are closed to everybody but who holds a `passage`.
+/// Blocks between canaries, in pages that are closed to all but the holder of a `passage`.
 class device_arena {
 public:
   device_arena()

@@ -14,9 +14,9 @@ namespace troupe::emulated {
 //
 // - Threads of a block are fibers. They change places at barriers and shuffles, and each block
 //   begins them in an order of its own, drawn from a seed: a kernel that lacks a barrier reads
-//   what nobody has written yet. A barrier that some threads of a block never reach aborts.
-// - Work on a stream is done when somebody waits for it, not before: who reads a result without
-//   waiting finds the old one.
+//   what is not written yet. A barrier that some threads of a block never reach aborts.
+// - Work on a stream is done when a caller waits for it, not before: one that reads a result
+//   without waiting finds the old one.
 // - Memory of the device cannot be read by the host: outside of the device's work its pages are
 //   closed (SIGSEGV). Fresh blocks and shared arrays are full of NaN, and canaries behind each
 //   block are looked at when it is freed.

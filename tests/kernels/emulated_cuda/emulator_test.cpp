@@ -277,7 +277,7 @@ TEST_SUITE("kernels/emulated_cuda") {
       CHECK(on->status().error().code == errc::unavailable);
     }
     emulated::break_device(cudaSuccess);
-    CHECK(emulated::device_bytes() > bytes); // what the device may still write to is nobody else's
+    CHECK(emulated::device_bytes() > bytes); // what the device may still write to is kept
   }
 
   TEST_CASE("a broken device is told from other failures, and the line says what helps") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the vectorised functions keep their bounds, and sums have the order that they state.
-// Method: every exponent and sign against the C library in f64; sums whose result shows their
+// Method: every exponent and sign against the C library in f64; sums with results that show their
 // order.
 #include "kernels/tensor/vector_math.hpp"
 #include "tests/doctest.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the fused update has the same bits whoever computes it, and however. Method: twins over
+// Goal: the fused update has the same bits wherever and however it is computed. Method: twins over
 // rules, sizes, sources, fills, threads and places. What rules compute is tested beside them.
 #include "kernels/updates/update.hpp"
 #include "tests/kernels/arrays.hpp"

@@ -266,7 +266,7 @@ TEST_SUITE("simulation/faults") {
     CHECK_FALSE(report.job.failure);
     CHECK(report.restarts == 1);
     CHECK(report.job.step == 12);
-    CHECK(began == 7600ms); // nobody computes on a node that is down
+    CHECK(began == 7600ms); // nothing is computed on a node that is down
     CHECK(report.virtual_time == 7600ms + 12s);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes combine arrays over a simulated network as over any other, and each time alike;
-// and if somebody is lost, nobody waits for ever. Method: groups in a virtual world, with one seed
+// and if one is lost, no other waits for ever. Method: groups in a virtual world, with one seed
 // twice, and with troubles drawn from many.
 #include "actors/collective/collective_group.hpp"
 #include "actors/world/ask.hpp"
@@ -38,7 +38,7 @@ struct trouble {
     is_ring = draw.below(2) == 1;
   }
 
-  // Nobody is given up who comes back within the network's patience.
+  // A process that comes back within the network's patience is not given up.
   [[nodiscard]] bool passes() const {
     return what != kind::crash && what != kind::absent && length < patience;
   }
@@ -62,7 +62,7 @@ public:
       auto stays_away = drawn.what == trouble::kind::absent && rank == drawn.who;
       make_calls(rank, stays_away ? 1 : calls_of_each);
     }
-    pass(deadline + deadline / 4); // it is looked who is missing eight times in a deadline
+    pass(deadline + deadline / 4); // missing processes are looked for eight times in a deadline
   }
 
   ~troubled_group() {
@@ -71,7 +71,7 @@ public:
     settle();
   }
 
-  // Whole numbers, whose sum is the same in any order.
+  // Whole numbers: their sum is the same in any order.
   static tensor contribution(uint32_t rank, uint32_t call) {
     auto result = zeros({5003});
     auto values = result.mutable_values<float>();
@@ -151,7 +151,7 @@ private:
 std::string complaint_about(const troubled_group& group, uint32_t rank, uint32_t call) {
   auto has_gone = group.drawn.what == trouble::kind::crash && rank == group.drawn.who;
   const auto& one = group.answers[rank][call];
-  if (!one) return has_gone ? "" : "waits for ever"; // who calls goes with its process
+  if (!one) return has_gone ? "" : "waits for ever"; // the caller goes with its process
   const auto& result = *one;
   if (result) return is_same(*result, troubled_group::sum_of(call)) ? "" : "has another sum";
   if (group.drawn.passes()) return "does not outlast what passes: " + result.error().message;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what is recalled under way leaves the cards to the others, as over sockets. Method: jobs of
-// four replicas and one card, whose times can be told by heart.
+// four replicas and one card, with times that can be told by heart.
 #include "actors/recording/seconds.hpp"
 #include "simulation/scenario.hpp"
 #include "tests/doctest.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the replay of a recorded run makes its steps again, and what is changed has its effect.
 // Method: simulated runs as ledgers, read back and replayed; ledgers written by hand; and, with
-// --no-skip, a run of the threads world, whose fidelity is printed.
+// --no-skip, a run of the threads world; its fidelity is printed.
 #include "actors/recording/ledger_file.hpp"
 #include "messages/failure.hpp"
 #include "simulation/ledger_hash.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what plots show is what the steps were: arrivals, work, spans, slow-down, distributions.
-// Method: small experiments whose steps are known exactly, and records made by hand.
+// Method: small experiments with steps that are known exactly, and records made by hand.
 #include "simulation/reports/run_profile.hpp"
 #include "tests/actors/recording/sample_records.hpp"
 #include "tests/doctest.hpp"

@@ -84,7 +84,7 @@ public:
 
   ~api_server() {
     error_code ignored;
-    tcp::socket last{context_}; // ends the wait of who was never asked
+    tcp::socket last{context_}; // ends the wait of a server that was never asked
     if (!is_over_) last.connect(acceptor_.local_endpoint(), ignored);
     last.close(ignored);
     thread_.join();

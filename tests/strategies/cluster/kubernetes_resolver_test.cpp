@@ -82,7 +82,7 @@ public:
   /// What was asked, once it has been answered.
   [[nodiscard]] std::string asked() {
     if (thread_.joinable()) {
-      shutdown(socket_, SHUT_RDWR); // nobody asks any more
+      shutdown(socket_, SHUT_RDWR); // no client asks any more
       thread_.join();
     }
     return asked_;

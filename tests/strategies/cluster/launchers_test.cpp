@@ -164,7 +164,7 @@ TEST_SUITE("strategies/cluster/torchrun_resolver") {
          "of the first machine are: start at least 3 there, or list all addresses with "
          "--cluster or --cluster-file");
     CHECK(resolve({.cluster = "chief=1;ps=3"}, fixed_environment(torchrun("3", "2")))
-            .findings.empty()); // they dial the chief, and nobody dials them
+            .findings.empty()); // they dial the chief, and no task dials them
   }
 
   TEST_CASE("one process is a chief alone") {

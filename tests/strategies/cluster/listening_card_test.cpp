@@ -60,7 +60,7 @@ TEST_SUITE("strategies/cluster/listening_card") {
 
   TEST_CASE("a name that leads to loopback here is dialed from elsewhere on a real card") {
     CHECK(listens(chief_at("self:1")) == "eth0 10.0.0.7");
-    CHECK(listens(chief_at("self:1", "")) == "eth0 10.0.0.7"); // who may be anywhere
+    CHECK(listens(chief_at("self:1", "")) == "eth0 10.0.0.7"); // for a worker that may be anywhere
     CHECK(listens(chief_at("self:1", "self:2")) == "lo 127.0.1.1");
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a process finds its cluster, believes the right one of several who describe it, and says
-// what it did not believe. Method: options and environments of the test's own.
+// Goal: a process finds its cluster, believes the right one of several descriptions, and says what
+// it did not believe. Method: options and environments of the test's own.
 #include "strategies/cluster/resolve.hpp"
 #include "tests/doctest.hpp"
 #include "tests/strategies/data/refusal.hpp"

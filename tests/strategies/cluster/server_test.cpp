@@ -67,7 +67,7 @@ TEST_SUITE("strategies/cluster/server") {
     CHECK(first.server.is_chief());
     CHECK_FALSE(second.server.is_chief());
     CHECK(first.server.target() == tasks[0].address);
-    CHECK(second.server.target().empty()); // nobody dials it
+    CHECK(second.server.target().empty()); // no process dials it
     CHECK(first.server.replicas() == 6);
     REQUIRE(first.server.placement() != nullptr);
     CHECK(first.server.placement()->leads());

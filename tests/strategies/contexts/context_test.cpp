@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: everybody knows in which context it is, and a call in the wrong one is refused by a line
+// Goal: every caller knows in which context it is, and a call in the wrong one is refused by a line
 // that names the call, the context it was made in and the way out. Method: every call in every
 // context, under all strategies.
 #include "tests/small_arrays.hpp"

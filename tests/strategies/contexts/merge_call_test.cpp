@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: replicas meet, one function runs for all of them, and whoever does something else is named
-// while nobody hangs. Method: all strategies in both worlds; replicas that leave, throw, hang and
+// Goal: replicas meet, one function runs for all of them, and one that does something else is named
+// while no other hangs. Method: all strategies in both worlds; replicas that leave, throw, hang and
 // call other functions.
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/every_strategy.hpp"
@@ -387,7 +387,7 @@ TEST_SUITE("strategies/contexts/merge_call") {
     });
   }
 
-  // ---- who hangs ----
+  // ---- a replica that hangs ----
 
   TEST_CASE("a replica that hangs while others wait is named when the deadline is over") {
     for_mirrored(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a variable that is synchronised on read is each replica's own until somebody reads it as a
-// whole. Method: every operation in every context, for every aggregation, numbers by hand.
+// Goal: a variable that is synchronised on read is each replica's own until it is read as a whole.
+// Method: every operation in every context, for every aggregation, numbers by hand.
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
 #include "tests/small_arrays.hpp"

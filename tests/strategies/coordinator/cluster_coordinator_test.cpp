@@ -83,7 +83,7 @@ task<int> read_at(closure_context& context, gate& at, variable any) {
   co_return 0;
 }
 
-// A line without the worker's number, which depends on who was there first.
+// A line without the worker's number, which depends on the order in which workers come.
 std::string without_worker(std::string line) {
   auto begin = line.find("worker ");
   return begin == std::string::npos ? line : line.erase(begin + 6, 2);
@@ -114,7 +114,7 @@ concept can_be_given
 static_assert(can_be_given<int>);
 static_assert(can_be_given<per_worker_values<int>>);
 static_assert(!can_be_given<std::string>);
-static_assert(!can_be_given<remote_value<int>>); // whoever has one fetches it first
+static_assert(!can_be_given<remote_value<int>>); // a caller fetches it first
 static_assert(!can_be_given<std::array<remote_value<int>, 2>>);
 
 struct outputs {

@@ -29,7 +29,7 @@ namespace {
 struct gate {
   std::atomic<bool> is_open = false;
   std::mutex mutex;
-  std::multiset<node_index> waiting; ///< Nodes whose functions have come.
+  std::multiset<node_index> waiting; ///< Nodes of functions that have come.
 
   void come(node_index node) {
     std::lock_guard guard{mutex};
@@ -434,7 +434,7 @@ TEST_SUITE("strategies/coordinator/coordinator_cluster") {
       auto membership = cluster.join(world.system(), node);
       cluster_placement placement{layout, *membership, 20s};
       parameter_server_strategy strategy{world, {.placement = &placement}};
-      auto leads = placement.leads(); // and only who leads restores
+      auto leads = placement.leads(); // and only the process that leads restores
       if (leads) CHECK(restore_checkpoint(strategy, folder.path()) == 7);
       auto table
         = sharded_variable::make(strategy, "table", zeros({5}), fixed_shards_partitioner(2));

@@ -41,7 +41,7 @@ per_worker_values<int> tens(int first) {
 
 using row = std::vector<int>;
 
-/// What a worker is given, behind its number, so that a test knows whose part it is.
+/// Returns what a worker is given, behind its number: a test sees which worker's part it is.
 template <class Nest>
 auto echo() {
   return [](closure_context& context, Nest given) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: each step has one element for every replica of a pipeline, all pipelines end together, and
-// whoever resumes goes on with the next step. Method: small numbers, written out: a step as
+// a resumed one goes on with the next step. Method: small numbers, written out: a step as
 // "[0 1]|[2 3]", one element for each replica.
 #include "messages/failure.hpp"
 #include "strategies/data/distributed_dataset.hpp"

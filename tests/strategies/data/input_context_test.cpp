@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: who makes the input of a pipeline learns his share, and impossible shares and options are
-// refused. Method: a table.
+// Goal: a function that makes the input of a pipeline learns its share, and impossible shares and
+// options are refused. Method: a table.
 #include "strategies/data/input_context.hpp"
 #include "strategies/data/input_options.hpp"
 #include "tests/doctest.hpp"

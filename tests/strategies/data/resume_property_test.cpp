@@ -140,7 +140,7 @@ pipeline draw() {
 
 TEST_SUITE("strategies/data/resume_property") {
   TEST_CASE("any stages give what lists give, and go on where they were") {
-    // The same cases every time, unless somebody asks for others.
+    // The same cases every time, unless the environment asks for others.
     setenv("RC_PARAMS", "seed=20161 max_success=500", 0);
     CHECK(rc::check("datasets resume", [] {
       const auto drawn = draw();

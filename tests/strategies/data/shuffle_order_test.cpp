@@ -23,7 +23,7 @@ TEST_SUITE("strategies/data/shuffle_order") {
     return all;
   }
 
-  // The buffer as everybody describes it, with the draws that ours makes.
+  // The buffer as it is usually described, with the draws that ours makes.
   order buffered(uint64_t seed, uint64_t buffer_size, uint64_t count, uint64_t epoch) {
     const auto epoch_seed = random_stream{random_key{seed, "shuffle epoch", 0, epoch}}.next_u64();
     order all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: records come out as they went in, and damage is named with its place. Method: frames, whose
-// own test holds them against tensorboard's, cut and damaged everywhere.
+// Goal: records come out as they went in, and damage is named with its place. Method: frames, cut
+// and damaged everywhere; their own test holds them against tensorboard's.
 #include "actors/recording/tfrecord.hpp"
 #include "strategies/data/tfrecord_file.hpp"
 #include "tests/scratch_folder.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a job computes the same numbers whoever runs it. Method: the numbers of TensorFlow's own
+// Goal: a job computes the same numbers whatever runs it. Method: the numbers of TensorFlow's own
 // tests, and a linear regression in both worlds against a plain loop, bit for bit.
 #include "tests/strategies/small_job.hpp"
 
@@ -191,7 +191,7 @@ void check_same(const point<T>& left, const point<T>& right) {
   CHECK(left.bias == right.bias);
 }
 
-/// Replicas of different speeds, whose order changes from step to step.
+/// Replicas of different speeds, in an order that changes from step to step.
 job_time uneven(uint32_t replica, uint64_t iteration, job_time) {
   random_stream draw{random_key{11, "pace", replica, iteration}};
   return job_time{static_cast<int64_t>(draw.below(5)) + 1};

@@ -49,7 +49,7 @@ TEST_SUITE("strategies/jobs/asynchronous") {
       CHECK(seen.report.lost.empty());
       CHECK(seen.steps.size() == 100);
       CHECK(seen.stale_count() == 0);
-      // Those whose parts were in different updates at the end may be missing.
+      // Gradients with parts in different updates at the end may be missing.
       CHECK(seen.accepted_count() <= 100 * needed);
       CHECK(seen.accepted_count() + 16 >= 100 * needed);
       for (const auto& variable : variables)
@@ -66,7 +66,7 @@ TEST_SUITE("strategies/jobs/asynchronous") {
     sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1}, {3, 4, sync_policy::k_async}};
     auto step = [=](replica_context& context) -> task<void> {
       std::vector<gradient_and_variable> gradients;
-      for (size_t i = 0; i < variables.size(); ++i) // everybody in another order
+      for (size_t i = 0; i < variables.size(); ++i) // each replica in another order
         gradients.push_back(
           {minus_one(), variables[(i + 3 * context.replica_id_in_sync_group()) % 12]});
       auto applying = optimizer.apply_gradients(context, gradients);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: in a step of `train`, where nobody waits for others, each process changes variables as one
-// worker does. Method: the changes that replicas make in their first step, added up, for several
-// splits of four replicas into processes.
+// Goal: in a step of `train`, where no replica waits for others, each process changes variables as
+// one worker does. Method: the changes that replicas make in their first step, added up, for
+// several splits of four replicas into processes.
 #include "strategies/variables/metrics.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/small_cluster.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using mode = variable_aggregation;
 
-/// Replicas that stand in several processes, as far as anybody asks; in truth all are here.
+/// Replicas that stand in several processes, as far as a caller asks; in truth all are here.
 class several_processes final : public placement {
 public:
   explicit several_processes(uint32_t replicas_each) : replicas_each_(replicas_each) {}

@@ -46,7 +46,7 @@ private:
   std::optional<uint64_t> step_;
 };
 
-/// Does something when everybody is there and nobody has begun.
+/// Does something when all processes are there and none has begun.
 class on_begin final : public session_hook {
 public:
   explicit on_begin(std::function<void()> action) : action_(std::move(action)) {}
@@ -612,7 +612,7 @@ TEST_SUITE("strategies/jobs/cluster_training") {
     CHECK_FALSE(outcomes.at(1).report.failure);
     CHECK(outcomes.at(1).report.stopped == "asked to stop");
     CHECK(outcomes.at(1).report.step == 0);
-    // The other one was told so, or has found nobody.
+    // The other one was told so, or has found no other.
     const auto& other = outcomes.at(0).report;
     CHECK((other.stopped == "asked to stop" || other.failure || outcomes.at(0).thrown));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a chief that chooses the number of backups waits for those whose gradients help, and never
-// for more than there are. Method: small jobs in virtual time with gradients drawn around a target.
+// Goal: a chief that chooses the number of backups waits for as many replicas as help by their
+// gradients, and never for more than there are. Method: small jobs in virtual time with gradients
+// drawn around a target.
 #include "tests/strategies/small_job.hpp"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ std::vector<uint32_t> needed_of(const course& seen) {
   return needed;
 }
 
-/// A job whose gradients are 1 in each element, and noise.
+/// A job with gradients of 1 in each element, and noise.
 course run_noisy(small_job& job, double deviation, training_options options) {
   auto step = [&job, deviation](replica_context& context) -> task<void> {
     tensor gradient{dtype::f64, job.weights.extents()};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: however a job ends, the report says why and names who was at fault, and nobody is left
+// Goal: however a job ends, the report says why and names the replica at fault, and none is left
 // behind. Method: replicas that throw, forget, hang and push nonsense; jobs that are stopped.
 #include "strategies/jobs/training.hpp"
 #include "tests/strategies/small_job.hpp"
@@ -207,7 +207,7 @@ TEST_SUITE("strategies/jobs/job_end") {
     CHECK(seen.warnings
           == std::vector<std::string>{"step 2 takes 10.5 s so far; still waiting for replica 2"});
     CHECK(seen.report.lost.empty());
-    CHECK(job.world.now() < 2min); // nobody waits for the straggler any more
+    CHECK(job.world.now() < 2min); // no wait for the straggler any more
   }
 
   TEST_CASE("a job that is asked to stop ends with the steps it has made") {

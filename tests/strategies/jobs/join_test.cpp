@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: replicas whose inputs end at different times train on all of them, and none waits for
+// Goal: replicas with inputs that end at different times train on all of them, and none waits for
 // another for ever. Method: counts that can be added up in the head, in one process and in several
 // that threads play.
 #include "strategies/jobs/join.hpp"

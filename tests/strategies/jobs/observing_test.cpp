@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever looks on sees a job as it is, and changes nothing of it. Method: jobs in virtual
-// time with the hooks that look on, and without.
+// Goal: an observer sees a job as it is, and changes nothing of it. Method: jobs in virtual time
+// with the hooks that look on, and without.
 #include "actors/observing/http_client.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "strategies/jobs/metrics_server_hook.hpp"

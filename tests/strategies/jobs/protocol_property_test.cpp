@@ -134,7 +134,7 @@ void check_who_was_accepted(const scenario& scenario, const step_record& step) {
     RC_ASSERT(std::ranges::count(replicas, gradient.replica) == 0);
 }
 
-// A replica gives one gradient at a time, and each takes some time, so that who and when is a name.
+// A replica gives one gradient at a time, and each takes some time: replica and time are a name.
 void check_nothing_is_counted_twice_or_lost(const scenario& scenario, const outcome& result) {
   std::set<std::pair<uint32_t, job_time>> judged;
   for (const auto& step : result.seen.steps)
@@ -172,7 +172,7 @@ void check_means(const outcome& result) {
 
 TEST_SUITE("strategies/jobs/protocol_property") {
   TEST_CASE("the protocol keeps its promises whatever the numbers") {
-    // The same cases every time, unless somebody asks for others.
+    // The same cases every time, unless the environment asks for others.
     setenv("RC_PARAMS", "seed=20161 max_success=300", 0);
     CHECK(rc::check("promises of the protocol", [] {
       auto scenario = draw();

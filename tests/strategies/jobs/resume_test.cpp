@@ -65,7 +65,7 @@ job_time time_of(const setting& of, uint32_t replica, uint64_t iteration) {
 }
 
 /// Trains a vector of 5 on gradients that depend on replica, iteration and what was kept.
-/// @param interrupted After which step somebody asks for the end; 0: nobody does.
+/// @param interrupted After which step the end is asked for; 0: after none.
 outcome train_piece(const setting& of, const std::filesystem::path& folder, uint64_t steps,
                     bool resumes, uint64_t interrupted = 0) {
   auto world

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: an evaluator evaluates what others save, harms nobody's files, and says why it ends.
+// Goal: an evaluator evaluates what others save, harms no files of others, and says why it ends.
 // Method: a folder of checkpoints of the test's own, in virtual time.
 #include "actors/checkpoint/job_file.hpp"
 #include "strategies/jobs/sidecar_evaluator.hpp"
@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 constexpr auto no_bytes = std::string_view{"no checkpoint"};
 
-/// A folder that somebody saves into, and an evaluator that gives each step's own number.
+/// A folder that the test saves into, and an evaluator that gives each step's own number.
 struct stage {
   void save(uint64_t step) {
     auto content = to_content({.step = step}, {{"who", "me"}});

@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A job whose gradient is the variable plus a number of the replica's own, made on its device.
+/// A job with a gradient that is the variable plus a number of the replica's own, made on its
+/// device.
 struct device_job {
   device_job(const played_gpu_list& devices, const sync_options& sync)
     : strategy(world, {.replicas = sync.total_num_replicas, .compute_devices = as_given(devices)}),

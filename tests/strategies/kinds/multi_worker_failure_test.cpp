@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a process that is missing, gone or different ends the work of all with a line that names
-// it, and nobody waits for ever. Method: processes played by threads, one of which misbehaves.
+// it, and none waits for ever. Method: processes played by threads, one of which misbehaves.
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/jobs/training.hpp"
 #include "strategies/optimizers/optimizer.hpp"
@@ -58,7 +58,7 @@ void check_both_named(const std::vector<error>& thrown, std::string_view first,
 } // namespace
 
 TEST_SUITE("strategies/kinds/multi_worker_failure") {
-  // ---- who is different ----
+  // ---- a process that is different ----
 
   TEST_CASE("processes that make other variables are told which") {
     check_both_named(play_two([](strategy& strategy, uint32_t rank) {
@@ -128,7 +128,7 @@ TEST_SUITE("strategies/kinds/multi_worker_failure") {
     CHECK(thrown == std::vector<error>(2));
   }
 
-  // ---- who is gone, or late ----
+  // ---- a process that is gone, or late ----
 
   TEST_CASE("a process that ends amid the others is named at once") {
     auto thrown = play(3, [](played_worker& worker) {

@@ -119,7 +119,7 @@ dataset counting(int64_t count) {
 } // namespace
 
 TEST_SUITE("strategies/kinds/multi_worker") {
-  // ---- who is who ----
+  // ---- numbers and roles ----
 
   TEST_CASE("replicas are counted over all processes, local results are those of one") {
     run_in(3, 2, [](strategy& strategy, uint32_t rank) {
@@ -271,7 +271,7 @@ TEST_SUITE("strategies/kinds/multi_worker") {
   TEST_CASE("what is broadcast to devices is a matter of one process, and so is an update") {
     run_in(2, 2, [](strategy& strategy, uint32_t rank) {
       auto weights = strategy.make_variable("w", scalar(1));
-      if (rank != 0) return; // nobody waits for it
+      if (rank != 0) return; // no process waits for it
       auto sent = strategy.extended().broadcast_to(scalar(4), weights);
       CHECK(sent.size() == 2);
       CHECK(one_number(sent.primary()) == 4);

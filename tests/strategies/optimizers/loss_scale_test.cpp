@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: gradients that f16 cannot hold arrive, and a dynamic scale finds its size. Method: a loss
-// by hand whose gradient is too small for f16, and the course of a scale step by step.
+// by hand with a gradient that is too small for f16, and the course of a scale step by step.
 #include "strategies/optimizers/loss_scale.hpp"
 #include "tests/strategies/small_job.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: who knows TensorFlow's SyncReplicasOptimizer finds it here, call by call and number by
+// Goal: users of TensorFlow's SyncReplicasOptimizer find it here, call by call and number by
 // number. Method: the sentences of its documentation, and the two scenarios of its unit tests.
 #include "strategies/contexts/training_cast.hpp"
 #include "strategies/jobs/hooks.hpp"

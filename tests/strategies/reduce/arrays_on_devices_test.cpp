@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what replicas leave on devices is reduced, gathered and assigned from there, to the bits of
 // the host, and comes back to where each had its own. Method: devices that are parts of the
-// processor and say that they are GPUs, whose arrays nobody else looks at; and the host's own sums.
+// processor and say that they are GPUs, with arrays that nothing else looks at; and the host's own
+// sums.
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 #include "tests/actors/collective/collective_group.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: whoever adds, whatever the packs, the values are the same. Method: every implementation
-// against numbers by hand, over numbers of devices, packs and kinds of values.
+// Goal: whichever implementation adds, whatever the packs, the values are the same. Method: every
+// implementation against numbers by hand, over numbers of devices, packs and kinds of values.
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/reduce/cross_device_choice.hpp"

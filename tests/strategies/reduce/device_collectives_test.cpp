@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: processes with devices reduce by them when they are to, and come to the values that they
-// come to without. Method: processes played by threads, whose devices are parts of the processor.
+// come to without. Method: processes played by threads, with devices that are parts of the
+// processor.
 #include "actors/gpu/cpu_collectives.hpp"
 #include "actors/gpu/cpu_device.hpp"
 #include "strategies/optimizers/optimizer.hpp"
@@ -64,8 +65,8 @@ void check_sums(const std::vector<std::vector<tensor>>& sums, float first) {
     }
 }
 
-/// Processes whose two replicas leave arrays on a GPU of their process, played by a part of the
-/// processor; another handle to it is for collectives.
+/// Processes with two replicas each, which leave arrays on a GPU of their process, played by a part
+/// of the processor; another handle to it is for collectives.
 struct leaving_processes {
   multi_worker_mirrored_options given;
   uint32_t first_on_device = 0; ///< Processes before this one have their arrays on the host.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a GPU adds what several replicas leave there, and one that has no memory for a reduction
-// makes the next. Method: an emulated GPU, whose memory the host cannot read; it is starved, and
-// collectives count who asks.
+// makes the next. Method: an emulated GPU with memory that the host cannot read; it is starved, and
+// collectives count their calls.
 #include "actors/gpu/cuda_device.hpp"
 #include "kernels/math/elementwise.hpp"
 #include "strategies/contexts/strategy_extended.hpp"

@@ -37,7 +37,7 @@ std::vector<int> places_of(strategy& strategy) {
   return places;
 }
 
-// Values whose sums depend on the order of additions.
+// Values with sums that depend on the order of additions.
 std::vector<tensor> samples(uint32_t count) {
   std::vector<tensor> values;
   for (uint32_t i = 0; i < count; ++i)

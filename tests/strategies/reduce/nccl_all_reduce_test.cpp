@@ -90,7 +90,7 @@ private:
   world& world_;
 };
 
-// Values whose sums are exact, in whatever order.
+// Values with sums that are exact, in whatever order.
 std::vector<tensor> exact_values(uint32_t count, dtype type = dtype::f32) {
   std::vector<tensor> values;
   for (uint32_t i = 0; i < count; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a device adds what replicas bring to the bits that the host comes to, and says who it is
+// Goal: a device adds what replicas bring to the bits that the host comes to, and says which it is
 // when it does not. Method: a device that is a part of the processor, and the host's own sums.
 #include "strategies/contexts/strategy_extended.hpp"
 #include "strategies/kinds/mirrored_strategy.hpp"
@@ -31,7 +31,7 @@ struct adding_device {
   reduction_on_device ops;
 };
 
-// Values whose sums depend on the order of additions.
+// Values with sums that depend on the order of additions.
 std::vector<tensor> samples(uint32_t count, dtype type = dtype::f32, int64_t size = 1003) {
   std::vector<tensor> values;
   for (uint32_t i = 0; i < count; ++i)

@@ -35,7 +35,7 @@ tensor rows_to_find(const numbers& rows) {
   return array({static_cast<int64_t>(rows.size())}, rows, dtype::i64);
 }
 
-/// A table in shards, and whoever runs functions that use it.
+/// A table in shards, and a coordinator that runs functions that use it.
 struct stage {
   /// @param restored A folder with a checkpoint; empty: none.
   explicit stage(int64_t shards = 3, const std::filesystem::path& restored = {})

@@ -151,7 +151,7 @@ TEST_SUITE("tools/language/language_model") {
     CHECK(list(rows.indices) == std::vector<int64_t>{'a', 'b'});
     for (size_t i = 1; i < values.size(); ++i)
       CHECK(std::get<tensor>(result->gradients[i]).extents() == values[i].extents());
-    // Nobody has learned anything yet: about the surprise of an even guess.
+    // The model has learned nothing yet: about the surprise of an even guess.
     CHECK(result->loss == doctest::Approx(std::log(256)).epsilon(0.2));
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a run gets a folder of its own or a clear refusal, and a refusal leaves nothing behind.
-// Method: scratch folders in every state. Permissions are not tested for root, to whom all is
-// allowed.
+// Method: scratch folders in every state. Permissions are not tested for root, which may do all.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/run/run_directory.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: `troupe sim advise` understands the question, and its words say what was found.
-// Method: command lines with small simulations whose answer is known.
+// Method: command lines with small simulations with a known answer.
 #include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 #include "tools/sim/advise.hpp"
@@ -97,7 +97,7 @@ TEST_SUITE("tools/sim/advise") {
     auto text = advice_json(command, report);
     CHECK(says(text, "\"worth_it\": true"));
     CHECK(says(text, "\"policy\": \"tensorflow\""));
-    CHECK(report.rows.empty()); // nobody asked for plots
+    CHECK(report.rows.empty()); // no plots were asked for
     command.plots = "plots";
     report = advise(command, *question_of(command));
     CHECK(report.rows.size() >= 3);

@@ -39,7 +39,7 @@ struct loss_line {
   std::string title;
 };
 
-// Of a single run, also what was learnt of the data of those who are slow, and of the others.
+// A single run also shows what was learnt of the data of slow replicas, and of the others.
 std::vector<loss_line> lines_of(const sim_command& command, const sim_rows& rows) {
   std::vector<size_t> learnt;
   for (size_t i = 0; i < rows.size(); ++i)

@@ -37,7 +37,7 @@ using sim_rows = std::vector<sim_row>;
 /// What replicas did when.
 [[nodiscard]] sim_plot timeline_plot(const sim_command& command, const sim_rows& rows);
 
-/// Who was slow when.
+/// Which replicas were slow when.
 [[nodiscard]] sim_plot slow_down_plot(const sim_command& command, const sim_rows& rows);
 
 /// All of them, those that this run does not allow with the reason.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What single replicas did: their contributions, a timeline, and who was slow when.
+// Plots of single replicas: their contributions, a timeline, and which were slow when.
 #include "actors/recording/csv.hpp"
 #include "actors/recording/seconds.hpp"
 #include "tools/sim/plots/plot_list.hpp"
