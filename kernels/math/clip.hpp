@@ -21,9 +21,10 @@ namespace troupe {
   return norm_max / std::max(norm, norm_max);
 }
 
-namespace reference {
+namespace cpu {
 
-/// The Euclidean norm of all elements of all arrays together, of any floating types, in double.
+/// The Euclidean norm of all elements of all arrays together, of any floating types, in double. The
+/// order of additions depends on the sizes alone.
 [[nodiscard]] double global_norm(const context&, std::span<const elements> arrays);
 
 /// Multiplies all arrays by one factor, so that their global norm is at most `norm_max`; one array
@@ -31,17 +32,6 @@ namespace reference {
 /// @returns The global norm before.
 /// Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2013,
 /// algorithm 1; NaN for a norm that is not finite as in TensorFlow's clip_by_global_norm.
-template <class T>
-double clip_by_global_norm(const context&, std::span<const std::span<T>> arrays, double norm_max);
-
-} // namespace reference
-
-namespace cpu {
-
-/// As the reference but for the order of additions, which depends on the sizes alone.
-[[nodiscard]] double global_norm(const context&, std::span<const elements> arrays);
-
-/// As the reference but for the order of additions, which depends on the sizes alone.
 template <class T>
 double clip_by_global_norm(const context&, std::span<const std::span<T>> arrays, double norm_max);
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: both twins of layer normalisation agree, and rows come out normalised.
-// Method: both twins over extents within a bound; the moments of the result.
+// Goal: both twins of layer normalisation agree, rows come out normalised, and gradients are those
+// of the function. Method: both twins over extents within a bound; the moments of the result;
+// central differences.
 #include "kernels/math/layer_norm.hpp"
 #include "tests/kernels/arrays.hpp"
 #include "tests/kernels/closeness.hpp"
+
+#include <utility>
 
 namespace layer_norm_test {
 
@@ -75,6 +78,40 @@ TEST_SUITE("kernels/math/layer_norm") {
       CHECK(agree(got.gain_gradient, wanted.gain_gradient));
       CHECK(agree(got.bias_gradient, wanted.bias_gradient));
     }
+  }
+
+  TEST_CASE("the gradients are those that differences show") {
+    constexpr extents shape{3, 5};
+    auto input = normal<double>(15, 1), arriving = normal<double>(15, 2);
+    auto gain = normal<double>(5, 3), bias = normal<double>(5, 4);
+    // What the output comes to, weighed by the arriving gradient.
+    auto loss = [&] {
+      layer_norm_results<double> of{shape};
+      cpu::layer_norm<double>(fast, 0.01, input.view(), {gain.view(), bias.view()},
+                              of.output.span(), of.statistics());
+      double sum = 0;
+      for (size_t i = 0; i < 15; ++i)
+        sum += of.output.span()[i] * arriving.view()[i];
+      return sum;
+    };
+    layer_norm_results<double> got{shape};
+    cpu::layer_norm<double>(fast, 0.01, input.view(), {gain.view(), bias.view()}, got.output.span(),
+                            got.statistics());
+    cpu::layer_norm_gradient<double>(fast, input.view(), gain.view(), got.statistics(),
+                                     arriving.view(), got.gradients());
+    auto check = [&](std::span<double> of, std::span<const double> gradient) {
+      for (size_t i = 0; i < of.size(); ++i) {
+        auto kept = std::exchange(of[i], of[i] + 1e-6);
+        auto above = loss();
+        of[i] = kept - 1e-6;
+        auto below = loss();
+        of[i] = kept;
+        CHECK(gradient[i] == doctest::Approx((above - below) / 2e-6).epsilon(1e-6));
+      }
+    };
+    check(input.span(), got.input_gradient.span());
+    check(gain.span(), got.gain_gradient.span());
+    check(bias.span(), got.bias_gradient.span());
   }
 
   TEST_CASE("a normalised row has mean 0 and variance 1, and NaN stays in its row") {
