@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/training/update_plan.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 #include <cstdint>
 #include <optional>
