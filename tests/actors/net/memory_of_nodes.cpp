@@ -155,6 +155,7 @@ int send_quickly(uint16_t port, uint64_t window_mb, int count, int unanswered_ma
   auto has_answers = unanswered_max > 0 && !ended.is_said();
   auto why = has_answers ? "all were answered" : ended.wait();
   print("sender", before, sent, why);
+  std::this_thread::sleep_for(std::chrono::milliseconds{500}); // its link tells the reader why
   std::_Exit(0);
 }
 
