@@ -90,6 +90,7 @@ void write_tensor(built_message& storage, wire::Tensor::Builder target, const te
   TROUPE_ASSERT(value.rank() <= limits::rank_max, value.rank());
   target.setDtype(static_cast<wire::DType>(value.type()));
   write_extents(target.initShape(static_cast<capnp::uint>(value.rank())), value.extents().dims());
+  if (value.is_contiguous()) return write_parts(storage, target, value);
   write_parts(storage, target, value.contiguous());
 }
 

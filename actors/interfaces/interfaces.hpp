@@ -289,7 +289,7 @@ using member_actor = caf::typed_actor<
 using communicator_actor = caf::typed_actor<
   // A part in a collective. Errors: invalid_argument, if participants differ: which, and how;
   // limit_exceeded; deadline_exceeded, naming the missing peers; unavailable, naming the peer that
-  // is gone; malformed. A call after one that has failed fails likewise.
+  // is gone; malformed. A call after one that has failed fails for the same reason.
   caf::replies_to<collective_call>::with<collective_result>,
   // The peers that it is to talk to; said once, if it was not spawned with them.
   caf::reacts_to<meet_peers>,

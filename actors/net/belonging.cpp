@@ -49,25 +49,25 @@ bool goes_past_network(const socket_network_options& options) {
   return options.local_sockets && !options.tls;
 }
 
-expected<void> judge_belonging(const socket_network_options& options, const greeting& who,
+expected<void> judge_belonging(const socket_network_options& options, const greeting& peer,
                                std::optional<node_index> dialed) {
-  if (who.job != options.job)
+  if (peer.job != options.job)
     return turn_away(fmt::format("{} is of the job '{}', not of '{}'; give all tasks of a job the "
                                  "same --job-id, and each job ports of its own",
-                                 options.nodes[options.self].name, options.job, who.job));
-  if (who.nodes != options.nodes.size())
+                                 options.nodes[options.self].name, options.job, peer.job));
+  if (peer.nodes != options.nodes.size())
     return turn_away(fmt::format("{} knows of {} tasks, not of {}; give all tasks the same cluster",
                                  options.nodes[options.self].name, options.nodes.size(),
-                                 who.nodes));
-  if (who.node >= options.nodes.size() || who.node == options.self)
+                                 peer.nodes));
+  if (peer.node >= options.nodes.size() || peer.node == options.self)
     return turn_away(fmt::format("{} is at this address, and has the same task index",
                                  options.nodes[options.self].name));
-  if (dialed && who.node != *dialed)
+  if (dialed && peer.node != *dialed)
     return turn_away(fmt::format("at the address of {} is {}; check the addresses",
-                                 name_of(options, *dialed), options.nodes[who.node].name));
-  if (!dialed && (who.node < options.self || !talks_to(options, who.node)))
+                                 name_of(options, *dialed), options.nodes[peer.node].name));
+  if (!dialed && (peer.node < options.self || !talks_to(options, peer.node)))
     return turn_away(fmt::format("{} is not dialed by {}; start all tasks with the same options",
-                                 options.nodes[options.self].name, options.nodes[who.node].name));
+                                 options.nodes[options.self].name, options.nodes[peer.node].name));
   return {};
 }
 

@@ -24,11 +24,12 @@ namespace troupe {
 [[nodiscard]] bool goes_past_network(const socket_network_options& options);
 
 /// Whether a peer is of this job, and may dial this node, or is the node that was dialed.
-/// @param who The peer's greeting.
+/// @param peer The peer's greeting.
 /// @param dialed The node that was dialed; nothing if the peer has dialed this one.
 /// Errors: failed_precondition, saying what does not fit, as the other side is to read it.
 [[nodiscard]] expected<void> judge_belonging(const socket_network_options& options,
-                                             const greeting& who, std::optional<node_index> dialed);
+                                             const greeting& peer,
+                                             std::optional<node_index> dialed);
 
 /// Which task of those that this node talks to is missing, and how a process says that it is that
 /// one: the end of a line about two processes with one task.

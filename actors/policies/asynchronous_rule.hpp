@@ -32,7 +32,7 @@ struct asynchronous_rule {
 
   /// The rule of these options; nothing if they are synchronous.
   [[nodiscard]] static std::optional<asynchronous_rule> of(const sync_options& options) {
-    if (!is_asynchronous(options.policy)) return std::nullopt;
+    if (!traits_of(options.policy).is_asynchronous()) return std::nullopt;
     return asynchronous_rule{options.policy, options.replicas_to_aggregate};
   }
 
@@ -50,7 +50,7 @@ struct asynchronous_rule {
   /// options are synchronous. As many as the replicas' may lie before it because others never got
   /// their parts of them.
   [[nodiscard]] static std::optional<uint32_t> patience(const sync_options& options) {
-    if (!is_asynchronous(options.policy)) return std::nullopt;
+    if (!traits_of(options.policy).is_asynchronous()) return std::nullopt;
     return 1 + 2 * options.total_num_replicas / options.replicas_to_aggregate;
   }
 

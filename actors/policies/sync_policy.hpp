@@ -44,8 +44,8 @@ enum class sync_policy : uint8_t {
 enum class token_supply : uint8_t {
   counted, ///< The oldest of those that updates made, if one is left.
   newest,  ///< One of the newest step, if the replica is behind.
-  due,     ///< Likewise, if the step has come that the replica's gradient leads to.
-  paced,   ///< Likewise, if its clock is not too far ahead of the slowest one's (`slack_gate`).
+  due,     ///< One of the newest step, if that has come which the replica's gradient leads to.
+  paced,   ///< One of the newest step, if the replica is not too far ahead (`slack_gate`).
 };
 
 /// What becomes of a gradient that its step did not wait for.
@@ -73,6 +73,7 @@ struct policy_traits {
 
   [[nodiscard]] constexpr bool cancels() const { return late == late_gradient::cancelled; }
 
+  /// Stale gradients count.
   [[nodiscard]] constexpr bool is_asynchronous() const { return late == late_gradient::counted; }
 
   /// Each step may need another number of gradients (`dynamic_backups`): no token is left over, and
@@ -104,11 +105,6 @@ inline constexpr auto all_sync_policies = [] {
     all[i] = static_cast<sync_policy>(i);
   return all;
 }();
-
-/// Whether stale gradients count.
-[[nodiscard]] constexpr bool is_asynchronous(sync_policy policy) {
-  return traits_of(policy).is_asynchronous();
-}
 
 /// The policy's name, as flags and reports spell it.
 [[nodiscard]] constexpr std::string_view to_string(sync_policy policy) {

@@ -161,7 +161,7 @@ bool chief_state::finds_stall(const std::set<uint32_t>& waiting) {
 
 std::vector<uint32_t>
 chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
-  if (!is_asynchronous(config.sync.policy) || report.lost.empty()) return {};
+  if (!traits_of(config.sync.policy).is_asynchronous() || report.lost.empty()) return {};
   std::vector<uint64_t> had;
   for (const auto& one : progress)
     had.push_back((one.step - std::min(one.step, step)) * needed + one.gradients);

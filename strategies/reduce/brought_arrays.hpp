@@ -81,7 +81,7 @@ struct array_move {
 [[nodiscard]] task<void> move_arrays(activity& host, const replica_devices& devices,
                                      std::vector<array_move> moves);
 
-/// Likewise: all arrays to the host's memory.
+/// Copies arrays to the host's memory. Errors and cost: as `move_arrays`.
 [[nodiscard]] task<void> bring_to_host(activity& host, const replica_devices& devices,
                                        std::vector<tensor*> arrays);
 

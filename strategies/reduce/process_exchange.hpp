@@ -51,7 +51,8 @@ public:
   /// The value of the first process, for all. Shape: the same everywhere.
   [[nodiscard]] pending<tensor> broadcast(const tensor& value, std::string_view of = {});
 
-  /// Likewise; and the first process learns, too, if another makes another call. Costs a barrier.
+  /// The value of the first process, for all; it learns, too, if another makes another call. Costs
+  /// a barrier.
   [[nodiscard]] pending<tensor> broadcast_to_all(const tensor& value, std::string_view of = {});
 
   /// What is noted.

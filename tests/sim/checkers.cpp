@@ -136,7 +136,7 @@ std::string asynchronous_course_of(const evidence& course) {
 
 std::string equal_to_the_serial_oracle(const evidence& course) {
   if (course.what.local_sgd.local_steps > 1) return {}; // they read what no owner has held
-  if (is_asynchronous(course.what.sync.policy)) return asynchronous_course_of(course);
+  if (traits_of(course.what.sync.policy).is_asynchronous()) return asynchronous_course_of(course);
   for (size_t variable = 0; variable < course.values.size(); ++variable)
     if (auto wrong = serial_course_of(course, variable); !wrong.empty()) return wrong;
   return {};
@@ -181,11 +181,11 @@ std::string counted_as_the_ledger_says(const evidence& course) {
 std::string lag_as_the_policy_allows(const evidence& course) {
   for (const auto& step : course.steps) {
     for (const auto& one : step.accepted)
-      if (one.lag > 0 && !is_asynchronous(course.what.sync.policy))
+      if (one.lag > 0 && !traits_of(course.what.sync.policy).is_asynchronous())
         return fmt::format("step {} accepted a gradient of replica {} that was {} steps late",
                            step.step, one.replica, one.lag);
     for (const auto& one : step.stale)
-      if (is_asynchronous(course.what.sync.policy))
+      if (traits_of(course.what.sync.policy).is_asynchronous())
         return fmt::format("step {} dropped a gradient of replica {}, which this policy never does",
                            step.step, one.replica);
   }

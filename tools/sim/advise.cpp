@@ -242,7 +242,7 @@ expected<advice_question> question_of(const sim_command& command) {
                 "or take tensorflow, latest_token or cancel");
   }
   if (is_given(command, "policy")) policies = {base->sync.policy};
-  if (is_asynchronous(policies.front())) {
+  if (traits_of(policies.front()).is_asynchronous()) {
     return fail(errc::invalid_argument,
                 fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
                             "latest_token and cancel",

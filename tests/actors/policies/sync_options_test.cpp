@@ -50,9 +50,9 @@ TEST_SUITE("actors/policies/sync_options") {
 
   TEST_CASE("stale gradients count under the asynchronous policies") {
     for (auto policy : all_policies)
-      CHECK_FALSE(is_asynchronous(policy));
+      CHECK_FALSE(traits_of(policy).is_asynchronous());
     for (auto policy : asynchronous_policies)
-      CHECK(is_asynchronous(policy));
+      CHECK(traits_of(policy).is_asynchronous());
   }
 
   TEST_CASE("slack belongs to ssp, where every gradient is an update") {
