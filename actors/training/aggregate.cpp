@@ -20,13 +20,6 @@ dtype type_of(const gradient& one) {
   return dense != nullptr ? dense->type() : std::get<indexed_slices>(one).values.type();
 }
 
-tensor rounded_to(dtype type, const tensor& values) {
-  if (values.type() == type) return values;
-  tensor narrow{type, values.extents()};
-  cpu::cast({}, elements{values}, mutable_elements{narrow});
-  return narrow;
-}
-
 /// The rows of sparse gradients in order. Kernels count rows from 0, users may count from below.
 class sorted_rows {
 public:
@@ -94,7 +87,7 @@ gradient aggregate_sparse(std::span<const gradient> gradients, reduction how,
   tensor values{dtype_of<T>, shape{dims}};
   if (values.element_count() > 0)
     cpu::combine<T>({}, rows.sum(row_width(first.extents()), how), values.mutable_values<T>());
-  result.values = rounded_to(first.type(), values);
+  result.values = cast(values, first.type());
   dims[0] = declared.rank() > 0 ? declared[0] : -1;
   result.dense_extents = shape{dims};
   return result;
@@ -119,7 +112,7 @@ gradient aggregate_dense(std::span<const gradient> gradients, reduction how,
   tensor sum{dtype_of<T>, all.front().extents()};
   auto divisor = how == reduction::mean ? static_cast<double>(gradients.size()) : 1;
   cpu::reduce<T>({}, {.sources = sources, .divisor = divisor}, sum.mutable_values<T>());
-  return rounded_to(type_of(gradients.front()), sum);
+  return cast(sum, type_of(gradients.front()));
 }
 
 template <class T>

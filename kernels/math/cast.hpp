@@ -4,6 +4,7 @@
 
 #include "kernels/tensor/context.hpp"
 #include "kernels/tensor/elements.hpp"
+#include "kernels/tensor/tensor.hpp"
 
 namespace troupe {
 
@@ -30,5 +31,9 @@ namespace cuda {
 void cast(const context&, const elements& from, const mutable_elements& to);
 
 } // namespace cuda
+
+/// The same elements in another floating type; the same tensor if they have it already.
+/// @param from On the host.
+[[nodiscard]] tensor cast(const tensor& from, dtype type);
 
 } // namespace troupe

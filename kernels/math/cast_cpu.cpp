@@ -32,3 +32,14 @@ void cast(const context& on, const elements& from, const mutable_elements& to) {
 }
 
 } // namespace troupe::cpu
+
+namespace troupe {
+
+tensor cast(const tensor& from, dtype type) {
+  if (from.type() == type) return from;
+  tensor result{type, from.extents()};
+  cpu::cast({}, elements{from.contiguous()}, mutable_elements{result});
+  return result;
+}
+
+} // namespace troupe

@@ -5,9 +5,7 @@
 #include "strategies/contexts/context.hpp"
 #include "strategies/contexts/replica_function.hpp"
 #include "strategies/contexts/variable_access.hpp"
-#include "strategies/reduce/brought_arrays.hpp"
-#include "strategies/reduce/process_exchange.hpp"
-#include "strategies/reduce/reduce_leaves.hpp"
+#include "strategies/reduce/reducer.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -46,8 +44,7 @@ private:
 /// Thread: only the function that it was given to.
 class cross_replica_context final : public variable_access {
 public:
-  cross_replica_context(troupe::strategy& of, activity& activity)
-    : strategy_(of), activity_(activity) {}
+  cross_replica_context(troupe::strategy& of, activity& activity);
 
   [[nodiscard]] troupe::strategy& strategy() const { return strategy_; }
 
@@ -65,19 +62,18 @@ public:
   [[nodiscard]] auto reduce(reduce_op op, T value,
                             std::optional<std::vector<int64_t>> axes = std::nullopt)
     -> task<unflattened_t<T>> {
-    auto reducing = reduce_flat(op, flatten(value), std::move(axes));
+    reduction_call how{describe_reduction("reduce", op), op, std::move(axes)};
+    auto reducing = reducer_.reduce(std::move(how), flatten(value), 1);
     auto leaves = co_await reducing;
-    co_return unflatten(leaves, value);
+    co_return unflatten(leaves.front(), value);
   }
 
   /// As `strategy::gather`.
   [[nodiscard]] task<tensor> gather(distributed_value<tensor> value, int64_t axis);
 
   /// What `all_gather` does with what the replicas bring.
-  [[nodiscard]] task<distributed_value<tensor>> gather_brought(std::string what,
-                                                               std::vector<tensor> parts,
-                                                               int64_t axis,
-                                                               communication_options options = {});
+  [[nodiscard]] task<distributed_value<tensor>>
+  gather_brought(std::vector<tensor> parts, int64_t axis, communication_options options = {});
 
   /// The value of a variable as a whole. Where processes hold copies that are made one on read, all
   /// of them have to read it.
@@ -85,7 +81,7 @@ public:
 
   /// A value reduced, for all of `to`. A value that is the same for all replicas stays as it is
   /// under MEAN; under SUM it is refused, as it would be counted several times.
-  /// Errors: throws `failure` as `reduce_components`, and as `exchanged`.
+  /// Errors: throws `failure` as `reduce_components`, and as `reducer`.
   [[nodiscard]] task<distributed_value<tensor>> reduce_to(reduce_op op,
                                                           distributed_value<tensor> value,
                                                           destinations to,
@@ -107,44 +103,12 @@ public:
   /// Runs `work()` on the world's computing threads if it moves many bytes, else at once.
   /// Errors: rethrows what `work` threw.
   template <class Work>
-  [[nodiscard]] task<std::invoke_result_t<Work&>> compute(size_t bytes, Work work) {
-    if (bytes < few_bytes) co_return work();
-    auto there = hand_over(&strategy_, std::move(work));
-    auto working = activity_.offload(std::move(there.run));
-    co_await working;
-    co_return std::move(**there.result);
+  [[nodiscard]] auto compute(size_t bytes, Work work) {
+    return reducer_.compute(bytes, std::move(work));
   }
 
-  /// Runs a reduction over the replicas of all processes. All of them have to make the call.
-  /// @param plan `pending<R> plan(process_exchange*)`: notes what it needs of other processes, of
-  /// which there are none if the exchange is null, and returns what gives the result afterwards.
-  /// @param what As `process_exchange` has it. @param bytes That the result takes to compute here.
-  /// Errors: rethrows what `plan` and its result threw; throws `failure`: invalid_argument if
-  /// another process makes another call, and for options that are none; deadline_exceeded and
-  /// unavailable, naming the one that is missing or gone.
-  template <class Plan, class Pending = std::invoke_result_t<Plan&, process_exchange*>>
-  [[nodiscard]] task<typename Pending::result_type>
-  exchanged(std::string what, size_t bytes, Plan plan, communication_options options = {}) {
-    options.validate();
-    std::optional<process_exchange> exchange;
-    if (group() != nullptr) exchange.emplace(*group(), std::move(what));
-    Pending finish = plan(exchange ? &*exchange : nullptr);
-    if (exchange) {
-      auto settling = settle(*exchange, options);
-      co_await settling;
-    }
-    auto finishing = compute(bytes, std::move(finish));
-    auto result = co_await finishing;
-    co_return result;
-  }
-
-  /// What each process has, behind each other in the order of ranks. Errors: as `exchanged`.
-  /// Shape: own  [rows, ...], of any number of rows
-  [[nodiscard]] task<tensor> gather_rows(std::string what, tensor own);
-
-  /// What the first process has, for all; it learns, too, if another makes another call.
-  /// Errors: as `exchanged`. Cost: a barrier.
-  [[nodiscard]] task<tensor> share_first(std::string what, tensor own);
+  /// What combines the values of replicas, of all processes.
+  [[nodiscard]] const reducer& reducing() const { return reducer_; }
 
   /// Runs a function once for each copy of a variable, one after the other.
   /// @param function `R f(update_context&, variable, Arguments...)` or a coroutine `task<R>
@@ -208,7 +172,11 @@ public:
     std::vector<const T*> values;
     for (const auto& each : brought)
       values.push_back(each.get());
-    auto reducing = all_reduce_flat(std::move(ops), flatten_all(values), options);
+    check_alike(ops);
+    auto op = ops.front();
+    reduction_call how{
+      .what = describe_reduction("all_reduce", op), .op = op, .options = std::move(options)};
+    auto reducing = reducer_.reduce(std::move(how), flatten_all(values), brought.size());
     auto of_replicas = co_await reducing;
     if (of_replicas.size() == 1)
       co_return distributed_value<T>::mirrored(unflatten(of_replicas.front(), *values.front()),
@@ -222,53 +190,23 @@ public:
   /// Copies arrays to the host's memory, wherever they lie. Errors: as `troupe::bring_to_host`.
   [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays);
 
-  /// Likewise. @param gradients Live until this is over.
-  [[nodiscard]] task<void> bring_gradients(std::span<gradient> gradients);
-
-  /// Makes arrays ready for a reduction by the host, or by the devices of all processes: what lies
-  /// on a device is combined there if all replicas are here; stays there if devices reduce between
-  /// processes; else it comes to the host.
-  /// @param arrays Lives until this is over. @param on_host Whether all are to come there.
-  /// Errors: as `combine_on_devices`.
-  [[nodiscard]] task<void> prepare(brought_arrays& arrays, reduce_op op, bool on_host,
-                                   communication_options options = {});
-
 protected:
   [[nodiscard]] task<tensor> apply(variable target, change how, variable_operand operand) override;
 
 private:
   void check_alike(std::span<const reduce_op> ops) const;
-  [[nodiscard]] task<std::vector<brought_arrays>> placed(const brought_arrays& brought,
-                                                         brought_arrays result, size_t replicas);
   [[nodiscard]] static std::string describe_reduction(std::string_view call, reduce_op op);
   [[nodiscard]] uint32_t num_local_replicas() const;
 
   [[nodiscard]] task<tensor> read_over_processes(variable source);
 
-  [[nodiscard]] task<std::vector<leaf>> reduce_flat(reduce_op op, std::vector<leaf_group> leaves,
-                                                    std::optional<std::vector<int64_t>> axes);
-
-  /// @returns One list of leaves for all replicas; or, where devices have reduced them, one for
-  /// each replica.
-  [[nodiscard]] task<std::vector<std::vector<leaf>>> all_reduce_flat(std::vector<reduce_op> ops,
-                                                                     std::vector<leaf_group> leaves,
-                                                                     communication_options options);
-
-  /// Makes all collectives that an exchange has noted, at once.
-  [[nodiscard]] task<void> settle(process_exchange& exchange, communication_options options);
-  [[nodiscard]] task<void> prepare_for_others(std::vector<gradient>& components, reduce_op op,
-                                              communication_options options);
-  [[nodiscard]] task<void> divide_on_devices(std::vector<tensor>& sums,
-                                             const std::vector<double>& divisors);
   [[nodiscard]] task<run_outcome> run_on_replicas(std::vector<replica_body> bodies);
   [[nodiscard]] task<std::vector<std::shared_ptr<void>>>
   run_updates(std::vector<update_body> bodies);
 
-  /// Work that moves fewer bytes takes less time than handing it over.
-  static constexpr size_t few_bytes = 1 << 19;
-
   troupe::strategy& strategy_;
   activity& activity_;
+  reducer reducer_;
 };
 
 } // namespace troupe

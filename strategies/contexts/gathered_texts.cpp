@@ -43,9 +43,10 @@ std::vector<std::string> gather_texts(strategy& strategy, const std::string& wha
   const auto& group = strategy.layout().group;
   if (!group) return {own};
   auto mine = numbers_of(own);
-  auto all = strategy.cross_replica(
-    [mine, what](cross_replica_context& context) { return context.gather_rows(what, mine); });
-  auto texts = texts_of(all, what);
+  auto all = strategy.cross_replica([mine, what](cross_replica_context& context) {
+    return context.reducing().gather_rows(what, {mine});
+  });
+  auto texts = texts_of(all.front(), what);
   if (texts.size() != group->size)
     refuse(errc::malformed, "{}: {} texts have come from {} processes", what, texts.size(),
            group->size);

@@ -9,13 +9,14 @@
 #include "strategies/contexts/gradient_values.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/on_host.hpp"
-#include "strategies/reduce/process_group.hpp"
+#include "strategies/reduce/process_exchange.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <mutex>
 #include <optional>
@@ -53,9 +54,7 @@ tensor widened(const variable& of, const tensor& values) {
   if (!widens_to(values.type(), of.type()))
     refuse(errc::type_mismatch, "a gradient of variable '{}' is {}, which does not widen to {}",
            of.name(), to_string(values.type()), to_string(of.type()));
-  tensor wide{of.type(), values.extents()};
-  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
-  return wide;
+  return cast(values, of.type());
 }
 
 // The array that these are rows of.
@@ -170,26 +169,29 @@ struct gradient_buckets::shared_state {
     return left++;
   }
 
-  [[nodiscard]] std::vector<collective_call> calls_of(size_t bucket) {
+  // What gives the sums of a bucket over all replicas. @param with Other processes; null: none.
+  [[nodiscard]] std::vector<pending<tensor>> sums_of(size_t bucket, process_exchange* with) {
     std::lock_guard guard{mutex};
-    std::vector<collective_call> calls;
+    std::vector<pending<tensor>> made;
     for (auto i : buckets[bucket]) {
-      collective_call call{.kind = collective_kind::all_reduce,
-                           .name = "gradient of " + variables[i].name()};
+      std::vector<tensor> contributions;
       for (auto& gradient : gradients[i])
-        call.contributions.push_back(std::move(*std::exchange(gradient, tensor{})));
-      calls.push_back(std::move(call));
+        contributions.push_back(std::move(*std::exchange(gradient, tensor{})));
+      made.push_back(reduce_arrays(reduce_op::sum, contributions, with, variables[i].name()));
     }
-    return calls;
+    return made;
   }
 
-  void settle(size_t bucket, expected<std::vector<tensor>> results) {
+  // @param failed Why there are no sums.
+  void settle(size_t bucket, const std::vector<pending<tensor>>& made,
+              std::optional<error> failed = {}) {
+    std::vector<tensor> results;
+    for (size_t i = 0; i < made.size() && !failed; ++i)
+      results.push_back(made[i]());
     std::lock_guard guard{mutex};
-    if (results)
-      for (size_t i = 0; i < results->size(); ++i)
-        sums[buckets[bucket][i]] = (*results)[i];
-    else if (!wrong)
-      wrong = results.error();
+    for (size_t i = 0; i < results.size(); ++i)
+      sums[buckets[bucket][i]] = results[i];
+    if (failed && !wrong) wrong = failed;
     if (++settled == buckets.size() && waiting)
       caf::anon_send(std::exchange(waiting, nullptr), wake{});
   }
@@ -197,11 +199,11 @@ struct gradient_buckets::shared_state {
 
 namespace {
 
-/// A bucket on its way, and what becomes of its sum.
+/// A bucket on its way to the other processes.
 struct leaving_bucket {
+  process_exchange exchange;
   packed_calls packed;
-  std::vector<collective_call> calls;
-  std::function<void(expected<std::vector<tensor>>)> on_sum;
+  std::function<void(std::optional<error>)> settled; ///< Told when its sums are there, or why not.
 };
 
 using shared_bucket = std::shared_ptr<leaving_bucket>;
@@ -222,18 +224,11 @@ caf::behavior carry(caf::event_based_actor* self, communicator_actor communicato
       ->request(communicator, caf::infinite, bucket->packed.calls.front()) // it has a deadline
       .then(
         [bucket](const collective_result& sum) {
-          bucket->on_sum(unpack(bucket->packed, bucket->calls, {sum.value}));
+          bucket->exchange.settle(bucket->packed, {sum.value});
+          bucket->settled({});
         },
-        [bucket](const caf::error& why) { bucket->on_sum(tl::unexpected<error>(from_caf(why))); });
+        [bucket](const caf::error& why) { bucket->settled(from_caf(why)); });
   }};
-}
-
-// The sums over the replicas of a process that is alone.
-expected<std::vector<tensor>> summed(const std::vector<collective_call>& calls) {
-  std::vector<tensor> sums;
-  for (const auto& call : calls)
-    sums.push_back(divided_sum(call.contributions, 1));
-  return sums;
 }
 
 } // namespace
@@ -292,20 +287,21 @@ void gradient_buckets::marker::ready(const variable& of, const gradient& gradien
   if (!state->put(index, place_->replica, whole(of, gradient))) return;
   std::lock_guard leaving{state->leaving};
   while (auto bucket = state->next()) {
-    auto calls = state->calls_of(*bucket);
     const auto* group = state->group();
     if (group == nullptr) {
-      state->settle(*bucket, summed(calls));
+      state->settle(*bucket, state->sums_of(*bucket, nullptr));
       continue;
     }
-    prepare(calls, *group, {});
+    process_exchange exchange{*group, "gradient"};
+    auto sums = state->sums_of(*bucket, &exchange);
+    exchange.prepare({.bytes_per_pack = std::numeric_limits<int64_t>::max()});
+    auto packed = exchange.packed();
     // The courier may live longer than the buckets; what is on its way keeps them.
-    auto settle = [state = std::weak_ptr{state}, at = *bucket](auto sums) {
-      if (auto alive = state.lock()) alive->settle(at, std::move(sums));
+    auto settled = [state = std::weak_ptr{state}, at = *bucket, sums](std::optional<error> failed) {
+      if (auto alive = state.lock()) alive->settle(at, sums, failed);
     };
-    auto packed = pack(calls, std::numeric_limits<int64_t>::max());
-    caf::anon_send(state->courier, std::make_shared<leaving_bucket>(
-                                     leaving_bucket{std::move(packed), std::move(calls), settle}));
+    caf::anon_send(state->courier, std::make_shared<leaving_bucket>(leaving_bucket{
+                                     std::move(exchange), std::move(packed), settled}));
   }
 }
 

@@ -8,12 +8,6 @@
 
 namespace troupe {
 
-std::vector<tensor*> arrays_in(gradient& of) {
-  if (auto* dense = std::get_if<tensor>(&of)) return {dense};
-  auto& rows = std::get<indexed_slices>(of);
-  return {&rows.indices, &rows.values};
-}
-
 indexed_slices with_wide_indices(indexed_slices slices) {
   check_on_host(slices.indices);
   if (slices.indices.type() != dtype::i32) return slices;

@@ -32,9 +32,6 @@ namespace troupe {
   return slices;
 }
 
-/// Its arrays: one if it is dense, numbers and rows if it is sparse.
-[[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
-
 /// The same rows, their numbers as i64 if they are i32.
 [[nodiscard]] indexed_slices with_wide_indices(indexed_slices slices);
 

@@ -203,7 +203,7 @@ task<tensor> replica_context::all_gather(tensor value, int64_t axis,
     std::vector<tensor> parts;
     for (const auto& each : all.local_results())
       parts.push_back(*each);
-    auto gathering = context.gather_brought("all_gather", std::move(parts), axis, options);
+    auto gathering = context.gather_brought(std::move(parts), axis, options);
     auto gathered = co_await gathering;
     co_return gathered;
   };
@@ -293,12 +293,7 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     std::vector<variable_operand> operands;
     for (const auto& each : all.local_results())
       operands.push_back(*each);
-    auto bringing = bring_together(context.host(), target, operands, context.group() == nullptr);
-    co_await bringing;
-    auto plan = [target, how, operands](process_exchange* exchange) {
-      return aggregate(target, how, operands, exchange);
-    };
-    auto aggregating = context.exchanged(std::string{name_of_assign(how)}, 0, plan);
+    auto aggregating = aggregate(context.reducing(), target, how, std::move(operands));
     auto aggregated = co_await aggregating;
     auto changing = change_copy(context.host(), target, whole_variable, how, std::move(aggregated));
     auto value = co_await changing;

@@ -156,6 +156,28 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
   open_directory();
 }
 
+namespace {
+
+task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
+  auto guarded = [work = std::move(work)] {
+    work();
+    return true;
+  };
+  auto there = hand_over(owner, std::move(guarded));
+  auto working = host.offload(std::move(there.run));
+  co_await working;
+}
+
+} // namespace
+
+struct reduction_site strategy::reduction_site() {
+  auto offload = [this](activity& host, std::function<void()> work) {
+    return compute_for(this, host, std::move(work));
+  };
+  return {layout_.group.get(), &devices_, layout_.cross_device_operations.get(), num_replicas_,
+          offload};
+}
+
 strategy::~strategy() {
   auto& stack = context_stack::current();
   if (stack.top().is_set && stack.top().owner == this) stack.frames_.clear();

@@ -286,6 +286,9 @@ public:
     return *layout_.cross_device_operations;
   }
 
+  /// What a reduction of its values has at hand. Lives as long as the strategy.
+  [[nodiscard]] struct reduction_site reduction_site();
+
   [[nodiscard]] troupe::world& world() const { return world_; }
 
 protected:

@@ -50,9 +50,9 @@ std::vector<pipeline_extent> to_extents(const tensor& gathered) {
 void end_with_others(strategy& of, distributed_dataset& mine) {
   auto own = to_tensor(mine.extent());
   auto gathered = of.cross_replica([own](cross_replica_context& context) {
-    return context.gather_rows("distribute_datasets_from_function", own);
+    return context.reducing().gather_rows("distribute_datasets_from_function", {own});
   });
-  auto all = to_extents(gathered);
+  auto all = to_extents(gathered.front());
   mine.end_with(all);
   auto empty = std::ranges::find(all, false, &pipeline_extent::has_elements);
   if (empty == all.end() || mine.steps() == 0) return;

@@ -38,34 +38,37 @@ bool are_one(const std::vector<variable_operand>& operands) {
   });
 }
 
-// The operand of the first replica of all processes.
-pending<variable_operand> of_first(const variable& target, const variable_operand& own,
-                                   process_exchange& exchange) {
-  if (const auto* number = std::get_if<double>(&own))
-    return [shared = exchange.broadcast(filled(dtype::f64, {}, *number), target.name())] {
-      return variable_operand{shared().values<double>()[0]};
-    };
-  if (const auto* dense = std::get_if<tensor>(&own))
-    return
-      [shared = exchange.broadcast(*dense, target.name())] { return variable_operand{shared()}; };
-  auto rows = std::get<indexed_slices>(own);
-  auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
-  auto indices = rows.indices.contiguous().slice(0, count);
-  auto values = rows.values.contiguous().slice(0, count);
-  auto all_indices = exchange.gather({&indices, 1}, target.name());
-  auto all_values = exchange.gather({&values, 1}, target.name());
-  return [all_indices, all_values, extents = rows.dense_extents] {
-    return variable_operand{indexed_slices{all_indices(), all_values(), extents}};
-  };
-}
-
-pending<variable_operand> as_it_is(variable_operand operand) {
-  return [operand = std::move(operand)] { return operand; };
-}
-
 bool is_zero(const variable_operand& operand) {
   const auto* number = std::get_if<double>(&operand);
   return number != nullptr && *number == 0;
+}
+
+bool is_dense(const variable_operand& operand) {
+  return std::holds_alternative<tensor>(operand);
+}
+
+// One and the same value is its own mean; counted several times, only 0 stays the same.
+void check_one_for_all(const variable& target, change how, const variable_operand& value) {
+  if (target.aggregation() == variable_aggregation::mean || is_zero(value)) return;
+  throw failure{
+    {errc::invalid_argument,
+     fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
+                 "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
+                 "value; give each a tensor of its own, or choose another aggregation",
+                 target.owner_strategy().num_replicas_in_sync(), name_of_assign(how),
+                 target.name())}};
+}
+
+leaf as_leaf(const variable_operand& operand) {
+  if (const auto* number = std::get_if<double>(&operand)) return *number;
+  if (const auto* rows = std::get_if<indexed_slices>(&operand)) return *rows;
+  return std::get<tensor>(operand);
+}
+
+variable_operand as_operand(const leaf& value) {
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* rows = std::get_if<indexed_slices>(&value)) return *rows;
+  return std::get<tensor>(value);
 }
 
 bool has_rows(const variable_operand& operand) {
@@ -173,53 +176,38 @@ task<tensor> change_copy(activity& activity, variable target, int32_t component,
   co_return value_of(co_await changing);
 }
 
-task<void> bring_together(activity& activity, const variable& target,
-                          std::vector<variable_operand>& operands, bool are_all) {
-  const auto& devices = target.owner_strategy().devices();
+task<variable_operand> aggregate(const reducer& by, variable target, change how,
+                                 std::vector<variable_operand> operands) {
   auto mode = target.aggregation();
-  auto is_reduced = mode == variable_aggregation::sum || mode == variable_aggregation::mean;
-  auto is_dense = [](const auto& one) { return std::holds_alternative<tensor>(one); };
-  if (are_all && is_reduced && std::ranges::all_of(operands, is_dense) && !are_one(operands)) {
-    std::vector<tensor> values;
-    for (const auto& one : operands)
-      values.push_back(std::get<tensor>(one));
-    auto arrays = arrays_of(flatten_all(pointers_to(std::as_const(values))));
-    auto combining = combine_on_devices(activity, devices, to_reduce_op(mode), arrays);
-    co_await combining;
-    if (const auto& outcome = arrays.groups.front().outcome) operands = {*outcome};
+  reduction_call asked{std::string{name_of_assign(how)}};
+  auto is_reduced = mode != variable_aggregation::only_first_replica && !are_one(operands);
+  if (!is_reduced || !std::ranges::all_of(operands, is_dense)) {
+    std::vector<tensor*> arrays;
+    for (auto& one : operands)
+      std::ranges::copy(arrays_in(one), std::back_inserter(arrays));
+    auto bringing = by.bring_to_host(std::move(arrays));
+    co_await bringing;
   }
-  std::vector<tensor*> there;
-  for (auto& one : operands)
-    std::ranges::copy(arrays_in(one), std::back_inserter(there));
-  auto bringing = bring_to_host(activity, devices, std::move(there));
-  co_await bringing;
-}
-
-pending<variable_operand> aggregate(const variable& target, change how,
-                                    std::vector<variable_operand> operands,
-                                    process_exchange* exchange) {
-  auto mode = target.aggregation();
-  if (mode == variable_aggregation::only_first_replica)
-    return exchange == nullptr ? as_it_is(operands.front())
-                               : of_first(target, operands.front(), *exchange);
-  if (exchange == nullptr && operands.size() == 1) return as_it_is(operands.front());
-  if (are_one(operands)) {
-    if (mode == variable_aggregation::mean || is_zero(operands.front()))
-      return as_it_is(operands.front());
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format("A non-DistributedValues value cannot be reduced with the given reduce op "
-                   "ReduceOp.SUM: all {} replicas call {} of variable '{}' with one and the same "
-                   "value; give each a tensor of its own, or choose another aggregation",
-                   target.owner_strategy().num_replicas_in_sync(), name_of_assign(how),
-                   target.name())}};
+  if (mode == variable_aggregation::only_first_replica) {
+    auto own = as_leaf(operands.front());
+    auto sharing = by.broadcast(std::move(asked), std::move(own));
+    auto first = co_await sharing;
+    co_return as_operand(first);
   }
-  std::vector<gradient> values;
+  if (by.group() == nullptr && operands.size() == 1) co_return operands.front();
+  if (!is_reduced) {
+    check_one_for_all(target, how, operands.front());
+    co_return operands.front();
+  }
+  device_values values{{}, target.owner_strategy().layout().worker_devices};
   for (const auto& operand : operands)
-    values.push_back(to_change(target, operand));
-  auto reducing = reduce_components(to_reduce_op(mode), values, exchange, target.name());
-  return
-    [reducing] { return std::visit([](auto&& one) { return variable_operand{one}; }, reducing()); };
+    values.components.push_back(is_dense(operand) ? gradient{std::get<tensor>(operand)}
+                                                  : to_change(target, operand));
+  asked.op = to_reduce_op(mode);
+  std::vector<replica_gradients> all{{target.name(), std::move(values)}};
+  auto reducing = by.reduce_gradients(std::move(asked), std::move(all));
+  auto reduced = co_await reducing;
+  co_return std::visit([](auto&& one) { return variable_operand{one}; }, reduced.front());
 }
 
 } // namespace troupe

@@ -6,7 +6,7 @@
 #include "actors/world/task.hpp"
 #include "kernels/tensor/change.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
-#include "strategies/reduce/process_exchange.hpp"
+#include "strategies/reduce/reducer.hpp"
 #include "strategies/values/distributed_value.hpp"
 #include "strategies/values/variable.hpp"
 
@@ -134,21 +134,12 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 /// Its arrays: none for a number. Those of distributed values and variables are not among them.
 [[nodiscard]] std::vector<tensor*> arrays_in(variable_operand& operand);
 
-/// Brings the operands of replicas to the host's memory, before they are aggregated. Arrays on a
-/// device that would be added here are added there, so that one of them comes.
-/// @param operands As `aggregate` takes them; live until this is over. @param are_all Whether they
-/// are those of all replicas. Errors: as `combine_on_devices`.
-[[nodiscard]] task<void> bring_together(activity& activity, const variable& target,
-                                        std::vector<variable_operand>& operands, bool are_all);
-
 /// What the operands of all replicas come to, for a variable that is aggregated.
 /// @param operands By replica; neither distributed nor variables.
-/// @param exchange With the replicas of other processes; null if there are none.
-/// Errors: throws `failure` as `reduce_components`; invalid_argument for one and the same value
-/// from all replicas under SUM, which would be counted several times; 0 may be.
-[[nodiscard]] pending<variable_operand> aggregate(const variable& target, change how,
-                                                  std::vector<variable_operand> operands,
-                                                  process_exchange* exchange = nullptr);
+/// Errors: throws `failure` as `reducer`; invalid_argument for one and the same value from all
+/// replicas under SUM, which would be counted several times; 0 may be.
+[[nodiscard]] task<variable_operand> aggregate(const reducer& by, variable target, change how,
+                                               std::vector<variable_operand> operands);
 
 /// The operand as one array or some rows: a number becomes an array like the variable.
 /// Errors: throws `failure` with invalid_argument for a number that the variable's dtype has not.

@@ -98,9 +98,9 @@ void check_same_step(strategy& strategy, std::optional<uint64_t> step) {
   tensor own{dtype::i64, {1}};
   own.mutable_values<int64_t>()[0] = step ? static_cast<int64_t>(*step) : -1;
   auto all = strategy.cross_replica([own](cross_replica_context& context) {
-    return context.gather_rows("restore_checkpoint", own);
+    return context.reducing().gather_rows("restore_checkpoint", {own});
   });
-  auto steps = all.values<int64_t>();
+  auto steps = all.front().values<int64_t>();
   auto other = std::ranges::find_if(steps, [&](int64_t each) { return each != steps[0]; });
   if (other == steps.end()) return;
   auto describe = [](int64_t each) {

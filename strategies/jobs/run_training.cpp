@@ -282,7 +282,7 @@ private:
   bool of_first_process(bool is_wanted) {
     auto own = filled(dtype::i64, {1}, is_wanted ? 1 : 0);
     auto first = strategy_.cross_replica([own](cross_replica_context& context) {
-      return context.share_first("whether to save", own);
+      return context.reducing().share_first("whether to save", own);
     });
     return first.values<int64_t>()[0] != 0;
   }

@@ -87,18 +87,7 @@ tensor flat(const tensor& value) {
 // One call for all arrays, of which only the first process has any.
 std::vector<tensor> gathered(strategy& strategy, std::vector<tensor> own) {
   return strategy.cross_replica([own = std::move(own)](cross_replica_context& context) {
-    auto plan = [own](process_exchange* exchange) {
-      std::vector<pending<tensor>> each;
-      for (size_t i = 0; i < own.size(); ++i)
-        each.push_back(exchange->gather({&own[i], 1}, std::to_string(i)));
-      return pending<std::vector<tensor>>{[each = std::move(each)] {
-        std::vector<tensor> all;
-        for (const auto& one : each)
-          all.push_back(one());
-        return all;
-      }};
-    };
-    return context.exchanged(what, 0, plan);
+    return context.reducing().gather_rows(what, own);
   });
 }
 

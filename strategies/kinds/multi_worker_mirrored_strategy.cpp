@@ -152,7 +152,7 @@ void multi_worker_mirrored_strategy::check_replicas() {
     auto what = fmt::format("{} with {} replicas each, {}", context.strategy().layout().name,
                             context.group()->replicas_each,
                             context.group()->fixed_order ? "in fixed order" : "in any order");
-    return context.share_first(what, nothing);
+    return context.reducing().share_first(what, nothing);
   };
   try {
     static_cast<void>(cross_replica(compare));

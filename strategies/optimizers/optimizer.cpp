@@ -3,7 +3,6 @@
 #include "strategies/optimizers/optimizer.hpp"
 
 #include "actors/training/optimizer_settings.hpp"
-#include "kernels/math/cast.hpp"
 #include "kernels/math/clip.hpp"
 #include "kernels/tensor/gradient_sum.hpp"
 #include "messages/refuse.hpp"
@@ -14,11 +13,9 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/coordinator/closure_context.hpp"
 #include "strategies/reduce/on_host.hpp"
-#include "strategies/reduce/rows_on_devices.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -70,45 +67,6 @@ gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
   auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
   return *given;
-}
-
-// What stays on a device has that dtype already.
-gradient widened(gradient as_it_is, dtype type) {
-  const auto& values = values_of(as_it_is);
-  if (!widens_to(values.type(), type) || values.type() == type) return as_it_is;
-  check_on_host(as_it_is);
-  tensor wide{type, values.extents()};
-  cpu::cast({}, elements{values.contiguous()}, mutable_elements{wide});
-  return with_values(as_it_is, wide);
-}
-
-// What replicas bring, by variable.
-std::vector<leaf_group> gradients_of(const std::vector<brought_pushes>& all) {
-  std::vector<leaf_group> result(all.front()->size());
-  for (const auto& brought : all)
-    for (size_t i = 0; i < result.size(); ++i)
-      result[i].parts.push_back(as_leaf(gradient_of((*brought)[i])));
-  return result;
-}
-
-// The gradients of all processes, as one for each variable: their sum.
-pending<std::vector<gradient>> combined(const brought_pushes& targets,
-                                        const std::vector<leaf_group>& all,
-                                        process_exchange* exchange) {
-  std::vector<pending<gradient>> sums;
-  for (size_t i = 0; i < targets->size(); ++i) {
-    const auto& target = (*targets)[i].target;
-    auto components = gradients_in(all[i]);
-    for (auto& component : components)
-      component = widened(component, target.type());
-    sums.push_back(reduce_components(reduce_op::sum, components, exchange, target.name()));
-  }
-  return [sums = std::move(sums)] {
-    std::vector<gradient> made;
-    for (const auto& sum : sums)
-      made.push_back(sum());
-    return made;
-  };
 }
 
 // One gradient for each variable, as if a single replica had brought it.
@@ -211,60 +169,38 @@ struct optimizer::shared_state {
       static_cast<void>(value_or_throw(std::move(answer)));
   }
 
-  // What the replicas of this process bring, for those of all.
+  // What the replicas of this process bring as one gradient for each variable, on the host: the sum
+  // of all processes.
   static task<brought_pushes> combine(cross_replica_context& cross,
                                       std::vector<brought_pushes> all) {
-    size_t bytes = 0;
-    for (const auto& brought : all)
-      for (const auto& one : *brought)
-        bytes += one.target.extents().element_count() * element_bytes(one.target.type());
-    auto gradients = gradients_of(all);
-    if (auto arrays = arrays_of(gradients); arrays.is_on_devices()) {
-      auto preparing = cross.prepare(arrays, reduce_op::sum, false);
-      co_await preparing;
-      put_back(gradients, arrays);
-    }
     auto targets = all.front();
+    std::vector<replica_gradients> values;
+    for (size_t i = 0; i < targets->size(); ++i) {
+      const auto& target = (*targets)[i].target;
+      device_values brought{{}, cross.strategy().layout().worker_devices};
+      for (const auto& of_replica : all)
+        brought.components.push_back(gradient_of((*of_replica)[i]));
+      values.push_back({.name = target.name(),
+                        .values = std::move(brought),
+                        .of = {{target.type(), target.extents()}}});
+    }
     all.clear();
-    auto plan = [targets, gradients = std::move(gradients)](process_exchange* exchange) {
-      return combined(targets, gradients, exchange);
-    };
-    auto combining = cross.exchanged("gradient", bytes, std::move(plan));
+    auto combining = cross.reducing().reduce_gradients({"gradient"}, std::move(values));
     auto sums = co_await combining;
-    auto bringing = cross.bring_gradients(sums);
-    co_await bringing;
     co_return pushes_of_one(targets, sums);
   }
 
-  // What replicas have left on devices comes to the host as one: the sum, in their order.
-  static task<brought_pushes> add_on_devices(cross_replica_context& cross,
-                                             std::vector<brought_pushes> all) {
-    const auto* strategy = &cross.strategy();
-    auto targets = all.front();
-    std::vector<brought_rows> brought;
-    for (size_t i = 0; i < targets->size(); ++i) {
-      const auto& target = (*targets)[i].target;
-      auto& value = brought.emplace_back(brought_rows{{}, target.type(), target.extents()});
-      for (const auto& of_replica : all)
-        value.components.push_back(gradient_of((*of_replica)[i]));
-    }
-    auto combining = combine_rows_on_devices(cross.host(), strategy->devices(), brought);
-    co_await combining;
-    for (auto& value : brought) { // rows that do not fit: their owner says so
-      if (std::holds_alternative<tensor>(value.components.front())) continue;
-      auto bringing = cross.bring_gradients(value.components);
-      co_await bringing;
-    }
-    auto work = [brought, strategy] {
-      const destinations to{strategy->layout().worker_devices};
-      std::vector<std::pair<device_values, destinations>> values;
-      for (const auto& value : brought)
-        values.emplace_back(device_values{value.components, to.devices()}, to);
-      return strategy->cross_device_operations().batch_reduce(reduce_op::sum, values);
-    };
-    auto adding = cross.compute(std::numeric_limits<size_t>::max(), work); // it waits for devices
-    auto sums = co_await adding;
-    co_return pushes_of_one(targets, sums);
+  // What each replica of all processes brings alike, brought to the host.
+  static task<brought_pushes> bring(cross_replica_context& cross, brought_pushes reduced) {
+    std::vector<gradient> gradients;
+    for (const auto& one : *reduced)
+      gradients.push_back(gradient_of(one));
+    std::vector<tensor*> there;
+    for (auto& one : gradients)
+      std::ranges::copy(arrays_in(one), std::back_inserter(there));
+    auto bringing = cross.bring_to_host(std::move(there));
+    co_await bringing;
+    co_return pushes_of_one(reduced, gradients);
   }
 
   // A replica's gradients, and on the host what that needs of those on devices: the numbers of
@@ -293,16 +229,12 @@ struct optimizer::shared_state {
                             bool are_reduced, std::optional<uint32_t> contributors = {}) {
     check_same_variables(all);
     if (are_reduced) all.resize(1);
-    auto is_complete = are_reduced || cross.group() == nullptr;
-    if (is_complete && are_on_devices(all)) {
-      auto adding = add_on_devices(cross, std::move(all));
-      auto sums = co_await adding;
-      all = {};
-      all.push_back(std::move(sums));
-    } else if (!is_complete) {
-      auto combining = combine(cross, std::move(all));
+    if (are_reduced && are_on_devices(all)) {
+      auto bringing = bring(cross, all.front());
+      all.front() = co_await bringing;
+    } else if (!are_reduced && (cross.group() != nullptr || are_on_devices(all))) {
+      auto combining = combine(cross, std::exchange(all, {}));
       auto sums = co_await combining;
-      all = {};
       all.push_back(std::move(sums));
     }
     auto replicas = contributors.value_or(cross.num_replicas_in_sync());

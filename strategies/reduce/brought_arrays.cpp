@@ -130,17 +130,18 @@ bool brought_arrays::is_on_devices() const {
   return is_even && std::ranges::any_of(groups, &array_group::was_on_device);
 }
 
-void brought_arrays::find_one_for_all(size_t replicas) {
-  for (auto& group : groups)
-    if (group.parts.size() == 1 && replicas > 1) group.kind = array_kind::one_for_all;
-}
-
 std::vector<tensor*> brought_arrays::on_devices() {
   std::vector<tensor*> found;
   for (auto& group : groups)
     for (auto& part : group.parts)
       if (is_on_device(part)) found.push_back(&part);
   return found;
+}
+
+std::vector<tensor*> arrays_in(gradient& of) {
+  if (auto* dense = std::get_if<tensor>(&of)) return {dense};
+  auto& rows = std::get<indexed_slices>(of);
+  return {&rows.indices, &rows.values};
 }
 
 brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
@@ -157,8 +158,10 @@ brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
         taken.lay.push_back(array.device());
       });
     }
-    for (auto i = first; i < result.groups.size(); ++i)
+    for (auto i = first; i < result.groups.size(); ++i) {
       result.is_even &= result.groups[i].parts.size() == group.parts.size();
+      if (group.owner != leaf_owner::each_replica) result.groups[i].kind = array_kind::one_for_all;
+    }
   }
   return result;
 }

@@ -49,12 +49,12 @@ struct brought_arrays {
   /// Whether some lie on devices; false for what is refused anyway.
   [[nodiscard]] bool is_on_devices() const;
 
-  /// What has one part where there are several replicas is one for all.
-  void find_one_for_all(size_t replicas);
-
   /// All parts that are on devices now.
   [[nodiscard]] std::vector<tensor*> on_devices();
 };
+
+/// The arrays of a gradient: one if it is dense, numbers and rows if it is sparse.
+[[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
 
 /// The arrays in leaves, in their order; numbers have none.
 [[nodiscard]] brought_arrays arrays_of(const std::vector<leaf_group>& leaves);

@@ -10,11 +10,11 @@
 #include "messages/refuse.hpp"
 #include "strategies/reduce/named_devices.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/packs.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cstring>
 #include <fmt/ranges.h>
 
 namespace troupe {
@@ -104,20 +104,13 @@ struct flat_batch {
   size_t elements = 0;
 
   explicit flat_batch(std::span<const device_values* const> values) {
-    auto replicas = values.front()->components.size();
-    for (const auto* value : values)
-      elements += std::get<tensor>(value->components.front()).element_count();
-    auto type = std::get<tensor>(values.front()->components.front()).type();
-    for (size_t replica = 0; replica < replicas; ++replica) {
-      tensor flat{type, {static_cast<int64_t>(elements)}};
-      auto* to = static_cast<std::byte*>(flat.mutable_data());
-      for (const auto* value : values) {
-        auto part = std::get<tensor>(value->components[replica]).contiguous();
-        std::memcpy(to, part.data(), part.bytes());
-        to += part.bytes();
-      }
-      components.push_back(flat);
+    for (size_t replica = 0; replica < values.front()->components.size(); ++replica) {
+      std::vector<tensor> parts;
+      for (const auto* value : values)
+        parts.push_back(std::get<tensor>(value->components[replica]));
+      components.push_back(laid_flat(parts));
     }
+    elements = components.front().element_count();
   }
 
   // The same elements in packs: all but the last of one size, which may be 0.
@@ -135,16 +128,11 @@ struct flat_batch {
 
 std::vector<gradient> unpack(std::span<const tensor> packs,
                              std::span<const device_values* const> values) {
-  auto flat = concatenate_rows(packs);
-  std::vector<gradient> results;
-  int64_t begin = 0;
-  for (const auto* value : values) {
-    const auto& like = std::get<tensor>(value->components.front());
-    auto end = begin + like.extents().element_count();
-    results.emplace_back(flat.slice(begin, end).reshape(like.extents()));
-    begin = end;
-  }
-  return results;
+  std::vector<shape> extents;
+  for (const auto* value : values)
+    extents.push_back(std::get<tensor>(value->components.front()).extents());
+  auto parts = cut(concatenate_rows(packs), extents);
+  return {parts.begin(), parts.end()};
 }
 
 void check_fit_together(std::span<const device_values* const> values) {
@@ -244,12 +232,8 @@ tensor divided_sum(std::span<const tensor> components, double divisor) {
   case dtype::i32:
   case dtype::i64:
     return reduce_integers(components, divisor);
-  default: {
-    auto wide = reduce_floats<float>(components, divisor);
-    tensor result{type, wide.extents()};
-    cpu::cast({}, elements{wide}, mutable_elements{result});
-    return result;
-  }
+  default:
+    return cast(reduce_floats<float>(components, divisor), type);
   }
 }
 
@@ -452,21 +436,6 @@ std::vector<tensor> all_reduce_ops::reduce_packs(reduce_op op,
   for (const auto& components : packs)
     results.push_back(reduce_arrays(op, components));
   return results;
-}
-
-std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes, int64_t bytes_per_pack) {
-  std::vector<size_t> packs;
-  size_t filled = 0;
-  for (auto size : bytes) {
-    auto is_full = bytes_per_pack > 0 && filled > static_cast<size_t>(bytes_per_pack);
-    if (packs.empty() || is_full) {
-      packs.push_back(0);
-      filled = 0;
-    }
-    ++packs.back();
-    filled += size;
-  }
-  return packs;
 }
 
 } // namespace troupe

@@ -201,9 +201,4 @@ protected:
   reduce_packs(reduce_op op, std::span<const std::vector<tensor>> packs) const override;
 };
 
-/// Where packs of a batch end: begins a new one once the current one is larger than
-/// `bytes_per_pack`; 0: all in one. @returns The number of values in each pack.
-[[nodiscard]] std::vector<size_t> pack_by_bytes(std::span<const size_t> bytes,
-                                                int64_t bytes_per_pack);
-
 } // namespace troupe

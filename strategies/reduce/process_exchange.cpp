@@ -2,11 +2,13 @@
 // Noting collectives, taking their results, and what reductions make of both.
 #include "strategies/reduce/process_exchange.hpp"
 
+#include "actors/gpu/device_communicator.hpp"
 #include "kernels/math/cast.hpp"
 #include "messages/assert.hpp"
 #include "messages/limits.hpp"
 #include "messages/refuse.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/packs.hpp"
 
 #include <algorithm>
 
@@ -16,12 +18,6 @@ namespace {
 
 bool is_narrow(dtype type) {
   return type == dtype::f16 || type == dtype::bf16;
-}
-
-tensor cast(const tensor& from, dtype type) {
-  tensor result{type, from.extents()};
-  cpu::cast({}, elements{from.contiguous()}, mutable_elements{result});
-  return result;
 }
 
 // 16-bit values are added in f32, and rounded once, when all is done to them.
@@ -62,24 +58,24 @@ tensor extents_of(const tensor& value) {
 // The arrays that lie behind each other in `flat`, with what `extents_of` says of each.
 std::vector<tensor> split(const tensor& flat, const tensor& extents) {
   constexpr auto misfit = "the extents of what is gathered do not fit its elements";
-  std::vector<tensor> parts;
+  std::vector<shape> shapes;
   auto numbers = extents.values<int64_t>();
-  int64_t begin = 0;
+  int64_t elements = 0;
   while (!numbers.empty()) {
     auto rank = static_cast<size_t>(numbers[0]);
     if (numbers[0] < 0 || rank > limits::rank_max || rank >= numbers.size())
       refuse(errc::malformed, misfit);
     auto of_one = numbers.subspan(1, rank);
     numbers = numbers.subspan(1 + rank);
-    shape one{std::vector<int64_t>{of_one.begin(), of_one.end()}};
-    auto end = begin + one.element_count();
+    const auto& one = shapes.emplace_back(std::vector<int64_t>{of_one.begin(), of_one.end()});
+    auto left = flat.extents()[0] - elements;
     auto is_negative = [](int64_t extent) { return extent < 0; };
-    if (std::ranges::any_of(of_one, is_negative) || end < begin || end > flat.extents()[0])
+    if (std::ranges::any_of(of_one, is_negative) || one.element_count() < 0
+        || one.element_count() > left)
       refuse(errc::malformed, misfit);
-    parts.push_back(flat.slice(begin, end).reshape(one));
-    begin = end;
+    elements += one.element_count();
   }
-  return parts;
+  return cut(flat, shapes);
 }
 
 } // namespace
@@ -131,9 +127,24 @@ pending<tensor> process_exchange::broadcast_to_all(const tensor& value, std::str
   return result;
 }
 
-void process_exchange::settle(std::vector<tensor> results) {
-  TROUPE_ASSERT(results.size() == calls_.size(), results.size(), calls_.size());
-  *results_ = std::move(results);
+void process_exchange::prepare(const communication_options& options) {
+  troupe::prepare(calls_, group_, options);
+  for (const auto& call : calls_)
+    if (!call.on_devices || !is_for_devices(call, group_.size)) check_on_host(call.contributions);
+  bytes_per_pack_ = group_.options.merge(options).bytes_per_pack;
+}
+
+size_t process_exchange::bytes() const {
+  size_t bytes = 0;
+  for (const auto& call : calls_)
+    for (const auto& contribution : call.contributions)
+      bytes += contribution.bytes();
+  return bytes;
+}
+
+void process_exchange::settle(const packed_calls& packed, const std::vector<tensor>& results) {
+  TROUPE_ASSERT(results.size() == packed.members.size(), results.size(), packed.members.size());
+  *results_ = unpack(packed, calls_, results);
 }
 
 pending<tensor> reduce_arrays(reduce_op op, std::span<const tensor> components,

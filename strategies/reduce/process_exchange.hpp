@@ -55,14 +55,25 @@ public:
   /// a barrier.
   [[nodiscard]] pending<tensor> broadcast_to_all(const tensor& value, std::string_view of = {});
 
-  /// What is noted.
-  [[nodiscard]] const std::vector<collective_call>& calls() const { return calls_; }
+  /// Gives all calls that are noted their options, over those of the group. To be called before
+  /// `packed`. Errors: throws `failure` as `troupe::prepare`; invalid_argument for an array on a
+  /// device that no device adds.
+  void prepare(const communication_options& options);
 
-  /// What each of `calls` is to be divided by, if its result lies on a device.
+  /// The bytes that `packed` may have to copy.
+  [[nodiscard]] size_t bytes() const;
+
+  /// What to ask the communicator for.
+  [[nodiscard]] packed_calls packed() const { return pack(calls_, bytes_per_pack_); }
+
+  /// @param results Of `packed.calls`, in their order.
+  void settle(const packed_calls& packed, const std::vector<tensor>& results);
+
+  /// The result of each call, in the order in which they were noted.
+  [[nodiscard]] std::vector<tensor>& results() { return *results_; }
+
+  /// What each result is to be divided by, if it lies on a device.
   [[nodiscard]] const std::vector<double>& divisors() const { return divisors_; }
-
-  /// @param results Of `calls`, in their order.
-  void settle(std::vector<tensor> results);
 
 private:
   [[nodiscard]] std::string name(std::string_view of) const;
@@ -74,6 +85,7 @@ private:
   std::string what_;
   std::vector<collective_call> calls_;
   std::vector<double> divisors_;
+  int64_t bytes_per_pack_ = 0;
   std::shared_ptr<std::vector<tensor>> results_ = std::make_shared<std::vector<tensor>>();
 };
 

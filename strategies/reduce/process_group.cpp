@@ -2,12 +2,13 @@
 // Collectives with their options, and packs of them.
 #include "strategies/reduce/process_group.hpp"
 
+#include "actors/gpu/device_communicator.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/refuse.hpp"
 #include "strategies/reduce/on_host.hpp"
+#include "strategies/reduce/packs.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace troupe {
 
@@ -47,18 +48,11 @@ collective_call packed(const std::vector<collective_call>& calls,
   auto call = calls[members.front()];
   if (members.size() == 1) return call;
   call.name = joint_name(calls, members);
-  size_t elements = 0;
-  for (auto member : members)
-    elements += calls[member].contributions.front().element_count();
   for (size_t i = 0; i < call.contributions.size(); ++i) {
-    tensor flat{kind_of(call).type, {static_cast<int64_t>(elements)}};
-    auto* to = static_cast<std::byte*>(flat.mutable_data());
-    for (auto member : members) {
-      const auto& part = calls[member].contributions[i];
-      if (part.bytes() > 0) std::memcpy(to, part.data(), part.bytes());
-      to += part.bytes();
-    }
-    call.contributions[i] = std::move(flat);
+    std::vector<tensor> parts;
+    for (auto member : members)
+      parts.push_back(calls[member].contributions[i]);
+    call.contributions[i] = laid_flat(parts);
   }
   return call;
 }
@@ -88,6 +82,18 @@ bool goes_to_devices(communication_implementation implementation, const process_
   if (implementation == communication_implementation::nccl) return true;
   return implementation == communication_implementation::automatic && group.has_devices
          && !group.fixed_order;
+}
+
+bool are_reduced_on_devices(std::span<const tensor> contributions, const process_group* group,
+                            const communication_options& options) {
+  if (group == nullptr || !group->has_devices) return false;
+  auto type = contributions.front().type();
+  if (type != dtype::f32 && type != dtype::f64) return false;
+  auto implementation = group->options.merge(options).implementation;
+  collective_call call{.kind = collective_kind::all_reduce,
+                       .contributions = {contributions.begin(), contributions.end()},
+                       .on_devices = goes_to_devices(implementation, *group)};
+  return is_for_devices(call, group->size);
 }
 
 job_time timeout_of(double seconds) {
@@ -157,13 +163,12 @@ std::vector<tensor> unpack(const packed_calls& packed, const std::vector<collect
       unpacked[members.front()] = results[i];
       continue;
     }
-    int64_t begin = 0;
-    for (auto member : members) {
-      const auto& extents = calls[member].contributions.front().extents();
-      auto end = begin + extents.element_count();
-      unpacked[member] = results[i].slice(begin, end).reshape(extents);
-      begin = end;
-    }
+    std::vector<shape> extents;
+    for (auto member : members)
+      extents.push_back(calls[member].contributions.front().extents());
+    auto parts = cut(results[i], extents);
+    for (size_t part = 0; part < parts.size(); ++part)
+      unpacked[members[part]] = parts[part];
   }
   return unpacked;
 }

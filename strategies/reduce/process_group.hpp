@@ -42,6 +42,12 @@ struct process_group {
 [[nodiscard]] bool goes_to_devices(communication_implementation implementation,
                                    const process_group& group);
 
+/// Whether the devices of all processes add such arrays where they lie.
+/// @param contributions Of this process; at least one. @param group Null: there is one process.
+[[nodiscard]] bool are_reduced_on_devices(std::span<const tensor> contributions,
+                                          const process_group* group,
+                                          const communication_options& options);
+
 /// A positive number of seconds as a time; a century at most.
 [[nodiscard]] job_time timeout_of(double seconds);
 

@@ -51,6 +51,13 @@ struct leaf_group {
   return gradients;
 }
 
+[[nodiscard]] inline leaf_group group_of(const std::vector<gradient>& gradients) {
+  leaf_group group{.is_gradient = true};
+  for (const auto& one : gradients)
+    group.parts.push_back(as_leaf(one));
+  return group;
+}
+
 /// True for the types of leaves.
 template <class T>
 concept is_leaf = std::is_same_v<T, tensor> || std::is_same_v<T, indexed_slices> || std::is_same_v<

@@ -22,12 +22,6 @@ void visit_average(dtype type, const auto& body) {
   type == dtype::f64 ? body(double{}) : body(float{});
 }
 
-tensor widened(const tensor& value, dtype type) {
-  tensor result{type, value.extents()};
-  cpu::cast({}, elements{value.contiguous()}, mutable_elements{result});
-  return result;
-}
-
 } // namespace
 
 exponential_moving_average::exponential_moving_average(double decay, average_options options)
@@ -93,7 +87,7 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
            fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
                        to_string(kept.shadow.extents())));
   ++kept.updates;
-  auto from = widened(value, wide);
+  auto from = cast(value, wide);
   visit_average(wide, [&]<class T>(T) {
     auto shadow = kept.shadow.template mutable_values<T>();
     auto weight = static_cast<T>(1 - settings_.decay_at(kept.updates));

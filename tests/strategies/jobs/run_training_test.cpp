@@ -361,10 +361,7 @@ TEST_SUITE("strategies/jobs/run_training") {
         if (text == "garbage") return;
         auto three = zeros({3});
         static_cast<void>(strategy.cross_replica([=](cross_replica_context& context) {
-          auto plan = [three](process_exchange* exchange) {
-            return exchange->gather({&three, 1}, "0");
-          };
-          return context.exchanged(what, 0, plan);
+          return context.reducing().gather_rows(what, {three});
         }));
       });
       for (const auto& other : thrown)

@@ -5,6 +5,7 @@
 #include "strategies/kinds/mirrored_strategy.hpp"
 #include "strategies/reduce/cross_device_choice.hpp"
 #include "strategies/reduce/hierarchical_copy_all_reduce.hpp"
+#include "strategies/reduce/packs.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 #include "tests/strategies/refusal.hpp"

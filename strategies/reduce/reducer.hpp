@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one place where values of replicas become one.
+#pragma once
+
+#include "actors/world/task.hpp"
+#include "kernels/tensor/tensor.hpp"
+#include "strategies/reduce/brought_arrays.hpp"
+#include "strategies/reduce/cross_device_ops.hpp"
+#include "strategies/values/leaves.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+class activity;
+class replica_devices;
+struct process_group;
+
+/// What a reduction has at hand.
+struct reduction_site {
+  const process_group* group = nullptr; ///< The processes that run replicas; null: this one alone.
+  const replica_devices* devices = nullptr;     ///< Those that replicas of this process compute on.
+  const cross_device_ops* operations = nullptr; ///< Of this process.
+  uint32_t replicas = 1;                        ///< Of all processes.
+  /// Runs work on the world's computing threads, where calls to the strategy are refused.
+  std::function<task<void>(activity&, std::function<void()>)> offload;
+
+  /// Work that moves fewer bytes takes less time than handing it over.
+  static constexpr size_t few_bytes = 1 << 19;
+
+  /// Runs `work()` there if it moves many bytes, else at once. Errors: rethrows what `work` threw.
+  template <class Work>
+  [[nodiscard]] task<std::invoke_result_t<Work&>> compute(activity& host, size_t bytes,
+                                                          Work work) const {
+    if (bytes < few_bytes) co_return work();
+    auto result = std::make_shared<std::optional<std::invoke_result_t<Work&>>>();
+    std::function<void()> run = [work, result]() mutable { result->emplace(work()); };
+    auto working = offload(host, std::move(run));
+    co_await working;
+    co_return std::move(**result);
+  }
+};
+
+/// What a call asks for.
+struct reduction_call {
+  std::string what; ///< For errors, and to tell calls apart: "all_reduce SUM"; the same everywhere.
+  reduce_op op = reduce_op::sum;
+  /// The dimensions of each replica's value that are reduced first; none: it is taken as a whole.
+  std::optional<std::vector<int64_t>> axes{};
+  communication_options options{};
+};
+
+/// A gradient of each replica of this process.
+struct replica_gradients {
+  std::string name; ///< For errors: that of its variable. Empty: the call has but one.
+  device_values values;
+  std::optional<destinations> to{}; ///< Nothing: where they lie.
+
+  /// The variable whose owner would add them: they are added in its dtype.
+  struct target {
+    dtype type = dtype::f32;
+    shape extents;
+  };
+
+  std::optional<target> of{};
+};
+
+/// Combines what replicas bring, where it lies:
+///
+/// | contributions             | are combined by                                                  |
+/// |---------------------------|------------------------------------------------------------------|
+/// | on the host               | kernels of the host, or the cross-device operations              |
+/// | on devices of one process | the device that the first of them lies on, once they are there   |
+/// | of several processes      | collectives, by messages                                         |
+/// | likewise, on devices      | NCCL, if that was asked for or the order of additions is free    |
+///
+/// Arrays are added in the order of replicas, so that all of these come to the same bits; only NCCL
+/// and the algorithms that are chosen by name add in an order of their own. All collectives of a
+/// call are made together, in packs.
+///
+/// All processes have to make a call. What it throws, as `failure`: invalid_argument if another
+/// process makes another call, and for options that are none; deadline_exceeded and unavailable,
+/// naming the process that is missing or gone; as `move_arrays`.
+///
+/// A cheap value. Thread: the actor that it was made for.
+class reducer {
+public:
+  /// @param site Lives as long as its strategy.
+  reducer(reduction_site site, activity& host) : site_(std::move(site)), host_(&host) {}
+
+  [[nodiscard]] const process_group* group() const { return site_.group; }
+
+  /// One leaf for each group, as `reduce_leaves`.
+  /// @returns One list of leaves for all takers; or, where devices hold some, a list for each, with
+  /// the arrays where its own lay. @param takers Replicas of this process that take the result.
+  [[nodiscard]] task<std::vector<std::vector<leaf>>>
+  reduce(reduction_call how, std::vector<leaf_group> groups, size_t takers) const;
+
+  /// One gradient for each of `values`, in their order, on the host: as `reduce_components`.
+  /// Rows for a variable of one process that lie on a device are added there, index by index.
+  [[nodiscard]] task<std::vector<gradient>>
+  reduce_gradients(reduction_call how, std::vector<replica_gradients> values) const;
+
+  /// The parts of all replicas behind each other along `axis`, as `cross_device_ops::gather`.
+  /// @returns One array for all takers; or, where parts lie on devices, one for each, beside its
+  /// part.
+  [[nodiscard]] task<std::vector<tensor>> gather(reduction_call how, std::vector<tensor> parts,
+                                                 int64_t axis) const;
+
+  /// What each process has, behind each other in the order of ranks; each of `own` by itself.
+  /// Shape: own  [rows, ...], of any number of rows
+  [[nodiscard]] task<std::vector<tensor>> gather_rows(std::string what,
+                                                      std::vector<tensor> own) const;
+
+  /// What the first process has, for all. @param own An array, of the same shape everywhere; rows;
+  /// or a double.
+  [[nodiscard]] task<leaf> broadcast(reduction_call how, leaf own) const;
+
+  /// Likewise for an array; the first process learns, too, if another makes another call.
+  /// Cost: a barrier.
+  [[nodiscard]] task<tensor> share_first(std::string what, tensor own) const;
+
+  /// Runs `work()` on the world's computing threads if it moves many bytes, else at once.
+  /// Errors: rethrows what `work` threw.
+  template <class Work>
+  [[nodiscard]] auto compute(size_t bytes, Work work) const {
+    return site_.compute(*host_, bytes, std::move(work));
+  }
+
+  /// Copies arrays to the host's memory, wherever they lie. @param arrays Live until this is over.
+  [[nodiscard]] task<void> bring_to_host(std::vector<tensor*> arrays) const;
+
+private:
+  struct combined {
+    brought_arrays brought;
+    std::vector<leaf> leaves;
+  };
+
+  [[nodiscard]] task<combined> combine(reduction_call how, std::vector<leaf_group> groups) const;
+
+  reduction_site site_;
+  activity* host_;
+};
+
+} // namespace troupe
