@@ -174,8 +174,8 @@ struct reduction_site strategy::reduction_site() {
   auto offload = [this](activity& host, std::function<void()> work) {
     return compute_for(this, host, std::move(work));
   };
-  return {layout_.group.get(), &devices_, layout_.cross_device_operations.get(), num_replicas_,
-          offload};
+  return {layout_.group.get(), &devices_, layout_.cross_device_operations.get(),
+          num_replicas_in_sync(), offload};
 }
 
 strategy::~strategy() {
