@@ -3,8 +3,8 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "actors/training/update_plan.hpp"
 #include "kernels/tensor/tensor.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "simulation/computing_time.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // back.
 #pragma once
 
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "messages/payload.hpp"
 
 #include <string_view>

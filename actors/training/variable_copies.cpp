@@ -152,13 +152,13 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
 
 void variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
   for (auto& copy : copies_)
-    update_variable(copy, plan, mean);
+    update_variable(cpu::context{}, copy, plan, mean);
   bring_together();
 }
 
 void variable_copies::prepare(const update_plan& plan) {
   for (auto& copy : copies_)
-    troupe::prepare(copy, plan);
+    troupe::prepare(cpu::context{}, copy, plan);
 }
 
 variable_state variable_copies::saved() const {

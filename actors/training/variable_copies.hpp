@@ -2,8 +2,8 @@
 // The copies of a variable that replicas have, without actors: one in memory until they differ.
 #pragma once
 
-#include "actors/training/update_pass.hpp"
 #include "kernels/tensor/change.hpp"
+#include "kernels/updates/update_pass.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>

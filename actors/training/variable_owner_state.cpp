@@ -238,7 +238,7 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
   applied_update done{.step = update.reader().getStep()};
   if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
   if (update.reader().getHold() || update.reader().getMeasure())
-    done.squared_norm = squared_norm(copies.first(), mean);
+    done.squared_norm = squared_norm(cpu::context{}, copies.first(), mean);
   if (update.reader().getHold())
     held = update;
   else if (auto applied = apply(mean); !applied)
@@ -276,7 +276,7 @@ double variable_owner_state::mean_squared_norm(std::span<const gradient> gradien
   if (gradients.empty()) return 0;
   double sum = 0;
   for (const auto& one : gradients)
-    sum += squared_norm(copies.first(), {{&one, 1}});
+    sum += squared_norm(cpu::context{}, copies.first(), {{&one, 1}});
   return sum / static_cast<double>(gradients.size());
 }
 

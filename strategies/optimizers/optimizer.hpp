@@ -2,7 +2,7 @@
 // The optimizer of replicas that run together: merge, reduce and update in one call.
 #pragma once
 
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "strategies/contexts/computed_gradients.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 

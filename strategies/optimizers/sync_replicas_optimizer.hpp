@@ -5,7 +5,7 @@
 #include "actors/policies/sync_options.hpp"
 #include "actors/training/accumulator.hpp"
 #include "actors/training/chief.hpp"
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "strategies/contexts/computed_gradients.hpp"
 #include "strategies/contexts/replica_context.hpp"
 #include "strategies/contexts/strategy.hpp"

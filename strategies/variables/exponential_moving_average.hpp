@@ -3,7 +3,7 @@
 // ExponentialMovingAverage.
 #pragma once
 
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "strategies/contexts/strategy.hpp"
 
 #include <cstdint>

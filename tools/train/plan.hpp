@@ -2,7 +2,7 @@
 // Options into what every update does.
 #pragma once
 
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 #include "tools/options/train_options.hpp"
 
 namespace troupe {

@@ -2,9 +2,10 @@
 // Goal: plans mean what they say: clips, exact sparse updates, averages, and state that can be
 // saved. Method: one plan against another that must come to the same, bit for bit, and numbers by
 // hand.
-#include "actors/training/update_pass.hpp"
 #include "kernels/tensor/random.hpp"
+#include "kernels/updates/update_pass.hpp"
 #include "tests/doctest.hpp"
+#include "tests/kernels/updates/update_passes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +13,11 @@
 namespace update_pass_test {
 
 using namespace troupe;
+using namespace troupe::test;
 
 namespace {
+
+const cpu::context fast;
 
 template <class T>
 std::vector<T> values_of(const tensor& from) {
@@ -56,11 +60,11 @@ struct updated {
 
   updated(const tensor& initial, const update_plan& planned) : plan(planned) {
     state.value = initial.clone();
-    prepare(state, plan);
+    prepare(fast, state, plan);
   }
 
   void update(const std::vector<gradient>& gradients, uint32_t divisor = 0, double scale = 1) {
-    update_variable(state, plan, {gradients, divisor, scale});
+    update_variable(fast, state, plan, {gradients, divisor, scale});
   }
 };
 
@@ -71,16 +75,14 @@ void check_same(const updated& a, const updated& b) {
     CHECK(values_of<T>(a.state.slots[slot].values) == values_of<T>(b.state.slots[slot].values));
 }
 
-std::vector<update_rule> all_rules() {
-  std::vector<update_rule> rules;
-  for (auto name : choice_names<update_rule>())
-    rules.push_back(choice_of_name<update_rule>("optimizer", name).value());
-  return rules;
-}
-
 } // namespace
 
-TEST_SUITE("actors/training/update_pass") {
+TEST_SUITE("kernels/updates/update_pass") {
+  TEST_CASE_TEMPLATE("the oracle comes to the same bits", T, float, double) {
+    auto stay = [](const tensor& value) { return value; };
+    check_all_updates<T>(reference::context{}, stay, stay);
+  }
+
   TEST_CASE_TEMPLATE("an exact sparse update is the update by its dense form", T, float, double) {
     for (const auto& rule : all_rules()) {
       CAPTURE(name_of(rule));
@@ -130,7 +132,7 @@ TEST_SUITE("actors/training/update_pass") {
       for (auto& slot : restored.state.slots)
         slot.values = slot.values.clone();
       restored.state.average->values = whole.state.average->values.clone();
-      prepare(restored.state, plan);
+      prepare(fast, restored.state, plan);
       for (uint32_t step = 3; step < 6; ++step) {
         whole.update({random_tensor<double>({37}, step)});
         restored.update({random_tensor<double>({37}, step)});
@@ -146,7 +148,7 @@ TEST_SUITE("actors/training/update_pass") {
     for (int i = 0; i < 100; ++i)
       late.update({make_tensor({1}, {1})});
     late.plan.rule = rules::adam{.learning_rate = 0.5};
-    prepare(late.state, late.plan);
+    prepare(fast, late.state, late.plan);
     updated early{make_tensor({1}, {1}), late.plan};
     late.update({make_tensor({1}, {3})});
     early.update({make_tensor({1}, {3})});
@@ -184,8 +186,8 @@ TEST_SUITE("actors/training/update_pass") {
   TEST_CASE("the scale multiplies the mean, and its norm") {
     updated held{zeros({2}), {.rule = rules::sgd{.learning_rate = 1}}};
     std::vector<gradient> gradients{make_tensor({2}, {6, 0}), make_tensor({2}, {0, 8})};
-    CHECK(squared_norm(held.state, {gradients}) == 25);
-    CHECK(squared_norm(held.state, {gradients, 1, 0.5}) == 25);
+    CHECK(squared_norm(fast, held.state, {gradients}) == 25);
+    CHECK(squared_norm(fast, held.state, {gradients, 1, 0.5}) == 25);
     held.update(gradients, 0, 0.5);
     CHECK(values_of<float>(held.state.value) == std::vector<float>{-1.5, -2});
   }
@@ -194,11 +196,11 @@ TEST_SUITE("actors/training/update_pass") {
     updated held{zeros({3, 1}), {}};
     std::vector<gradient> gradients{slices({0, 2}, make_tensor({2, 1}, {3, 2}), {3, 1}),
                                     slices({2}, make_tensor({1, 1}, {6}), {3, 1})};
-    CHECK(squared_norm(held.state, {gradients}) == 25);
-    CHECK(squared_norm(held.state, {gradients, 2}) == 2.25 + 16);
+    CHECK(squared_norm(fast, held.state, {gradients}) == 25);
+    CHECK(squared_norm(fast, held.state, {gradients, 2}) == 2.25 + 16);
     gradients.emplace_back(make_tensor({3, 1}, {0, 3, 4}));
-    CHECK(squared_norm(held.state, {gradients}) == 1 + 1 + 16);
-    CHECK(squared_norm(updated{zeros({0}), {}}.state, {gradients}) == 0);
+    CHECK(squared_norm(fast, held.state, {gradients}) == 1 + 1 + 16);
+    CHECK(squared_norm(fast, updated{zeros({0}), {}}.state, {gradients}) == 0);
   }
 
   TEST_CASE("an average begins at the value, and follows dense and sparse updates alike") {
@@ -247,13 +249,13 @@ TEST_SUITE("actors/training/update_pass") {
                      .average = moving_average{.name = "a", .decay = 0.5}};
     updated held{make_tensor({1}, {4}), plan};
     held.update({make_tensor({1}, {4})});
-    prepare(held.state, plan);
+    prepare(fast, held.state, plan);
     CHECK(held.state.average->values.values<float>()[0] == 2);
     plan.average->name = "b";
-    prepare(held.state, plan);
+    prepare(fast, held.state, plan);
     CHECK(held.state.average->values.values<float>()[0] == 0);
     plan.average.reset();
-    prepare(held.state, plan);
+    prepare(fast, held.state, plan);
     CHECK_FALSE(held.state.average);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is refused of a plan, and how fast averages forget.
-#include "actors/training/update_plan.hpp"
+#include "kernels/updates/update_plan.hpp"
 
 #include <algorithm>
 #include <functional>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One update of one variable: from gradients as they lie in messages to the right kernel.
+// One update of one variable: from gradients as they come to the right kernel.
 #pragma once
 
-#include "actors/training/update_plan.hpp"
+#include "kernels/tensor/context.hpp"
 #include "kernels/tensor/tensor.hpp"
+#include "kernels/updates/update_plan.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,7 @@ struct variable_slot {
 /// A variable and all that updates leave beside it: a job that saves and restores this goes on bit
 /// for bit. All else that an update depends on follows from the two numbers.
 struct variable_state {
-  tensor value;          ///< f32 or f64, contiguous.
+  tensor value;          ///< f32 or f64, contiguous; all arrays of a variable lie in one place.
   uint64_t version = 0;  ///< Updates that the value includes.
   std::string optimizer; ///< The one with these slots: "adam". Empty: none yet.
   std::vector<variable_slot> slots;
@@ -30,17 +31,21 @@ struct variable_state {
   std::optional<variable_slot> average; ///< Its shadow, if there is a moving average.
 };
 
-/// Makes a variable ready for the updates of a plan. Slots of the same optimizer go on; others
-/// begin at their initial values. An average of the same name goes on; another begins at the
-/// variable's value of this moment.
-void prepare(variable_state& state, const update_plan& plan);
-
 /// Gradients of one step, and how they become one.
 struct gradient_mean {
   std::span<const gradient> gradients; ///< In their order; at least one.
   uint32_t divisor = 0;                ///< What their sum is divided by; 0 = their number.
   double scale = 1; ///< What the mean is multiplied with: a clip by the norm of all variables.
 };
+
+// These are written once for all contexts: cpu, which owners use, cuda, and reference, the oracle.
+// A variable lies where the context computes; gradients of the host are copied there.
+
+/// Makes a variable ready for the updates of a plan. Slots of the same optimizer go on; others
+/// begin at their initial values. An average of the same name goes on; another begins at the
+/// variable's value of this moment.
+template <class Context>
+void prepare(const Context& on, variable_state& state, const update_plan& plan);
 
 /// Applies the gradients of one step as the plan says. All dense: one fused pass over gradients,
 /// variable, slots and average. All sparse: only the rows that occur, unless the plan is for exact
@@ -50,13 +55,17 @@ struct gradient_mean {
 /// A holder of the value or the average keeps the old version: the new one is written to fresh
 /// memory, or where the old one lies if it has no other holder.
 /// @pre The gradients fit the variable (`check_gradient`), which is `prepare`d for the plan.
-void update_variable(variable_state& state, const update_plan& plan, const gradient_mean& mean);
-
-/// Whether that changes nothing but the rows that the gradients hold.
-[[nodiscard]] bool updates_rows(const update_plan& plan, const gradient_mean& mean);
+template <class Context>
+void update_variable(const Context& on, variable_state& state, const update_plan& plan,
+                     const gradient_mean& mean);
 
 /// The sum of the squares of the mean gradient, as an update would apply it: what a clip by the
 /// norm of all variables adds up. Cost: reads the gradients once.
-[[nodiscard]] double squared_norm(const variable_state& state, const gradient_mean& mean);
+template <class Context>
+[[nodiscard]] double squared_norm(const Context& on, const variable_state& state,
+                                  const gradient_mean& mean);
+
+/// Whether an update changes nothing but the rows that the gradients hold.
+[[nodiscard]] bool updates_rows(const update_plan& plan, const gradient_mean& mean);
 
 } // namespace troupe

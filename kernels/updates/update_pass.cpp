@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The update of a variable on the CPU, and its oracle.
+#include "kernels/updates/update_pass.hpp"
+
+#include "kernels/updates/update_pass_definition.hpp"
+
+namespace troupe {
+
+template void prepare(const cpu::context&, variable_state&, const update_plan&);
+template void update_variable(const cpu::context&, variable_state&, const update_plan&,
+                              const gradient_mean&);
+template double squared_norm(const cpu::context&, const variable_state&, const gradient_mean&);
+
+template void prepare(const reference::context&, variable_state&, const update_plan&);
+template void update_variable(const reference::context&, variable_state&, const update_plan&,
+                              const gradient_mean&);
+template double squared_norm(const reference::context&, const variable_state&,
+                             const gradient_mean&);
+
+bool updates_rows(const update_plan& plan, const gradient_mean& mean) {
+  return detail::are_sparse(mean.gradients) && !plan.sparse_exact && !is_layer_wise(plan.rule);
+}
+
+} // namespace troupe

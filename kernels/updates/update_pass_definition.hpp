@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel an update takes, in whatever context.
+#pragma once
+
+#include "kernels/math/clip.hpp"
+#include "kernels/math/elementwise.hpp"
+#include "kernels/math/reduce.hpp"
+#include "kernels/tensor/change.hpp"
+#include "kernels/tensor/placement.hpp"
+#include "kernels/updates/sparse_update.hpp"
+#include "kernels/updates/update.hpp"
+#include "kernels/updates/update_pass.hpp"
+#include "messages/assert.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+// The kernels are found through their first argument, as those of the tape.
+namespace troupe::detail {
+
+/// The rows of some sparse gradients in order, with the memory that the order needs.
+struct ordered_rows {
+  std::vector<tensor> placed_values; ///< Where the context computes.
+  std::vector<row_source> sources;
+  std::vector<row_entry> entries;
+  std::vector<size_t> starts;
+  row_order order;
+
+  template <class Context>
+  ordered_rows(const Context& on, std::span<const gradient> gradients) {
+    for (const auto& sparse : gradients) {
+      const auto& slices = std::get<indexed_slices>(sparse);
+      const auto& there = placed_values.emplace_back(placement::placed(on, slices.values));
+      sources.emplace_back(slices.indices.values<int64_t>(), elements{there});
+    }
+    auto rows = row_count(sources);
+    entries.resize(2 * rows);
+    starts.resize(rows + 1);
+    order = order_rows(sources, entries, starts);
+  }
+};
+
+inline size_t row_width(const tensor& table) {
+  return table.extents()[0] == 0 ? 0
+                                 : table.element_count() / static_cast<size_t>(table.extents()[0]);
+}
+
+inline bool are_sparse(std::span<const gradient> gradients) {
+  auto is_sparse = [](const gradient& one) { return std::holds_alternative<indexed_slices>(one); };
+  return std::ranges::all_of(gradients, is_sparse);
+}
+
+inline sparse_sum mean_of(const ordered_rows& rows, const tensor& table,
+                          const gradient_mean& mean) {
+  return {.sources = rows.sources,
+          .order = rows.order,
+          .width = row_width(table),
+          .divisor = static_cast<double>(std::max(mean.divisor, 1U)),
+          .scale = mean.scale,
+          .divides_by_count = mean.divisor == 0};
+}
+
+template <class T, class Context>
+tensor dense_form(const Context& on, const sparse_sum& rows, const tensor& table) {
+  auto dense = placement::make_like(on, table);
+  densify<T>(on, rows, placement::out<T>(on, dense));
+  return dense;
+}
+
+/// Gradients of which at least one is dense: the others are made so.
+template <class T, class Context>
+struct dense_gradients {
+  const Context& on;
+  std::vector<tensor> arrays; ///< Where the context computes.
+  std::vector<elements> sources;
+  gradient_sum sum;
+
+  dense_gradients(const Context& context, const gradient_mean& mean, const tensor& table)
+    : on(context) {
+    auto count = mean.gradients.size();
+    for (const auto& gradient : mean.gradients)
+      sources.emplace_back(arrays.emplace_back(as_dense(gradient, table)));
+    sum = {.sources = sources,
+           .divisor = mean.divisor == 0 ? static_cast<double>(count) : mean.divisor,
+           .scale = mean.scale};
+  }
+
+  tensor as_dense(const gradient& one, const tensor& table) {
+    if (const auto* dense = std::get_if<tensor>(&one)) return placement::placed(on, *dense);
+    ordered_rows rows{on, {&one, 1}};
+    sparse_sum alone{.sources = rows.sources, .order = rows.order, .width = row_width(table)};
+    return dense_form<T>(on, alone, table);
+  }
+};
+
+/// Cuts the mean gradient, dense or sparse, as the plan says.
+template <class T, class Context, class Sum>
+void clip(const Context& on, Sum& sum, const gradient_clip& to) {
+  if (to.norm_max > 0) sum.scale *= clip_factor(std::sqrt(squared_norm<T>(on, sum)), to.norm_max);
+  if (to.value_max > 0) sum.limit = to.value_max;
+}
+
+/// The same elements, with no other holder; a checkpoint may be looking at the old ones.
+template <class Context>
+tensor& unshared(const Context& on, tensor& values) {
+  if (!values.is_unique()) values = placement::copied(on, values);
+  return values;
+}
+
+/// One update on its way; T is the variable's type.
+template <class T, class Context>
+struct update_in_work {
+  const Context& on;
+  variable_state& state;
+  const update_plan& plan;
+  update_rule rule; // as it is at this update
+
+  update_in_work(const Context& context, variable_state& of, const update_plan& planned)
+    : on(context), state(of), plan(planned),
+      rule(at_update(planned.schedule.at(planned.rule, of.version), of.version - of.slots_since)) {}
+
+  averaged<T> average() {
+    if (!state.average) return {};
+    auto& shadow = unshared(on, state.average->values);
+    return {placement::out<T>(on, shadow), 1 - plan.average->decay_at(state.version)};
+  }
+
+  void apply_dense(const gradient_sum& sum) {
+    std::vector<replaced<T>> slots;
+    for (auto& slot : state.slots)
+      slots.push_back(in_place(placement::out<T>(on, unshared(on, slot.values))));
+    auto after = placement::reuse(on, state.value);
+    update<T>(on, rule, sum, {placement::in<T>(on, state.value), placement::out<T>(on, after)},
+              slots, average());
+    state.value = after;
+  }
+
+  void apply_rows(const sparse_sum& sum) {
+    std::vector<std::span<T>> slots;
+    for (auto& slot : state.slots)
+      slots.push_back(placement::out<T>(on, unshared(on, slot.values)));
+    auto values = placement::out<T>(on, unshared(on, state.value));
+    sparse_update<T>(on, rule, sum, values, slots);
+    // The shadow of a row that rests still comes nearer to it.
+    if (auto [shadow, weight] = average(); !shadow.empty())
+      lerp<T>(on, shadow, values, static_cast<T>(weight), shadow);
+  }
+
+  void apply(const gradient_mean& mean) {
+    if (!are_sparse(mean.gradients)) {
+      dense_gradients<T, Context> gradients{on, mean, state.value};
+      clip<T>(on, gradients.sum, plan.clip);
+      return apply_dense(gradients.sum);
+    }
+    ordered_rows rows{on, mean.gradients};
+    auto sum = mean_of(rows, state.value, mean);
+    clip<T>(on, sum, plan.clip);
+    if (updates_rows(plan, mean)) return apply_rows(sum);
+    auto dense = dense_form<T>(on, sum, state.value);
+    const elements sources[] = {elements{dense}};
+    apply_dense({.sources = sources});
+  }
+};
+
+template <class T, class Context>
+double squared_norm_of(const Context& on, const tensor& value, const gradient_mean& mean) {
+  if (!are_sparse(mean.gradients))
+    return squared_norm<T>(on, dense_gradients<T, Context>{on, mean, value}.sum);
+  ordered_rows rows{on, mean.gradients};
+  return squared_norm<T>(on, mean_of(rows, value, mean));
+}
+
+} // namespace troupe::detail
+
+namespace troupe {
+
+template <class Context>
+void prepare(const Context& on, variable_state& state, const update_plan& plan) {
+  if (state.optimizer != name_of(plan.rule)) {
+    auto names = slot_names(plan.rule);
+    state.optimizer = name_of(plan.rule);
+    state.slots.clear();
+    for (size_t slot = 0; slot < names.size(); ++slot) {
+      auto initial
+        = filled(state.value.type(), state.value.extents(), initial_slot_value(plan.rule, slot));
+      state.slots.push_back({std::string{names[slot]}, placement::placed(on, initial)});
+    }
+    state.slots_since = state.version;
+  }
+  if (!plan.average)
+    state.average.reset();
+  else if (!state.average || state.average->name != plan.average->name)
+    state.average = variable_slot{plan.average->name, placement::copied(on, state.value)};
+}
+
+template <class Context>
+void update_variable(const Context& on, variable_state& state, const update_plan& plan,
+                     const gradient_mean& mean) {
+  TROUPE_ASSERT(!mean.gradients.empty());
+  ++state.version;
+  if (state.value.element_count() == 0) return; // to kernels, a row has a width
+  if (state.value.type() == dtype::f32)
+    detail::update_in_work<float, Context>{on, state, plan}.apply(mean);
+  else
+    detail::update_in_work<double, Context>{on, state, plan}.apply(mean);
+}
+
+template <class Context>
+double squared_norm(const Context& on, const variable_state& state, const gradient_mean& mean) {
+  if (state.value.element_count() == 0 || mean.gradients.empty()) return 0;
+  return state.value.type() == dtype::f32 ? detail::squared_norm_of<float>(on, state.value, mean)
+                                          : detail::squared_norm_of<double>(on, state.value, mean);
+}
+
+} // namespace troupe
