@@ -5,6 +5,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -50,13 +51,24 @@ class Install(unittest.TestCase):
         self.assertEqual(run(trainer, **self.libraries), "after 10 steps: 2.997\n")
 
     def test_every_header_and_schema_is_installed(self):
+        public = set((ROOT / "tools/package/public_headers.txt").read_text().split())
         ours = {path for folder in FOLDERS for kind in ("hpp", "capnp") for path in (ROOT / folder).rglob(f"*.{kind}")}
-        wanted = {str(path.relative_to(ROOT)) for path in ours if path.parent.name != "pch"}
+        files = {str(path.relative_to(ROOT)) for path in ours if path.parent.name != "pch"}
+        self.assertEqual(sorted(public - files), [], "tools/package/public_headers.txt names what is not there")
+        schemas = {file for file in files if file.endswith(".capnp")}
+        wanted = public | schemas | {f"{path}.h" for path in schemas} | {"troupe.hpp"}
+        wanted |= {f"detail/{file}" for file in files - public - schemas}
         include = self.prefix / "include" / "troupe"
         installed = {str(path.relative_to(include)) for path in include.rglob("*.*")}
         self.assertEqual(sorted(wanted - installed), [], "a new file is found by: meson setup --reconfigure")
-        generated = {f"{path}.h" for path in wanted if path.endswith(".capnp")}
-        self.assertEqual(installed, wanted | generated)
+        self.assertEqual(installed, wanted)
+
+    def test_examples_include_what_is_public(self):
+        public = set((ROOT / "tools/package/public_headers.txt").read_text().split())
+        for path in (ROOT / "examples").rglob("*.[ch]pp"):
+            included = set(re.findall(r'^#include "(.*)"', path.read_text(), re.MULTILINE))
+            other = {file for file in included - public if not file.startswith("examples/")}
+            self.assertEqual(other, set(), f"{path.name}: for what tools/package/public_headers.txt does not name")
 
     def test_the_package_can_be_moved(self):
         prefix = self.pc("--variable=prefix")[0]
@@ -66,7 +78,7 @@ class Install(unittest.TestCase):
     def test_a_compiler_and_pkg_config_are_enough(self):
         built = self.folder / "by_hand"
         # Both ways to write an include name the same file.
-        either = ["-include", "troupe/strategies/jobs/training.hpp"]
+        either = ["-include", "troupe/strategies/jobs/training.hpp", "-include", "troupe.hpp"]
         run("g++", *either, self.trainer / "main.cpp", "-o", built, *self.pc("--cflags", "--libs"))
         self.assert_trains(built)
 
