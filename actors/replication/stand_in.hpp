@@ -7,6 +7,7 @@
 #include "actors/observing/observed.hpp"
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/replication/kept_gradients.hpp"
+#include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 
 #include <array>
@@ -18,6 +19,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -38,6 +40,121 @@ struct stand_in_config {
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
   job_time patience = std::chrono::seconds{15};
+};
+
+/// A request that has not been answered yet.
+struct flight {
+  /// Asks the present holder of the variable.
+  std::function<void()> ask;
+  /// Answers by what the mirror knows of, if that says enough.
+  std::function<bool(const std::optional<closed_step>&)> settle;
+  std::function<void(const error&)> fail;
+  bool is_repetition = false; ///< Of a gradient that was accepted before.
+  bool is_early = false;      ///< The actor to ask has not been found yet.
+  uint32_t attempts = 0;
+  std::optional<error> failed; ///< Why it waits for another holder of the variable.
+};
+
+/// The requests without an answer, by a number, in the order in which they came.
+class flight_list {
+public:
+  /// @returns The number of the flight.
+  uint64_t add(flight one);
+
+  /// @pre It is not over.
+  [[nodiscard]] flight& at(uint64_t id) { return flights_.at(id); }
+
+  /// The flight, if it is not over and was not asked again since that attempt; else null.
+  [[nodiscard]] flight* find(uint64_t id, uint32_t attempt);
+
+  /// A flight that is over. @pre It was not.
+  flight take(uint64_t id);
+
+  /// The flights of which `is_over` is true, which are over then.
+  template <class Predicate>
+  std::vector<flight> take_if(const Predicate& is_over) {
+    std::vector<flight> taken;
+    std::erase_if(flights_, [&](auto& item) {
+      auto ends = is_over(item.second);
+      if (ends) taken.push_back(std::move(item.second));
+      return ends;
+    });
+    return taken;
+  }
+
+  /// In the order in which they are to be asked: what was accepted comes before what was not.
+  [[nodiscard]] std::vector<uint64_t> in_order() const;
+
+  /// Whether a flight waits for another holder.
+  [[nodiscard]] bool any_failed() const;
+
+  /// Whether a flight waits for any holder.
+  [[nodiscard]] bool any_waits() const;
+
+private:
+  std::map<uint64_t, flight> flights_;
+  uint64_t count_ = 0; ///< Of all there were.
+};
+
+/// The changes that are asked for by number: as many at once as their owner remembers.
+struct change_numbers {
+  uint64_t asker = 0;      ///< What they are asked for by, from 1; 0: it was not told yet.
+  uint64_t count = 0;      ///< Changes that were asked for.
+  std::set<uint64_t> open; ///< Those without an answer.
+  std::deque<std::function<void()>> later; ///< Ask for changes, when they may be asked for.
+
+  /// Calls those of `later` that may be called now. @param is_lost All may: they are refused.
+  void ask_later_ones(bool is_lost);
+
+  /// The number of a change that is asked for.
+  [[nodiscard]] change_id begin();
+};
+
+/// The reports of closed steps: the chief is told of each gradient once, whichever accumulators
+/// report it, and not before it is certain that the gradient is part of the step.
+class step_reports {
+public:
+  step_reports() = default;
+
+  /// @param are_certain Whether every report is, when it comes.
+  step_reports(uint64_t first_step, bool are_certain)
+    : next_(first_step), are_certain_(are_certain) {}
+
+  /// The step that the next take is for: the one after that which was closed last.
+  [[nodiscard]] uint64_t next() const { return next_; }
+
+  void close(uint64_t step) { next_ = step + 1; }
+
+  /// An accumulator reports. @returns What the chief is to be told now; empty: nothing.
+  [[nodiscard]] msg<wire::TakenGradient> add(const msg<wire::TakenGradient>& taken);
+
+  /// A mirror knows of a step, whose report may be lost. @returns As `add`.
+  [[nodiscard]] msg<wire::TakenGradient> add_closed(const closed_step& closed);
+
+  /// The report that is not certain yet: is certain now (@returns as `add`), or void.
+  [[nodiscard]] msg<wire::TakenGradient> release();
+
+  void forget_uncertain() { uncertain_ = {}; }
+
+  [[nodiscard]] bool has_uncertain() const { return !uncertain_.is_empty(); }
+
+private:
+  [[nodiscard]] msg<wire::TakenGradient> news(const msg<wire::TakenGradient>& taken);
+
+  uint64_t next_ = 0;
+  bool are_certain_ = true;
+  msg<wire::TakenGradient> told_;      ///< The last one, with what amended it.
+  msg<wire::TakenGradient> uncertain_; ///< Mostly empty.
+};
+
+/// The actors that hold the variable, as far as they have been needed and found.
+struct variable_holder {
+  uint64_t term = 0; ///< How often the variable has moved.
+  variable_owner_actor owner;
+  accumulator_actor accumulator;
+  bool is_sought = false;  ///< The node was asked for them.
+  job_time looked{0};      ///< For how long.
+  bool is_looking = false; ///< A tick will come.
 };
 
 /// A replica that pushes a gradient, or a chief that closes a step, is to notice nothing of the
@@ -66,52 +183,55 @@ struct stand_in_config {
 struct stand_in_state {
   static inline const char* name = "stand_in";
 
-  /// A request that has not been answered yet.
-  struct flight {
-    /// Asks the present holder of the variable.
-    std::function<void()> ask;
-    /// Answers by what the mirror knows of, if that says enough.
-    std::function<bool(const std::optional<closed_step>&)> settle;
-    std::function<void(const error&)> fail;
-    uint32_t attempts = 0;
-    bool is_early = false;       ///< The actor to ask has not been found yet.
-    bool is_repetition = false;  ///< Of a gradient that was accepted before.
-    std::optional<error> failed; ///< Why it waits for another holder of the variable.
+  enum class phase : uint8_t {
+    asking,    ///< Until the directory has answered.
+    seeking,   ///< Until the holder of the variable is found, or the deadline.
+    following, ///< Until another holds the variable.
+    lost,      ///< None holds it any more.
+  };
+
+  static constexpr std::array transitions{
+    leads(phase::asking, phase::seeking, phase::lost),
+    leads(phase::seeking, phase::seeking, phase::following, phase::lost), // seeking: it moves again
+    leads(phase::following, phase::seeking, phase::lost),
+    leads(phase::lost, phase::lost), // for another reason
   };
 
   stand_in_config config;
-  uint64_t term = 0; ///< How often the variable has moved.
-  /// Its holders, as far as they have been needed and found.
-  variable_owner_actor owner;
-  accumulator_actor accumulator;
-  bool is_sought = false;             ///< The node was asked for them.
-  job_time looked{0};                 ///< How long for the present holder.
-  bool is_looking = false;            ///< A tick will come.
-  std::map<uint64_t, flight> flights; ///< In the order in which they were asked.
-  uint64_t flight_count = 0;
-  uint64_t asker = 0;              ///< What it asks for changes by; 0: it was not told yet.
-  uint64_t change_count = 0;       ///< How many it has asked for.
-  std::set<uint64_t> open_changes; ///< Those without an answer.
-  std::deque<std::function<void()>> later_changes; ///< Asked for when they may be.
-  uint32_t patient = 0; ///< How often it waits for a word, each time for `patience`.
-  std::vector<std::function<void()>> unsaid; ///< What is to be said after they were asked again.
+  phase_in<phase, transitions> now_in{phase::asking};
+  error why; ///< It is lost.
+  variable_holder holder;
+  flight_list flights;
+  change_numbers changes;
   kept_gradients kept;
-  std::optional<error> nobody;                    ///< Why the variable has no holder any more.
-  caf::strong_actor_ptr closer;                   ///< The actor that takes gradients.
-  uint64_t next_taken = 0;                        ///< The step that the next take is for.
-  msg<wire::TakenGradient> reported;              ///< The last report that the closer was given.
-  msg<wire::TakenGradient> untold;                ///< One that is not certain yet; mostly empty.
-  std::vector<std::function<void()>> early_looks; ///< What is asked again when it is told.
+  step_reports reports;
+  caf::strong_actor_ptr closer; ///< The actor that takes gradients.
+  uint32_t patient = 0;         ///< How often it waits for a word, each time for `patience`.
+  std::vector<std::function<void()>> unsaid;      ///< Said after the flights were asked again.
+  std::vector<std::function<void()>> early_looks; ///< Asked again when no report is uncertain.
+
+  stand_in_state() = default;
+
+  explicit stand_in_state(stand_in_config from)
+    : config(std::move(from)), reports(config.first_step, !config.asynchronous) {}
 
   /// Which of those in the config holds the variable.
-  [[nodiscard]] size_t holder() const { return term % 2; }
+  [[nodiscard]] size_t place() const { return holder.term % 2; }
 
-  /// True if the present holders of the variable have been found.
-  [[nodiscard]] bool is_found() const {
-    return owner && (accumulator || !config.accumulators[holder()]);
-  }
+  /// An actor of the present term was found, or none that lives. With the last of them, the
+  /// variable is followed.
+  void find(const holder_found& news);
 
-  /// The step that a mirror collects for that knows of `closed`.
+  /// The variable has moved.
+  void move(uint64_t term);
+
+  /// What a mirror that knows of `closed` has is not kept any more.
+  void forget_counted(const std::optional<closed_step>& closed);
+
+  /// The chief has heard of steps that a mirror that knows of `closed` does not know of.
+  [[nodiscard]] std::optional<error> behind(const std::optional<closed_step>& closed) const;
+
+private:
   [[nodiscard]] uint64_t collected(const std::optional<closed_step>& closed) const {
     return closed ? closed->step + 1 : config.first_step;
   }

@@ -6,16 +6,19 @@
 #include "actors/observing/observed.hpp"
 #include "actors/policies/backup_choice.hpp"
 #include "actors/policies/sync_options.hpp"
+#include "actors/training/replica_roster.hpp"
 #include "actors/training/step_ledger.hpp"
+#include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -71,97 +74,156 @@ struct accumulator_progress {
   uint64_t gradients = 0; ///< That it has for this step and later ones.
 };
 
-/// What the chief knows.
-///
-/// | phase      | until                                             | then |
-/// |------------|---------------------------------------------------|-------------------------------|
-/// | collecting | every accumulator has closed the step             | applying (`cancel`: say so) |
-/// | applying   | every owner has applied the update                | settling |
-/// | settling   | all that was due at the moment is done            | saving, if that is wanted |
-/// | saving     | all that were asked have said where they are      | the recorder is told |
-/// |            | then, after either                                | tokens, then collecting, or |
-/// |            |                                                   | ending after the last step |
-/// | ending     | every replica has come and left, or the deadline  | over: report, quit |
-///
-/// A failure leads from the first four to `ending` at any time, StopJob at the end of the step. A
-/// step settles, and is saved, in no virtual time: the steps do not show which of them were saved.
-/// A step that does not end although the job is to end with it is taken back: no accumulator waits
-/// for it any more, and what they hold is given up.
-struct chief_state {
-  static inline const char* name = "chief";
-
-  enum class phase : uint8_t { collecting, applying, settling, saving, ending, over };
-
-  chief_config config;
-  phase now_in = phase::collecting;
-  uint64_t step = 0;                      ///< The global step: updates that are done.
-  std::vector<variable_update> applied;   ///< What owners have done of the current update.
+/// The step that is under way.
+struct step_progress {
+  uint32_t needed = 0; ///< Gradients that it waits for.
+  job_time began{0};
+  std::vector<variable_update> applied;   ///< What owners have done.
   std::map<size_t, gradient_norms> norms; ///< Of what owners hold or have measured, by variable.
-  std::optional<backup_choice> choice;    ///< If the number of backups is dynamic.
-  uint32_t needed = 0;                    ///< Gradients that the current step waits for.
-  job_time step_began{0};
-  step_ledger ledger{0};
-  std::map<uint32_t, replica_actor> live;          ///< Joined and not left.
-  std::unordered_map<uint64_t, uint32_t> index_of; ///< Of those that live, by their CAF ids.
-  uint32_t expected = 0;                           ///< Still on their way.
-  std::vector<bool> has_come;                      ///< By replica: whether it has ever joined.
-  std::map<uint32_t, job_time> awaited; ///< Of these: those that were there, and since when.
-  std::set<uint32_t> given_up;          ///< Those that were there and are expected no more.
-  bool suspects_stall = false;          ///< The last look found all replicas waiting.
-  bool warned = false;                  ///< Of the current step's lateness.
-  job_snapshot snapshot;                ///< The one that is being taken.
-  size_t snapshot_missing = 0;          ///< Answers that it still waits for.
-  job_time phase_began{0};              ///< Of `saving` and `ending`.
-  std::optional<job_time> stop_asked;   ///< Since when the job is to end with its step.
-  std::optional<error> stop_reason;     ///< If that is a failure.
-  std::set<job_time> planned_looks;     ///< When the watch will look for what is missing.
-  bool has_lost_owners = false;         ///< The job goes on with their mirrors.
-  std::optional<size_t> taken_back;     ///< Accumulators that wait no more, of a step taken back.
-  bool asks_queue = false; ///< How many tokens are left; before it is told, nothing is over.
-  job_report report;
+  size_t cancelled = 0;        ///< Accumulators that wait no more, while it is taken back.
+  bool warned = false;         ///< Of its lateness.
+  bool suspects_stall = false; ///< The last look found all replicas waiting.
 
-  /// The first step that the job will not make.
-  [[nodiscard]] uint64_t last_step() const { return config.first_step + config.steps; }
-
-  /// True if no step comes after the one that is closed.
-  [[nodiscard]] bool is_last() const { return step == last_step() || stop_asked; }
-
-  /// Closes the books of the current step. @pre The ledger is complete.
-  [[nodiscard]] step_record close_books(job_time now);
-
-  /// A replica is awaited no more.
-  void give_up(uint32_t replica);
-
-  /// None of them is: the job ends.
-  void await_nobody();
-
-  /// How the job goes on after a loss, in words.
-  [[nodiscard]] std::string prospects() const;
-
-  /// The first replica of this report that there is not.
-  [[nodiscard]] std::optional<uint32_t> stranger_in(wire::TakenGradient::Reader report) const;
+  /// Variables that the step has changed, or whose owners hold the change.
+  [[nodiscard]] size_t ahead() const { return std::max(applied.size(), norms.size()); }
 
   /// The sum of what owners have measured, in the order of variables.
   [[nodiscard]] gradient_norms all_norms() const;
 
-  /// How many gradients the next step waits for.
-  [[nodiscard]] uint32_t choose_needed() const;
+  /// Those of `variables` whose owners have not said yet that they have applied the update.
+  [[nodiscard]] std::vector<std::string>
+  not_applied(const std::vector<std::string>& variables) const;
+};
 
-  /// Replicas that are there or on their way.
-  [[nodiscard]] size_t left_count() const { return live.size() + expected; }
+/// A snapshot that is being taken.
+struct snapshot_progress {
+  job_snapshot taken;
+  size_t missing = 0;         ///< Answers that it still waits for.
+  bool is_taken_back = false; ///< The step after it was: no replica has had a token of that.
+};
 
-  /// True if no replica is there and none will come.
-  [[nodiscard]] bool is_deserted() const { return left_count() == 0; }
+/// What is known of the end of a job.
+struct job_end {
+  std::optional<job_time> asked; ///< Since when the job is to end with its step.
+  std::optional<error> reason;   ///< If it is asked for because of a failure.
+  bool asks_queue = false;       ///< How many tokens are left; before it is told, nothing is over.
+  job_report report;
+
+  /// The job is to end with its step.
+  void ask(job_time now) { asked = asked.value_or(now); }
+};
+
+/// What the chief knows. It goes through the phases that `transitions` allows.
+///
+/// A failure leads to `ending` at any time, StopJob at the end of the step. A step settles, and is
+/// saved, in no virtual time: the steps do not show which of them were saved. A step that does not
+/// end although the job is to end with it is taken back: no accumulator waits for it any more, and
+/// what they hold is given up.
+struct chief_state {
+  static inline const char* name = "chief";
+
+  enum class phase : uint8_t {
+    starting,
+    collecting,  ///< Until every accumulator has closed the step.
+    taking_back, ///< Until every accumulator has given the step up.
+    applying,    ///< Until every owner has applied the update.
+    settling,    ///< Until all that was due at the moment is done.
+    saving,      ///< Until all that were asked for their part of a snapshot have answered.
+    ending,      ///< Until every replica has come and left, or the deadline.
+    over,
+  };
+
+  static constexpr std::array transitions{
+    leads(phase::starting, phase::collecting, phase::settling), // settling: from a snapshot
+    leads(phase::collecting, phase::taking_back, phase::applying, phase::ending),
+    leads(phase::taking_back, phase::applying, phase::saving, phase::ending), // applying: too late
+    leads(phase::applying, phase::settling, phase::ending),
+    leads(phase::settling, phase::saving, phase::collecting, phase::ending),
+    leads(phase::saving, phase::collecting, phase::ending),
+    leads(phase::ending, phase::over),
+  };
+
+  chief_config config;
+  phase_in<phase, transitions> now_in{phase::starting};
+  job_time phase_began{0}; ///< Of `settling`, `saving` and `ending`.
+  uint64_t step = 0;       ///< The global step: updates that are done.
+  step_progress open;      ///< The step after it.
+  step_ledger ledger{0};
+  std::optional<backup_choice> choice; ///< If the number of backups is dynamic.
+  replica_roster roster;
+  std::vector<replica_actor> handles; ///< By replica; null unless it is live.
+  bool has_lost_owners = false;       ///< The job goes on with their mirrors.
+  snapshot_progress saving;
+  std::set<job_time> planned_looks; ///< When the watch will look for what is missing.
+  job_end end;
+
+  chief_state() = default;
+
+  /// Nothing has begun. @param from With as many accumulators as variables.
+  explicit chief_state(chief_config from);
+
+  /// True if no step comes after the one that is closed.
+  [[nodiscard]] bool is_last() const {
+    return step == config.first_step + config.steps || end.asked;
+  }
+
+  /// True while steps are made: before the job's end.
+  [[nodiscard]] bool is_training() const { return now_in < phase::ending; }
+
+  /// True while an accumulator may still close the step.
+  [[nodiscard]] bool is_collecting() const {
+    return now_in == phase::collecting || now_in == phase::taking_back;
+  }
+
+  /// Goes to a phase of which is known when it began.
+  void enter(phase next);
+
+  /// The next step begins to collect.
+  void begin_step();
+
+  /// A snapshot is begun, without any of its parts.
+  void open_snapshot();
+
+  /// Whether a snapshot is to be taken. @param last After which the job ends.
+  [[nodiscard]] bool wants_snapshot(bool last) const {
+    return config.wants_snapshot && config.wants_snapshot(step, last);
+  }
+
+  /// Closes the books of the current step, and counts it. @pre The ledger is complete.
+  [[nodiscard]] step_record close_books();
+
+  /// The snapshot with all its parts.
+  [[nodiscard]] job_snapshot close_snapshot();
+
+  /// A replica is gone: notes why, whether it is awaited, and whether the job is to end for it; and
+  /// tells the user of the trouble.
+  /// @pre It has left the roster. @returns Its line of the report.
+  const lost_replica& note_loss(uint32_t replica, error reason);
+
+  /// Tells the user of a loss, and how the job goes on.
+  void warn_of(const lost_replica& lost) const;
+
+  /// Why the job cannot go on after a loss.
+  [[nodiscard]] error want_of_replicas(const lost_replica& lost) const;
+
+  /// The first replica of this report that there is not, as an error.
+  [[nodiscard]] std::optional<error> stranger_in(wire::TakenGradient::Reader report) const;
+
+  /// True if the step waits for more gradients than replicas are left, since their number was
+  /// chosen before one was lost: then it waits for as many as are left.
+  [[nodiscard]] bool lowers_needed();
 
   /// True if the replicas that are left can give enough gradients to the next step. Where one
   /// replica may give several, only the token queue can tell.
   [[nodiscard]] bool enough_live() const;
 
-  /// The variables whose owners have not said yet that they have applied the current update.
-  [[nodiscard]] std::vector<std::string> not_applied() const;
+  /// The chief may hear of other actors as ever, but not what a phase needs: what to say if that is
+  /// too late.
+  [[nodiscard]] std::optional<error> overdue(job_time now) const;
 
-  /// An owner may be heard of as ever, and say nothing: what to say if that is too late.
-  [[nodiscard]] std::optional<error> silent_owners(job_time now) const;
+  /// What to say of a step that takes longer than its deadline; warns once before.
+  /// @param waiting Replicas that wait for a token.
+  [[nodiscard]] std::optional<error> lateness(const std::set<uint32_t>& waiting, job_time now);
 
   /// The first look after the next deadline: of all that may be late, or is no longer to be waited
   /// for. Looks happen at whole multiples of the period, whenever the job began. The end of time
@@ -187,12 +249,16 @@ struct chief_state {
   lost_parts(std::span<const accumulator_progress> progress) const;
 
   /// The step that is not over, but for the tokens that are left.
-  [[nodiscard]] open_step not_over() const;
+  [[nodiscard]] open_step not_over() const { return {step + 1, live_count(), open.needed}; }
 
   /// What to say of a stall. @param tokens That are in the queue.
   [[nodiscard]] error stall(uint32_t tokens) const;
 
-  /// "replica 2, replica 5": those that live but do not wait for a token.
+private:
+  [[nodiscard]] uint32_t live_count() const { return roster.count(replica_roster::presence::live); }
+
+  [[nodiscard]] uint32_t choose_needed() const;
+  [[nodiscard]] std::string prospects() const;
   [[nodiscard]] std::string missing(const std::set<uint32_t>& waiting) const;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the chief makes of what it knows: no message is sent here.
+#include "actors/policies/asynchronous_rule.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/training/chief.hpp"
 
@@ -12,8 +13,6 @@ namespace troupe {
 
 namespace {
 
-using chief_phase = chief_state::phase;
-
 // Deadlines may be as far away as time goes.
 job_time after(job_time begin, job_time patience) {
   return patience > job_time::max() - begin ? job_time::max() : begin + patience;
@@ -25,6 +24,10 @@ bool needs_any_replica(const sync_options& sync) {
   return may_repeat || sync.dynamic.has_value();
 }
 
+std::string describe(const lost_replica& lost) {
+  return fmt::format("replica {}: {}", lost.replica, lost.reason.message);
+}
+
 } // namespace
 
 bool may_lose_replicas(const sync_options& sync) {
@@ -32,60 +35,7 @@ bool may_lose_replicas(const sync_options& sync) {
   return sync.total_num_replicas > sync.replicas_to_aggregate;
 }
 
-step_record chief_state::close_books(job_time now) {
-  step_record record{.step = step + 1,
-                     .began = step_began,
-                     .ended = now,
-                     .apply = now - ledger.last_arrival(),
-                     .needed = needed,
-                     .live = static_cast<uint32_t>(live.size()),
-                     .updates = applied};
-  ledger.close(record);
-  if (!traits_of(config.sync.policy).cancels()) return record;
-  auto lapsed = live;
-  for (const auto& accepted : record.accepted)
-    lapsed.erase(accepted.replica);
-  for (const auto& [index, replica] : lapsed)
-    record.cancelled.push_back({.replica = index, .local_step = step, .arrived = now});
-  return record;
-}
-
-bool chief_state::enough_live() const {
-  if (needs_any_replica(config.sync)) return !is_deserted();
-  return left_count() >= config.sync.replicas_to_aggregate;
-}
-
-void chief_state::give_up(uint32_t replica) {
-  expected -= static_cast<uint32_t>(awaited.erase(replica));
-  given_up.insert(replica);
-}
-
-void chief_state::await_nobody() {
-  while (!awaited.empty())
-    give_up(awaited.begin()->first);
-}
-
-std::string chief_state::prospects() const {
-  auto there = left_count() - awaited.size();
-  auto of_all = fmt::format("{} of {} replicas", there, config.sync.total_num_replicas);
-  if (awaited.empty()) return "the job goes on with " + of_all;
-  auto patience = seconds(config.rejoin_patience);
-  if (there >= needed)
-    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, patience);
-  return fmt::format("it is awaited for {:.1f} s, since step {} needs {} gradients and {} are left",
-                     patience, step + 1, needed, of_all);
-}
-
-std::optional<uint32_t> chief_state::stranger_in(wire::TakenGradient::Reader report) const {
-  for (auto arrivals : {report.getAccepted(), report.getStale()})
-    for (auto arrival : arrivals)
-      if (auto replica = arrival.getOrigin().getReplica();
-          replica >= config.sync.total_num_replicas)
-        return replica;
-  return std::nullopt;
-}
-
-gradient_norms chief_state::all_norms() const {
+gradient_norms step_progress::all_norms() const {
   gradient_norms sum;
   for (const auto& [variable, of_variable] : norms) {
     sum.squared_mean += of_variable.squared_mean;
@@ -94,36 +44,171 @@ gradient_norms chief_state::all_norms() const {
   return sum;
 }
 
-uint32_t chief_state::choose_needed() const {
-  auto usual = config.sync.replicas_to_aggregate;
-  if (!choice) return usual;
-  if (step == config.first_step || live.empty())
-    return std::min(usual, static_cast<uint32_t>(std::max<size_t>(left_count(), 1)));
-  std::vector<uint32_t> replicas;
-  for (const auto& [index, replica] : live)
-    replicas.push_back(index);
-  return choice->choose(replicas, config.world->now());
-}
-
-std::vector<std::string> chief_state::not_applied() const {
+std::vector<std::string>
+step_progress::not_applied(const std::vector<std::string>& variables) const {
   std::vector<std::string> names;
-  for (const auto& name : config.variables)
+  for (const auto& name : variables)
     if (std::ranges::find(applied, name, &variable_update::variable) == applied.end())
       names.push_back(name);
   return names;
 }
 
-std::optional<error> chief_state::silent_owners(job_time now) const {
-  if (taken_back && now_in == chief_phase::collecting
-      && now - *stop_asked > config.stop_patience + config.deadline)
+chief_state::chief_state(chief_config from)
+  : config(std::move(from)), step(config.first_step),
+    ledger(config.accumulators.size(), asynchronous_rule::patience(config.sync)),
+    roster(config.sync.total_num_replicas, config.absent), handles(config.sync.total_num_replicas) {
+  TROUPE_ASSERT(config.accumulators.size() == config.variables.size(), config.variables.size());
+  for (auto* tell : {&config.on_warning, &config.on_trouble})
+    if (!*tell) *tell = [](const std::string&) {};
+  if (config.sync.dynamic) choice.emplace(*config.sync.dynamic, config.learning_rate);
+}
+
+void chief_state::enter(phase next) {
+  now_in.enter(next);
+  phase_began = config.world->now();
+}
+
+void chief_state::begin_step() {
+  TROUPE_ASSERT(!is_last() || now_in == phase::starting, step);
+  now_in.enter(phase::collecting);
+  open = {.needed = choose_needed(), .began = config.world->now()};
+}
+
+void chief_state::open_snapshot() {
+  saving = {.is_taken_back = now_in == phase::taking_back};
+  enter(phase::saving);
+  saving.taken = {.step = step, .time = phase_began, .seed = config.world->seed()};
+  for (const auto& name : config.variables)
+    saving.taken.variables.push_back({name, {}});
+}
+
+step_record chief_state::close_books() {
+  TROUPE_ASSERT(now_in == phase::applying);
+  auto now = config.world->now();
+  step_record record{.step = step + 1,
+                     .began = open.began,
+                     .ended = now,
+                     .apply = now - ledger.last_arrival(),
+                     .needed = open.needed,
+                     .live = live_count(),
+                     .updates = open.applied};
+  ledger.close(record);
+  if (traits_of(config.sync.policy).cancels()) {
+    auto live = roster.live();
+    std::set<uint32_t> lapsed(live.begin(), live.end());
+    for (const auto& accepted : record.accepted)
+      lapsed.erase(accepted.replica);
+    for (auto index : lapsed)
+      record.cancelled.push_back({.replica = index, .local_step = step, .arrived = now});
+  }
+  if (choice) choice->add(record, open.all_norms());
+  ++step;
+  return record;
+}
+
+job_snapshot chief_state::close_snapshot() {
+  TROUPE_ASSERT(now_in == phase::saving);
+  TROUPE_ASSERT(saving.missing == 0, saving.missing);
+  auto done = std::exchange(saving, {});
+  std::ranges::sort(done.taken.replicas, {}, &replica_progress::replica);
+  if (done.is_taken_back) // all its tokens are put again when the job goes on
+    for (auto& replica : done.taken.replicas)
+      replica.local_step = std::min(replica.local_step, step - 1);
+  return std::move(done.taken);
+}
+
+bool chief_state::enough_live() const {
+  if (needs_any_replica(config.sync)) return roster.left() > 0;
+  return roster.left() >= config.sync.replicas_to_aggregate;
+}
+
+const lost_replica& chief_state::note_loss(uint32_t replica, error reason) {
+  if (reason.code == errc::none)
+    reason = {errc::user_code, "its function returned before the job was over"};
+  if (reason.code == errc::unavailable && config.rejoin_patience > job_time{0})
+    roster.await(replica, config.world->now());
+  const auto& lost = end.report.lost.emplace_back(lost_replica{replica, std::move(reason)});
+  config.on_trouble("lost " + describe(lost));
+  if (config.stops_on_loss && !end.reason) {
+    end.reason
+      = error{lost.reason.code, fmt::format("lost {}; the job stops for that", describe(lost))};
+    end.ask(config.world->now());
+  }
+  return lost;
+}
+
+void chief_state::warn_of(const lost_replica& lost) const {
+  config.on_warning(fmt::format("lost {}; {}", describe(lost), prospects()));
+}
+
+std::string chief_state::prospects() const {
+  auto awaited = roster.count(replica_roster::presence::awaited);
+  auto there = roster.left() - awaited;
+  auto of_all = fmt::format("{} of {} replicas", there, roster.size());
+  if (awaited == 0) return "the job goes on with " + of_all;
+  auto patience = seconds(config.rejoin_patience);
+  if (there >= open.needed)
+    return fmt::format("the job goes on with {}, and awaits it for {:.1f} s", of_all, patience);
+  return fmt::format("it is awaited for {:.1f} s, since step {} needs {} gradients and {} are left",
+                     patience, step + 1, open.needed, of_all);
+}
+
+error chief_state::want_of_replicas(const lost_replica& lost) const {
+  return {lost.reason.code,
+          fmt::format("step {} needs {} gradients, but {} of {} replicas are left; lost {}",
+                      step + 1, open.needed, roster.left(), roster.size(), describe(lost))};
+}
+
+std::optional<error> chief_state::stranger_in(wire::TakenGradient::Reader report) const {
+  for (auto arrivals : {report.getAccepted(), report.getStale()})
+    for (auto arrival : arrivals)
+      if (auto replica = arrival.getOrigin().getReplica(); !roster.has(replica))
+        return error{errc::malformed,
+                     fmt::format("step {} was given a gradient of replica {}; there are {}",
+                                 step + 1, replica, roster.size())};
+  return std::nullopt;
+}
+
+uint32_t chief_state::choose_needed() const {
+  auto usual = config.sync.replicas_to_aggregate;
+  if (!choice) return usual;
+  if (step == config.first_step || live_count() == 0)
+    return std::min(usual, std::max(roster.left(), 1U));
+  return choice->choose(roster.live(), config.world->now());
+}
+
+bool chief_state::lowers_needed() {
+  if (!choice || !is_collecting() || open.needed <= roster.left()) return false;
+  open.needed = roster.left();
+  return true;
+}
+
+std::optional<error> chief_state::overdue(job_time now) const {
+  auto too_late = [](std::string what) { return error{errc::deadline_exceeded, std::move(what)}; };
+  if (now_in == phase::taking_back && now - *end.asked > config.stop_patience + config.deadline)
+    return too_late(fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
+                                "answered",
+                                step + 1, open.cancelled, config.accumulators.size()));
+  if (now_in == phase::applying && now - open.began > config.deadline)
+    return too_late(fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
+                                seconds(now - open.began),
+                                fmt::join(open.not_applied(config.variables), ", ")));
+  if (now_in == phase::saving && now - phase_began > config.deadline)
+    return too_late(fmt::format("{} of those asked for a checkpoint of step {} did not answer",
+                                saving.missing, step));
+  return std::nullopt;
+}
+
+std::optional<error> chief_state::lateness(const std::set<uint32_t>& waiting, job_time now) {
+  auto late = now - open.began;
+  if (late <= config.deadline / 6) return std::nullopt;
+  if (late > config.deadline)
     return error{errc::deadline_exceeded,
-                 fmt::format("step {} is to be taken back, but only {} of {} accumulators have "
-                             "answered",
-                             step + 1, *taken_back, config.accumulators.size())};
-  if (now_in == chief_phase::applying && now - step_began > config.deadline)
-    return error{errc::deadline_exceeded,
-                 fmt::format("step {} is not over after {:.1f} s; not updated yet: {}", step + 1,
-                             seconds(now - step_began), fmt::join(not_applied(), ", "))};
+                 fmt::format("step {} is not over after {:.1f} s; still missing: {}", step + 1,
+                             seconds(late), missing(waiting))};
+  if (!std::exchange(open.warned, true))
+    config.on_warning(fmt::format("step {} takes {:.1f} s so far; still waiting for {}", step + 1,
+                                  seconds(late), missing(waiting)));
   return std::nullopt;
 }
 
@@ -132,15 +217,15 @@ job_time chief_state::first_deadline(job_time now) const {
   auto keep = [&](job_time due) {
     if (due >= now) first = std::min(first, due);
   };
-  if (now_in == chief_phase::collecting && !warned) keep(after(step_began, config.deadline / 6));
-  if (now_in == chief_phase::collecting || now_in == chief_phase::applying)
-    keep(after(step_began, config.deadline));
-  if (now_in == chief_phase::saving) keep(after(phase_began, config.deadline));
-  if (now_in == chief_phase::ending) keep(after(phase_began, config.leave_deadline));
-  if (stop_asked) keep(after(*stop_asked, config.stop_patience));
-  if (taken_back) keep(after(after(*stop_asked, config.stop_patience), config.deadline));
-  for (const auto& [index, since] : awaited)
-    keep(after(since, config.rejoin_patience));
+  if (is_collecting() && !open.warned) keep(after(open.began, config.deadline / 6));
+  if (is_collecting() || now_in == phase::applying) keep(after(open.began, config.deadline));
+  if (now_in == phase::saving) keep(after(phase_began, config.deadline));
+  if (now_in == phase::ending) keep(after(phase_began, config.leave_deadline));
+  if (end.asked) keep(after(*end.asked, config.stop_patience));
+  if (now_in == phase::taking_back)
+    keep(after(after(*end.asked, config.stop_patience), config.deadline));
+  for (auto replica : roster.awaited())
+    keep(after(roster.since(replica), config.rejoin_patience));
   auto period = config.watch_period;
   return first > job_time::max() - period ? job_time::max() : (first / period + 1) * period;
 }
@@ -148,53 +233,49 @@ job_time chief_state::first_deadline(job_time now) const {
 job_time chief_state::look_after(job_time now) const {
   auto period = config.watch_period;
   auto next = (now / period + 1) * period;
-  if (!config.world->computes_in_place() || suspects_stall) return next;
-  auto quiet = (now - std::max(step_began, phase_began)) / period * period;
+  if (!config.world->computes_in_place() || open.suspects_stall) return next;
+  auto quiet = (now - std::max(open.began, phase_began)) / period * period;
   return std::min(std::max(next, now / period * period + quiet), first_deadline(now));
 }
 
 bool chief_state::finds_stall(const std::set<uint32_t>& waiting) {
-  auto waits = [&waiting](const auto& one) { return waiting.contains(one.first); };
-  auto everybody_waits = expected == 0 && std::ranges::all_of(live, waits);
-  return std::exchange(suspects_stall, everybody_waits) && everybody_waits;
+  auto waits = [&waiting](uint32_t index) { return waiting.contains(index); };
+  auto all_wait = roster.left() == live_count() && std::ranges::all_of(roster.live(), waits);
+  return std::exchange(open.suspects_stall, all_wait) && all_wait;
 }
 
 std::vector<uint32_t>
 chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
-  if (!traits_of(config.sync.policy).is_asynchronous() || report.lost.empty()) return {};
+  if (!traits_of(config.sync.policy).is_asynchronous() || end.report.lost.empty()) return {};
   std::vector<uint64_t> had;
   for (const auto& one : progress)
-    had.push_back((one.step - std::min(one.step, step)) * needed + one.gradients);
+    had.push_back((one.step - std::min(one.step, step)) * open.needed + one.gradients);
   auto most = had.empty() ? 0 : std::ranges::max(had);
-  if (has_lost_owners) most = std::max<uint64_t>(most, needed);
-  if (most < needed) return {};
+  if (has_lost_owners) most = std::max<uint64_t>(most, open.needed);
+  if (most < open.needed) return {};
   std::vector<uint32_t> lacking;
   for (auto one : had)
     lacking.push_back(static_cast<uint32_t>(most - one));
   return lacking;
 }
 
-open_step chief_state::not_over() const {
-  return {step + 1, static_cast<uint32_t>(live.size()), needed};
-}
-
 error chief_state::stall(uint32_t tokens) const {
-  const auto* why = live.empty()  ? ""
-                    : tokens == 0 ? ", all of them wait for a token, and no token is left"
-                                  : ", and all of them have given the one that counts";
+  const auto* why = live_count() == 0 ? ""
+                    : tokens == 0     ? ", all of them wait for a token, and no token is left"
+                                      : ", and all of them have given the one that counts";
   return {errc::stalled,
           fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}",
-                      step + 1, needed, live.size(), config.sync.total_num_replicas, why)};
+                      step + 1, open.needed, live_count(), roster.size(), why)};
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
   std::vector<std::string> names;
-  for (const auto& [index, replica] : live)
+  auto live = roster.live();
+  for (auto index : live)
     if (!waiting.contains(index)) names.push_back(fmt::format("replica {}", index));
-  for (uint32_t index = 0;
-       live.size() < config.sync.total_num_replicas && index < config.sync.total_num_replicas;
-       ++index)
-    if (!live.contains(index)) names.push_back(fmt::format("replica {} (not there)", index));
+  for (uint32_t index = 0; index < roster.size(); ++index)
+    if (!std::ranges::binary_search(live, index))
+      names.push_back(fmt::format("replica {} (not there)", index));
   return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
 }
 

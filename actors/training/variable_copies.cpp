@@ -152,13 +152,17 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
 
 void variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
   for (auto& copy : copies_)
-    update_variable(cpu::context{}, copy, plan, mean);
+    update_variable(place_, copy, plan, mean);
   bring_together();
 }
 
 void variable_copies::prepare(const update_plan& plan) {
   for (auto& copy : copies_)
-    troupe::prepare(cpu::context{}, copy, plan);
+    troupe::prepare(place_, copy, plan);
+}
+
+double variable_copies::squared_norm(const gradient_mean& mean) const {
+  return troupe::squared_norm(place_, first(), mean);
 }
 
 variable_state variable_copies::saved() const {

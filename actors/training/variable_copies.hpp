@@ -65,6 +65,9 @@ public:
   /// Makes every copy ready for the updates of a plan.
   void prepare(const update_plan& plan);
 
+  /// That of the mean gradient of the first copy, as `troupe::squared_norm`.
+  [[nodiscard]] double squared_norm(const gradient_mean& mean) const;
+
   /// What a checkpoint holds: the first copy, with what the copies come to for its value.
   [[nodiscard]] variable_state saved() const;
 
@@ -72,6 +75,9 @@ public:
   void restore(variable_state saved);
 
 private:
+  /// What computes updates; values, slots and averages lie there.
+  static constexpr cpu::context place_{};
+
   [[nodiscard]] expected<void> check(int32_t component) const;
   [[nodiscard]] const variable_state& copy(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;

@@ -8,9 +8,11 @@
 #include "actors/replication/made_changes.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/variable_copies.hpp"
+#include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 #include "messages/payload.hpp"
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -38,88 +40,37 @@ struct variable_owner_config {
 /// A reader of a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
 /// lies if no reader holds it, and into fresh memory if one does.
-///
-/// An owner that has a mirror tells it of each change, one after the other, and answers the caller
-/// that wanted the change when the mirror has made it: what a caller has been told is in two
-/// places. Of an update it tells what is fewer bytes, the gradients or what has come of them. If a
-/// mirror cannot be reached, perhaps by this one only, the directory is told, which sees to it that
-/// the mirror does not take over; only then the owner goes on without. A mirror that has taken over
-/// refuses what its former owner says, so that an owner that was given up by mistake cannot answer
-/// any caller.
-///
-/// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
-/// nor of an owner before its mirror has said that it repeats this one's changes.
-///
-/// A change that is asked for by way of a stand-in has a number, since it may be asked for again,
-/// of the mirror: `made_changes` tells whether it was made. A caller that reads the variable while
-/// the mirror does not know of such a change waits until it does: so none has heard of a change
-/// that is lost with an owner, and made once more later.
-///
-/// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
-/// then, which tells it all there is between two changes: from then on it is like any other.
-struct variable_owner_state {
-  static inline const char* name = "variable_owner";
+class owned_variable {
+public:
+  owned_variable() = default;
 
-  variable_owner_config config;
-  variable_copies copies;
-  change_log log;
-  bool is_pulled = false; ///< A caller is told of changes only, so that rows are written down.
-  bool changed_by_rows = false; ///< The last time.
-  std::optional<update_plan> plan;
-  msg<wire::ApplyUpdate> held;          ///< Measured, and waiting for its release; mostly empty.
-  msg<wire::VariableSnapshot> snapshot; ///< Of copies that are alike; empty until one is read.
-
-  /// A change that the mirror is told of, and the answer that waits for it.
-  struct told_change {
-    std::function<void()> tell;
-    std::function<void(const std::optional<error>& refused)> settle;
-    bool is_numbered = false; ///< It may be asked for again.
-  };
-
-  replicated_owner_actor mirror;     ///< Null: there is none.
-  uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
-  made_changes made;                 ///< Those that may be asked for again.
-  std::deque<told_change> changes;   ///< Not made by the mirror yet; the first one is on its way.
-  std::optional<closed_step> closed; ///< The last update of the job; for owners with mirrors.
-  msg<wire::UseOptimizer> optimizer; ///< The one in use; mostly for a mirror.
-  bool has_taken_over = false;       ///< A mirror that holds the variable.
-  accumulator_actor accumulator;     ///< Told the step that comes next when it takes over.
-  uint64_t first_step = 0;           ///< Of the job, as its accumulator has it.
-  bool is_deposed = false;           ///< An owner that lost the variable to its mirror.
-  bool is_certain = true;            ///< Whether that is known: an owner hears it of its mirror.
-  std::vector<std::function<void()>> early; ///< What is answered when it is certain.
-  std::optional<come_back> returned; ///< Of one in a new life, until it is told what it missed.
+  explicit owned_variable(const variable_owner_config& config);
 
   /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
-  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(int32_t component);
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(const msg<wire::ReadVariable>& wanted);
 
-  /// What has changed since the variable had that revision.
-  /// Errors: as `variable_copies::read`.
-  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(uint64_t known);
+  /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
+  [[nodiscard]] expected<msg<wire::VariableChanges>> pull(const msg<wire::PullVariable>& wanted);
 
-  /// Changes the variable by hand. Errors: as `variable_copies::apply`; malformed.
-  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
-  change_by_hand(const msg<wire::ChangeVariable>& wanted);
-
-  /// Likewise, but once: a change that was made is answered only. Errors: likewise; cancelled, for
-  /// one that its asker has the answer to.
+  /// Changes the variable by hand; of a change that may be asked for again, once: one that was made
+  /// is answered only. Errors: as `variable_copies::apply`; malformed; cancelled, for one that its
+  /// asker has the answer to.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   change_once(const msg<wire::ChangeVariable>& wanted);
 
   /// The moving average of that name as it is now.
   /// Errors: not_found, if the owner keeps none or another.
-  [[nodiscard]] expected<msg<wire::VariableSnapshot>> read_average(const std::string& name);
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
+  read_average(const msg<wire::ReadAverage>& wanted);
 
   /// Chooses what an update does; slots and average as `prepare` has it.
   /// Errors: as `to_plan`; failed_precondition for restored slots of other names.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> use(const msg<wire::UseOptimizer>& optimizer);
 
-  /// One update, as `update_variable` does it.
+  /// One update, as `update_variable` does it; once, as `change_once`.
   /// Errors: failed_precondition, if no optimizer is in use; invalid_argument for no gradients;
-  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update.
-  [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
-
-  /// Likewise, but once, as `change_once`.
+  /// as `check_gradient`; user_code if a program's rule throws, which leaves a part of the update;
+  /// cancelled, as `change_once`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply_once(const msg<wire::ApplyUpdate>& update);
 
   /// The update that is held. Errors: failed_precondition if there is none.
@@ -132,22 +83,149 @@ struct variable_owner_state {
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
   [[nodiscard]] expected<msg<wire::OptimizerInUse>> restore(const msg<wire::RestoreState>& saved);
 
-  /// Whether it holds the variable, as far as it knows, and repeats no other's changes.
-  [[nodiscard]] bool holds() const { return !is_deposed && (!config.mirrored || has_taken_over); }
-
   /// Takes over what the owner holds. Errors: as `restore`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
 
   /// What the mirror is to know.
   [[nodiscard]] msg<wire::MirrorState> told_state() const;
 
+  /// The last update of the job; nothing, if the owner has no mirror.
+  [[nodiscard]] const std::optional<closed_step>& closed() const { return closed_; }
+
+  /// The optimizer in use, and the update that is held; empty, if there is none.
+  [[nodiscard]] const msg<wire::UseOptimizer>& optimizer() const { return optimizer_; }
+
+  [[nodiscard]] const msg<wire::ApplyUpdate>& held() const { return held_; }
+
 private:
-  [[nodiscard]] variable_payload saved() const;
-  [[nodiscard]] expected<void> restore(variable_payload from);
-  void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
+  [[nodiscard]] expected<msg<wire::VariableSnapshot>>
+  change_by_hand(const msg<wire::ChangeVariable>& wanted);
+  [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
+  [[nodiscard]] expected<std::vector<gradient>>
+  gradients_of(const msg<wire::ApplyUpdate>& update) const;
   [[nodiscard]] expected<void> apply(const gradient_mean& mean);
   [[nodiscard]] double mean_squared_norm(std::span<const gradient> gradients) const;
   [[nodiscard]] applied_update timed(applied_update done, job_time began) const;
+  void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
+  [[nodiscard]] variable_payload saved() const;
+  [[nodiscard]] expected<void> restore(variable_payload from);
+  [[nodiscard]] msg<wire::OptimizerInUse> in_use() const;
+
+  variable_form form_;
+  copy_rule rule_ = copy_rule::alike;
+  troupe::world* world_ = nullptr;
+  variable_copies copies_;
+  msg<wire::VariableSnapshot> snapshot_; ///< Of copies that are alike; empty until one is read.
+  change_log log_;
+  bool is_pulled_ = false; ///< A caller is told of changes only, so that rows are written down.
+  bool changed_by_rows_ = false; ///< The last time.
+  std::optional<update_plan> plan_;
+  msg<wire::UseOptimizer> optimizer_; ///< Of the plan; mostly for a mirror.
+  msg<wire::ApplyUpdate> held_;       ///< Measured, and waiting for its release; mostly empty.
+  made_changes made_;                 ///< Those that may be asked for again.
+  std::optional<closed_step> closed_;
+};
+
+/// A change that the mirror is told of, and the answer that waits for it.
+struct told_change {
+  std::function<void()> tell;
+  std::function<void(const std::optional<error>& refused)> settle;
+  bool is_numbered = false; ///< It may be asked for again.
+};
+
+/// The changes that the mirror has not made yet: the first one is on its way to it.
+class told_changes {
+public:
+  void add(told_change change);
+
+  /// The mirror has made the first one. @pre There is one.
+  void settle_first();
+
+  /// The mirror makes none of them any more. @param refused Why their callers are refused.
+  void settle_all(const std::optional<error>& refused = {});
+
+  /// Their callers get no answer: they are those of a former life.
+  void forget() { changes_.clear(); }
+
+  /// The last one that may be asked for again; null: there is none.
+  [[nodiscard]] told_change* last_numbered();
+
+private:
+  std::deque<told_change> changes_;
+};
+
+/// An owner that has a mirror tells it of each change, one after the other, and answers the caller
+/// that wanted the change when the mirror has made it: what a caller has been told is in two
+/// places. Of an update it tells what is fewer bytes, the gradients or what has come of them. If a
+/// mirror cannot be reached, perhaps by this one only, the directory is told, which sees to it that
+/// the mirror does not take over; only then the owner goes on without. A mirror that has taken over
+/// refuses what its former owner says, so that an owner that was given up by mistake cannot answer
+/// any caller.
+///
+/// A search for a variable may find its former owner's next life. So nothing is read of a mirror,
+/// nor of an owner before its mirror has said that it repeats this one's changes.
+///
+/// A change that is asked for by way of a stand-in has a number, since it may be asked for again,
+/// of the mirror: the variable knows whether it was made. A caller that reads the variable while
+/// the mirror does not know of such a change waits until it does: so none has heard of a change
+/// that is lost with an owner, and made once more later.
+///
+/// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
+/// then, which tells it all there is between two changes: from then on it is like any other.
+struct variable_owner_state {
+  static inline const char* name = "variable_owner";
+
+  enum class phase : uint8_t {
+    holding,    ///< It holds the variable, as ever.
+    unsure,     ///< It does, unless its mirror, when it answers, says that another does.
+    mirroring,  ///< It repeats the changes of another.
+    returning,  ///< It has a new life, and is to be told what it missed.
+    taken_over, ///< It holds the variable, of which it was the mirror.
+    deposed,    ///< It has lost the variable to its mirror.
+  };
+
+  static constexpr std::array transitions{
+    leads(phase::holding, phase::unsure, phase::deposed, phase::returning),
+    leads(phase::unsure, phase::holding, phase::deposed, phase::returning),
+    leads(phase::mirroring, phase::taken_over, phase::returning),
+    leads(phase::returning, phase::mirroring, phase::returning),
+    leads(phase::taken_over, phase::deposed, phase::returning),
+    leads(phase::deposed, phase::deposed, phase::returning),
+  };
+
+  variable_owner_config config;
+  owned_variable variable;
+  phase_in<phase, transitions> now_in{phase::holding};
+  std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
+  std::optional<come_back> returned;        ///< While `returning`.
+  replicated_owner_actor mirror;            ///< Null: there is none.
+  uint32_t mirror_number = 0;               ///< Which one it is, as the directory counts them.
+  told_changes changes;                     ///< Of the mirror.
+  accumulator_actor accumulator;            ///< Told the step that comes next when it takes over.
+  uint64_t first_step = 0;                  ///< Of the job, as its accumulator has it.
+
+  variable_owner_state() = default;
+
+  explicit variable_owner_state(variable_owner_config from);
+
+  /// Whether it holds the variable, as far as it knows.
+  [[nodiscard]] bool holds() const {
+    return now_in == phase::holding || now_in == phase::unsure || now_in == phase::taken_over;
+  }
+
+  /// Whether it is told what another holds.
+  [[nodiscard]] bool repeats() const {
+    return now_in == phase::mirroring || now_in == phase::returning;
+  }
+
+  /// Goes to another phase; what waited for certainty is answered.
+  void enter(phase next);
+
+  /// Its mirror repeats its changes, or takes over no more.
+  void become_certain();
+
+  /// A new life has known of no return yet, and has told the mirror what it began with.
+  void become_newcomer(const come_back& told);
 };
 
 /// The behaviour of a variable owner, or of its mirror.

@@ -18,31 +18,6 @@ namespace troupe {
 
 namespace {
 
-// The gradients of an update where they lie; checked again, since they may come from another node.
-expected<std::vector<gradient>> gradients_of(const msg<wire::ApplyUpdate>& update,
-                                             const variable_form& variable) {
-  auto given = update.reader().getGradients();
-  std::vector<gradient> gradients;
-  gradients.reserve(given.size());
-  for (auto gradient : given) {
-    if (auto fits = check_gradient(variable, gradient); !fits)
-      return tl::unexpected<error>(fits.error());
-    gradients.push_back(*read_gradient(gradient, update.owner()));
-  }
-  return gradients;
-}
-
-// A caller that restores a variable that is trained is to say how it is updated from then on: the
-// restored slots may be of another optimizer.
-expected<void> check_slots(const update_plan& plan, const variable_state& variable,
-                           const std::string& name) {
-  if (variable.slots.size() == slot_count(plan.rule)) return {};
-  return fail(errc::failed_precondition,
-              fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
-                          "UseOptimizer again",
-                          name, variable.slots.size(), slot_count(plan.rule)));
-}
-
 // Slots of an optimizer of that name go on: they have to be the same ones, which a program that
 // brings the rule may have changed since they were saved.
 expected<void> check_slot_names(const update_plan& plan, const variable_state& variable,
@@ -137,25 +112,38 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   return changes;
 }
 
+int64_t rows_in(const shape& extents) {
+  return extents.rank() == 0 ? 0 : extents.dims().front();
+}
+
 } // namespace
 
-expected<msg<wire::VariableSnapshot>> variable_owner_state::read(int32_t component) {
-  if (!snapshot.is_empty() && copies.has(component)) return snapshot;
-  auto value = copies.read(component);
+// ---- the variable ----
+
+owned_variable::owned_variable(const variable_owner_config& config)
+  : form_(config.variable), rule_(config.rule), world_(config.world),
+    copies_({form_.name, config.copies, rule_, config.copies_elsewhere}, config.initial.clone()),
+    log_(rows_in(form_.extents)) {}
+
+expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
+  auto component = wanted.reader().getComponent();
+  if (!snapshot_.is_empty() && copies_.has(component)) return snapshot_;
+  auto value = copies_.read(component);
   if (!value) return tl::unexpected<error>(value.error());
-  auto answer = make_variable_snapshot(copies.first().version, *value);
-  if (copies.are_together() && config.rule == copy_rule::alike) snapshot = answer;
+  auto answer = make_variable_snapshot(copies_.first().version, *value);
+  if (copies_.are_together() && rule_ == copy_rule::alike) snapshot_ = answer;
   return answer;
 }
 
-expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) {
-  is_pulled = true;
-  variable_changes since{copies.first().version, log.revision()};
-  since.by_rows = changed_by_rows;
-  if (known == log.revision()) return make_variable_changes(since);
-  auto value = copies.read(whole_variable);
+expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVariable>& wanted) {
+  auto known = wanted.reader().getKnown();
+  is_pulled_ = true;
+  variable_changes since{copies_.first().version, log_.revision()};
+  since.by_rows = changed_by_rows_;
+  if (known == log_.revision()) return make_variable_changes(since);
+  auto value = copies_.read(whole_variable);
   if (!value) return tl::unexpected<error>(value.error());
-  if (auto rows = log.rows_since(known))
+  if (auto rows = log_.rows_since(known))
     since.change = rows_of(*value, *rows);
   else
     since.change = *value;
@@ -163,84 +151,108 @@ expected<msg<wire::VariableChanges>> variable_owner_state::pull(uint64_t known) 
 }
 
 expected<msg<wire::VariableSnapshot>>
-variable_owner_state::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
+owned_variable::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
   auto said = wanted.reader();
   auto how = static_cast<size_t>(said.getChange());
   if (how >= change_count)
     return fail(errc::malformed, fmt::format("variable '{}' is asked for change {}, which there is "
                                              "not",
-                                             config.variable.name, how));
+                                             form_.name, how));
   if (said.getOperand().isNone())
     return fail(errc::invalid_argument,
-                fmt::format("variable '{}' is to be changed by nothing", config.variable.name));
+                fmt::format("variable '{}' is to be changed by nothing", form_.name));
   auto operand = *read_gradient(said.getOperand(), wanted.owner());
-  auto changed = copies.apply(said.getComponent(), static_cast<change>(how), operand);
+  auto changed = copies_.apply(said.getComponent(), static_cast<change>(how), operand);
   if (!changed) return tl::unexpected<error>(changed.error());
-  snapshot = {};
-  changed_by_rows = false;
-  log.add_all();
-  return make_variable_snapshot(copies.first().version, *changed);
+  snapshot_ = {};
+  changed_by_rows_ = false;
+  log_.add_all();
+  return make_variable_snapshot(copies_.first().version, *changed);
 }
 
 expected<msg<wire::VariableSnapshot>>
-variable_owner_state::change_once(const msg<wire::ChangeVariable>& wanted) {
+owned_variable::change_once(const msg<wire::ChangeVariable>& wanted) {
   if (!wanted.reader().hasId()) return change_by_hand(wanted);
   auto id = read_change_id(wanted.reader().getId());
-  if (const auto* known = made.find(id)) {
+  if (const auto* known = made_.find(id)) {
     if (known->snapshot)
       return make_variable_snapshot(known->snapshot->version, known->snapshot->value);
-    return read(wanted.reader().getComponent());
+    return read(make_read_variable(wanted.reader().getComponent()));
   }
-  if (made.is_over(id)) return is_over(config.variable);
+  if (made_.is_over(id)) return is_over(form_);
   auto answer = change_by_hand(wanted);
-  if (answer) made.add({id, small_snapshot(*answer), {}});
+  if (answer) made_.add({id, small_snapshot(*answer), {}});
   return answer;
 }
 
-expected<msg<wire::VariableSnapshot>> variable_owner_state::read_average(const std::string& name) {
-  const auto& variable = copies.first();
+expected<msg<wire::VariableSnapshot>>
+owned_variable::read_average(const msg<wire::ReadAverage>& wanted) {
+  std::string name = wanted.reader().getName();
+  const auto& variable = copies_.first();
   if (!variable.average || variable.average->name != name)
-    return fail(errc::not_found, fmt::format("no average '{}' is kept of variable '{}'", name,
-                                             config.variable.name));
+    return fail(errc::not_found,
+                fmt::format("no average '{}' is kept of variable '{}'", name, form_.name));
   return make_variable_snapshot(variable.version, variable.average->values);
 }
 
-expected<msg<wire::OptimizerInUse>>
-variable_owner_state::use(const msg<wire::UseOptimizer>& optimizer) {
+expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptimizer>& optimizer) {
   auto chosen = to_plan(read_optimizer(optimizer.reader()));
   if (!chosen) return tl::unexpected<error>(chosen.error());
-  if (config.variable.type != dtype::f32 && config.variable.type != dtype::f64)
+  if (form_.type != dtype::f32 && form_.type != dtype::f64)
     return fail(errc::type_mismatch,
                 fmt::format("variable '{}' is {}; an optimizer updates f32 and f64 only",
-                            config.variable.name, to_string(config.variable.type)));
-  if (auto fits = check_slot_names(*chosen, copies.first(), config.variable.name); !fits)
+                            form_.name, to_string(form_.type)));
+  if (auto fits = check_slot_names(*chosen, copies_.first(), form_.name); !fits)
     return tl::unexpected<error>(fits.error());
-  copies.prepare(*chosen);
-  plan = std::move(*chosen);
-  this->optimizer = optimizer;
-  closed.reset();
-  const auto& variable = copies.first();
+  copies_.prepare(*chosen);
+  plan_ = std::move(*chosen);
+  optimizer_ = optimizer;
+  closed_.reset();
+  return in_use();
+}
+
+msg<wire::OptimizerInUse> owned_variable::in_use() const {
+  const auto& variable = copies_.first();
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
-expected<msg<wire::UpdateApplied>>
-variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
-  if (!plan)
+// The gradients lie where they came; they are checked again, since they may come from another node.
+// A caller that restores a variable that is trained is to say how it is updated from then on: the
+// restored slots may be of another optimizer.
+expected<std::vector<gradient>>
+owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
+  if (!plan_)
+    return fail(
+      errc::failed_precondition,
+      fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first", form_.name));
+  auto has = copies_.first().slots.size();
+  if (auto needs = slot_count(plan_->rule); has != needs)
     return fail(errc::failed_precondition,
-                fmt::format("variable '{}' has no optimizer yet; send UseOptimizer first",
-                            config.variable.name));
-  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
-    return tl::unexpected<error>(fits.error());
-  auto gradients = gradients_of(update, config.variable);
+                fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
+                            "UseOptimizer again",
+                            form_.name, has, needs));
+  auto given = update.reader().getGradients();
+  std::vector<gradient> gradients;
+  gradients.reserve(given.size());
+  for (auto gradient : given) {
+    if (auto fits = check_gradient(form_, gradient); !fits)
+      return tl::unexpected<error>(fits.error());
+    gradients.push_back(*read_gradient(gradient, update.owner()));
+  }
+  return gradients;
+}
+
+expected<msg<wire::UpdateApplied>> owned_variable::apply(const msg<wire::ApplyUpdate>& update) {
+  auto gradients = gradients_of(update);
   if (!gradients) return tl::unexpected<error>(gradients.error());
   gradient_mean mean{*gradients, update.reader().getDivisor()};
-  auto began = config.world->now();
+  auto began = world_->now();
   applied_update done{.step = update.reader().getStep()};
   if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
   if (update.reader().getHold() || update.reader().getMeasure())
-    done.squared_norm = squared_norm(cpu::context{}, copies.first(), mean);
+    done.squared_norm = copies_.squared_norm(mean);
   if (update.reader().getHold())
-    held = update;
+    held_ = update;
   else if (auto applied = apply(mean); !applied)
     return tl::unexpected<error>(applied.error());
   done = timed(done, began);
@@ -249,89 +261,84 @@ variable_owner_state::apply(const msg<wire::ApplyUpdate>& update) {
 }
 
 expected<msg<wire::UpdateApplied>>
-variable_owner_state::apply_once(const msg<wire::ApplyUpdate>& update) {
+owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   if (!update.reader().hasId()) return apply(update);
   auto id = read_change_id(update.reader().getId());
-  if (const auto* known = made.find(id))
+  if (const auto* known = made_.find(id))
     return make_update_applied(known->applied.value_or(applied_update{}));
-  if (made.is_over(id)) return is_over(config.variable);
+  if (made_.is_over(id)) return is_over(form_);
   auto answer = apply(update);
-  if (answer) made.add({id, {}, read_update_applied(answer->reader())});
+  if (answer) made_.add({id, {}, read_update_applied(answer->reader())});
   return answer;
 }
 
 // Only owners that are replicated are told which replicas' gradients they get.
-void variable_owner_state::keep_closed(wire::ApplyUpdate::Reader update,
-                                       const applied_update& done) {
+void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done) {
   if (!update.hasTaken()) return;
-  auto latest = closed ? std::move(closed->latest) : std::vector<gradient_id>{};
-  closed = {.step = update.getStep(),
-            .accepted = read_arrivals(update.getTaken().getAccepted()),
-            .stale = read_arrivals(update.getTaken().getStale()),
-            .applied = done};
-  closed->latest = latest_with(std::move(latest), closed->accepted);
+  auto latest = closed_ ? std::move(closed_->latest) : std::vector<gradient_id>{};
+  closed_ = {.step = update.getStep(),
+             .accepted = read_arrivals(update.getTaken().getAccepted()),
+             .stale = read_arrivals(update.getTaken().getStale()),
+             .applied = done};
+  closed_->latest = latest_with(std::move(latest), closed_->accepted);
 }
 
-double variable_owner_state::mean_squared_norm(std::span<const gradient> gradients) const {
+double owned_variable::mean_squared_norm(std::span<const gradient> gradients) const {
   if (gradients.empty()) return 0;
   double sum = 0;
   for (const auto& one : gradients)
-    sum += squared_norm(cpu::context{}, copies.first(), {{&one, 1}});
+    sum += copies_.squared_norm({{&one, 1}});
   return sum / static_cast<double>(gradients.size());
 }
 
-expected<msg<wire::UpdateApplied>>
-variable_owner_state::release(const msg<wire::ReleaseUpdate>& wanted) {
+expected<msg<wire::UpdateApplied>> owned_variable::release(const msg<wire::ReleaseUpdate>& wanted) {
   auto scale = wanted.reader().getScale();
-  auto update = std::exchange(held, {});
+  auto update = std::exchange(held_, {});
   if (update.is_empty())
     return fail(errc::failed_precondition,
-                fmt::format("variable '{}' holds no update", config.variable.name));
-  if (auto fits = check_slots(*plan, copies.first(), config.variable.name); !fits)
-    return tl::unexpected<error>(fits.error());
-  auto gradients = gradients_of(update, config.variable);
+                fmt::format("variable '{}' holds no update", form_.name));
+  auto gradients = gradients_of(update);
   if (!gradients) return tl::unexpected<error>(gradients.error());
-  auto began = config.world->now();
+  auto began = world_->now();
   gradient_mean mean{*gradients, update.reader().getDivisor(), scale};
   if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
   auto done = timed({.step = update.reader().getStep()}, began);
-  if (closed) closed->released = done;
+  if (closed_) closed_->released = done;
   return make_update_applied(done);
 }
 
 // A step without gradients, because all of them were lost, changes nothing.
-expected<void> variable_owner_state::apply(const gradient_mean& mean) {
+expected<void> owned_variable::apply(const gradient_mean& mean) {
   if (mean.gradients.empty()) return {};
-  snapshot = {}; // our own share in the old version must not count as another reader's
+  snapshot_ = {}; // our own share in the old version must not count as another reader's
   try {
-    copies.update(*plan, mean);
+    copies_.update(*plan_, mean);
   } catch (...) { // a rule may be the code of a user
     auto reason = reason_of(std::current_exception());
-    return fail(reason.code,
-                fmt::format("optimizer '{}' failed at variable '{}': {}", name_of(plan->rule),
-                            config.variable.name, reason.message));
+    return fail(reason.code, fmt::format("optimizer '{}' failed at variable '{}': {}",
+                                         name_of(plan_->rule), form_.name, reason.message));
   }
-  changed_by_rows = updates_rows(*plan, mean);
-  if (changed_by_rows && is_pulled)
-    log.add_rows(mean.gradients);
+  changed_by_rows_ = updates_rows(*plan_, mean);
+  if (changed_by_rows_ && is_pulled_)
+    log_.add_rows(mean.gradients);
   else
-    log.add_all();
+    log_.add_all();
   return {};
 }
 
-applied_update variable_owner_state::timed(applied_update done, job_time began) const {
-  done.version = copies.first().version;
-  done.applied = config.world->now();
+applied_update owned_variable::timed(applied_update done, job_time began) const {
+  done.version = copies_.first().version;
+  done.applied = world_->now();
   done.took = done.applied - began;
   return done;
 }
 
-msg<wire::VariableState> variable_owner_state::read_state() const {
+msg<wire::VariableState> owned_variable::read_state() const {
   return make_variable_state(saved());
 }
 
-variable_payload variable_owner_state::saved() const {
-  auto variable = copies.saved();
+variable_payload owned_variable::saved() const {
+  auto variable = copies_.saved();
   variable_payload state{.version = variable.version,
                          .value = variable.value,
                          .optimizer = variable.optimizer,
@@ -343,52 +350,101 @@ variable_payload variable_owner_state::saved() const {
   return state;
 }
 
-msg<wire::MirrorState> variable_owner_state::told_state() const {
-  return make_mirror_state(saved(), closed, made.all());
+msg<wire::MirrorState> owned_variable::told_state() const {
+  return make_mirror_state(saved(), closed_, made_.all());
 }
 
 expected<msg<wire::UpdateApplied>>
-variable_owner_state::mirror_state(const msg<wire::MirrorState>& told) {
+owned_variable::mirror_state(const msg<wire::MirrorState>& told) {
   auto state = told.reader().getState();
   if (auto done = restore(troupe::read_state(state, told.owner())); !done)
     return tl::unexpected<error>(done.error());
-  closed = read_closed_step(told.reader().getClosed());
-  made.restore(kept(read_made_changes(told.reader().getMade(), told.owner())));
-  return make_update_applied(closed.value_or(closed_step{}).applied);
+  closed_ = read_closed_step(told.reader().getClosed());
+  made_.restore(kept(read_made_changes(told.reader().getMade(), told.owner())));
+  return make_update_applied(closed_.value_or(closed_step{}).applied);
 }
 
-expected<msg<wire::OptimizerInUse>>
-variable_owner_state::restore(const msg<wire::RestoreState>& saved) {
+expected<msg<wire::OptimizerInUse>> owned_variable::restore(const msg<wire::RestoreState>& saved) {
   auto done = restore(troupe::read_state(saved.reader().getState(), saved.owner()));
   if (!done) return tl::unexpected<error>(done.error());
-  closed.reset();
-  const auto& variable = copies.first();
-  return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
+  closed_.reset();
+  return in_use();
 }
 
-expected<void> variable_owner_state::restore(variable_payload from) {
+expected<void> owned_variable::restore(variable_payload from) {
   variable_state state;
-  auto value = restored(config.variable, config.variable.name, std::move(from.value));
+  auto value = restored(form_, form_.name, std::move(from.value));
   if (!value) return tl::unexpected<error>(value.error());
   state.value = std::move(*value);
   state.version = from.version;
   state.optimizer = from.optimizer;
   state.slots_since = from.slots_since;
   for (auto& slot : from.slots) {
-    auto values = restored(config.variable, slot.name, std::move(slot.value));
+    auto values = restored(form_, slot.name, std::move(slot.value));
     if (!values) return tl::unexpected<error>(values.error());
     state.slots.push_back({slot.name, std::move(*values)});
   }
   if (from.average) {
-    auto values = restored(config.variable, from.average->name, std::move(from.average->value));
+    auto values = restored(form_, from.average->name, std::move(from.average->value));
     if (!values) return tl::unexpected<error>(values.error());
     state.average = variable_slot{from.average->name, std::move(*values)};
   }
-  copies.restore(std::move(state));
-  changed_by_rows = false;
-  log.add_all();
-  snapshot = {};
+  copies_.restore(std::move(state));
+  changed_by_rows_ = false;
+  log_.add_all();
+  snapshot_ = {};
   return {};
+}
+
+// ---- the mirror ----
+
+void told_changes::add(told_change change) {
+  changes_.push_back(std::move(change));
+  if (changes_.size() == 1) changes_.front().tell();
+}
+
+void told_changes::settle_first() {
+  TROUPE_ASSERT(!changes_.empty());
+  auto first = std::move(changes_.front());
+  changes_.pop_front();
+  first.settle(std::nullopt);
+  if (!changes_.empty()) changes_.front().tell();
+}
+
+void told_changes::settle_all(const std::optional<error>& refused) {
+  for (auto& change : std::exchange(changes_, {}))
+    change.settle(refused);
+}
+
+told_change* told_changes::last_numbered() {
+  auto last = std::find_if(changes_.rbegin(), changes_.rend(),
+                           [](const auto& change) { return change.is_numbered; });
+  return last == changes_.rend() ? nullptr : &*last;
+}
+
+variable_owner_state::variable_owner_state(variable_owner_config from)
+  : config(std::move(from)), variable(config),
+    now_in(config.mirrored ? phase::mirroring : phase::holding) {
+  config.initial = {}; // the variable has a copy
+}
+
+void variable_owner_state::enter(phase next) {
+  now_in.enter(next);
+  TROUPE_ASSERT(returned.has_value() == (next == phase::returning), static_cast<int>(next));
+  for (const auto& answer : std::exchange(early, {}))
+    answer();
+}
+
+void variable_owner_state::become_certain() {
+  if (now_in == phase::unsure) enter(phase::holding);
+}
+
+void variable_owner_state::become_newcomer(const come_back& told) {
+  mirror = nullptr;
+  changes.forget();
+  config.mirrored = told.other;
+  returned = told;
+  enter(phase::returning);
 }
 
 } // namespace troupe

@@ -81,8 +81,11 @@ public:
 
   void answer() { told_->waiting.back().deliver(make_owner_followed()); }
 
-  void refuse() {
-    told_->waiting.back().deliver(to_caf({errc::cancelled, "'w' is held by another"}));
+  /// The last one, or that of the index.
+  void refuse() { refuse(told_->waiting.size() - 1); }
+
+  void refuse(size_t index) {
+    told_->waiting[index].deliver(to_caf({errc::cancelled, "'w' is held by another"}));
   }
 
 private:
@@ -360,6 +363,25 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(closed->step == 4);
     CHECK(closed->accepted.size() == 2);
     caf::anon_send_exit(later, caf::exit_reason::kill);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "the answer about a mirror of a former life comes too late") {
+    known.doubt();
+    auto gone = spawn(variable_owner, config());
+    auto newcomer = spawn(variable_owner, config());
+    caf::anon_send_exit(gone, caf::exit_reason::kill);
+    trainer.tell(newcomer, use_mirror{gone});
+    settle();
+    REQUIRE(known.misses().size() == 1);
+    trainer.tell(newcomer, come_back{owner, true});
+    settle();
+    known.refuse(0);
+    settle();
+    tell_as(newcomer, owner, make_repeat_changes(1));
+    std::swap(mirror, newcomer);
+    static_cast<void>(take_over());
+    CHECK(ask<wire::VariableSnapshot>(mirror, make_read_variable()).has_come());
+    caf::anon_send_exit(newcomer, caf::exit_reason::kill);
   }
 
   TEST_CASE_FIXTURE(replicated, "whoever repeats the changes of another takes no mirror") {

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which replicas of a job are there, and which may still come.
+#include "actors/training/replica_roster.hpp"
+
+namespace troupe {
+
+replica_roster::replica_roster(uint32_t replicas, std::span<const uint32_t> absent)
+  : members_(replicas), counts_{replicas} {
+  for (auto replica : absent)
+    static_cast<void>(leave(replica));
+}
+
+bool replica_roster::leave(uint32_t replica) {
+  if (!has(replica)) return false;
+  presence was = members_[replica].now_in;
+  if (was != presence::live && was != presence::coming) return false;
+  move(replica, presence::gone);
+  return true;
+}
+
+void replica_roster::await(uint32_t replica, job_time now) {
+  move(replica, presence::awaited);
+  members_[replica].lost = now;
+}
+
+std::vector<uint32_t> replica_roster::all(presence state) const {
+  std::vector<uint32_t> replicas;
+  if (count(state) == 0) return replicas;
+  for (uint32_t replica = 0; replica < size(); ++replica)
+    if (members_[replica].now_in == state) replicas.push_back(replica);
+  return replicas;
+}
+
+void replica_roster::move(uint32_t replica, presence next) {
+  TROUPE_ASSERT(has(replica), replica, size());
+  auto& [now_in, lost] = members_[replica];
+  auto& former = counts_[static_cast<size_t>(presence{now_in})];
+  TROUPE_ASSERT(former > 0, replica);
+  --former;
+  now_in.enter(next);
+  ++counts_[static_cast<size_t>(next)];
+}
+
+} // namespace troupe

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the chief's decisions, and the phases that it goes through. Method: its state in a world in
+// which no actor lives, with replicas that join and leave as the test says.
+#include "actors/training/chief.hpp"
+#include "messages/training_message.hpp"
+#include "tests/actors/deterministic_world.hpp"
+
+namespace chief_state_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+using phase = chief_state::phase;
+
+namespace {
+
+/// A job of 4 replicas, of which a step needs 3.
+struct states : deterministic_world {
+  chief_state state_of(chief_config config = {}) {
+    config.sync.replicas_to_aggregate = 3;
+    config.sync.total_num_replicas = 4;
+    config.sync.one_gradient_per_replica = true;
+    config.first_step = 6;
+    config.steps = 10;
+    config.on_warning = [this](const std::string& line) { warnings.push_back(line); };
+    config.on_trouble = [this](const std::string& line) { troubles.push_back(line); };
+    config.world = &world;
+    chief_state state{std::move(config)};
+    state.begin_step();
+    for (uint32_t replica = 0; replica < 4; ++replica)
+      state.roster.join(replica);
+    return state;
+  }
+
+  static const lost_replica& lose(chief_state& state, uint32_t replica) {
+    REQUIRE(state.roster.leave(replica));
+    return state.note_loss(replica, {errc::unavailable, "its node is gone"});
+  }
+
+  std::vector<std::string> warnings;
+  std::vector<std::string> troubles;
+};
+
+} // namespace
+
+TEST_SUITE("actors/training/chief_state") {
+  TEST_CASE_FIXTURE(states, "a step is collected, applied and settled before it is saved") {
+    auto state = state_of();
+    CHECK(state.now_in == phase::collecting);
+    CHECK(state.is_collecting());
+    CHECK_FALSE(state.now_in.may_enter(phase::settling));
+    CHECK_FALSE(state.now_in.may_enter(phase::saving));
+    state.now_in.enter(phase::applying);
+    CHECK_FALSE(state.is_collecting());
+    CHECK_FALSE(state.now_in.may_enter(phase::collecting));
+    CHECK(state.close_books().step == 7);
+    state.enter(phase::settling);
+    state.open_snapshot();
+    CHECK(state.close_snapshot().step == 7);
+    state.begin_step();
+    CHECK(state.is_training());
+    state.enter(phase::ending);
+    CHECK_FALSE(state.is_training());
+    CHECK_FALSE(state.now_in.may_enter(phase::collecting));
+  }
+
+  TEST_CASE_FIXTURE(states, "no replica of a snapshot has had a token of a step taken back") {
+    auto state = state_of();
+    state.end.ask(1s);
+    state.end.ask(2s);
+    CHECK(state.end.asked == 1s);
+    CHECK(state.is_last());
+    state.now_in.enter(phase::taking_back);
+    CHECK(state.is_collecting());
+    state.open_snapshot();
+    state.saving.taken.replicas
+      = {{.replica = 1, .local_step = 6}, {.replica = 0, .local_step = 4}};
+    auto taken = state.close_snapshot();
+    CHECK(taken.step == 6);
+    CHECK(taken.replicas[0].replica == 0);
+    CHECK(taken.replicas[0].local_step == 4);
+    CHECK(taken.replicas[1].local_step == 5);
+  }
+
+  TEST_CASE_FIXTURE(states, "a loss is told, and how the job goes on") {
+    auto state = state_of();
+    state.warn_of(lose(state, 2));
+    CHECK(state.enough_live());
+    CHECK(troubles == std::vector<std::string>{"lost replica 2: its node is gone"});
+    CHECK(warnings
+          == std::vector<std::string>{
+            "lost replica 2: its node is gone; the job goes on with 3 of 4 replicas"});
+    const auto& last = lose(state, 0);
+    CHECK_FALSE(state.enough_live());
+    CHECK(state.want_of_replicas(last).message
+          == "step 7 needs 3 gradients, but 2 of 4 replicas are left; "
+             "lost replica 0: its node is gone");
+    CHECK(state.end.report.lost.size() == 2);
+    CHECK_FALSE(state.end.asked);
+  }
+
+  TEST_CASE_FIXTURE(states, "a replica that may come back is awaited") {
+    auto state = state_of({.rejoin_patience = 30s});
+    lose(state, 2);
+    state.warn_of(lose(state, 3));
+    CHECK(state.roster.awaited() == std::vector<uint32_t>{2, 3});
+    CHECK(state.enough_live());
+    CHECK(warnings.back()
+          == "lost replica 3: its node is gone; it is awaited for 30.0 s, since step 7 needs 3 "
+             "gradients and 2 of 4 replicas are left");
+  }
+
+  TEST_CASE_FIXTURE(states, "a job that stops for a loss stops for the first") {
+    auto state = state_of({.stops_on_loss = true});
+    lose(state, 1);
+    lose(state, 2);
+    REQUIRE(state.end.reason);
+    CHECK(state.end.reason->message == "lost replica 1: its node is gone; the job stops for that");
+    CHECK(state.is_last());
+  }
+
+  TEST_CASE_FIXTURE(states, "a phase that lasts too long says what it waits for") {
+    auto state = state_of({.deadline = 60s, .stop_patience = 5s});
+    CHECK_FALSE(state.overdue(1h)); // the look at the queue says what is missing
+    CHECK_FALSE(state.lateness({}, 10s));
+    CHECK(warnings.empty());
+    CHECK_FALSE(state.lateness({0, 1, 2}, 11s));
+    CHECK_FALSE(state.lateness({0, 1, 2}, 12s));
+    CHECK(warnings
+          == std::vector<std::string>{"step 7 takes 11.0 s so far; still waiting for replica 3"});
+    CHECK(state.lateness({}, 61s)->code == errc::deadline_exceeded);
+    state.end.ask(10s);
+    state.now_in.enter(phase::taking_back);
+    CHECK_FALSE(state.overdue(75s));
+    CHECK(state.overdue(76s)->code == errc::deadline_exceeded);
+    state.open_snapshot();
+    CHECK_FALSE(state.overdue(60s));
+    CHECK(state.overdue(61s)->message
+          == "0 of those asked for a checkpoint of step 6 did not answer");
+  }
+
+  TEST_CASE_FIXTURE(states, "a stall is found with the second look, when all wait") {
+    auto state = state_of();
+    CHECK_FALSE(state.finds_stall({0, 1, 2}));
+    CHECK_FALSE(state.finds_stall({0, 1, 2, 3}));
+    CHECK(state.finds_stall({0, 1, 2, 3}));
+    CHECK(state.stall(0).code == errc::stalled);
+    auto awaiting = state_of({.rejoin_patience = 30s});
+    lose(awaiting, 3);
+    for (auto look = 0; look < 2; ++look)
+      CHECK_FALSE(awaiting.finds_stall({0, 1, 2})); // the awaited one may still give a gradient
+  }
+
+  TEST_CASE_FIXTURE(states, "a replica that the job does not have gives it nothing") {
+    auto state = state_of();
+    std::vector<arrival> known{{{.replica = 3}}};
+    std::vector<arrival> unknown{{{.replica = 4}}};
+    CHECK_FALSE(state.stranger_in(make_taken_gradient(6, known, {}).reader()));
+    auto stranger = state.stranger_in(make_taken_gradient(6, known, unknown).reader());
+    REQUIRE(stranger);
+    CHECK(stranger->code == errc::malformed);
+    CHECK(stranger->message == "step 7 was given a gradient of replica 4; there are 4");
+  }
+}
+
+} // namespace chief_state_test
