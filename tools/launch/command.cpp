@@ -5,7 +5,6 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/launch/free_ports.hpp"
 #include "tools/launch/job.hpp"
-#include "tools/options/help.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -40,8 +39,8 @@ void open_standard_descriptors() {
 int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
   if (!options) return refuse_launch(options.error());
-  if (options->help) {
-    fmt::print("{}", launch_help());
+  if (!options->answer.empty()) {
+    fmt::print("{}", options->answer);
     return static_cast<int>(exit_code::finished);
   }
   open_standard_descriptors();

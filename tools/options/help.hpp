@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `troupe` command says about itself.
+// What the `troupe` command says about itself, and how every help is laid out.
 #pragma once
 
 #include <string>
@@ -12,24 +12,6 @@ namespace troupe {
 
 /// One line for a command that does not exist, naming the nearest one that does.
 [[nodiscard]] std::string unknown_command(std::string_view command);
-
-/// `troupe train --help`: all options in groups, with their defaults, and the exit codes.
-[[nodiscard]] std::string train_help();
-
-/// `troupe launch --help`.
-[[nodiscard]] std::string launch_help();
-
-/// `troupe top --help`.
-[[nodiscard]] std::string top_help();
-
-/// `troupe cluster --help`.
-[[nodiscard]] std::string cluster_help();
-
-/// The options that tell a command its cluster, as part of its help.
-[[nodiscard]] std::string cluster_options_help();
-
-/// Those of `server_arguments`.
-[[nodiscard]] std::string server_options_help();
 
 /// The lines about one option: its name, then what it does, from a column on that all options
 /// share.

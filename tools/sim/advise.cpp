@@ -4,7 +4,6 @@
 
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/sim/help.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 
 #include <algorithm>
@@ -23,13 +22,25 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr const char* advise_introduction
+  = "Looks for the number of backups and the policy that bring a model to its goal at\n"
+    "the lowest cost, and says in words what they save and cost; also if it is best\n"
+    "to have none.\n"
+    "\n"
+    "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
+    "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
+    "\n"
+    "With --policy, advice is about that one only, instead of latest_token, cancel\n"
+    "and tensorflow; there is no --sweep. The cost is the time of all replicas: step\n"
+    "time * steps to the goal (--iterations) * replicas.\n";
+
 int refuse_advice(const error& reason, exit_code code) {
   fmt::print(stderr, "troupe sim advise: {}\n", reason.message);
   return static_cast<int>(code);
 }
 
 bool is_given(const sim_command& command, std::string_view key) {
-  return std::ranges::count(command.given, key) > 0;
+  return command.origins.contains(key);
 }
 
 std::string percent(double share) {
@@ -153,13 +164,10 @@ std::string alternatives(const advice_report& report) {
 // What else was simulated, as it was asked for.
 std::string other_options(const sim_command& command) {
   std::string text;
-  for (const auto& option : sim_option_table()) {
-    for (const auto& key : command.given) {
-      if (key == option.key && key != "replicas" && key != "aggregate" && key != "compute"
-          && key != "policy")
-        text += fmt::format(" --{} {}", key, value_text(option, command.options));
-    }
-  }
+  for (const auto& [key, value] : option_texts(command.options))
+    if (is_given(command, key) && key != "replicas" && key != "aggregate" && key != "compute"
+        && key != "policy")
+      text += fmt::format(" --{} {}", key, value);
   return text.empty() ? "" : fmt::format("           with{}\n", text);
 }
 
@@ -203,7 +211,7 @@ expected<void> write(const sim_command& command, const advice_report& report) {
   if (command.json != "-") fmt::print("{}", advice_text(command, report));
   if (!command.plots.empty()) {
     auto drawn = command;
-    drawn.sweep.option = find_sim_option(report.question.buys ? "replicas" : "aggregate");
+    drawn.sweep.key = report.question.buys ? "replicas" : "aggregate";
     auto told = write_sim_plots(drawn, report.rows);
     if (!told) return tl::unexpected<error>(told.error());
     fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
@@ -215,7 +223,7 @@ expected<void> write(const sim_command& command, const advice_report& report) {
 } // namespace
 
 expected<advice_question> question_of(const sim_command& command) {
-  if (command.sweep.option != nullptr)
+  if (!command.sweep.key.empty())
     return fail(errc::invalid_argument,
                 "--sweep: advise chooses by itself what to try; leave it out");
   auto options = command.options;
@@ -317,10 +325,10 @@ std::string advice_json(const sim_command& command, const advice_report& report)
 }
 
 int advise_command_main(int argument_count, const char* const* arguments) {
-  auto command = parse_sim_options(argument_count, arguments);
+  auto command = parse_sim_options(argument_count, arguments, advise_introduction);
   if (!command) return refuse_advice(command.error(), exit_code::usage);
   if (!command->answer.empty()) {
-    fmt::print("{}", advise_help());
+    fmt::print("{}", command->answer);
     return static_cast<int>(exit_code::finished);
   }
   auto question = question_of(*command);

@@ -4,11 +4,10 @@
 
 #include "actors/observing/http_client.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/options/help.hpp"
+#include "tools/options/command_options.hpp"
 #include "tools/system/terminal.hpp"
 #include "tools/top/view.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -26,6 +25,20 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds answer_deadline{3000};
 
+constexpr const char* top_introduction
+  = "Shows a running job in the terminal; 'q' or Ctrl-C ends it.\n"
+    "\n"
+    "Usage: troupe top [OPTIONS] HOST:PORT\n"
+    "\n"
+    "HOST:PORT is what the job's --metrics-port serves.\n";
+constexpr const char* top_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      ended by 'q' or Ctrl-C, or printed one look\n"
+    "  1      what answers there is no job of troupe\n"
+    "  2      an argument is not as it must be\n"
+    "  4      nothing answers there, or nothing does any more: the job is over\n";
+
 /// What the user asked for.
 struct top_options {
   std::string endpoint;
@@ -33,7 +46,7 @@ struct top_options {
   std::string port;
   double period_seconds = 1;
   bool once = false;
-  bool help = false;
+  std::string answer; ///< To be printed instead, if not empty.
 };
 
 int refuse_top(const std::string& line, exit_code code = exit_code::usage) {
@@ -55,25 +68,17 @@ bool split_endpoint(top_options& options) {
 
 expected<top_options> parse(int argument_count, const char* const* arguments) {
   top_options options;
-  CLI::App app;
-  app.set_help_flag();
-  app.add_flag("-h,--help", options.help);
-  app.add_flag("--once", options.once);
-  app.add_option("--period", options.period_seconds);
-  app.add_option("endpoint", options.endpoint);
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::ParseError& problem) {
-    return fail(errc::invalid_argument,
-                fmt::format("{}; troupe top --help tells what there is", problem.what()));
-  }
-  if (options.help) return options;
-  if (!split_endpoint(options))
-    return fail(errc::invalid_argument,
-                fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
-  if (!(options.period_seconds >= 0.1 && options.period_seconds <= 3600))
-    return fail(errc::invalid_argument, "--period must be from 0.1 to 3600 seconds");
-  return options;
+  command_options all{top_introduction, "one job is shown at a time", top_exit_codes};
+  all.add("endpoint", "", "", text_value(options.endpoint));
+  all.add("--period", "SECONDS", "how often to look",
+          real_value(options.period_seconds, {0.1, 3600}, "seconds"));
+  all.add_flag("--once", options.once, "print one look as plain text, as without a terminal");
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected<error>(answer.error());
+  options.answer = *answer;
+  if (!options.answer.empty() || split_endpoint(options)) return options;
+  return misuse(fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
 }
 
 expected<top_sample> look(const top_options& options) {
@@ -193,8 +198,8 @@ int run(const top_options& options) {
 int top_command_main(int argument_count, const char* const* arguments) {
   auto options = parse(argument_count, arguments);
   if (!options) return refuse_top(options.error().message);
-  if (options->help) {
-    fmt::print("{}", top_help());
+  if (!options->answer.empty()) {
+    fmt::print("{}", options->answer);
     return static_cast<int>(exit_code::finished);
   }
   return run(*options);

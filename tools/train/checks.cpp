@@ -5,7 +5,6 @@
 #include "actors/gpu/device_list.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "tools/options/nearest_name.hpp"
-#include "tools/options/option_table.hpp"
 #include "tools/train/plan.hpp"
 
 #include <algorithm>
@@ -172,14 +171,14 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> fit_strategy(train_options& options, option_origins& origins) {
-  for (const auto& option : train_option_table()) {
-    const std::string key{option.key};
-    if (has_meaning(option, options.strategy) || !origins.contains(key)) continue;
+  for (const auto name : without_meaning(options.strategy)) {
+    const std::string key{name};
+    if (!origins.contains(key)) continue;
     if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
       return fail(errc::invalid_argument,
                   fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
-                              to_string(options.strategy), why_without_meaning(option.key)));
-    reset(option, options);
+                              to_string(options.strategy), why_without_meaning(name)));
+    reset(key, options);
     origins.erase(key);
   }
   if (replicas_meet(options.strategy))

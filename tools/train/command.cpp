@@ -12,7 +12,6 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "strategies/jobs/metrics_server_hook.hpp"
-#include "tools/options/config_dump.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/restart.hpp"
 #include "tools/run/run_directory.hpp"
