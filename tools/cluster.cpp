@@ -146,18 +146,10 @@ std::string cluster_json(const cluster_report& report) {
 }
 
 int cluster_command_main(int argument_count, const char* const* arguments) {
-  auto refuse = [](const std::string& line) {
-    fmt::print(stderr, "troupe cluster: {}\n", line);
-    return static_cast<int>(exit_code::usage);
-  };
   auto command = parse_cluster_options(argument_count, arguments);
-  if (!command) return refuse(command.error().message);
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("cluster", command)) return *code;
   auto machine = own_networks(lookup_patience);
-  if (!machine) return refuse(machine.error().message);
+  if (!machine) return refuse("cluster", machine.error());
   auto report = report_cluster(command->options, process_environment(), *machine);
   fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));
   return static_cast<int>(report.has_problem() ? exit_code::usage : exit_code::finished);

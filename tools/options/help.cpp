@@ -2,11 +2,10 @@
 // The help texts.
 #include "tools/options/help.hpp"
 
-#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/nearest_name.hpp"
 
 #include <array>
-#include <fmt/format.h>
+#include <cstdio>
 
 namespace troupe {
 
@@ -42,6 +41,11 @@ std::string unknown_command(std::string_view command) {
   return fmt::format(
     "unknown command '{}'; the nearest known one is '{}' (troupe --help lists all)", command,
     nearest_name(command, known));
+}
+
+int refuse(std::string_view command, const error& reason, exit_code code) {
+  fmt::print(stderr, "troupe {}: {}\n", command, reason.message);
+  return static_cast<int>(code);
 }
 
 std::string help_entry(std::string_view name, std::string_view description) {

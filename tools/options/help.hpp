@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `troupe` command says about itself, and how every help is laid out.
+// What the `troupe` command says about itself, and how its commands refuse and answer.
 #pragma once
 
+#include "messages/errc.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+
+#include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,6 +17,19 @@ namespace troupe {
 
 /// One line for a command that does not exist, naming the nearest one that does.
 [[nodiscard]] std::string unknown_command(std::string_view command);
+
+/// Says on the standard error output why a command ends. @returns `code`, for `main`.
+int refuse(std::string_view command, const error& reason, exit_code code = exit_code::usage);
+
+/// Prints the text that a command line asks for instead of a run, or what is wrong with it.
+/// @returns The exit code of the process; nothing if the command is to go on.
+template <class Command>
+[[nodiscard]] std::optional<int> answered(std::string_view name, const expected<Command>& command) {
+  if (!command) return refuse(name, command.error());
+  if (command->answer.empty()) return std::nullopt;
+  fmt::print("{}", command->answer);
+  return static_cast<int>(exit_code::finished);
+}
 
 /// The lines about one option: its name, then what it does, from a column on that all options
 /// share.

@@ -5,6 +5,7 @@
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/options/help.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
@@ -24,11 +25,6 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
-
-int refuse_replay(const error& reason, exit_code code) {
-  fmt::print(stderr, "troupe sim replay: {}\n", reason.message);
-  return static_cast<int>(code);
-}
 
 // ---- the command line ----
 
@@ -294,23 +290,18 @@ std::string replay_json(const replay_command& command, const replay_report& repo
 
 int replay_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_replay_options(argument_count, arguments);
-  if (!command) return refuse_replay(command.error(), exit_code::usage);
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("sim replay", command)) return *code;
   auto folder = read_run_folder(command->run_dir);
-  if (!folder) return refuse_replay(folder.error(), exit_code::usage);
-  if (auto place = check_json(command->json); !place)
-    return refuse_replay(place.error(), exit_code::usage);
+  if (!folder) return refuse("sim replay", folder.error());
+  if (auto place = check_json(command->json); !place) return refuse("sim replay", place.error());
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)
-      return refuse_replay(written.error(), exit_code::user_error);
+      return refuse("sim replay", written.error(), exit_code::user_error);
     auto stalled = report.changed && report.changed->stalled;
     return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
-    return refuse_replay(failed.reason(), exit_code::usage);
+    return refuse("sim replay", failed.reason());
   }
 }
 

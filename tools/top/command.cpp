@@ -5,6 +5,7 @@
 #include "actors/observing/http_client.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/command_options.hpp"
+#include "tools/options/help.hpp"
 #include "tools/system/terminal.hpp"
 #include "tools/top/view.hpp"
 
@@ -48,11 +49,6 @@ struct top_options {
   bool once = false;
   std::string answer; ///< To be printed instead, if not empty.
 };
-
-int refuse_top(const std::string& line, exit_code code = exit_code::usage) {
-  fmt::print(stderr, "troupe top: {}\n", line);
-  return static_cast<int>(code);
-}
 
 // "host:port", "[::1]:port".
 bool split_endpoint(top_options& options) {
@@ -183,13 +179,14 @@ std::optional<error> show(const top_options& options, top_sample now) {
 
 int run(const top_options& options) {
   auto first = look(options);
-  if (!first) return refuse_top(first.error().message, code_of(first.error()));
+  if (!first) return refuse("top", first.error(), code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
     write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
     return static_cast<int>(exit_code::finished);
   }
   if (auto ended = show(options, std::move(*first)))
-    return refuse_top("the job is over, or out of reach: " + ended->message, code_of(*ended));
+    return refuse("top", {ended->code, "the job is over, or out of reach: " + ended->message},
+                  code_of(*ended));
   return static_cast<int>(exit_code::finished);
 }
 
@@ -197,11 +194,7 @@ int run(const top_options& options) {
 
 int top_command_main(int argument_count, const char* const* arguments) {
   auto options = parse(argument_count, arguments);
-  if (!options) return refuse_top(options.error().message);
-  if (!options->answer.empty()) {
-    fmt::print("{}", options->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("top", options)) return *code;
   return run(*options);
 }
 
