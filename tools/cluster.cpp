@@ -5,10 +5,8 @@
 #include "actors/net/host_port.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/options/arguments.hpp"
 #include "tools/options/help.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,6 +19,20 @@ namespace {
 constexpr size_t text_width = 100;
 constexpr size_t label_width = 11;
 constexpr std::chrono::seconds lookup_patience{10};
+
+constexpr const char* cluster_introduction
+  = "Shows the cluster that a job started here would be part of: its tasks, which of\n"
+    "them this process is, which source says so, and what is wrong with it.\n"
+    "\n"
+    "Usage: troupe cluster [OPTIONS]\n"
+    "\n"
+    "Asks, in this order: the options, --cluster-file, --kubernetes, TF_CONFIG,\n"
+    "torchrun, Slurm, Open MPI.\n";
+constexpr const char* cluster_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      nothing is wrong with it; whether hosts answer, a job finds out\n"
+    "  2      something is wrong; it is said what, and how to mend it\n";
 
 // A label, and beside it a text of as many lines as it takes.
 std::string report_line(std::string_view label, std::string_view text) {
@@ -77,30 +89,15 @@ bool is_dialled(const resolved_cluster& cluster) {
 
 expected<cluster_command> parse_cluster_options(int argument_count, const char* const* arguments) {
   cluster_command command;
-  cluster_arguments raw;
-  bool help = false;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", help);
-  app.add_flag("--json", command.json);
-  add_cluster_options(app, raw);
-  if (auto taken = take_apart(app, argument_count, arguments); !taken)
-    return tl::unexpected(taken.error());
-  if (help) {
-    command.answer = cluster_help();
+  command_options all{cluster_introduction, "values follow their option, as in --task worker:1",
+                      cluster_exit_codes};
+  add_options(all, command.options);
+  all.add_flag("--json", command.json, "print the same for programs");
+  all.add_help();
+  return all.read(argument_count, arguments).map([&](const std::string& answer) {
+    command.answer = answer;
     return command;
-  }
-  if (auto rest = app.remaining(); !rest.empty()) {
-    std::vector<std::string_view> names{"json", "help"};
-    names.insert(names.end(), cluster_option_names.begin(), cluster_option_names.end());
-    return fail(errc::invalid_argument,
-                unexpected_argument(rest.front(), "--task worker:1", names));
-  }
-  auto options = settled(raw);
-  if (!options) return tl::unexpected(options.error());
-  command.options = std::move(*options);
-  return command;
+  });
 }
 
 bool cluster_report::has_problem() const {
@@ -149,18 +146,10 @@ std::string cluster_json(const cluster_report& report) {
 }
 
 int cluster_command_main(int argument_count, const char* const* arguments) {
-  auto refuse = [](const std::string& line) {
-    fmt::print(stderr, "troupe cluster: {}\n", line);
-    return static_cast<int>(exit_code::usage);
-  };
   auto command = parse_cluster_options(argument_count, arguments);
-  if (!command) return refuse(command.error().message);
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("cluster", command)) return *code;
   auto machine = own_networks(lookup_patience);
-  if (!machine) return refuse(machine.error().message);
+  if (!machine) return refuse("cluster", machine.error());
   auto report = report_cluster(command->options, process_environment(), *machine);
   fmt::print("{}", command->json ? cluster_json(report) + "\n" : cluster_text(report));
   return static_cast<int>(report.has_problem() ? exit_code::usage : exit_code::finished);

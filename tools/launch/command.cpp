@@ -17,11 +17,6 @@ namespace troupe {
 
 namespace {
 
-int refuse_launch(const error& reason) {
-  fmt::print(stderr, "troupe launch: {}\n", reason.message);
-  return static_cast<int>(exit_code::usage);
-}
-
 std::string drawn_job_id() {
   std::random_device source;
   return fmt::format("{:08x}{:08x}", source(), source());
@@ -39,19 +34,15 @@ void open_standard_descriptors() {
 
 int launch_command_main(int argument_count, const char* const* arguments) {
   auto options = parse_launch_options(argument_count, arguments);
-  if (!options) return refuse_launch(options.error());
-  if (options->help) {
-    fmt::print("{}", launch_help());
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("launch", options)) return *code;
   open_standard_descriptors();
   auto ports = free_ports(task_count(*options));
-  if (!ports) return refuse_launch(ports.error());
+  if (!ports) return refuse("launch", ports.error());
   auto notices = notice_socket::open();
-  if (!notices) return refuse_launch(notices.error());
+  if (!notices) return refuse("launch", notices.error());
   launch_job job{*options, launch_tasks(*options, *ports), std::move(*notices)};
   auto job_id = options->job_id.empty() ? drawn_job_id() : options->job_id;
-  if (auto started = job.start(job_id); !started) return refuse_launch(started.error());
+  if (auto started = job.start(job_id); !started) return refuse("launch", started.error());
   return job.run();
 }
 

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking the words apart and judging each.
+// The options of the command, and what they are together.
 #include "tools/launch/command_line.hpp"
 
-#include "tools/options/arguments.hpp"
+#include "tools/launch/tasks.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/help.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <fmt/format.h>
 #include <span>
 #include <string_view>
 
@@ -17,44 +14,15 @@ namespace troupe {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> launch_option_names{
-  "workers",       "ps",       "chief",  "evaluator", "log-dir", "grace", "restart",
-  "spare-workers", "spare-ps", "job-id", "help"};
-constexpr double grace_seconds_max = 86'400;
-constexpr uint32_t restarts_max = 1'000'000;
 constexpr size_t job_id_letters_max = 64;
 
 constexpr std::string_view launch_sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
-
-/// What stood before `--`.
-struct raw_launch_arguments {
-  std::string workers;
-  std::string parameter_servers;
-  bool chief = false;
-  bool evaluator = false;
-  std::string log_dir;
-  std::string grace;
-  std::string restarts;
-  bool spares_workers = false;
-  bool spares_ps = false;
-  std::string job_id;
-  bool help = false;
-};
-
-expected<uint32_t> count_of(const std::string& text, std::string_view name, uint32_t least,
-                            uint32_t most = launch_tasks_max) {
-  auto number = number_of<uint32_t>(text);
-  if (number && *number >= least && *number <= most) return *number;
-  return misuse(
-    fmt::format("{} must be a whole number from {} to {}, not '{}'", name, least, most, text));
-}
-
-expected<std::chrono::milliseconds> grace_of(const std::string& text) {
-  auto seconds = number_of<double>(text);
-  if (seconds && *seconds >= 0 && *seconds <= grace_seconds_max)
-    return std::chrono::milliseconds{std::llround(*seconds * 1000)};
-  return misuse(fmt::format("--grace must be seconds from 0 to 86,400, not '{}'", text));
-}
+constexpr const char* launch_introduction
+  = "Starts a program once for each task of a job, on this machine, and waits for\n"
+    "all. Each line of output says which task wrote it. When one fails, the others\n"
+    "are ended, and the first is named.\n"
+    "\n"
+    "Usage: troupe launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n";
 
 bool is_job_id(std::string_view text) {
   auto is_usual = [](char letter) {
@@ -64,92 +32,90 @@ bool is_job_id(std::string_view text) {
   return !text.empty() && text.size() <= job_id_letters_max && std::ranges::all_of(text, is_usual);
 }
 
-expected<void> settle_counts(const raw_launch_arguments& raw, launch_options& options) {
-  if (raw.workers.empty())
+expected<void> check(const launch_options& options) {
+  if (options.workers == 0)
     return misuse(fmt::format("how many workers? Say -n: {}", launch_sample));
-  auto workers = count_of(raw.workers, "-n", 1);
-  if (!workers) return tl::unexpected<error>(workers.error());
-  options.workers = *workers;
-  if (!raw.parameter_servers.empty()) {
-    auto servers = count_of(raw.parameter_servers, "--ps", 0);
-    if (!servers) return tl::unexpected<error>(servers.error());
-    options.parameter_servers = *servers;
-  }
-  options.chief = raw.chief;
-  options.evaluator = raw.evaluator;
-  auto all = options.workers + options.parameter_servers + (options.chief ? 1 : 0)
-             + (options.evaluator ? 1 : 0);
+  auto all = task_count(options);
   if (all <= launch_tasks_max) return {};
   return misuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
                             "that are no workers",
                             all, launch_tasks_max));
 }
 
-expected<launch_options> settled(const raw_launch_arguments& raw) {
-  launch_options options{.log_dir = raw.log_dir,
-                         .spares_workers = raw.spares_workers,
-                         .spares_ps = raw.spares_ps,
-                         .job_id = raw.job_id};
-  if (auto counts = settle_counts(raw, options); !counts)
-    return tl::unexpected<error>(counts.error());
-  if (!raw.grace.empty()) {
-    auto grace = grace_of(raw.grace);
-    if (!grace) return tl::unexpected<error>(grace.error());
-    options.grace = *grace;
-  }
-  if (!raw.restarts.empty()) {
-    auto restarts = count_of(raw.restarts, "--restart", 0, restarts_max);
-    if (!restarts) return tl::unexpected<error>(restarts.error());
-    options.restarts = *restarts;
-  }
-  if (!raw.job_id.empty() && !is_job_id(raw.job_id)) {
-    return misuse(fmt::format("--job-id takes at most {} letters, digits, '-', '_' and '.', not "
-                              "'{}'",
-                              job_id_letters_max, raw.job_id));
-  }
-  return options;
+option_value job_id_value(std::string& place) {
+  return single_value(
+    place, toml_form::text,
+    fmt::format("at most {} letters, digits, '-', '_' and '.'", job_id_letters_max),
+    [](const std::string& text) { return is_job_id(text) ? std::optional{text} : std::nullopt; },
+    [](const std::string& text) { return text; });
 }
 
-expected<raw_launch_arguments> read_options(std::span<const char* const> words) {
-  raw_launch_arguments raw;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", raw.help);
-  app.add_option("-n,--workers", raw.workers)->take_last();
-  app.add_option("--ps", raw.parameter_servers)->take_last();
-  app.add_flag("--chief", raw.chief);
-  app.add_flag("--evaluator", raw.evaluator);
-  app.add_option("--log-dir", raw.log_dir)->take_last();
-  app.add_option("--grace", raw.grace)->take_last();
-  app.add_option("--restart", raw.restarts)->take_last();
-  app.add_flag("--spare-workers", raw.spares_workers);
-  app.add_flag("--spare-ps", raw.spares_ps);
-  app.add_option("--job-id", raw.job_id)->take_last();
-  if (auto taken = take_apart(app, static_cast<int>(words.size()), words.data()); !taken)
-    return tl::unexpected<error>(taken.error());
-  auto rest = app.remaining();
-  if (rest.empty() || raw.help) return raw;
-  if (rest[0].starts_with("-"))
-    return misuse(unexpected_argument(rest[0], "-n 4", launch_option_names));
-  return misuse(fmt::format("unexpected argument '{}': the program follows --, as in {}", rest[0],
-                            launch_sample));
+void add_options(command_options& all, launch_options& options) {
+  all.add("-n,--workers", "N", "how many workers",
+          unwritten(whole_value(options.workers, {1, launch_tasks_max})));
+  all.add("--ps", "N", "parameter servers beside them",
+          whole_value(options.parameter_servers, {0, launch_tasks_max}));
+  all.add_flag("--chief", options.chief, "a chief beside them [worker 0 is the chief]");
+  all.add_flag("--evaluator", options.evaluator,
+               "a process that evaluates checkpoints; the others go on without it if it fails");
+  all.add("--log-dir", "DIR",
+          "what each task writes also goes to a file there: worker-2.log; what lay there is "
+          "replaced",
+          text_value(options.log_dir), "none");
+  all.add("--grace", "SECONDS", "what tasks that are to end get until they are killed",
+          seconds_value(options.grace, {0, 86'400}));
+  all.add("--restart", "N",
+          "start a worker that fails again, or all tasks if the job cannot go on without the one "
+          "that failed: N times in all",
+          whole_value(options.restarts, {0, 1e6}));
+  all.add_flag("--spare-workers", options.spares_workers,
+               "let the job go on if a worker fails that is not its chief; a job of Troupe that "
+               "may go on, as with backups, says so itself");
+  all.add_flag("--spare-ps", options.spares_ps,
+               "let the job go on if a parameter server fails, as with troupe train "
+               "--replicate-owners 2; --restart starts it again like a worker");
+  all.add("--job-id", "ID", "tells jobs apart", job_id_value(options.job_id), "drawn");
+  all.add_help();
+}
+
+std::string launch_environment() {
+  return "\nIn a task's environment:\n"
+         + help_entry("TF_CONFIG",
+                      "all tasks with their addresses on 127.0.0.1, and which one this is")
+         + help_entry("TROUPE_JOB_ID", "the same in all tasks")
+         + help_entry("TROUPE_RESTART_COUNT", "with --restart: how often all were started before")
+         + help_entry("TROUPE_LAUNCHER", "where the job may say that it goes on without some tasks")
+         + help_entry("OMP_NUM_THREADS", "the processors over the tasks, unless it is set")
+         + "\nSignals:\n"
+         + help_entry("SIGINT, SIGTERM, SIGHUP, SIGQUIT",
+                      "passed on to all tasks and what they have started; a second one kills them")
+         + help_entry("SIGUSR1, SIGUSR2", "passed on to all tasks")
+         + "\nExit codes:\n"
+           "  0      all tasks finished\n"
+           "  2      an argument is not as it must be, or a task could not be started\n"
+           "  else   that of the task that failed first; 128+n if signal n ended it\n";
 }
 
 } // namespace
 
 expected<launch_options> parse_launch_options(int argument_count, const char* const* arguments) {
   std::span words{arguments, static_cast<size_t>(argument_count)};
-  auto dashes = std::ranges::find(words, std::string_view{"--"});
-  auto raw = read_options(words.first(static_cast<size_t>(dashes - words.begin())));
-  if (!raw) return tl::unexpected<error>(raw.error());
-  if (raw->help) return launch_options{.help = true};
+  const auto dashes = std::ranges::find(words, std::string_view{"--"});
+  launch_options options;
+  command_options all{launch_introduction,
+                      fmt::format("the program follows --, as in {}", launch_sample),
+                      launch_environment()};
+  add_options(all, options);
+  auto answer = all.parse(static_cast<int>(dashes - words.begin()), arguments);
+  if (!answer) return tl::unexpected<error>(answer.error());
+  options.answer = *answer;
+  if (!options.answer.empty()) return options;
   if (dashes == words.end())
     return misuse(fmt::format("which program? It follows --, as in {}", launch_sample));
-  auto options = settled(*raw);
-  if (!options) return options;
-  options->program.assign(dashes + 1, words.end());
-  if (options->program.empty() || options->program[0].empty())
+  auto settled = all.store_given().and_then([&] { return check(options); });
+  if (!settled) return tl::unexpected<error>(settled.error());
+  options.program.assign(dashes + 1, words.end());
+  if (options.program.empty() || options.program[0].empty())
     return misuse(fmt::format("there is no program behind --, as in {}", launch_sample));
   return options;
 }

@@ -25,7 +25,7 @@ struct launch_options {
   bool spares_ps = false;      ///< Whether the job may go on when a parameter server has failed.
   std::string job_id;          ///< Empty: one is drawn.
   std::vector<std::string> program; ///< Looked up in PATH, and its arguments.
-  bool help = false;                ///< Only tell what there is.
+  std::string answer;               ///< To be printed instead, if not empty.
 };
 
 /// Tasks of one job at most: three descriptors each fit into the 1,024 that a process may have.

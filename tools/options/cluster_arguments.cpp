@@ -1,40 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options as CLI11 takes them.
+// The options of clusters and servers with their ranges and descriptions.
 #include "tools/options/cluster_arguments.hpp"
 
 #include "actors/net/host_port.hpp"
 
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
+#include <cmath>
 
 namespace troupe {
 
-void add_cluster_options(CLI::App& app, cluster_arguments& raw) {
-  app.add_option("--cluster", raw.cluster)->take_last();
-  app.add_option("--task", raw.task)->take_last();
-  app.add_option("--cluster-file", raw.file)->take_last();
-  app.add_option("--kubernetes", raw.kubernetes)->take_last();
-  app.add_option("--kubernetes-api", raw.kubernetes_api)->take_last();
-  app.add_option("--port-base", raw.port_base)->take_last();
-  app.add_option("--interface", raw.interface)->take_last();
+namespace {
+
+option_value window_value(uint64_t& bytes) {
+  constexpr option_range mib{.low = 0, .high = 1 << 20, .above_low = true};
+  return unwritten(single_value( // the default depends on the machine
+    bytes, toml_form::number, "MiB " + to_string(mib),
+    [mib](std::string_view text) -> std::optional<uint64_t> {
+      auto number = real_of(text, mib);
+      if (!number) return std::nullopt;
+      return static_cast<uint64_t>(std::ceil(*number * (1 << 20)));
+    },
+    [](uint64_t) { return std::string{}; }));
 }
 
-expected<cluster_options> settled(const cluster_arguments& raw) {
-  cluster_options options{.cluster = raw.cluster,
-                          .task = raw.task,
-                          .file = raw.file,
-                          .kubernetes = raw.kubernetes,
-                          .kubernetes_api = raw.kubernetes_api,
-                          .interface = raw.interface};
-  if (auto api = parse_host_port(raw.kubernetes_api); !raw.kubernetes_api.empty() && !api)
-    return fail(errc::invalid_argument, fmt::format("--kubernetes-api: {}", api.error().message));
-  if (raw.port_base.empty()) return options;
-  auto port = parse_count(raw.port_base, 65535);
-  if (!port || *port == 0)
-    return fail(errc::invalid_argument,
-                fmt::format("--port-base must be a port from 1 to 65535, not '{}'", raw.port_base));
-  options.port_base = static_cast<uint16_t>(*port);
-  return options;
+} // namespace
+
+void add_options(command_options& all, cluster_options& options) {
+  all.add("--cluster", "JOBS",
+          "tasks and where they listen: \"chief=a:2222;ps=b:2222;worker=c:2222,d:2222\"; or "
+          "how many a launcher has started: \"ps=1;worker=3\"",
+          text_value(options.cluster), "as it says");
+  all.add("--task", "TYPE:INDEX", "which of them this process is: worker:1",
+          text_value(options.task));
+  all.add("--cluster-file", "FILE", "TOML file with the tables [cluster] and [task] instead",
+          text_value(options.file));
+  all.add("--kubernetes", "JOBS",
+          "ask Kubernetes which pods the tasks are, by label selectors: "
+          "\"chief=app=chief;worker=app=worker\"",
+          text_value(options.kubernetes));
+  all.add("--kubernetes-api", "HOST:PORT", "a kubectl proxy to ask",
+          parsed_value(options.kubernetes_api,
+                       [](const std::string& text) {
+                         return parse_host_port(text).map([&](const auto&) { return text; });
+                       }),
+          "that of the pod's own cluster, else 127.0.0.1:8001");
+  all.add("--port-base", "PORT",
+          "the first port where a launcher names hosts alone [8888]; the port of all pods",
+          whole_value(options.port_base, {1, 65535}, "a port from 1 to 65535"), "8470");
+  all.add("--interface", "CARDS",
+          "network card to listen on: eth,ib (beginnings of names), =eth0 (exactly), ^docker "
+          "(none of these)",
+          text_value(options.interface), "NCCL_SOCKET_IFNAME");
+}
+
+void add_options(command_options& all, server_options& options) {
+  auto& tls = options.tls.emplace();
+  all.add("--job-id", "ID", "a name that other jobs do not have", text_value(options.job),
+          "the launcher's");
+  all.add("--tls-ca", "FILE",
+          "speak TLS: certificate of the authority that has signed those of all tasks",
+          text_value(tls.authority));
+  all.add("--tls-certificate", "FILE", "this task's certificate", text_value(tls.certificate));
+  all.add("--tls-key", "FILE", "its key", text_value(tls.key));
+  all.add_flag("--insecure-network", options.insecure_network,
+               "listen beyond this machine even without TLS");
+  all.add("--start-deadline", "SECONDS", "how long tasks wait for each other",
+          seconds_value(options.start_deadline, {.low = 0, .high = 86'400, .above_low = true}));
+  all.add("--window", "MIB",
+          "so much of what one other task has sent may wait here to be used; more than what "
+          "it sends in a step",
+          window_value(options.window_bytes), "a quarter of the memory, at most 4096");
+}
+
+expected<void> settle(server_options& options) {
+  const auto& [authority, certificate, key] = *options.tls;
+  const auto given = !authority.empty() + !certificate.empty() + !key.empty();
+  if (given != 0 && given != 3)
+    return misuse(
+      "--tls-ca, --tls-certificate and --tls-key belong together: give all three, or none");
+  if (given == 0) options.tls.reset();
+  return {};
 }
 
 } // namespace troupe

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walking a parsed TOML file, key by key, against the table of options.
+// Walking a parsed TOML file, key by key, against the options of a command.
 #include "tools/options/config_file.hpp"
 
 #include "tools/options/nearest_name.hpp"
-#include "tools/options/option_table.hpp"
-#include "tools/options/option_value.hpp"
 #include "tools/system/file_content.hpp"
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <optional>
-#include <toml++/toml.h>
 #include <vector>
 
 namespace troupe {
@@ -19,14 +16,17 @@ namespace {
 
 constexpr uint64_t file_bytes_max = uint64_t{1} << 20;
 
+using text_list = option_value::text_list;
+
 struct reader {
   const std::string& path;
-  train_options& options;
-  option_origins& origins;
+  command_options& options;
+  const other_key& other;
 
   expected<void> read(const toml::table& table, std::string_view section);
   expected<void> read_entry(std::string_view key, const toml::node& value,
                             std::string_view section);
+  [[nodiscard]] std::string unknown_key(std::string_view key, std::string_view section) const;
 
   [[nodiscard]] std::string place(const toml::node& node) const {
     return fmt::format("{}:{}", path, node.source().begin.line);
@@ -34,42 +34,24 @@ struct reader {
 
   [[nodiscard]] tl::unexpected<error> refuse(const toml::node& node,
                                              std::string_view sentence) const {
-    return fail(errc::invalid_argument, fmt::format("{}: {}", place(node), sentence));
+    return misuse(fmt::format("{}: {}", place(node), sentence));
   }
 };
 
-bool is_section(std::string_view name) {
-  const auto table = train_option_table();
-  return std::any_of(table.begin(), table.end(), [&](const train_option& option) {
-    return !option.section.empty() && option.section == name;
-  });
-}
-
-// "batch", or "context in [model]".
+// "'batch'", or "'context' in [model]".
 std::string in_section(std::string_view key, std::string_view section) {
   return section.empty() ? fmt::format("'{}'", key) : fmt::format("'{}' in [{}]", key, section);
 }
 
-std::string unknown_key(std::string_view key, std::string_view section) {
+std::string reader::unknown_key(std::string_view key, std::string_view section) const {
   std::vector<std::string_view> names;
-  for (const auto& option : train_option_table())
-    names.push_back(option.key);
-  const auto* nearest = find_train_option(nearest_name(key, names));
+  for (const auto& option : options.options())
+    if (option.in_files) names.push_back(option.key);
+  if (!other.key.empty()) names.push_back(other.key);
+  const auto nearest = nearest_name(key, names);
+  const auto* option = options.find(nearest);
   return fmt::format("unknown key {}; the nearest known one is {}", in_section(key, section),
-                     in_section(nearest->key, nearest->section));
-}
-
-bool is_number_target(const option_target& target) {
-  return std::holds_alternative<option_member<uint64_t>>(target)
-         || std::holds_alternative<option_member<int64_t>>(target)
-         || std::holds_alternative<option_member<std::optional<uint64_t>>>(target)
-         || std::holds_alternative<option_member<double>>(target)
-         || std::holds_alternative<option_member<std::optional<double>>>(target);
-}
-
-bool is_list_of_pairs(const option_target& target) {
-  return std::holds_alternative<option_member<std::vector<slow_replica>>>(target)
-         || std::holds_alternative<option_member<std::vector<optimizer_setting>>>(target);
+                     in_section(nearest, option == nullptr ? "" : option->section));
 }
 
 // A number of the file as text, for the one parser that all options go through.
@@ -79,60 +61,47 @@ std::optional<std::string> number_text(const toml::node& node) {
   return std::nullopt;
 }
 
+// Text, number or truth.
+std::optional<std::string> any_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "on" : "off";
+  return number_text(node);
+}
+
 // The texts that stand for a node, if it is of the TOML type that the option wants.
-std::optional<std::vector<std::string>> texts_of(const toml::node& node,
-                                                 const option_target& target) {
-  std::vector<std::string> texts;
-  if (std::holds_alternative<option_member<std::vector<int64_t>>>(target)) {
+std::optional<text_list> texts_of(const toml::node& node, toml_form form) {
+  if (form == toml_form::whole_numbers || form == toml_form::texts) {
     if (!node.is_array()) return std::nullopt;
-    std::string list;
+    text_list texts;
     for (const auto& element : *node.as_array()) {
-      const auto number = number_text(element);
-      if (!number) return std::nullopt;
-      list += (list.empty() ? "" : ",") + *number;
+      auto text
+        = form == toml_form::texts ? element.value_exact<std::string>() : number_text(element);
+      if (!text) return std::nullopt;
+      texts.push_back(std::move(*text));
     }
-    texts.push_back(list);
-  } else if (is_list_of_pairs(target)) {
-    if (!node.is_array()) return std::nullopt;
-    for (const auto& element : *node.as_array()) {
-      if (!element.is_string()) return std::nullopt;
-      texts.push_back(element.as_string()->get());
-    }
-  } else if (is_number_target(target)) {
-    const auto number = number_text(node);
-    if (!number) return std::nullopt;
-    texts.push_back(*number);
-  } else {
-    if (!node.is_string()) return std::nullopt;
-    texts.push_back(node.as_string()->get());
+    if (form == toml_form::texts || texts.empty()) return texts;
+    return text_list{fmt::format("{}", fmt::join(texts, ","))};
   }
-  return texts;
+  auto text = form == toml_form::any      ? any_text(node)
+              : form == toml_form::number ? number_text(node)
+                                          : node.value_exact<std::string>();
+  return text ? std::optional{text_list{std::move(*text)}} : std::nullopt;
 }
 
-// What the file has to hold there, for the message about a wrong type.
-std::string_view toml_type(const option_target& target) {
-  if (std::holds_alternative<option_member<std::vector<int64_t>>>(target))
-    return "a list of whole numbers, such as [256, 128]";
-  if (is_list_of_pairs(target)) return "a list of texts, such as [\"3=2.5\"]";
-  return is_number_target(target) ? "a number" : "a text in quotes";
+// The type that the file has to give a value, for the message about a wrong one.
+std::string_view type_name(toml_form form) {
+  constexpr std::string_view names[]
+    = {"a text in quotes", "a number", "a list of whole numbers, such as [256, 128]",
+       "a list of texts, such as [\"3=2.5\"]", "a number or a text in quotes"};
+  return names[static_cast<size_t>(form)];
 }
 
-std::string type_name(const toml::node& node) {
-  switch (node.type()) {
-  case toml::node_type::table:
-    return "a table";
-  case toml::node_type::array:
-    return "a list";
-  case toml::node_type::string:
-    return "a text";
-  case toml::node_type::integer:
-  case toml::node_type::floating_point:
-    return "a number";
-  case toml::node_type::boolean:
-    return "true or false";
-  default:
-    return "a date or time";
-  }
+std::string_view type_name(const toml::node& node) {
+  if (node.is_table()) return "a table";
+  if (node.is_array()) return "a list";
+  if (node.is_string()) return "a text";
+  if (node.is_number()) return "a number";
+  return node.is_boolean() ? "true or false" : "a date or time";
 }
 
 expected<void> reader::read(const toml::table& table, std::string_view section) {
@@ -143,41 +112,79 @@ expected<void> reader::read(const toml::table& table, std::string_view section) 
 
 expected<void> reader::read_entry(std::string_view key, const toml::node& value,
                                   std::string_view section) {
-  if (section.empty() && is_section(key)) {
+  if (!other.key.empty() && key == other.key) return other.take(value);
+  const auto is_section = [&](const described_option& option) { return option.section == key; };
+  if (section.empty() && !key.empty() && std::ranges::any_of(options.options(), is_section)) {
     if (!value.is_table())
       return refuse(value, fmt::format("[{}] must be a table, not {}", key, type_name(value)));
     return read(*value.as_table(), key);
   }
-  const auto* option = find_train_option(key);
-  if (option == nullptr || option->section != section)
+  const auto* option = options.find(key);
+  if (option == nullptr || !option->in_files || option->section != section)
     return refuse(value, unknown_key(key, section));
-  const auto texts = texts_of(value, option->target);
+  const auto texts = texts_of(value, option->value.form);
   if (!texts)
-    return refuse(value, fmt::format("{} must be {}, not {}", key, toml_type(option->target),
+    return refuse(value, fmt::format("{} must be {}, not {}", key, type_name(option->value.form),
                                      type_name(value)));
-  origins.insert_or_assign(std::string{key},
-                           option_origin{option_origin::source::file, place(value)});
-  return assign(*option, options, *texts, spelling(origins, key));
+  return options.store(*option, *texts, {option_origin::source::file, place(value)});
+}
+
+std::string toml_quoted(std::string_view text) {
+  std::string result{'"'};
+  for (char letter : text) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (letter == '"' || letter == '\\')
+      result.append({'\\', letter});
+    else if (code < 0x20 || code == 0x7f)
+      result += fmt::format("\\u{:04x}", code);
+    else
+      result += letter;
+  }
+  return result + '"';
+}
+
+std::string with_blanks(std::string_view list) {
+  std::string result;
+  for (char letter : list)
+    result += letter == ',' ? std::string{", "} : std::string{letter};
+  return result;
 }
 
 } // namespace
 
-expected<void> read_config_file(const std::string& path, train_options& options,
-                                option_origins& origins, std::string_view option) {
-  const auto text = file_content(path, file_bytes_max);
-  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
-  return read_config(*text, path, options, origins);
-}
-
-expected<void> read_config(std::string_view toml, const std::string& path, train_options& options,
-                           option_origins& origins) {
+expected<void> read_config(std::string_view toml, const std::string& path, command_options& options,
+                           const other_key& other) {
   try {
     const toml::table table = toml::parse(toml, path);
-    return reader{path, options, origins}.read(table, "");
+    return reader{path, options, other}.read(table, "");
   } catch (const toml::parse_error& problem) {
-    return fail(errc::invalid_argument,
-                fmt::format("{}:{}: {}", path, problem.source().begin.line, problem.description()));
+    return misuse(
+      fmt::format("{}:{}: {}", path, problem.source().begin.line, problem.description()));
   }
+}
+
+expected<void> read_config_file(const std::string& path, std::string_view option,
+                                command_options& options, const other_key& other) {
+  const auto text = file_content(path, file_bytes_max);
+  if (!text) return fail(text.error().code, fmt::format("{}: {}", option, text.error().message));
+  return read_config(*text, path, options, other);
+}
+
+std::string toml_text(const described_option& option) {
+  auto texts = option.value.texts();
+  switch (option.value.form) {
+  case toml_form::whole_numbers:
+    return fmt::format("[{}]", with_blanks(texts.empty() ? "" : texts.front()));
+  case toml_form::texts:
+    std::ranges::transform(texts, texts.begin(), toml_quoted);
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  case toml_form::number:
+    return texts.empty() ? std::string{} : texts.front();
+  case toml_form::text:
+  case toml_form::any:
+    break;
+  }
+  return texts.empty() ? std::string{} : toml_quoted(texts.front());
 }
 
 } // namespace troupe

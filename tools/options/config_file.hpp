@@ -1,26 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options from a TOML file, where a slip of the pen is an error and not a default.
+// Options from a TOML file, where a slip of the pen is an error and not a default; and options as
+// such a file.
 #pragma once
 
-#include "messages/errc.hpp"
-#include "tools/options/option_origin.hpp"
-#include "tools/options/train_options.hpp"
+#include "tools/options/command_options.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <toml++/toml.h>
 
 namespace troupe {
 
-/// Sets the options that the file at `path` names, and notes where.
-/// @param option That names the file, if it cannot be read.
-/// Errors: `not_found` if it cannot be read, `invalid_argument` for everything in it that is not
-/// exactly an option with a value of its kind; the message begins with file and line.
-[[nodiscard]] expected<void> read_config_file(const std::string& path, train_options& options,
-                                              option_origins& origins,
-                                              std::string_view option = "--config");
+/// A key of a file that is no option of the command.
+struct other_key {
+  std::string_view key;
+  std::function<expected<void>(const toml::node& value)> take;
+};
 
-/// The same for a text; `path` is only named.
+/// Stores the options that a file names, and where it does.
+/// @param path Only named. Errors: `invalid_argument` for everything that is not exactly an option
+/// with a value of its kind, with a message that begins with file and line; as `other`.
 [[nodiscard]] expected<void> read_config(std::string_view toml, const std::string& path,
-                                         train_options& options, option_origins& origins);
+                                         command_options& options, const other_key& other = {});
+
+/// The same for the file at `path`. @param option Names the file; said if it cannot be read.
+/// Errors: likewise; `not_found` if it cannot be read.
+[[nodiscard]] expected<void> read_config_file(const std::string& path, std::string_view option,
+                                              command_options& options,
+                                              const other_key& other = {});
+
+/// The option's value as a file spells it; empty if it has none.
+[[nodiscard]] std::string toml_text(const described_option& option);
 
 } // namespace troupe

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `troupe` command says about itself.
+// What the `troupe` command says about itself, and how its commands refuse and answer.
 #pragma once
 
+#include "messages/errc.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+
+#include <fmt/format.h>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,23 +18,18 @@ namespace troupe {
 /// One line for a command that does not exist, naming the nearest one that does.
 [[nodiscard]] std::string unknown_command(std::string_view command);
 
-/// `troupe train --help`: all options in groups, with their defaults, and the exit codes.
-[[nodiscard]] std::string train_help();
+/// Says on the standard error output why a command ends. @returns `code`, for `main`.
+int refuse(std::string_view command, const error& reason, exit_code code = exit_code::usage);
 
-/// `troupe launch --help`.
-[[nodiscard]] std::string launch_help();
-
-/// `troupe top --help`.
-[[nodiscard]] std::string top_help();
-
-/// `troupe cluster --help`.
-[[nodiscard]] std::string cluster_help();
-
-/// The options that tell a command its cluster, as part of its help.
-[[nodiscard]] std::string cluster_options_help();
-
-/// Those of `server_arguments`.
-[[nodiscard]] std::string server_options_help();
+/// Prints the text that a command line asks for instead of a run, or what is wrong with it.
+/// @returns The exit code of the process; nothing if the command is to go on.
+template <class Command>
+[[nodiscard]] std::optional<int> answered(std::string_view name, const expected<Command>& command) {
+  if (!command) return refuse(name, command.error());
+  if (command->answer.empty()) return std::nullopt;
+  fmt::print("{}", command->answer);
+  return static_cast<int>(exit_code::finished);
+}
 
 /// The lines about one option: its name, then what it does, from a column on that all options
 /// share.

@@ -1,20 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that `troupe train` can be told, with the defaults, as one plain struct.
+// Everything that `troupe train` can be told, with the defaults, as one plain struct and as
+// options.
 #pragma once
 
 #include "actors/policies/sync_options.hpp"
 #include "kernels/updates/update_rules.hpp"
 #include "strategies/reduce/cross_device_ops.hpp"
 #include "tools/language/language_model.hpp"
+#include "tools/options/option_origin.hpp"
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace troupe {
+
+class command_options;
 
 /// The defaults that are a choice rather than a matter of course; with them a run takes one to
 /// three minutes on two cores.
@@ -148,5 +153,23 @@ struct train_options {
     if (name == optimizer) return rate;
   return 0; // there is no such optimizer
 }
+
+/// Describes all options, in groups that files may hold. @param options Gets the values that are
+/// stored; must outlive `all`.
+void add_options(command_options& all, train_options& options);
+
+/// The options that say nothing under the strategy that was chosen: where replicas meet, there are
+/// no backups, no late gradients, and no replica can be done without; where they do not meet over
+/// processes, these do not communicate.
+[[nodiscard]] std::span<const std::string_view> without_meaning(strategy_kind strategy);
+
+/// Gives an option the value that it has if it is not set.
+void reset(std::string_view key, train_options& options);
+
+/// All options that have a meaning under the strategy as a TOML file that reads back, with a note
+/// beside each where it came from. Options without a value are comments, and so is the run's folder
+/// if `with_run_dir` is false: a file that names a used folder could start no second run.
+[[nodiscard]] std::string config_text(const train_options& options, const option_origins& origins,
+                                      bool with_run_dir = true);
 
 } // namespace troupe

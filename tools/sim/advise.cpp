@@ -4,7 +4,7 @@
 
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/sim/help.hpp"
+#include "tools/options/help.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 
 #include <algorithm>
@@ -23,13 +23,20 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-int refuse_advice(const error& reason, exit_code code) {
-  fmt::print(stderr, "troupe sim advise: {}\n", reason.message);
-  return static_cast<int>(code);
-}
+constexpr const char* advise_introduction
+  = "Looks for the number of backups and the policy that bring a model to its goal at\n"
+    "the lowest cost, and says in words what they save and cost; also if it is best\n"
+    "to have none.\n"
+    "\n"
+    "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
+    "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
+    "\n"
+    "With --policy, advice is about that one only, instead of latest_token, cancel\n"
+    "and tensorflow; there is no --sweep. The cost is the time of all replicas: step\n"
+    "time * steps to the goal (--iterations) * replicas.\n";
 
 bool is_given(const sim_command& command, std::string_view key) {
-  return std::ranges::count(command.given, key) > 0;
+  return command.origins.contains(key);
 }
 
 std::string percent(double share) {
@@ -153,13 +160,10 @@ std::string alternatives(const advice_report& report) {
 // What else was simulated, as it was asked for.
 std::string other_options(const sim_command& command) {
   std::string text;
-  for (const auto& option : sim_option_table()) {
-    for (const auto& key : command.given) {
-      if (key == option.key && key != "replicas" && key != "aggregate" && key != "compute"
-          && key != "policy")
-        text += fmt::format(" --{} {}", key, value_text(option, command.options));
-    }
-  }
+  for (const auto& [key, value] : option_texts(command.options))
+    if (is_given(command, key) && key != "replicas" && key != "aggregate" && key != "compute"
+        && key != "policy")
+      text += fmt::format(" --{} {}", key, value);
   return text.empty() ? "" : fmt::format("           with{}\n", text);
 }
 
@@ -203,7 +207,7 @@ expected<void> write(const sim_command& command, const advice_report& report) {
   if (command.json != "-") fmt::print("{}", advice_text(command, report));
   if (!command.plots.empty()) {
     auto drawn = command;
-    drawn.sweep.option = find_sim_option(report.question.buys ? "replicas" : "aggregate");
+    drawn.sweep.key = report.question.buys ? "replicas" : "aggregate";
     auto told = write_sim_plots(drawn, report.rows);
     if (!told) return tl::unexpected<error>(told.error());
     fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
@@ -215,20 +219,18 @@ expected<void> write(const sim_command& command, const advice_report& report) {
 } // namespace
 
 expected<advice_question> question_of(const sim_command& command) {
-  if (command.sweep.option != nullptr)
-    return fail(errc::invalid_argument,
-                "--sweep: advise chooses by itself what to try; leave it out");
+  if (!command.sweep.key.empty())
+    return misuse("--sweep: advise chooses by itself what to try; leave it out");
   auto options = command.options;
   if (options.aggregate == dynamic_aggregate) {
-    return fail(errc::invalid_argument,
-                "--aggregate dynamic: advise is about a fixed number of backups; give one, or "
-                "leave it out");
+    return misuse("--aggregate dynamic: advise is about a fixed number of backups; give one, or "
+                  "leave it out");
   }
   bool buys = options.aggregate.has_value();
   if (buys && is_given(command, "replicas")) {
-    return fail(errc::invalid_argument,
-                "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
-                "ask how many to buy");
+    return misuse(
+      "give --replicas, and ask how many of them are to be backups; or --aggregate, and "
+      "ask how many to buy");
   }
   if (buys) options.replicas = *options.aggregate;
   std::vector<sync_policy> policies{sync_policy::latest_token, sync_policy::cancel,
@@ -237,16 +239,15 @@ expected<advice_question> question_of(const sim_command& command) {
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
   if (options.policy == "sync") {
-    return fail(errc::invalid_argument,
-                "--policy sync: a step waits for all, so there is nothing to advise; leave it out, "
-                "or take tensorflow, latest_token or cancel");
+    return misuse(
+      "--policy sync: a step waits for all, so there is nothing to advise; leave it out, "
+      "or take tensorflow, latest_token or cancel");
   }
   if (is_given(command, "policy")) policies = {base->sync.policy};
   if (traits_of(policies.front()).is_asynchronous()) {
-    return fail(errc::invalid_argument,
-                fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
-                            "latest_token and cancel",
-                            options.policy));
+    return misuse(fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
+                              "latest_token and cancel",
+                              options.policy));
   }
   return advice_question{std::move(*base), std::move(policies), command.iterations, buys};
 }
@@ -317,24 +318,20 @@ std::string advice_json(const sim_command& command, const advice_report& report)
 }
 
 int advise_command_main(int argument_count, const char* const* arguments) {
-  auto command = parse_sim_options(argument_count, arguments);
-  if (!command) return refuse_advice(command.error(), exit_code::usage);
-  if (!command->answer.empty()) {
-    fmt::print("{}", advise_help());
-    return static_cast<int>(exit_code::finished);
-  }
+  auto command = parse_sim_options(argument_count, arguments, advise_introduction);
+  if (auto code = answered("sim advise", command)) return *code;
   auto question = question_of(*command);
-  if (!question) return refuse_advice(question.error(), exit_code::usage);
+  if (!question) return refuse("sim advise", question.error());
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse_advice(place.error(), exit_code::usage);
+  if (!place) return refuse("sim advise", place.error());
   try {
     auto report = advise(*command, *question);
     if (auto written = write(*command, report); !written)
-      return refuse_advice(written.error(), exit_code::user_error);
+      return refuse("sim advise", written.error(), exit_code::user_error);
   } catch (const failure& failed) {
     auto stalled = failed.reason().code == errc::stalled;
-    return refuse_advice(failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
+    return refuse("sim advise", failed.reason(), stalled ? exit_code::stalled : exit_code::usage);
   }
   return static_cast<int>(exit_code::finished);
 }

@@ -6,6 +6,7 @@
 #include "messages/failure.hpp"
 #include "simulation/on_threads.hpp"
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/help.hpp"
 #include "tools/sim/advise.hpp"
 #include "tools/sim/command_line.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
@@ -20,11 +21,6 @@
 namespace troupe {
 
 namespace {
-
-int refuse_sim(const error& reason, exit_code code = exit_code::usage) {
-  fmt::print(stderr, "troupe sim: {}\n", reason.message);
-  return static_cast<int>(code);
-}
 
 // A sweep must not fail in its last row after minutes.
 expected<std::vector<sim_row>> prepare(const sim_command& command) {
@@ -83,23 +79,19 @@ int sim_command_main(int argument_count, const char* const* arguments) {
   if (word == "advise") return advise_command_main(argument_count - 1, arguments + 1);
   if (word == "replay") return replay_command_main(argument_count - 1, arguments + 1);
   auto command = parse_sim_options(argument_count, arguments);
-  if (!command) return refuse_sim(command.error());
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("sim", command)) return *code;
   auto rows = prepare(*command);
-  if (!rows) return refuse_sim(rows.error());
+  if (!rows) return refuse("sim", rows.error());
   auto place = check_json(command->json);
   if (place) place = make_plots_folder(command->plots);
-  if (!place) return refuse_sim(place.error());
+  if (!place) return refuse("sim", place.error());
   try {
     simulate(*command, *rows);
   } catch (const failure& failed) {
-    return refuse_sim(failed.reason());
+    return refuse("sim", failed.reason());
   }
   if (auto written = write(*command, *rows); !written)
-    return refuse_sim(written.error(), exit_code::user_error);
+    return refuse("sim", written.error(), exit_code::user_error);
   auto stalled
     = std::ranges::any_of(*rows, [](const sim_row& row) { return row.report.stalled.has_value(); });
   return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);

@@ -6,11 +6,11 @@
 #include "messages/failure.hpp"
 #include "simulation/logistic_task.hpp"
 #include "tools/language/language_task.hpp"
-#include "tools/options/arguments.hpp"
 #include "tools/options/train_options.hpp"
 #include "tools/system/file_content.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,23 +29,15 @@ constexpr uint64_t text_bytes_max = uint64_t{1} << 26;
 using learning_function = std::function<learning_options(uint64_t)>;
 
 expected<void> check_unused(const sim_options& options) {
-  struct rule {
-    bool is_given;
-    std::string_view option;
-  };
-
-  for (const auto& [is_given, option] :
-       {rule{!options.optimizer.empty(), "optimizer"},
-        rule{options.learning_rate.has_value(), "learning-rate"},
-        rule{options.batch.has_value(), "batch"}, rule{!options.data.empty(), "data"},
-        rule{options.evaluate_every.has_value(), "evaluate-every"},
-        rule{options.target_loss.has_value(), "target-loss"},
-        rule{options.curvature.has_value(), "curvature"}, rule{!options.text.empty(), "text"}})
-    if (is_given)
+  constexpr std::array<std::string_view, 8> of_learning{
+    "optimizer", "learning-rate",  "batch",       "data",
+    "text",      "evaluate-every", "target-loss", "curvature"};
+  for (const auto& [key, text] : option_texts(options))
+    if (std::ranges::count(of_learning, key) > 0)
       return misuse(
         fmt::format("--{} has no meaning where nothing is learnt; leave it out, or take "
                     "--train logistic or language",
-                    option));
+                    key));
   return {};
 }
 

@@ -2,7 +2,6 @@
 // Reading sizes, times and faults.
 #include "tools/sim/network.hpp"
 
-#include "tools/options/arguments.hpp"
 #include "tools/options/nearest_name.hpp"
 
 #include <array>

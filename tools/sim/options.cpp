@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sim_options_table of options of `troupe sim`, and what they mean together.
+// The options of `troupe sim` with their ranges and descriptions, and what they mean together.
 #include "tools/sim/options.hpp"
 
-#include "actors/recording/readable.hpp"
 #include "simulation/distribution_preset.hpp"
-#include "tools/options/arguments.hpp"
 #include "tools/sim/learning.hpp"
 #include "tools/sim/network.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <fmt/format.h>
 #include <limits>
@@ -19,13 +16,12 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t replicas_max = 1'000'000;
-constexpr uint64_t steps_max = 1'000'000'000;
-constexpr uint64_t batch_max = 1'000'000;
-constexpr uint64_t owners_max = 10'000;
-constexpr uint64_t runs_max = 1'000'000;
-constexpr uint64_t threads_max = 1024;
-constexpr uint64_t sim_seed_max = uint64_t{1} << 63;
+constexpr double replicas_max = 1e6;
+constexpr double steps_max = 1e9;
+constexpr double batch_max = 1e6;
+constexpr double owners_max = 1e4;
+constexpr double runs_max = 1e6;
+constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
 constexpr std::string_view local_sgd_name = "local_sgd";
@@ -47,102 +43,139 @@ constexpr shorthand shorthands[] = {
   {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
 };
 
-constexpr sim_option sim_options_table[] = {
-  {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
-  {"aggregate", "N|dynamic",
-   "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
-   "latest_token or cancel",
-   &sim_options::aggregate, 1, replicas_max, "all replicas", dynamic_word},
-  {"gain-power", "POWER",
-   "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
-   &sim_options::gain_power, 0, 0, "1"},
-  {"policy", "NAME",
-   "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
-   "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
-   "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
-   &sim_options::policy},
-  {"distinct", "on|off",
-   "whether a replica whose gradient counts waits for the step to end before it takes a token; "
-   "only under tensorflow could it give the step a second one",
-   &sim_options::distinct},
-  {"slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
-   &sim_options::slack, 0, steps_max, "0"},
-  {"local-steps", "N", "under local_sgd, gradients that a replica applies by itself",
-   &sim_options::local_steps, 1, steps_max, "1"},
-  {"averaging-time", "SECONDS", "under local_sgd, what taking the average takes",
-   &sim_options::averaging_time, 0, 0, "0"},
-  {"initial-tokens", "N", "tokens at the start", &sim_options::initial_tokens, 0, replicas_max,
-   "as many as gradients are needed under tensorflow"},
-  {"dead", "N", "replicas that never start", &sim_options::dead, 0, replicas_max},
-  {"compute", "DIST",
-   "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
-   "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
-   &sim_options::compute},
-  {"network", "DIST", "how long a message between two nodes is on its way, in seconds",
-   &sim_options::network, 0, 0, "no time"},
-  {"bandwidth", "BYTES", "what each node's card sends and receives a second, shared evenly: 1GB",
-   &sim_options::bandwidth, 0, 0, "without limit"},
-  {"owners", "N", "nodes that the variables are spread over", &sim_options::owners, 1, owners_max,
-   "1"},
-  {"model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
-   &sim_options::model_bytes, 0, 0, "those of what is learnt, or of the preset"},
-  {"gradient-bytes", "BYTES", "what it pushes then", &sim_options::gradient_bytes, 0, 0,
-   "as much as it reads"},
-  {"service", "DIST", "how long a variable's node is busy with each gradient: 70us",
-   &sim_options::service, 0, 0, "no time"},
-  {"faults", "LIST",
-   "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
-   "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
-   "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file may "
-   "plan faults in tables [[fault]]",
-   &sim_options::faults, 0, 0, "nothing"},
-  {"patience", "SECONDS",
-   "after how long a node is given up of which nothing is heard, because it is frozen or cut off; "
-   "0 "
-   "= never",
-   &sim_options::patience, 0, 0, "2.5, as long as links between processes wait"},
-  {"ask-again", "SECONDS", "after how long a replica asks again what got no answer",
-   &sim_options::ask_again, 0, 0, "1 if messages are lost or doubled"},
-  {"train", "NAME",
-   "learn something in virtual time: logistic (a regression on data that are drawn) or language "
-   "(the model of troupe train, made small)",
-   &sim_options::train, 0, 0, "nothing is learnt"},
-  {"optimizer", "NAME", "with --train, what an update does; those of troupe train",
-   &sim_options::optimizer, 0, 0, "sgd"},
-  {"learning-rate", "RATE", "with --train, how far an update goes", &sim_options::learning_rate, 0,
-   0, "one that suits most runs"},
-  {"batch", "N", "with --train, examples in each gradient", &sim_options::batch, 1, batch_max,
-   "32"},
-  {"data", "same|own", "with --train, whether all replicas' data are alike, or each has its own",
-   &sim_options::data, 0, 0, "same"},
-  {"text", "FILE", "with --train language, what to learn", &sim_options::text, 0, 0,
-   "that of troupe train"},
-  {"evaluate-every", "N", "with --train, steps from one look at the loss to the next",
-   &sim_options::evaluate_every, 1, steps_max, "a fiftieth of all"},
-  {"target-loss", "LOSS", "with --train, the loss to which the time is measured",
-   &sim_options::target_loss},
-  {"curvature", "C",
-   "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
-   "gradient, below 2",
-   &sim_options::curvature, 0, 0, "estimated from how the loss falls; 0.1 if not by sgd"},
-  {"steps", "N", "updates to make in a run", &sim_options::steps, 1, steps_max},
-  {"warm-up", "N", "of these, the first ones that step times leave out", &sim_options::warm_up, 0,
-   steps_max, "a twentieth"},
-  {"seed", "N", "of all draws", &sim_options::seed, 0, sim_seed_max},
-  {"runs", "N", "runs, each with the next seed", &sim_options::runs, 1, runs_max},
-  {"threads", "N", "rows or runs at a time; results do not depend on it", &sim_options::threads, 1,
-   threads_max, "all cores"},
+constexpr option_range reals{0, real_max};
+constexpr option_range sim_replica_counts{1, replicas_max};
+constexpr option_range step_counts{1, steps_max};
+
+option_value aggregate_value(std::optional<uint64_t>& place) {
+  return single_value(
+    place, toml_form::any, "a whole number " + to_string(sim_replica_counts),
+    [](std::string_view text) {
+      return text == dynamic_word ? std::optional{dynamic_aggregate}
+                                  : whole_of(text, sim_replica_counts);
+    },
+    [](uint64_t count) {
+      return count == dynamic_aggregate ? std::string{dynamic_word} : fmt::format("{}", count);
+    });
+}
+
+// Adds options that a file may give as a number or as a text: both 0.5 and "resnet-50" are times.
+struct lenient_options {
+  command_options& all;
+
+  void add(const char* name, const char* argument, const char* help, option_value value,
+           const char* when_empty = "") {
+    value.form = toml_form::any;
+    all.add(name, argument, help, std::move(value), when_empty);
+  }
 };
+
+void add_job_options(lenient_options all, sim_options& options) {
+  all.add("--replicas", "N", "replicas that compute",
+          whole_value(options.replicas, sim_replica_counts));
+  all.add("--aggregate", "N|dynamic",
+          "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
+          "latest_token or cancel",
+          aggregate_value(options.aggregate), "all replicas");
+  all.add("--gain-power", "POWER",
+          "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
+          real_value(options.gain_power, reals), "1");
+  all.add(
+    "--policy", "NAME",
+    "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
+    "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
+    "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
+    text_value(options.policy));
+  all.add(
+    "--distinct", "on|off",
+    "whether a replica whose gradient counts waits for the step to end before it takes a token; "
+    "only under tensorflow could it give the step a second one",
+    text_value(options.distinct));
+  all.add("--slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
+          whole_value(options.slack, {0, steps_max}), "0");
+  all.add("--local-steps", "N", "under local_sgd, gradients that a replica applies by itself",
+          whole_value(options.local_steps, step_counts), "1");
+  all.add("--averaging-time", "SECONDS", "under local_sgd, what taking the average takes",
+          real_value(options.averaging_time, reals), "0");
+  all.add("--initial-tokens", "N", "tokens at the start",
+          whole_value(options.initial_tokens, {0, replicas_max}),
+          "as many as gradients are needed under tensorflow");
+  all.add("--dead", "N", "replicas that never start", whole_value(options.dead, {0, replicas_max}));
+  all.add("--compute", "DIST",
+          "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
+          "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
+          text_value(options.compute));
+}
+
+void add_network_options(lenient_options all, sim_options& options) {
+  all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
+          text_value(options.network), "no time");
+  all.add("--bandwidth", "BYTES",
+          "what each node's card sends and receives a second, shared evenly: 1GB",
+          text_value(options.bandwidth), "without limit");
+  all.add("--owners", "N", "nodes that the variables are spread over",
+          whole_value(options.owners, {1, owners_max}), "1");
+  all.add("--model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
+          text_value(options.model_bytes), "those of what is learnt, or of the preset");
+  all.add("--gradient-bytes", "BYTES", "what it pushes then", text_value(options.gradient_bytes),
+          "as much as it reads");
+  all.add("--service", "DIST", "how long a variable's node is busy with each gradient: 70us",
+          text_value(options.service), "no time");
+  all.add(
+    "--faults", "LIST",
+    "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
+    "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
+    "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file "
+    "may plan faults in tables [[fault]]",
+    text_value(options.faults), "nothing");
+  all.add("--patience", "SECONDS",
+          "after how long a node is given up of which nothing is heard, because it is frozen or "
+          "cut off; 0 = never",
+          real_value(options.patience, reals), "2.5, as long as links between processes wait");
+  all.add("--ask-again", "SECONDS", "after how long a replica asks again what got no answer",
+          real_value(options.ask_again, reals), "1 if messages are lost or doubled");
+}
+
+void add_learning_options(lenient_options all, sim_options& options) {
+  all.add("--train", "NAME",
+          "learn something in virtual time: logistic (a regression on data that are drawn) or "
+          "language (the model of troupe train, made small)",
+          text_value(options.train), "nothing is learnt");
+  all.add("--optimizer", "NAME", "with --train, what an update does; those of troupe train",
+          text_value(options.optimizer), "sgd");
+  all.add("--learning-rate", "RATE", "with --train, how far an update goes",
+          real_value(options.learning_rate, reals), "one that suits most runs");
+  all.add("--batch", "N", "with --train, examples in each gradient",
+          whole_value(options.batch, {1, batch_max}), "32");
+  all.add("--data", "same|own",
+          "with --train, whether all replicas' data are alike, or each has its own",
+          text_value(options.data), "same");
+  all.add("--text", "FILE", "with --train language, what to learn", text_value(options.text),
+          "that of troupe train");
+  all.add("--evaluate-every", "N", "with --train, steps from one look at the loss to the next",
+          whole_value(options.evaluate_every, step_counts), "a fiftieth of all");
+  all.add("--target-loss", "LOSS", "with --train, the loss to which the time is measured",
+          real_value(options.target_loss, reals));
+  all.add("--curvature", "C",
+          "with --train and --aggregate dynamic, learning rate times the Lipschitz constant of the "
+          "gradient, below 2",
+          real_value(options.curvature, reals),
+          "estimated from how the loss falls; 0.1 if not by sgd");
+}
+
+void add_run_options(lenient_options all, sim_options& options) {
+  all.add("--steps", "N", "updates to make in a run", whole_value(options.steps, step_counts));
+  all.add("--warm-up", "N", "of these, the first ones that step times leave out",
+          whole_value(options.warm_up, {0, steps_max}), "a twentieth");
+  all.add("--seed", "N", "of all draws", whole_value(options.seed, {0, 0x1p63}));
+  all.add("--runs", "N", "runs, each with the next seed", whole_value(options.runs, {1, runs_max}));
+  all.add("--threads", "N", "rows or runs at a time; results do not depend on it",
+          whole_value(options.threads, {1, threads_max}), "all cores");
+}
 
 unsigned threads_of(const sim_options& options) {
   if (options.threads) return static_cast<unsigned>(*options.threads);
   return std::max(1U, std::thread::hardware_concurrency());
-}
-
-// Of a number that need not be whole.
-std::optional<double> real_of(std::string_view text) {
-  auto number = number_of<double>(text);
-  return number && *number >= 0 && *number <= real_max ? number : std::nullopt;
 }
 
 const shorthand* find_shorthand(std::string_view policy) {
@@ -211,51 +244,42 @@ expected<sync_options> sync_of(const sim_options& options) {
 
 } // namespace
 
-std::span<const sim_option> sim_option_table() {
-  return sim_options_table;
+void add_options(command_options& all, sim_options& options) {
+  add_job_options({all}, options);
+  add_network_options({all}, options);
+  add_learning_options({all}, options);
+  add_run_options({all}, options);
 }
 
-const sim_option* find_sim_option(std::string_view key) {
-  const auto* found = std::ranges::find(sim_options_table, key, &sim_option::key);
-  return found == std::end(sim_options_table) ? nullptr : found;
+namespace {
+
+// Describing the options takes longer than writing them, which a report does for every row.
+struct named_options {
+  named_options() { add_options(all, values); }
+
+  sim_options values;
+  command_options all;
+};
+
+const command_options& by_name(const sim_options& options) {
+  thread_local named_options one;
+  one.values = options;
+  return one.all;
 }
 
-expected<void> assign(const sim_option& option, sim_options& options, const std::string& text,
-                      const std::string& name) {
-  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target)) {
-    options.*(*words) = text;
-    return {};
-  }
-  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target)) {
-    options.*(*real) = real_of(text);
-    if (options.*(*real)) return {};
-    return misuse(
-      fmt::format("{} must be a number from 0 to {:g}, not '{}'", name, real_max, text));
-  }
-  auto number = number_of<uint64_t>(text);
-  auto is_word = !option.zero_word.empty() && text == option.zero_word;
-  if (is_word) number = 0;
-  if (!number || (*number < option.low && !is_word) || *number > option.high)
-    return misuse(fmt::format("{} must be a whole number from {} to {}, not '{}'", name,
-                              readable::count(option.low), readable::count(option.high), text));
-  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
-    options.*(*count) = *number;
-  else
-    options.*std::get<std::optional<uint64_t> sim_options::*>(option.target) = *number;
-  return {};
+} // namespace
+
+std::vector<std::pair<std::string, std::string>> option_texts(const sim_options& options) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& option : by_name(options).options())
+    for (auto& text : option.value.texts())
+      result.emplace_back(option.key, std::move(text));
+  return result;
 }
 
-std::string value_text(const sim_option& option, const sim_options& options) {
-  if (const auto* words = std::get_if<std::string sim_options::*>(&option.target))
-    return options.*(*words);
-  if (const auto* count = std::get_if<uint64_t sim_options::*>(&option.target))
-    return fmt::format("{}", options.*(*count));
-  if (const auto* real = std::get_if<std::optional<double> sim_options::*>(&option.target))
-    return options.*(*real) ? fmt::format("{}", *(options.*(*real))) : std::string{};
-  auto optional = options.*std::get<std::optional<uint64_t> sim_options::*>(option.target);
-  if (!optional) return {};
-  if (*optional == 0 && !option.zero_word.empty()) return std::string{option.zero_word};
-  return fmt::format("{}", *optional);
+std::string value_text(std::string_view key, const sim_options& options) {
+  const auto texts = by_name(options).find(key)->value.texts();
+  return texts.empty() ? std::string{} : texts.front();
 }
 
 expected<void> check_uses(std::span<const sim_options> rows) {

@@ -4,13 +4,14 @@
 
 #include "messages/errc.hpp"
 #include "simulation/experiment.hpp"
+#include "tools/options/command_options.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
+#include <utility>
 #include <vector>
 
 namespace troupe {
@@ -58,38 +59,20 @@ struct sim_options {
   std::optional<uint64_t> threads; ///< Nothing: as many as there are cores.
 };
 
-/// One option. All of them can be swept over.
-struct sim_option {
-  using member = std::variant<uint64_t sim_options::*, std::optional<uint64_t> sim_options::*,
-                              std::optional<double> sim_options::*, std::string sim_options::*>;
-
-  std::string_view key; ///< Its name in a file; with "--" before it, on the command line.
-  std::string_view argument;
-  std::string_view help;
-  member target;
-  uint64_t low = 0; ///< Of a whole number; others are from 0 to `real_max`.
-  uint64_t high = 0;
-  std::string_view when_empty = {}; ///< What holds when it has no value.
-  std::string_view zero_word = {};  ///< A word that is taken for 0, which else is out of range.
-};
-
 /// The largest value of an option that need not be a whole number.
 inline constexpr double real_max = 1e9;
 
-/// All options, in the order of `--help`.
-[[nodiscard]] std::span<const sim_option> sim_option_table();
+/// Describes the options, all of which can be swept over and stand in files. @param options Gets
+/// the values; must outlive `all`.
+void add_options(command_options& all, sim_options& options);
 
-/// The option of that name; null if there is none.
-[[nodiscard]] const sim_option* find_sim_option(std::string_view key);
+/// Each option that has a value, by name, and the value as the user would spell it; in the order of
+/// `--help`.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>>
+option_texts(const sim_options& options);
 
-/// Gives an option its value.
-/// @param name How the user spelt it, for the message.
-/// Errors: invalid_argument for a number that is none, or out of range.
-[[nodiscard]] expected<void> assign(const sim_option& option, sim_options& options,
-                                    const std::string& text, const std::string& name);
-
-/// The option's value as the user would spell it; empty if it has none.
-[[nodiscard]] std::string value_text(const sim_option& option, const sim_options& options);
+/// The value of one option as the user would spell it; empty if it has none.
+[[nodiscard]] std::string value_text(std::string_view key, const sim_options& options);
 
 /// Refuses options for which no row of a report has a use: a sweep over policies may have some that
 /// only one of them knows. @param rows At least one.

@@ -4,16 +4,13 @@
 
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/options/arguments.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/sim/help.hpp"
+#include "tools/options/help.hpp"
+#include "tools/options/train_options.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -28,67 +25,30 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
-constexpr uint64_t replay_replicas_max = 1'000'000;
-
-constexpr std::array<std::string_view, 6> replay_option_names{"replicas", "aggregate", "policy",
-                                                              "repair",   "json",      "help"};
-
-int refuse_replay(const error& reason, exit_code code) {
-  fmt::print(stderr, "troupe sim replay: {}\n", reason.message);
-  return static_cast<int>(code);
-}
 
 // ---- the command line ----
 
-expected<std::optional<uint64_t>> count_of(const std::string& text, std::string_view name) {
-  if (text.empty()) return std::nullopt;
-  auto number = number_of<uint64_t>(text);
-  if (!number || *number == 0 || *number > replay_replicas_max)
-    return misuse(
-      fmt::format("{} must be a whole number from 1 to 1,000,000, not '{}'", name, text));
-  return number;
-}
+constexpr const char* replay_introduction
+  = "Replays a run of troupe train in virtual time, from its ledger: once as it was,\n"
+    "to see how well that works, and once with a change, to see what it would make.\n"
+    "\n"
+    "Usage: troupe sim replay RUN_DIR [OPTIONS]\n";
 
-expected<std::vector<uint32_t>> replicas_of(std::string text) {
-  std::vector<uint32_t> replicas;
-  while (!text.empty()) {
-    auto part = text.substr(0, text.find(','));
-    text.erase(0, part.size() + 1);
-    auto number = number_of<uint32_t>(part);
-    if (!number)
-      return misuse(
-        fmt::format("--repair takes indices of replicas, such as 7 or 3,7; '{}' is none", part));
-    replicas.push_back(*number);
-  }
-  return replicas;
-}
-
-/// What stood on the command line.
-struct raw_replay_arguments {
-  std::string replicas;
-  std::string aggregate;
-  std::string policy;
-  std::string repair;
-  std::string json;
-  bool help = false;
-};
-
-expected<replay_command> settled(const raw_replay_arguments& raw, std::string run_dir) {
-  replay_command command{.run_dir = std::move(run_dir), .json = raw.json};
-  auto replicas = count_of(raw.replicas, "--replicas");
-  if (!replicas) return tl::unexpected<error>(replicas.error());
-  auto aggregate = count_of(raw.aggregate, "--aggregate");
-  if (!aggregate) return tl::unexpected<error>(aggregate.error());
-  auto repaired = replicas_of(raw.repair);
-  if (!repaired) return tl::unexpected<error>(repaired.error());
-  command.replicas = *replicas;
-  command.aggregate = *aggregate;
-  command.repaired = std::move(*repaired);
-  if (raw.policy.empty()) return command;
-  auto policy = parse_sync_policy(raw.policy);
-  if (!policy) return misuse("--policy: " + policy.error().message);
-  command.policy = *policy;
-  return command;
+option_value repair_value(std::vector<uint32_t>& place) {
+  auto store = [&place](const option_value::text_list& texts) -> expected<void> {
+    place.clear();
+    for (std::string_view text = texts.back(); !text.empty();) {
+      auto part = text.substr(0, text.find(','));
+      text.remove_prefix(std::min(part.size() + 1, text.size()));
+      auto number = number_of<uint32_t>(part);
+      if (!number)
+        return misuse(
+          fmt::format(" takes indices of replicas, such as 7 or 3,7; '{}' is none", part));
+      place.push_back(*number);
+    }
+    return {};
+  };
+  return unwritten({store, {}});
 }
 
 // ---- replaying ----
@@ -191,38 +151,41 @@ expected<void> write(const replay_command& command, const run_folder& folder,
 } // namespace
 
 expected<replay_command> parse_replay_options(int argument_count, const char* const* arguments) {
-  raw_replay_arguments raw;
-  CLI::App app;
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", raw.help);
-  app.add_option("--replicas", raw.replicas)->take_last();
-  app.add_option("--aggregate", raw.aggregate)->take_last();
-  app.add_option("--policy", raw.policy)->take_last();
-  app.add_option("--repair", raw.repair)->take_last();
-  app.add_option("--json", raw.json)->take_last();
-  if (auto taken = take_apart(app, argument_count, arguments); !taken)
-    return tl::unexpected(taken.error());
-  if (raw.help) return replay_command{.answer = replay_help()};
-  auto rest = app.remaining();
-  if (rest.empty()) return misuse("which run? Give its folder: troupe sim replay runs/NAME");
-  if (rest.size() > 1 || rest[0].starts_with("-")) {
-    auto wrong = rest[0].starts_with("-") ? rest[0] : rest[1];
-    return misuse(unexpected_argument(wrong, "--aggregate 3", replay_option_names));
-  }
-  return settled(raw, rest[0]);
+  constexpr option_range replica_counts{1, 1e6};
+  replay_command command;
+  command_options all{replay_introduction, "values follow their option, as in --aggregate 3",
+                      "\n" + exit_codes_text()};
+  all.add("run", "", "", text_value(command.run_dir));
+  all.add("--replicas", "N",
+          "how many replicas; those that are added take as long as a typical one",
+          whole_value(command.replicas, replica_counts), "as it was");
+  all.add("--aggregate", "N", "gradients that a step needs",
+          whole_value(command.aggregate, replica_counts), "as it was");
+  all.add("--policy", "NAME", "tensorflow, latest_token or cancel",
+          parsed_value(command.policy, parse_sync_policy), "as it was");
+  all.add("--repair", "N,N,...", "replicas that take as long as a typical one",
+          repair_value(command.repaired), "none");
+  all.add("--json", "FILE", "write the report to a file; to standard output for -",
+          text_value(command.json));
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected(answer.error());
+  command.answer = *answer;
+  if (!command.answer.empty() || !command.run_dir.empty()) return command;
+  return misuse("which run? Give its folder: troupe sim replay runs/NAME");
 }
 
 expected<run_folder> read_run_folder(const std::string& path) {
   auto folder = std::filesystem::path{path};
   train_options options;
-  option_origins origins;
+  command_options all;
+  add_options(all, options);
   auto config_path = (folder / "config.toml").string();
   if (std::error_code unknown; !std::filesystem::exists(config_path, unknown))
     return fail(
       errc::not_found,
       fmt::format("not the folder of a run of troupe train: there is no {}", config_path));
-  auto config = read_config_file(config_path, options, origins);
+  auto config = read_config_file(config_path, "--config", all);
   if (!config)
     return fail(config.error().code,
                 fmt::format("not the folder of a run of troupe train: {}", config.error().message));
@@ -327,23 +290,18 @@ std::string replay_json(const replay_command& command, const replay_report& repo
 
 int replay_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_replay_options(argument_count, arguments);
-  if (!command) return refuse_replay(command.error(), exit_code::usage);
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("sim replay", command)) return *code;
   auto folder = read_run_folder(command->run_dir);
-  if (!folder) return refuse_replay(folder.error(), exit_code::usage);
-  if (auto place = check_json(command->json); !place)
-    return refuse_replay(place.error(), exit_code::usage);
+  if (!folder) return refuse("sim replay", folder.error());
+  if (auto place = check_json(command->json); !place) return refuse("sim replay", place.error());
   try {
     auto report = replay(*folder, *command);
     if (auto written = write(*command, *folder, report); !written)
-      return refuse_replay(written.error(), exit_code::user_error);
+      return refuse("sim replay", written.error(), exit_code::user_error);
     auto stalled = report.changed && report.changed->stalled;
     return static_cast<int>(stalled ? exit_code::stalled : exit_code::finished);
   } catch (const failure& failed) {
-    return refuse_replay(failed.reason(), exit_code::usage);
+    return refuse("sim replay", failed.reason());
   }
 }
 

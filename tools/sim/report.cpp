@@ -88,12 +88,9 @@ json scenario_json(const sim_row& row) {
   if (auto mean = row.what.compute.mean(); mean && std::isfinite(*mean))
     result["compute_mean"] = *mean;
   // What else was asked for, as it was said.
-  for (const auto& option : sim_option_table()) {
-    std::string name{option.key};
+  for (auto& [name, value] : option_texts(row.options)) {
     std::ranges::replace(name, '-', '_');
-    auto value = value_text(option, row.options);
-    if (!value.empty() && name != "seed" && name != "threads" && !result.contains(name))
-      result[name] = value;
+    if (name != "seed" && name != "threads" && !result.contains(name)) result[name] = value;
   }
   if (!row.options.fault_list.empty()) result["fault"] = planned_json(row.options.fault_list);
   return result;
@@ -260,11 +257,8 @@ void add_learnt(const sim_row& row, std::vector<std::string>& cells) {
 
 std::string headline(const sim_command& command, const sim_row& first) {
   auto line = std::string{"simulated"};
-  for (const auto& option : sim_option_table()) {
-    if (command.sweep.option == &option) continue;
-    auto value = value_text(option, first.options);
-    if (!value.empty()) line += fmt::format("  --{} {}", option.key, value);
-  }
+  for (const auto& [key, value] : option_texts(first.options))
+    if (key != command.sweep.key) line += fmt::format("  --{} {}", key, value);
   return line + "\n";
 }
 
@@ -286,7 +280,7 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
   std::string text;
   for (const auto& row : rows) {
     auto name = row_name(command, row);
-    auto prefix = name.empty() ? "" : fmt::format("{} {}: ", command.sweep.option->key, name);
+    auto prefix = name.empty() ? "" : fmt::format("{} {}: ", command.sweep.key, name);
     if (row.what.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
@@ -301,14 +295,14 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
 } // namespace
 
 std::string row_name(const sim_command& command, const sim_row& row) {
-  return command.sweep.option == nullptr ? "" : value_text(*command.sweep.option, row.options);
+  return command.sweep.key.empty() ? "" : value_text(command.sweep.key, row.options);
 }
 
 std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
-  if (command.sweep.option == nullptr) return row_json(rows.front()).dump(2) + "\n";
-  json result{{"sweep", command.sweep.option->key}, {"rows", json::array()}};
+  if (command.sweep.key.empty()) return row_json(rows.front()).dump(2) + "\n";
+  json result{{"sweep", command.sweep.key}, {"rows", json::array()}};
   for (const auto& row : rows) {
-    json of_row{{"value", value_text(*command.sweep.option, row.options)}};
+    json of_row{{"value", row_name(command, row)}};
     of_row.update(row_json(row));
     result["rows"].push_back(std::move(of_row));
   }
@@ -345,7 +339,7 @@ expected<void> write_json(const std::string& file, const std::string& report) {
 }
 
 std::string sim_table(const sim_command& command, const std::vector<sim_row>& rows) {
-  bool swept = command.sweep.option != nullptr;
+  bool swept = !command.sweep.key.empty();
   table lines;
   std::vector<std::string> heading{"step s", "+-95%",  "p50",       "p90",         "p99",
                                    "max",    "drop %", "updates/s", "gradients/s", "wasted %"};
@@ -355,7 +349,7 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
     for (const auto* name : {"loss", "of slow", "of fast", "s to target"})
       heading.emplace_back(name);
   if (swept) {
-    heading.insert(heading.begin(), std::string{command.sweep.option->key});
+    heading.insert(heading.begin(), command.sweep.key);
     heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));
   }
   lines.add(std::move(heading));

@@ -4,11 +4,11 @@
 
 #include "actors/observing/http_client.hpp"
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
 #include "tools/system/terminal.hpp"
 #include "tools/top/view.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -26,6 +26,20 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds answer_deadline{3000};
 
+constexpr const char* top_introduction
+  = "Shows a running job in the terminal; 'q' or Ctrl-C ends it.\n"
+    "\n"
+    "Usage: troupe top [OPTIONS] HOST:PORT\n"
+    "\n"
+    "HOST:PORT is what the job's --metrics-port serves.\n";
+constexpr const char* top_exit_codes
+  = "\n"
+    "Exit codes:\n"
+    "  0      ended by 'q' or Ctrl-C, or printed one look\n"
+    "  1      what answers there is no job of troupe\n"
+    "  2      an argument is not as it must be\n"
+    "  4      nothing answers there, or nothing does any more: the job is over\n";
+
 /// What the user asked for.
 struct top_options {
   std::string endpoint;
@@ -33,13 +47,8 @@ struct top_options {
   std::string port;
   double period_seconds = 1;
   bool once = false;
-  bool help = false;
+  std::string answer; ///< To be printed instead, if not empty.
 };
-
-int refuse_top(const std::string& line, exit_code code = exit_code::usage) {
-  fmt::print(stderr, "troupe top: {}\n", line);
-  return static_cast<int>(code);
-}
 
 // "host:port", "[::1]:port".
 bool split_endpoint(top_options& options) {
@@ -55,25 +64,17 @@ bool split_endpoint(top_options& options) {
 
 expected<top_options> parse(int argument_count, const char* const* arguments) {
   top_options options;
-  CLI::App app;
-  app.set_help_flag();
-  app.add_flag("-h,--help", options.help);
-  app.add_flag("--once", options.once);
-  app.add_option("--period", options.period_seconds);
-  app.add_option("endpoint", options.endpoint);
-  try {
-    app.parse(argument_count, arguments);
-  } catch (const CLI::ParseError& problem) {
-    return fail(errc::invalid_argument,
-                fmt::format("{}; troupe top --help tells what there is", problem.what()));
-  }
-  if (options.help) return options;
-  if (!split_endpoint(options))
-    return fail(errc::invalid_argument,
-                fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
-  if (!(options.period_seconds >= 0.1 && options.period_seconds <= 3600))
-    return fail(errc::invalid_argument, "--period must be from 0.1 to 3600 seconds");
-  return options;
+  command_options all{top_introduction, "one job is shown at a time", top_exit_codes};
+  all.add("endpoint", "", "", text_value(options.endpoint));
+  all.add("--period", "SECONDS", "how often to look",
+          real_value(options.period_seconds, {0.1, 3600}, "seconds"));
+  all.add_flag("--once", options.once, "print one look as plain text, as without a terminal");
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected<error>(answer.error());
+  options.answer = *answer;
+  if (!options.answer.empty() || split_endpoint(options)) return options;
+  return misuse(fmt::format("'{}' is no HOST:PORT, as in 127.0.0.1:9464", options.endpoint));
 }
 
 expected<top_sample> look(const top_options& options) {
@@ -178,13 +179,14 @@ std::optional<error> show(const top_options& options, top_sample now) {
 
 int run(const top_options& options) {
   auto first = look(options);
-  if (!first) return refuse_top(first.error().message, code_of(first.error()));
+  if (!first) return refuse("top", first.error(), code_of(first.error()));
   if (options.once || !is_terminal(STDOUT_FILENO)) {
     write_out(top_page(options.endpoint, *first, std::nullopt, {.width = 1000}));
     return static_cast<int>(exit_code::finished);
   }
   if (auto ended = show(options, std::move(*first)))
-    return refuse_top("the job is over, or out of reach: " + ended->message, code_of(*ended));
+    return refuse("top", {ended->code, "the job is over, or out of reach: " + ended->message},
+                  code_of(*ended));
   return static_cast<int>(exit_code::finished);
 }
 
@@ -192,11 +194,7 @@ int run(const top_options& options) {
 
 int top_command_main(int argument_count, const char* const* arguments) {
   auto options = parse(argument_count, arguments);
-  if (!options) return refuse_top(options.error().message);
-  if (options->help) {
-    fmt::print("{}", top_help());
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("top", options)) return *code;
   return run(*options);
 }
 

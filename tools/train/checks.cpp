@@ -5,7 +5,7 @@
 #include "actors/gpu/device_list.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "tools/options/nearest_name.hpp"
-#include "tools/options/option_table.hpp"
+#include "tools/options/option_value.hpp"
 #include "tools/train/plan.hpp"
 
 #include <algorithm>
@@ -18,37 +18,32 @@ namespace {
 
 expected<void> check_backups(const train_options& options, const option_origins& origins) {
   if (options.curvature && options.backups == backup_kind::fixed)
-    return fail(errc::invalid_argument,
-                fmt::format("{} has no meaning where a step needs a fixed number of gradients: "
-                            "leave it out, or take --backups dynamic",
-                            spelling(origins, "curvature")));
+    return misuse(fmt::format("{} has no meaning where a step needs a fixed number of gradients: "
+                              "leave it out, or take --backups dynamic",
+                              spelling(origins, "curvature")));
   if (options.backups == backup_kind::fixed || traits_of(options.policy).may_adapt()) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
-                          "cancel",
-                          spelling(origins, "backups"), to_string(options.policy)));
+  return misuse(fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
+                            "cancel",
+                            spelling(origins, "backups"), to_string(options.policy)));
 }
 
 expected<void> check_slack(const train_options& options, const option_origins& origins) {
   if (!options.slack || traits_of(options.policy).keeps_pace()) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} has no meaning under policy {}: leave it out, or take --policy ssp",
-                          spelling(origins, "slack"), to_string(options.policy)));
+  return misuse(fmt::format("{} has no meaning under policy {}: leave it out, or take --policy ssp",
+                            spelling(origins, "slack"), to_string(options.policy)));
 }
 
 expected<void> check_aggregate(const train_options& options, const option_origins& origins) {
   const auto name = spelling(origins, "aggregate");
   const auto& policy = traits_of(options.policy);
   if (policy.keeps_pace() && options.aggregate != 1)
-    return fail(errc::invalid_argument,
-                fmt::format("{} is {}, but under policy {} every gradient is an update: take "
-                            "--aggregate 1, or another policy",
-                            name, options.aggregate, policy.name));
+    return misuse(fmt::format("{} is {}, but under policy {} every gradient is an update: take "
+                              "--aggregate 1, or another policy",
+                              name, options.aggregate, policy.name));
   if (options.aggregate <= options.replicas || (policy.repeats && policy.is_asynchronous()))
     return {};
   if (!policy.repeats) {
-    return fail(
-      errc::invalid_argument,
+    return misuse(
       fmt::format("{} {} can never be reached by {} replicas, since under policy {} each gives "
                   "one gradient to a step: lower it, raise --replicas, or take --policy "
                   "tensorflow",
@@ -56,8 +51,7 @@ expected<void> check_aggregate(const train_options& options, const option_origin
   }
   const uint64_t needed = options.aggregate - options.replicas;
   if (options.initial_tokens.value_or(options.aggregate) >= needed) return {};
-  return fail(
-    errc::invalid_argument,
+  return misuse(
     fmt::format("{} {} needs at least {} spare tokens with {} replicas, or the first step never "
                 "ends: raise {} from {}, lower --aggregate, or raise --replicas",
                 name, options.aggregate, needed, options.replicas,
@@ -66,8 +60,7 @@ expected<void> check_aggregate(const train_options& options, const option_origin
 
 expected<void> check_initial_tokens(const train_options& options, const option_origins& origins) {
   if (!options.initial_tokens || traits_of(options.policy).counts_tokens()) return {};
-  return fail(
-    errc::invalid_argument,
+  return misuse(
     fmt::format("{} has no meaning under policy {}: leave it out, or take --policy tensorflow",
                 spelling(origins, "initial-tokens"), to_string(options.policy)));
 }
@@ -77,13 +70,11 @@ expected<void> check_slow(const train_options& options, const option_origins& or
   std::set<uint64_t> seen;
   for (const auto& slow : options.slow) {
     if (slow.replica >= options.replicas) {
-      return fail(errc::invalid_argument,
-                  fmt::format("{} {}={} names a replica that is not there: the last one is {}",
-                              name, slow.replica, slow.factor, options.replicas - 1));
+      return misuse(fmt::format("{} {}={} names a replica that is not there: the last one is {}",
+                                name, slow.replica, slow.factor, options.replicas - 1));
     }
     if (!seen.insert(slow.replica).second)
-      return fail(errc::invalid_argument,
-                  fmt::format("{} names replica {} twice", name, slow.replica));
+      return misuse(fmt::format("{} names replica {} twice", name, slow.replica));
   }
   return {};
 }
@@ -95,18 +86,17 @@ expected<void> check_device(const train_options& options, const option_origins& 
   if (!devices)
     return fail(devices.error().code, fmt::format("{}: {}", name, devices.error().message));
   if (devices->empty() || options.world == world_kind::threads) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} {} does not go with --world virtual, whose time a GPU does not know: "
-                          "take --device cpu, or --world threads",
-                          name, options.device));
+  return misuse(
+    fmt::format("{} {} does not go with --world virtual, whose time a GPU does not know: "
+                "take --device cpu, or --world threads",
+                name, options.device));
 }
 
 expected<void> check_communication(const train_options& options, const option_origins& origins) {
   auto devices = read_devices(options.device);
   auto is_on_gpus = devices && !devices->empty();
   if (options.communication != communication_implementation::nccl || is_on_gpus) return {};
-  return fail(
-    errc::invalid_argument,
+  return misuse(
     fmt::format("{} nccl adds up gradients on GPUs, and replicas are to compute on the "
                 "processor: name GPUs, as in --device gpu:0, or take --communication auto",
                 spelling(origins, "communication")));
@@ -120,10 +110,9 @@ expected<void> check_optimizer(const train_options& options, const option_origin
   const auto option = spelling(origins, "optimizer-setting");
   for (const auto& setting : options.optimizer_settings) {
     if (std::ranges::count(*names, setting.name) > 0) continue;
-    return fail(errc::invalid_argument,
-                fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'", option,
-                            setting.name, setting.value, options.optimizer,
-                            nearest_name(setting.name, *names)));
+    return misuse(fmt::format("{} {}={}: {} has no such setting; the nearest it has is '{}'",
+                              option, setting.name, setting.value, options.optimizer,
+                              nearest_name(setting.name, *names)));
   }
   auto plan = plan_of(options, 1);
   if (!plan) return fail(plan.error().code, fmt::format("{}: {}", option, plan.error().message));
@@ -132,17 +121,15 @@ expected<void> check_optimizer(const train_options& options, const option_origin
 
 expected<void> check_warm_up(const train_options& options, const option_origins& origins) {
   if (options.warm_up == 0 || !options.steps || options.warm_up < *options.steps) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} {} leaves no step for training: there are {}",
-                          spelling(origins, "warm-up"), options.warm_up, *options.steps));
+  return misuse(fmt::format("{} {} leaves no step for training: there are {}",
+                            spelling(origins, "warm-up"), options.warm_up, *options.steps));
 }
 
 expected<void> check_hidden(const train_options& options, const option_origins& origins) {
   const size_t layers = options.model.hidden_sizes.size();
   if (layers <= language_model_layers_max) return {};
-  return fail(errc::invalid_argument,
-              fmt::format("{} lists {} layers; at most {} are possible",
-                          spelling(origins, "hidden"), layers, language_model_layers_max));
+  return misuse(fmt::format("{} lists {} layers; at most {} are possible",
+                            spelling(origins, "hidden"), layers, language_model_layers_max));
 }
 
 std::string_view why_without_meaning(std::string_view option) {
@@ -160,9 +147,8 @@ expected<void> settle(train_options& options, const option_origins& origins) {
     const auto steps = origin_of(origins, "steps");
     const auto epochs = origin_of(origins, "epochs");
     if (steps.from == epochs.from) {
-      return fail(errc::invalid_argument,
-                  fmt::format("{} and {} exclude each other: give one of them",
-                              spelling(origins, "steps"), spelling(origins, "epochs")));
+      return misuse(fmt::format("{} and {} exclude each other: give one of them",
+                                spelling(origins, "steps"), spelling(origins, "epochs")));
     }
     (steps.from < epochs.from ? options.steps : options.epochs).reset();
   }
@@ -172,14 +158,13 @@ expected<void> settle(train_options& options, const option_origins& origins) {
 }
 
 expected<void> fit_strategy(train_options& options, option_origins& origins) {
-  for (const auto& option : train_option_table()) {
-    const std::string key{option.key};
-    if (has_meaning(option, options.strategy) || !origins.contains(key)) continue;
+  for (const auto name : without_meaning(options.strategy)) {
+    const std::string key{name};
+    if (!origins.contains(key)) continue;
     if (origin_of(origins, key).from >= origin_of(origins, "strategy").from)
-      return fail(errc::invalid_argument,
-                  fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
-                              to_string(options.strategy), why_without_meaning(option.key)));
-    reset(option, options);
+      return misuse(fmt::format("{} has no meaning under strategy {}, {}", spelling(origins, key),
+                                to_string(options.strategy), why_without_meaning(name)));
+    reset(key, options);
     origins.erase(key);
   }
   if (replicas_meet(options.strategy))

@@ -12,7 +12,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "strategies/jobs/flight_recorder_hook.hpp"
 #include "strategies/jobs/metrics_server_hook.hpp"
-#include "tools/options/config_dump.hpp"
+#include "tools/options/help.hpp"
 #include "tools/run/plots.hpp"
 #include "tools/run/restart.hpp"
 #include "tools/run/run_directory.hpp"
@@ -40,11 +40,6 @@ namespace troupe {
 namespace {
 
 constexpr uint64_t what_if_steps_max = 2000; // simulated for the comparison of policies
-
-int refuse_train(const error& reason, exit_code code = exit_code::usage) {
-  fmt::print(stderr, "troupe train: {}\n", reason.message);
-  return static_cast<int>(code);
-}
 
 /// What a run works on.
 struct run_input {
@@ -230,8 +225,8 @@ int refuse_job(const failure& failed, const resolved_cluster& cluster, const sig
                exit_code otherwise) {
   auto is_asked = failed.reason().code == errc::cancelled && signals.signal_number() != 0;
   if (!is_asked)
-    return refuse_train(with_unknown_hosts(failed.reason(), cluster),
-                        code_of_failure(failed, cluster, otherwise));
+    return refuse("train", with_unknown_hosts(failed.reason(), cluster),
+                  code_of_failure(failed, cluster, otherwise));
   fmt::print(stderr, "troupe train: asked to stop before the job had begun\n");
   return exit_code_of_signal(signals.signal_number());
 }
@@ -297,7 +292,7 @@ int run(const prepared_run& run, signal_watch& signals) {
      .learning_rate = [&plan](uint64_t step) { return learning_rate_at(plan, step); }});
   if (!recorder) {
     run.directory.take_back();
-    return refuse_train(recorder.error());
+    return refuse("train", recorder.error());
   }
   announce(run);
   hand_over_checkpoint(run);
@@ -403,17 +398,17 @@ find_beginning(train_options& options, const text_corpus& corpus, const attempt_
 int lead(run_input input) {
   auto& options = input.command.options;
   auto baselines = compress(input.corpus);
-  if (!baselines) return refuse_train(baselines.error());
+  if (!baselines) return refuse("train", baselines.error());
   auto attempts
     = find_attempt(options.run_dir, input.cluster.has_evaluator(), process_environment());
-  if (!attempts) return refuse_train(attempts.error());
+  if (!attempts) return refuse("train", attempts.error());
   options.run_dir = attempts->own;
   auto resume = find_beginning(options, input.corpus, *attempts);
-  if (!resume) return refuse_train(resume.error(), exit_code::bad_checkpoint);
+  if (!resume) return refuse("train", resume.error(), exit_code::bad_checkpoint);
   auto metrics = serve(options);
-  if (!metrics) return refuse_train(metrics.error());
+  if (!metrics) return refuse("train", metrics.error());
   auto directory = make_directory(input.command);
-  if (!directory) return refuse_train(directory.error());
+  if (!directory) return refuse("train", directory.error());
   auto code_of_refusal = *resume ? exit_code::bad_checkpoint : exit_code::usage;
   prepared_run prepared{std::move(input), *baselines, std::move(*resume), std::move(*metrics),
                         std::move(*directory)};
@@ -429,15 +424,11 @@ int lead(run_input input) {
 
 int train_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_train_options(argument_count, arguments);
-  if (!command) return refuse_train(command.error());
-  if (!command->answer.empty()) {
-    fmt::print("{}", command->answer);
-    return static_cast<int>(exit_code::finished);
-  }
+  if (auto code = answered("train", command)) return *code;
   auto cluster = find_cluster(*command);
-  if (!cluster) return refuse_train(cluster.error());
+  if (!cluster) return refuse("train", cluster.error());
   auto input = load(std::move(*command), std::move(*cluster));
-  if (!input) return refuse_train(input.error());
+  if (!input) return refuse("train", input.error());
   if (input->cluster.is_chief()) return lead(std::move(*input));
   if (input->cluster.is_evaluator()) {
     announce(input->cluster);

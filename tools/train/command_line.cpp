@@ -1,127 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of options as flags, and the order in which sources of options count.
+// The options of a run, and the order in which sources of options count.
 #include "tools/train/command_line.hpp"
 
-#include "tools/options/arguments.hpp"
+#include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/cluster_arguments.hpp"
-#include "tools/options/config_dump.hpp"
 #include "tools/options/config_file.hpp"
-#include "tools/options/help.hpp"
-#include "tools/options/option_table.hpp"
-#include "tools/options/option_value.hpp"
-#include "tools/options/server_arguments.hpp"
 #include "tools/train/checks.hpp"
 
-#include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
-#include <fmt/format.h>
-#include <map>
-#include <vector>
 
 namespace troupe {
 
 namespace {
 
-// The command line as it was written, before it is checked.
-struct raw_train_arguments {
-  std::map<std::string_view, std::vector<std::string>> texts;
-  cluster_arguments cluster;
-  server_arguments server;
-  std::string config;
-  bool dump_config = false;
-  bool help = false;
-};
-
-// CLI11 splits the arguments; what they mean, and the help, come from the table.
-void add_options(CLI::App& app, raw_train_arguments& raw) {
-  app.set_help_flag();
-  app.allow_extras();
-  app.add_flag("-h,--help", raw.help);
-  app.add_flag("--dump-config", raw.dump_config);
-  app.add_option("--config", raw.config)->take_last();
-  add_cluster_options(app, raw.cluster);
-  add_server_options(app, raw.server);
-  for (const auto& option : train_option_table()) {
-    app.add_option("--" + std::string{option.key}, raw.texts[option.key])->allow_extra_args(false);
-  }
-}
-
-std::vector<std::string_view> train_option_names() {
-  std::vector<std::string_view> names{"help", "config", "dump-config"};
-  names.insert(names.end(), cluster_option_names.begin(), cluster_option_names.end());
-  names.insert(names.end(), server_option_names.begin(), server_option_names.end());
-  for (const auto& option : train_option_table())
-    names.push_back(option.key);
-  return names;
-}
-
-expected<void> take_arguments(const raw_train_arguments& raw, train_command& command) {
-  for (const auto& option : train_option_table()) {
-    const auto& texts = raw.texts.at(option.key);
-    if (texts.empty()) continue;
-    const std::string key{option.key};
-    command.origins[key] = {option_origin::source::command_line, ""};
-    if (auto done = assign(option, command.options, texts, "--" + key); !done) return done;
-  }
-  return {};
-}
+constexpr const char* train_introduction
+  = "Trains a language model on the bytes of a text, by several replicas together.\n"
+    "\n"
+    "Usage: troupe train [OPTIONS]\n"
+    "\n"
+    "Every option can also stand in a TOML file, without the dashes (--config). The\n"
+    "command line overrides the file, the file overrides the default.\n";
 
 // A run that goes on has the options that it had, but for its folder.
-expected<void> read_files(const raw_train_arguments& raw, train_command& command) {
-  const auto& resumed = raw.texts.at("resume");
-  if (raw.config.empty() && resumed.empty()) return {};
-  if (!raw.config.empty() && !resumed.empty())
-    return fail(
-      errc::invalid_argument,
+expected<void> read_files(command_options& all) {
+  const auto config = all.given("config");
+  const auto resumed = all.given("resume");
+  if (!config.empty() && !resumed.empty())
+    return misuse(
       "--config and --resume exclude each other: a run that goes on has the options of its "
       "config.toml; leave out --config");
-  if (!raw.config.empty()) return read_config_file(raw.config, command.options, command.origins);
-  auto path = std::filesystem::path{resumed.back()} / "config.toml";
-  return read_config_file(path.string(), command.options, command.origins, "--resume").map([&] {
-    command.options.run_dir.clear();
-    command.origins.erase("run-dir");
-  });
+  if (!config.empty()) return read_config_file(config, "--config", all);
+  if (resumed.empty()) return {};
+  const auto path = std::filesystem::path{resumed} / "config.toml";
+  return read_config_file(path.string(), "--resume", all).map([&] { all.forget("run-dir"); });
 }
 
-expected<train_command> settled(const raw_train_arguments& raw) {
-  train_command command;
-  auto cluster = settled(raw.cluster);
-  if (!cluster) return tl::unexpected(cluster.error());
-  command.cluster = std::move(*cluster);
-  auto server = settled(raw.server);
-  if (!server) return tl::unexpected(server.error());
-  command.server = std::move(*server);
+expected<void> settle(train_command& command) {
+  if (auto done = settle(command.server); !done) return done;
   command.server.interface = command.cluster.interface;
-  if (auto done = read_files(raw, command); !done) return tl::unexpected(done.error());
-  if (auto done = take_arguments(raw, command); !done) return tl::unexpected(done.error());
-  if (auto done = fit_strategy(command.options, command.origins); !done)
-    return tl::unexpected(done.error());
-  if (auto done = settle(command.options, command.origins); !done)
-    return tl::unexpected(done.error());
-  if (auto done = check(command.options, command.origins); !done)
-    return tl::unexpected(done.error());
-  if (raw.dump_config) command.answer = config_text(command.options, command.origins);
-  return command;
+  if (auto done = fit_strategy(command.options, command.origins); !done) return done;
+  if (auto done = settle(command.options, command.origins); !done) return done;
+  return check(command.options, command.origins);
 }
 
 } // namespace
 
 expected<train_command> parse_train_options(int argument_count, const char* const* arguments) {
-  raw_train_arguments raw;
-  CLI::App app;
-  add_options(app, raw);
-  if (auto taken = take_apart(app, argument_count, arguments); !taken)
-    return tl::unexpected(taken.error());
-  if (raw.help) {
-    train_command command;
-    command.answer = train_help();
-    return command;
-  }
-  if (const auto extra = app.remaining(); !extra.empty())
-    return fail(errc::invalid_argument,
-                unexpected_argument(extra.front(), "--text FILE", train_option_names()));
-  return settled(raw);
+  train_command command;
+  std::string config;
+  bool dump_config = false;
+  command_options all{train_introduction, "values follow their option, as in --text FILE",
+                      "\n" + exit_codes_text()};
+  add_options(all, command.options);
+  all.begin_group("A job of several processes (on the command line only)");
+  add_options(all, command.cluster);
+  add_options(all, command.server);
+  all.begin_group("And");
+  all.add("--config", "FILE", "TOML file with options", text_value(config));
+  all.add_flag("--dump-config", dump_config,
+               "print all options as such a file, with where each came from");
+  all.add_help();
+
+  auto answer = all.parse(argument_count, arguments);
+  if (!answer) return tl::unexpected(answer.error());
+  command.answer = *answer;
+  if (!command.answer.empty()) return command;
+  auto done = read_files(all).and_then([&] { return all.store_given(); }).and_then([&] {
+    command.origins = all.origins();
+    return settle(command);
+  });
+  if (!done) return tl::unexpected(done.error());
+  if (dump_config) command.answer = config_text(command.options, command.origins);
+  return command;
 }
 
 } // namespace troupe

@@ -3,6 +3,7 @@
 #include "tools/train/evaluator_command.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/help.hpp"
 #include "tools/run/restart.hpp"
 #include "tools/run/run_directory.hpp"
 #include "tools/system/signal_watch.hpp"
@@ -14,11 +15,6 @@
 namespace troupe {
 
 namespace {
-
-int refuse_evaluator(const std::string& line) {
-  fmt::print(stderr, "troupe train: {}\n", line);
-  return static_cast<int>(exit_code::usage);
-}
 
 // "chief 0 (10.0.0.1:2222)"
 std::string chief_text(const resolved_cluster& cluster) {
@@ -51,15 +47,17 @@ int evaluator_command(const train_command& command, const resolved_cluster& clus
                       const text_corpus& corpus) {
   const auto& options = command.options;
   auto attempt = find_attempt(options.run_dir, true, process_environment());
-  if (!attempt) return refuse_evaluator(attempt.error().message);
+  if (!attempt) return refuse("train", attempt.error());
   const auto& folder = attempt->own;
   if (folder.empty())
-    return refuse_evaluator(
-      "an evaluator finds the run by its folder: give all tasks the same --run-dir");
+    return refuse("train",
+                  {errc::invalid_argument,
+                   "an evaluator finds the run by its folder: give all tasks the same --run-dir"});
   if (options.checkpoint_every == 0)
-    return refuse_evaluator(
-      "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
-      "out");
+    return refuse(
+      "train", {errc::invalid_argument,
+                "an evaluator evaluates checkpoints, but --checkpoint-every 0 makes none: leave it "
+                "out"});
   signal_watch signals;
   fmt::print(stderr, "evaluates {}/{}\n", folder, run_directory::checkpoint_folder);
   auto report = run_evaluator_job(options, {.corpus = corpus,

@@ -5,8 +5,7 @@
 #include "actors/training/agreement.hpp"
 #include "messages/failure.hpp"
 #include "strategies/contexts/gathered_texts.hpp"
-#include "tools/options/option_table.hpp"
-#include "tools/options/option_value.hpp"
+#include "tools/options/config_file.hpp"
 #include "tools/train/saved_job.hpp"
 
 #include <algorithm>
@@ -34,9 +33,11 @@ std::string agreement_of(const train_options& options, const text_corpus& corpus
            || (has_chief && std::ranges::count(matters_beside_chief, key) > 0);
   };
   auto lines = "a text of " + fingerprint(corpus) + '\n';
-  for (const auto& option : train_option_table())
-    if (!is_own(option.key))
-      lines += fmt::format("{} = {}\n", option.key, toml_text(option, options));
+  auto values = options;
+  command_options all;
+  add_options(all, values);
+  for (const auto& option : all.options())
+    if (!is_own(option.key)) lines += fmt::format("{} = {}\n", option.key, toml_text(option));
   return lines;
 }
 

@@ -50,7 +50,7 @@ TEST_SUITE("tools/launch/command_line") {
   TEST_CASE("tells what there is before it judges anything") {
     auto options = parsed({"-n", "x", "--help"});
     REQUIRE(options);
-    CHECK(options->help);
+    CHECK_FALSE(options->answer.empty());
   }
 
   TEST_CASE("refuses a program without letters") {

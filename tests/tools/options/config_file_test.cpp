@@ -4,6 +4,7 @@
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/options/train_options.hpp"
 
 namespace config_file_test {
 
@@ -11,10 +12,16 @@ namespace {
 
 using namespace troupe;
 
-std::string message_of(std::string_view toml) {
+struct fixture {
+  fixture() { add_options(all, options); }
+
   train_options options;
-  option_origins origins;
-  const auto refused = read_config(toml, "run.toml", options, origins);
+  command_options all;
+};
+
+std::string message_of(std::string_view toml) {
+  fixture of_train;
+  const auto refused = read_config(toml, "run.toml", of_train.all);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == errc::invalid_argument);
   return refused.error().message;
@@ -23,9 +30,7 @@ std::string message_of(std::string_view toml) {
 } // namespace
 
 TEST_SUITE("tools/options/config_file") {
-  TEST_CASE("sets what it names and notes the line") {
-    train_options options;
-    option_origins origins;
+  TEST_CASE_FIXTURE(fixture, "sets what it names and notes the line") {
     REQUIRE(read_config("# a comment\n"
                         "replicas = 8\n"
                         "held-out = 0.2\n"
@@ -34,7 +39,7 @@ TEST_SUITE("tools/options/config_file") {
                         "slow = [\"3=2.5\", \"1=2\"]\n"
                         "[model]\n"
                         "hidden = [64, 32]\n",
-                        "run.toml", options, origins));
+                        "run.toml", all));
     CHECK(options.replicas == 8);
     CHECK(options.held_out == 0.2);
     CHECK(options.deadline_seconds == 5);
@@ -42,17 +47,15 @@ TEST_SUITE("tools/options/config_file") {
     CHECK(options.slow == std::vector<slow_replica>{{3, 2.5}, {1, 2}});
     CHECK(options.model.hidden_sizes == std::vector<int64_t>{64, 32});
     CHECK(options.batch == train_defaults::batch);
-    CHECK(describe(origin_of(origins, "replicas")) == "run.toml:2");
-    CHECK(describe(origin_of(origins, "hidden")) == "run.toml:8");
-    CHECK(describe(origin_of(origins, "batch")) == "default");
+    CHECK(describe(origin_of(all.origins(), "replicas")) == "run.toml:2");
+    CHECK(describe(origin_of(all.origins(), "hidden")) == "run.toml:8");
+    CHECK(describe(origin_of(all.origins(), "batch")) == "default");
   }
 
-  TEST_CASE("changes nothing if it is empty") {
-    train_options options;
-    option_origins origins;
-    REQUIRE(read_config("", "run.toml", options, origins));
+  TEST_CASE_FIXTURE(fixture, "changes nothing if it is empty") {
+    REQUIRE(read_config("", "run.toml", all));
     CHECK(options == train_options{});
-    CHECK(origins.empty());
+    CHECK(all.origins().empty());
   }
 
   TEST_CASE("names file, line and nearest key for an unknown one") {
@@ -102,17 +105,15 @@ TEST_SUITE("tools/options/config_file") {
     CHECK(message_of("\xff\xfe").find("run.toml:1: ") == 0);
   }
 
-  TEST_CASE("says which file cannot be read") {
+  TEST_CASE_FIXTURE(fixture, "says which file cannot be read") {
     test::scratch_folder folder;
-    train_options options;
-    option_origins origins;
     const auto path = (folder / "none.toml").string();
-    const auto missing = read_config_file(path, options, origins);
+    const auto missing = read_config_file(path, "--config", all);
     REQUIRE_FALSE(missing);
     CHECK(
       missing.error()
       == error{errc::not_found, "--config: cannot read " + path + ": No such file or directory"});
-    const auto a_folder = read_config_file(folder.path().string(), options, origins);
+    const auto a_folder = read_config_file(folder.path().string(), "--config", all);
     REQUIRE_FALSE(a_folder);
     CHECK(a_folder.error().message.find("is a folder, not a file") != std::string::npos);
   }

@@ -2,9 +2,13 @@
 // Goal: the help names every option and fits a terminal. Method: look for each name, measure each
 // line.
 #include "tests/doctest.hpp"
+#include "tools/cluster.hpp"
+#include "tools/launch/command_line.hpp"
+#include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
-#include "tools/options/option_table.hpp"
-#include "tools/sim/help.hpp"
+#include "tools/sim/command_line.hpp"
+#include "tools/sim/replay.hpp"
+#include "tools/train/command_line.hpp"
 
 #include <fmt/format.h>
 #include <sstream>
@@ -12,6 +16,20 @@
 namespace help_test {
 
 namespace {
+
+constexpr const char* asked[]{"command", "--help"};
+
+std::string train_help() {
+  return troupe::parse_train_options(2, asked)->answer;
+}
+
+std::string cluster_help() {
+  return troupe::parse_cluster_options(2, asked)->answer;
+}
+
+std::string sim_help() {
+  return troupe::parse_sim_options(2, asked)->answer;
+}
 
 size_t longest_line(const std::string& text) {
   size_t longest = 0;
@@ -28,7 +46,10 @@ TEST_SUITE("tools/options/help") {
 
   TEST_CASE("lists every option once, with its default, in lines of at most 80 letters") {
     const auto text = train_help();
-    for (const auto& option : train_option_table()) {
+    train_options options;
+    command_options all;
+    add_options(all, options);
+    for (const auto& option : all.options()) {
       const auto name = "\n  --" + std::string{option.key} + " ";
       const auto place = text.find(name);
       CAPTURE(option.key);
@@ -42,10 +63,13 @@ TEST_SUITE("tools/options/help") {
   }
 
   TEST_CASE("states the defaults that the code has") {
-    const auto* steps = find_train_option("steps");
+    train_options options;
+    command_options all;
+    add_options(all, options);
+    const auto* steps = all.find("steps");
     REQUIRE(steps != nullptr);
     CHECK(steps->when_empty.find(std::to_string(train_defaults::steps) + " ") == 0);
-    const auto* rate = find_train_option("learning-rate");
+    const auto* rate = all.find("learning-rate");
     REQUIRE(rate != nullptr);
     const auto for_adam = fmt::format("{} for adam", default_learning_rate("adam"));
     const auto for_sgd = fmt::format("{} for sgd", default_learning_rate("sgd"));
@@ -78,12 +102,13 @@ TEST_SUITE("tools/options/help") {
   }
 
   TEST_CASE("tells what launching, advice and replays take") {
-    for (const auto& text : {launch_help(), advise_help(), replay_help()}) {
+    const auto replay_help = parse_replay_options(2, asked)->answer;
+    for (const auto& text : {parse_launch_options(2, asked)->answer, replay_help}) {
       CHECK(longest_line(text) <= 80);
       CHECK(text.find("Exit codes:") != std::string::npos);
     }
-    CHECK(advise_help().find("--iterations CURVE") != std::string::npos);
-    CHECK(replay_help().find("--repair N,N,...") != std::string::npos);
+    CHECK(sim_help().find("--iterations CURVE") != std::string::npos);
+    CHECK(replay_help.find("--repair N,N,...") != std::string::npos);
   }
 
   TEST_CASE("tells what troupe cluster takes") {

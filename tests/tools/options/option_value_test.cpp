@@ -2,9 +2,8 @@
 // Goal: each kind of option takes what it should, refuses what it should not, and prints what it
 // reads. Method: a table of texts per kind.
 #include "tests/doctest.hpp"
-#include "tools/options/option_value.hpp"
-
-#include <array>
+#include "tools/options/config_file.hpp"
+#include "tools/options/train_options.hpp"
 
 namespace option_value_test {
 
@@ -12,15 +11,18 @@ namespace {
 
 using namespace troupe;
 
-expected<void> give(train_options& options, std::string_view key, const std::string& text) {
-  const auto* option = find_train_option(key);
+expected<void> give(train_options& options, std::string_view key,
+                    const option_value::text_list& texts) {
+  command_options all;
+  add_options(all, options);
+  const auto* option = all.find(key);
   REQUIRE(option != nullptr);
-  return assign(*option, options, std::array{text}, "--" + std::string{key});
+  return all.store(*option, texts, {option_origin::source::command_line, ""});
 }
 
 void refuses(std::string_view key, const std::string& text) {
   train_options options;
-  const auto refused = give(options, key, text);
+  const auto refused = give(options, key, {text});
   CAPTURE(key);
   CAPTURE(text);
   REQUIRE_FALSE(refused);
@@ -34,16 +36,16 @@ void refuses(std::string_view key, const std::string& text) {
 TEST_SUITE("tools/options/option_value") {
   TEST_CASE("takes values of each kind") {
     train_options options;
-    CHECK(give(options, "text", "a b.txt"));
-    CHECK(give(options, "replicas", "100000"));
-    CHECK(give(options, "initial-tokens", "0"));
-    CHECK(give(options, "held-out", "0.25"));
-    CHECK(give(options, "learning-rate", "1e-3"));
-    CHECK(give(options, "hidden", "64,32"));
-    CHECK(give(options, "optimizer", "adamw"));
-    CHECK(give(options, "optimizer-setting", "beta1=0.8"));
-    CHECK(give(options, "policy", "latest_token"));
-    CHECK(give(options, "world", "virtual"));
+    CHECK(give(options, "text", {"a b.txt"}));
+    CHECK(give(options, "replicas", {"100000"}));
+    CHECK(give(options, "initial-tokens", {"0"}));
+    CHECK(give(options, "held-out", {"0.25"}));
+    CHECK(give(options, "learning-rate", {"1e-3"}));
+    CHECK(give(options, "hidden", {"64,32"}));
+    CHECK(give(options, "optimizer", {"adamw"}));
+    CHECK(give(options, "optimizer-setting", {"beta1=0.8"}));
+    CHECK(give(options, "policy", {"latest_token"}));
+    CHECK(give(options, "world", {"virtual"}));
     CHECK(options.text == "a b.txt");
     CHECK(options.replicas == 100'000);
     CHECK(options.initial_tokens == 0);
@@ -85,20 +87,41 @@ TEST_SUITE("tools/options/option_value") {
 
   TEST_CASE("replaces a list as a whole") {
     train_options options;
-    const auto* slow = find_train_option("slow");
-    REQUIRE(slow != nullptr);
-    CHECK(assign(*slow, options, std::array<std::string, 2>{"1=2", "3=2.5"}, "--slow"));
+    CHECK(give(options, "slow", {"1=2", "3=2.5"}));
     CHECK(options.slow == std::vector<slow_replica>{{1, 2}, {3, 2.5}});
-    CHECK(give(options, "slow", "0=4"));
+    CHECK(give(options, "slow", {"0=4"}));
     CHECK(options.slow == std::vector<slow_replica>{{0, 4}});
   }
 
   TEST_CASE("keeps the last of several single values") {
     train_options options;
-    const auto* batch = find_train_option("batch");
-    REQUIRE(batch != nullptr);
-    CHECK(assign(*batch, options, std::array<std::string, 2>{"8", "16"}, "--batch"));
+    CHECK(give(options, "batch", {"8", "16"}));
     CHECK(options.batch == 16);
+  }
+
+  TEST_CASE("takes a value away where no text is given") {
+    train_options options;
+    options.slow = {{3, 2.5}};
+    options.slack = 3;
+    options.run_dir = "run";
+    for (const auto* key : {"slow", "slack", "run-dir"})
+      CHECK(give(options, key, {}));
+    CHECK(options == train_options{});
+  }
+
+  TEST_CASE("stores again what it gives as texts") {
+    train_options from;
+    from.slow = {{3, 2.5}, {1, 7}};
+    from.model.hidden_sizes = {64, 32};
+    from.held_out = 0.123456789012345;
+    from.policy = sync_policy::cancel;
+    from.slack = 4;
+    command_options all;
+    add_options(all, from);
+    train_options to;
+    for (const auto& option : all.options())
+      CHECK(give(to, option.key, option.value.texts()));
+    CHECK(to == from);
   }
 
   TEST_CASE("prints for a file what it prints for a person, in quotes and brackets") {
@@ -106,8 +129,9 @@ TEST_SUITE("tools/options/option_value") {
     options.text = "quote\" back\\slash\n";
     options.slow = {{3, 2.5}};
     options.model.hidden_sizes = {64, 32};
-    const auto toml
-      = [&](std::string_view key) { return toml_text(*find_train_option(key), options); };
+    command_options all;
+    add_options(all, options);
+    const auto toml = [&](std::string_view key) { return toml_text(*all.find(key)); };
     CHECK(toml("text") == R"("quote\" back\\slash\u000a")");
     CHECK(toml("slow") == R"(["3=2.5"])");
     CHECK(toml("hidden") == "[64, 32]");

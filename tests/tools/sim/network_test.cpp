@@ -39,7 +39,9 @@ std::string refusal(std::string_view text) {
 
 expected<sim_options> scenario_file(std::string_view toml) {
   sim_command command;
-  if (auto done = read_scenario(toml, "s.toml", command); !done)
+  command_options all;
+  add_options(all, command);
+  if (auto done = read_scenario(toml, "s.toml", all, command); !done)
     return tl::unexpected<error>(done.error());
   return command.options;
 }

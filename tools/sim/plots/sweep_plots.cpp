@@ -16,7 +16,7 @@ namespace {
 using csv::field;
 
 bool sweeps(const sim_command& command, std::string_view key) {
-  return command.sweep.option != nullptr && command.sweep.option->key == key;
+  return command.sweep.key == key;
 }
 
 bool counts_replicas(const sim_command& command) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what is printed reads back to the same options. Method: print, read, compare.
 #include "tests/doctest.hpp"
-#include "tools/options/config_dump.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/options/train_options.hpp"
 #include "tools/train/checks.hpp"
 
-namespace config_dump_test {
+namespace train_options_test {
 
 namespace {
 
@@ -14,15 +14,16 @@ using namespace troupe;
 train_options read_back(const std::string& text) {
   train_options options;
   options.batch = 77; // So that a line left out would show.
-  option_origins origins;
-  const auto done = read_config(text, "dump.toml", options, origins);
+  command_options all;
+  add_options(all, options);
+  const auto done = read_config(text, "dump.toml", all);
   REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
   return options;
 }
 
 } // namespace
 
-TEST_SUITE("tools/options/config_dump") {
+TEST_SUITE("tools/options/train_options") {
   TEST_CASE("reads back to the defaults") {
     train_options options;
     REQUIRE(settle(options, {}));
@@ -97,4 +98,4 @@ TEST_SUITE("tools/options/config_dump") {
   }
 }
 
-} // namespace config_dump_test
+} // namespace train_options_test

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options described to CLI11, and its answers in our words.
+#include "tools/options/command_options.hpp"
+
+#include "tools/options/help.hpp"
+#include "tools/options/nearest_name.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fmt/ranges.h>
+
+namespace troupe {
+
+namespace {
+
+std::string option_help(const CLI::Option& option) {
+  auto names = option.get_name(false, true);
+  if (auto comma = names.find(','); comma != std::string::npos) names.insert(comma + 1, " ");
+  if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
+  const auto standard = option.get_default_str();
+  return help_entry(names, standard.empty()
+                             ? option.get_description()
+                             : fmt::format("{} [{}]", option.get_description(), standard));
+}
+
+// The help of CLI11 in our layout.
+std::string command_help(const CLI::App& app) {
+  auto text = app.get_description();
+  for (const auto& group : app.get_groups()) {
+    text += fmt::format("\n{}:\n", group);
+    for (const auto* option : app.get_options())
+      if (option->get_group() == group && option->nonpositional()) text += option_help(*option);
+  }
+  return text + app.get_footer();
+}
+
+} // namespace
+
+command_options::command_options(std::string introduction, std::string sample, std::string footer)
+  : app_(std::make_unique<CLI::App>(std::move(introduction))), sample_(std::move(sample)) {
+  app_->set_help_flag();
+  app_->allow_extras();
+  app_->footer(std::move(footer));
+  app_->formatter_fn(
+    [](const CLI::App* app, const std::string&, CLI::AppFormatMode) { return command_help(*app); });
+}
+
+command_options::~command_options() = default;
+
+void command_options::begin_group(const std::string& heading, bool in_files, std::string section) {
+  app_->option_defaults()->group(heading);
+  in_files_ = in_files;
+  section_ = std::move(section);
+}
+
+void command_options::add(const std::string& names, const std::string& argument,
+                          const std::string& help, option_value value, std::string when_empty) {
+  auto* words = app_->add_option(names, CLI::callback_t{}, help);
+  const auto standard = fmt::format("{}", fmt::join(value.texts(), " "));
+  words->take_all()->option_text(argument)->default_str(standard.empty() ? when_empty : standard);
+  const auto& names_in_full = words->get_lnames();
+  options_.push_back({names_in_full.empty() ? names : names_in_full.front(), section_,
+                      std::move(when_empty), in_files_, std::move(value), words});
+}
+
+void command_options::add_flag(const std::string& names, bool& place, const std::string& help) {
+  app_->add_flag(names, place, help);
+}
+
+void command_options::add_help() {
+  app_->set_help_flag("-h,--help", "this text");
+}
+
+expected<std::string> command_options::parse(int argument_count, const char* const* arguments) {
+  try {
+    app_->parse(argument_count, arguments);
+  } catch (const CLI::CallForHelp&) {
+    return app_->help();
+  } catch (const CLI::ArgumentMismatch& problem) {
+    const std::string what = problem.what();
+    return misuse(what.substr(0, what.find(':')) + " needs a value");
+  } catch (const CLI::ParseError& problem) {
+    return misuse(problem.what());
+  }
+  for (const auto& option : options_) // a variable of the shell may not be set
+    if (option.words->count() > 0 && option.words->results().back().empty())
+      return misuse(option.words->get_name() + " needs a value");
+  if (const auto extra = app_->remaining(); !extra.empty())
+    return misuse(unexpected_word(extra.front()));
+  return std::string{};
+}
+
+expected<void> command_options::store_given() {
+  for (const auto& option : options_) {
+    if (option.words->count() == 0) continue;
+    auto stored = store(option, option.words->results(), {option_origin::source::command_line, ""});
+    if (!stored) return stored;
+  }
+  return {};
+}
+
+expected<std::string> command_options::read(int argument_count, const char* const* arguments) {
+  auto answer = parse(argument_count, arguments);
+  if (!answer || !answer->empty()) return answer;
+  return store_given().map([] { return std::string{}; });
+}
+
+expected<void> command_options::store(const described_option& option,
+                                      const option_value::text_list& texts, option_origin origin) {
+  origins_.insert_or_assign(option.key, std::move(origin));
+  return option.value.store(texts).map_error([&](const error& reason) {
+    return error{reason.code, spelling(origins_, option.key) + reason.message};
+  });
+}
+
+void command_options::forget(std::string_view key) {
+  origins_.erase(std::string{key});
+  static_cast<void>(find(key)->value.store({})); // no value is never refused
+}
+
+const described_option* command_options::find(std::string_view key) const {
+  const auto found = std::ranges::find(options_, key, &described_option::key);
+  return found == options_.end() ? nullptr : &*found;
+}
+
+std::string command_options::given(std::string_view key) const {
+  const auto* option = find(key);
+  return option->words->count() == 0 ? std::string{} : option->words->results().back();
+}
+
+std::string command_options::unexpected_word(std::string word) const {
+  if (word.empty() || word[0] != '-')
+    return fmt::format("unexpected argument '{}': {}", word, sample_);
+  word = word.substr(0, word.find('='));
+  std::vector<std::string_view> names;
+  for (const auto* option : app_->get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  const auto letters
+    = std::string_view{word}.substr(std::min(word.find_first_not_of('-'), word.size()));
+  return fmt::format("unknown option '{}'; the nearest known one is '--{}'", word,
+                     nearest_name(letters, names));
+}
+
+} // namespace troupe

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of a command: described once, for its command line, its files and its help.
+#pragma once
+
+#include "tools/options/option_origin.hpp"
+#include "tools/options/option_value.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace troupe {
+
+/// An option with a value: what a file and a dump need to know of it. CLI11 knows the rest.
+struct described_option {
+  std::string key;        ///< Its name in a file; with "--" before it, on the command line.
+  std::string section;    ///< Its table in a file; empty: none.
+  std::string when_empty; ///< What holds when it has no value.
+  bool in_files = false;  ///< Whether a file may give it a value.
+  option_value value;
+  CLI::Option* words = nullptr; ///< The option on the command line.
+};
+
+/// CLI11 takes the words of a command line apart and holds names, groups and descriptions. This
+/// class adds how values are read and written, so that messages, files and help agree: an unknown
+/// option is answered with the nearest one, and a wrong value with the place where it stands.
+class command_options {
+public:
+  /// @param introduction Begins the help. @param sample How a value is given, for a word that
+  /// belongs to no option: "values follow their option, as in --steps 1000".
+  /// @param footer Ends the help.
+  explicit command_options(std::string introduction = {}, std::string sample = {},
+                           std::string footer = {});
+  ~command_options();
+  command_options(const command_options&) = delete;
+  command_options& operator=(const command_options&) = delete;
+
+  /// Begins a group of options. @param heading In the help. @param in_files Whether files may give
+  /// them values. @param section Their table in a file; empty: none.
+  void begin_group(const std::string& heading, bool in_files = false, std::string section = {});
+
+  /// Describes an option. @param names As CLI11 takes them: "--batch", "-n,--workers"; without
+  /// dashes, it is known by its place. @param argument Stands for its value in the help.
+  /// @param when_empty What holds when it has no value; shown in the help.
+  void add(const std::string& names, const std::string& argument, const std::string& help,
+           option_value value, std::string when_empty = {});
+
+  /// Describes an option without a value. @param place Becomes true if it is given.
+  void add_flag(const std::string& names, bool& place, const std::string& help);
+
+  /// Describes --help, as the last option.
+  void add_help();
+
+  /// Takes the words of a command line apart, and stores no value yet.
+  /// @returns The help, if it was asked for; else an empty text.
+  /// Errors: invalid_argument ("--steps needs a value").
+  [[nodiscard]] expected<std::string> parse(int argument_count, const char* const* arguments);
+
+  /// Stores the values that the command line gives. Errors: invalid_argument.
+  [[nodiscard]] expected<void> store_given();
+
+  /// `parse`, and then `store_given` unless the help was asked for.
+  [[nodiscard]] expected<std::string> read(int argument_count, const char* const* arguments);
+
+  /// Stores the value of one option and notes where it comes from. Errors: as its `store`; the
+  /// message begins with the option as the user spelt it.
+  [[nodiscard]] expected<void> store(const described_option& option,
+                                     const option_value::text_list& texts, option_origin origin);
+
+  /// Takes the value of an option away, and where it comes from.
+  void forget(std::string_view key);
+
+  /// The options with values, as they were described.
+  [[nodiscard]] const std::vector<described_option>& options() const { return options_; }
+
+  /// The option of that name; null if there is none.
+  [[nodiscard]] const described_option* find(std::string_view key) const;
+
+  /// The last text that the command line gives for an option; empty: it gives none.
+  [[nodiscard]] std::string given(std::string_view key) const;
+
+  /// Where each value was set; a value that nothing has set is not listed.
+  [[nodiscard]] const option_origins& origins() const { return origins_; }
+
+private:
+  [[nodiscard]] std::string unexpected_word(std::string word) const;
+
+  std::unique_ptr<CLI::App> app_;
+  std::string sample_;
+  std::vector<described_option> options_;
+  option_origins origins_;
+  bool in_files_ = true; ///< Of the present group, as what follows.
+  std::string section_;
+};
+
+} // namespace troupe
