@@ -55,7 +55,7 @@ struct slack_case {
   uint64_t slack;
   double mean;      ///< Of the time of one clock.
   double error = 0; ///< Of `mean`, if it was simulated.
-  uint64_t clocks = 2000;
+  uint64_t clocks = 800;
 };
 
 struct averaging_case {
@@ -99,7 +99,7 @@ TEST_SUITE("simulation/asynchronous") {
       = {{"exponential(1)", .1}, {"1 + exponential(1)", .2}, {"pareto(1, 3)", .15}};
     for (auto [compute, mean] : cases) {
       target_run run{
-        .sync = asynchronous(10, 100, k_batch_async), .compute = compute, .steps = 4000};
+        .sync = asynchronous(10, 100, k_batch_async), .compute = compute, .steps = 2000};
       check_mean(estimate_of_series(run.step_seconds()), mean);
     }
   }
@@ -110,9 +110,9 @@ TEST_SUITE("simulation/asynchronous") {
         CAPTURE(gradients);
         CAPTURE(compute);
         target_run run{
-          .sync = asynchronous(gradients, 8, k_batch_async), .compute = compute, .steps = 4000};
+          .sync = asynchronous(gradients, 8, k_batch_async), .compute = compute, .steps = 2000};
         // What is on its way at both ends is all by which the mean may differ.
-        CHECK(std::abs(mean_of(lags_of(run)) - 7.0 / gradients) <= 8.0 * 8 / gradients / 3800);
+        CHECK(std::abs(mean_of(lags_of(run)) - 7.0 / gradients) <= 8.0 * 8 / gradients / 1900);
       }
   }
 
@@ -161,10 +161,10 @@ TEST_SUITE("simulation/asynchronous") {
     for (const auto& [replicas, compute, ratio] : cases) {
       CAPTURE(replicas);
       target_run all{
-        .sync = {replicas, replicas, sync_policy::latest_token}, .compute = compute, .steps = 600};
+        .sync = {replicas, replicas, sync_policy::latest_token}, .compute = compute, .steps = 300};
       target_run each{.sync = asynchronous(1, replicas, k_batch_async),
                       .compute = compute,
-                      .steps = 200 * uint64_t{replicas}};
+                      .steps = 100 * uint64_t{replicas}};
       auto slow = estimate_of_series(all.step_seconds());
       auto fast = estimate_of_series(each.step_seconds());
       auto error = std::hypot(slow.standard_error / slow.mean, fast.standard_error / fast.mean);
@@ -177,7 +177,7 @@ TEST_SUITE("simulation/asynchronous") {
     const slack_case cases[]
       = {{10, 0, 2.928968},          {10, 1, 1.8854, .0015},       {10, 2, 1.5670, .0012},
          {10, 3, 1.4156, .0011},     {10, 5, 1.2707, .0009},       {10, 10, 1.1450, .0011},
-         {100, 0, 5.187378, 0, 600}, {100, 1, 2.8804, .0016, 600}, {100, 10, 1.2799, .0008, 600}};
+         {100, 0, 5.187378, 0, 300}, {100, 1, 2.8804, .0016, 300}, {100, 10, 1.2799, .0008, 300}};
     for (const auto& [replicas, slack, mean, error, clocks] : cases) {
       CAPTURE(replicas);
       CAPTURE(slack);

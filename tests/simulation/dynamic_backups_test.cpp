@@ -81,11 +81,11 @@ TEST_SUITE("simulation/dynamic_backups") {
   TEST_CASE("where a third is slow in the middle of a run, choosing beats every fixed number") {
     auto noise = times("lognormal(1, 0.05)");
     auto compute = [noise](uint32_t replica, uint64_t iteration) {
-      auto is_slow = replica < 7 && iteration >= 150 && iteration < 250;
+      auto is_slow = replica < 7 && iteration >= 75 && iteration < 125;
       return noise(replica, iteration) * (is_slow ? 8 : 1);
     };
     for (auto policy : {sync_policy::cancel, sync_policy::latest_token})
-      check_beats_all_fixed(policy, compute, 1200);
+      check_beats_all_fixed(policy, compute, 600);
   }
 
   TEST_CASE("where nothing changes, choosing is nearly as good as the best fixed number") {
@@ -97,8 +97,8 @@ TEST_SUITE("simulation/dynamic_backups") {
         double best = 0;
         for (uint32_t needed = 1; needed <= replicas; ++needed)
           best
-            = std::max(best, gradients_per_second(fixed(needed, policy), times(expression), 500));
-        CHECK(gradients_per_second(dynamic(policy), times(expression), 500) > 0.85 * best);
+            = std::max(best, gradients_per_second(fixed(needed, policy), times(expression), 250));
+        CHECK(gradients_per_second(dynamic(policy), times(expression), 250) > 0.85 * best);
       }
   }
 

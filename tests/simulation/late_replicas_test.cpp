@@ -22,7 +22,7 @@ struct policy_case {
   const char* compute;
   double mean;
   double error = 0; ///< Of `mean`, if it was simulated.
-  uint64_t steps = 1000;
+  uint64_t steps = 500;
 };
 
 void check_case(sync_policy policy, const policy_case& one) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job that a coordinator gives out: coordinated_job STEPS [HOLDERS]. Each step takes some
-// milliseconds, adds 1 to a variable by hand, and to another one by its gradient. What happens is
-// told on standard error, one line each.
+// milliseconds, adds 1 to a variable by hand, and to another one by its gradient. A chief that gets
+// SIGUSR1 makes no more than the 50 steps under way. What happens is told on standard error, one
+// line each.
 #include "messages/failure.hpp"
 #include "strategies/cluster/resolve.hpp"
 #include "strategies/cluster/server.hpp"
 #include "strategies/coordinator/cluster_coordinator.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -15,6 +17,8 @@
 using namespace troupe;
 
 namespace {
+
+volatile std::sig_atomic_t are_enough = 0; ///< The steps so far.
 
 void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -57,7 +61,7 @@ int take_part(int steps, uint32_t holders) {
     coordinator.serve();
     return 0;
   }
-  for (int done = 0; done < steps; done += 50) {
+  for (int done = 0; done < steps && are_enough == 0; done += 50) {
     for (int i = 0; i < 50; ++i)
       static_cast<void>(coordinator.schedule(step, calls));
     coordinator.join();
@@ -71,6 +75,7 @@ int take_part(int steps, uint32_t holders) {
 } // namespace
 
 int main(int count, char** arguments) {
+  std::signal(SIGUSR1, [](int) { are_enough = 1; });
   try {
     return take_part(count > 1 ? std::stoi(arguments[1]) : 100,
                      count > 2 ? static_cast<uint32_t>(std::stoi(arguments[2])) : 1);

@@ -10,7 +10,7 @@ import signal
 import time
 import unittest
 
-from job_processes import ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, TROUPE, Job, Process, addresses, process_of
+from job_processes import ALL_FOUR, FOR_EVER, PATIENCE, PLAIN, TROUPE, Job, Process, SideBySide, addresses, process_of
 
 SAVED = ["--checkpoint-every", "20", "--keep-checkpoints", "1000"]
 SHORT = ALL_FOUR + SAVED + ["--steps", "100"]
@@ -181,24 +181,24 @@ class Evaluator(Job):
 
 
 class Launched(Job):
-    def launch(self, *options, job_id="a-job", environment=PLAIN):
-        return Process(self, "launch", [TROUPE, "launch", "-n", "2", "--evaluator", "--job-id", job_id, *options],
-                       environment)
+    def launch(self, *options):
+        self.job_id = f"evaluator-{os.getpid()}"
+        return Process(self, "launch", [TROUPE, "launch", "-n", "2", "--evaluator", "--job-id", self.job_id, *options], PLAIN)
 
     def test_the_launcher_names_the_run_and_waits_for_the_evaluator(self):
         self.launch("--", TROUPE, "train", *SHORT).ends(0)
         said = self.processes[0].errors()
         self.assertRegex(said, r"\[evaluator:0\] step 100  held-out text [0-9.]+ bits/byte")
-        self.assertTrue((self.folder / "runs" / "job-a-job" / "eval" / "evaluations.csv").exists())
+        self.assertTrue((self.folder / "runs" / f"job-{self.job_id}" / "eval" / "evaluations.csv").exists())
 
     def test_a_killed_evaluator_is_started_again_and_the_job_never_notices(self):
         launch = self.launch("--restart", "1", "--", TROUPE, "train", *ALL_FOUR, *SAVED, *FOR_EVER)
         launch.says(r"evaluator:0\] step ")
-        killed = process_of("a-job", "evaluator:0")
+        killed = process_of(self.job_id, "evaluator:0")
         os.kill(killed, signal.SIGKILL)
         launch.says("evaluator:0 failed: signal 9 .SIGKILL.; it is started again, 0 restarts are left")
         end = time.monotonic() + PATIENCE
-        while process_of("a-job", "evaluator:0") in (None, killed):
+        while process_of(self.job_id, "evaluator:0") in (None, killed):
             self.assertLess(time.monotonic(), end, self.story())
             time.sleep(0.1)
         launch.send(signal.SIGINT)
@@ -208,10 +208,10 @@ class Launched(Job):
     def test_without_restarts_the_others_go_on(self):
         launch = self.launch("--", TROUPE, "train", *ALL_FOUR, *SAVED, "--steps", "3000")
         launch.says(r"evaluator:0\] step ")
-        os.kill(process_of("a-job", "evaluator:0"), signal.SIGKILL)
+        os.kill(process_of(self.job_id, "evaluator:0"), signal.SIGKILL)
         launch.says("evaluator:0 failed: .*; the others go on without it")
         launch.ends(0)
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=SideBySide())

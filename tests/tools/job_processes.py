@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Jobs of real processes on this machine, for the tests that do something to them.  Whoever imports this is started as
 # SOME_test.py PATH/TO/troupe.
+import contextlib
 import hashlib
+import http.client
+import io
 import json
+import multiprocessing
 import os
 import pathlib
 import random
@@ -14,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 # What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
@@ -26,25 +31,32 @@ SMALL = "--text text --batch 8 --context 4 --embedding 4 --hidden 16 --evaluate-
 ALL_FOUR = SMALL + "--policy latest_token --aggregate 4".split()
 A_BACKUP = SMALL + "--policy latest_token --aggregate 3".split()
 FOR_EVER = "--steps 100000000".split()
+WATCHED = "--metrics-port 0".split()  # lines about steps may be five seconds apart, figures are there at once
 LAUNCHERS = ("TF_CONFIG", "TROUPE_", "SLURM_", "OMPI_", "PMIX_", "TORCHELASTIC_", "RANK", "WORLD_SIZE", "LOCAL_",
              "MASTER_", "GROUP_", "ROLE_", "NCCL_SOCKET_IFNAME")
 PLAIN = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Seconds for what takes a few, on a machine that does much else; under a sanitizer everything takes ten times as long.
 PATIENCE = 1000 if "TSAN_OPTIONS" in os.environ else 100
+CASES_AT_ONCE = 1 if "TSAN_OPTIONS" in os.environ else 4
+PORTS_OF_A_BLOCK = 32
+blocks = []  # of ports, which are ours until this process ends
 
 
 def free_ports(count):
-    """Ports in a row that nobody listens on, out of the range that connections take theirs from."""
+    """Ports in a row that no program listens on, below the range that connections take theirs from.  No other test gets them."""
     while True:
-        first = random.randrange(20000, 32768 - count)
+        first = random.randrange(20000, 32768 - PORTS_OF_A_BLOCK, PORTS_OF_A_BLOCK)
+        block = socket.socket(socket.AF_UNIX)
         try:
+            block.bind(f"\0troupe-test-ports-{first}")
             for port in range(first, first + count):
                 with socket.create_server(("127.0.0.1", port)):
                     pass
+            blocks.append(block)
             return list(range(first, first + count))
         except OSError:
-            pass
+            block.close()
 
 
 def addresses(**counts):
@@ -109,6 +121,32 @@ class Process:
         line = re.compile(f"^.*{pattern}.*$", re.MULTILINE)
         return self.until(lambda: [*line.finditer(self.errors())][times - 1 : times], pattern, patience)[0][0]
 
+    def figures(self, task=""):
+        """Numbers of its /metrics, or of the /metrics of a task that it launched, by name; none if there is no answer now."""
+        served = re.findall(rf"^{re.escape(task)}metrics   http://([^/]+)/metrics", self.errors(), re.MULTILINE)
+        if not served:
+            return {}
+        connection = http.client.HTTPConnection(served[-1], timeout=PATIENCE)
+        try:
+            connection.request("GET", "/metrics")
+            lines = connection.getresponse().read().decode().splitlines()
+        except (OSError, http.client.HTTPException):
+            return {}
+        finally:
+            connection.close()
+        return {name: float(number) for name, number in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
+
+    def makes_steps(self, count, task="", live=None):
+        """Waits until its WATCHED job, or that of a task that it launched, has made so many more steps, with so many replicas."""
+
+        def step():
+            figures = self.figures(task)
+            return figures.get("troupe_global_step") if live in (None, figures.get("troupe_live_replicas")) else None
+
+        what = "steps" if live is None else f"steps of {live} replicas"
+        first = self.until(step, what)
+        self.until(lambda: (step() or 0) >= first + count, f"{count} more {what}")
+
     def send(self, number):
         self.process.send_signal(number)
 
@@ -167,3 +205,32 @@ class Job(unittest.TestCase):
         """What a job of one process comes to."""
         Process(self, "alone", [TROUPE, "train", *options, "--run-dir", "alone"], PLAIN).ends(0)
         return self.trained("alone")
+
+
+def run_case(case):
+    """Whether a case passed, and what there is to say of it."""
+    random.seed()  # else all cases draw the same
+    result, said, began = unittest.TestResult(), io.StringIO(), time.monotonic()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        case.run(result)
+    what = "passed" if result.wasSuccessful() else "FAILED"
+    reasons = [f"skipped: {reason}\n" for _, reason in result.skipped] + [text for _, text in result.errors + result.failures]
+    lines = f"{what} {time.monotonic() - began:5.1f} s {case.id()}\n{said.getvalue()}{''.join(reasons)}"
+    return result.wasSuccessful(), lines
+
+
+class SideBySide:
+    """A runner for unittest.main: cases that wait more than they compute run side by side, each in a process of its own."""
+
+    def cases(self, suite):
+        for one in suite:
+            yield from self.cases(one) if isinstance(one, unittest.TestSuite) else [one]
+
+    def run(self, suite):
+        passed = []
+        with multiprocessing.get_context("fork").Pool(CASES_AT_ONCE, maxtasksperchild=1) as pool:
+            for has_passed, said in pool.imap_unordered(run_case, self.cases(suite)):
+                passed.append(has_passed)
+                print(said, end="", file=sys.stderr, flush=True)
+        print(f"{len(passed)} cases, {passed.count(False)} failed", file=sys.stderr)
+        return types.SimpleNamespace(wasSuccessful=lambda: all(passed), testsRun=len(passed), skipped=[])

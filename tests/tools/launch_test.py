@@ -16,11 +16,12 @@ import tempfile
 import time
 import unittest
 
+from job_processes import TROUPE, SideBySide
+
 # What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
-TROUPE = os.path.abspath(sys.argv.pop(1))
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "TF_CONFIG")}
 # What a shell script has to say first to know who it is: $me is "worker:2".
 WHO = """me=$(printf %s "$TF_CONFIG" | sed 's/.*"type":"\\([a-z]*\\)","index":\\([0-9]*\\).*/\\1:\\2/'); """
@@ -291,7 +292,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
     def test_signals_are_passed_on(self):
         for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT]:
             name = number.name.removeprefix("SIG")
-            job = self.begin("-n 3", f"trap 'echo got {name}; exit 3' {name}; touch {name}-$me; sleep 100 & wait")
+            job = self.begin("-n 3", f"trap 'echo got {name}; exit 3' {name}; sleep 100 & touch {name}-$me; wait")
             self.files(f"{name}-*", 3)
             job.send_signal(number)
             out, err = job.communicate(timeout=60)
@@ -311,7 +312,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual(job.returncode, 0)
 
     def test_a_job_that_ends_well_when_asked_has_not_failed(self):
-        job = self.begin("-n 2", "trap 'exit 0' TERM; touch ready-$me; sleep 100 & wait")
+        job = self.begin("-n 2", "trap 'exit 0' TERM; sleep 100 & touch ready-$me; wait")
         self.files("ready-*", 2)
         job.terminate()
         self.assertEqual(job.communicate(timeout=60)[1],
@@ -427,4 +428,4 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=SideBySide())

@@ -14,7 +14,7 @@ import unittest
 
 PROGRAM = os.path.abspath(sys.argv.pop(2))
 from job_hosts import PORT, Hosts  # noqa: E402  it takes the path to troupe
-from job_processes import FOR_EVER, PATIENCE, PLAIN, SMALL, Process  # noqa: E402
+from job_processes import FOR_EVER, PATIENCE, PLAIN, SMALL, Process, SideBySide  # noqa: E402
 
 THREE = [*SMALL[:-1], "3", "--policy", "latest_token"]
 ALL_THREE = THREE + ["--aggregate", "3"]
@@ -170,10 +170,11 @@ class Coordinated(Closures):
     def test_others_make_the_calls_of_a_worker_that_is_cut_off_or_frozen(self):
         for harm in ("cut off", "frozen"):
             with self.subTest(harm=harm):
-                job = self.begin_closures(2000)
+                job = self.begin_closures(100000)
                 job["worker:1"].says("worker 1 begins")
                 self.cut("worker:1") if harm == "cut off" else job["worker:1"].send(signal.SIGSTOP)
-                job["chief:0"].says(r"worker 1 is gone \(worker:1 ")
+                job["chief:0"].says(r"worker 1 is gone \(worker:1 [\s\S]*\nstep [\s\S]*\nstep ")
+                job["chief:0"].send(signal.SIGUSR1)  # it has enough
                 for task in ("chief:0", "ps:0", "worker:0"):
                     self.is_over(job[task], 0)
                 self.restore("worker:1") if harm == "cut off" else job["worker:1"].send(signal.SIGCONT)
@@ -222,4 +223,4 @@ class Coordinated(Closures):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=SideBySide())

@@ -9,8 +9,8 @@ import shutil
 import signal
 import unittest
 
-from job_processes import (ALL_FOUR, FOR_EVER, OPEN_MPI, PLAIN, SMALL, TROUPE, Job, Process, addresses, free_ports,
-                           process_of)
+from job_processes import (ALL_FOUR, FOR_EVER, OPEN_MPI, PLAIN, SMALL, TROUPE, Job, Process, SideBySide, addresses,
+                           free_ports, process_of)
 
 MEETING = SMALL + "--strategy multi_worker_mirrored".split()
 ORDERS = [("worker:1", "worker:0"), ("worker:0", "worker:1")]
@@ -238,4 +238,4 @@ class Refused(Meeting):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=SideBySide())

@@ -9,7 +9,7 @@ import time
 import unittest
 
 from job_hosts import Hosts
-from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, Job, addresses
+from job_processes import A_BACKUP, ALL_FOUR, FOR_EVER, Job, SideBySide, addresses
 
 ROLES = ("worker:1", "ps:0", "chief:0")
 TASKS = ("chief:0", "ps:0", "worker:0", "worker:1", "worker:2")
@@ -58,7 +58,7 @@ class ManyHosts(Hosts):
             job[task].ends(0)
 
     def test_whoever_is_back_soon_is_not_missed(self):
-        options = ALL_FOUR + ["--steps", "1500"]
+        options = ALL_FOUR + ["--steps", "600"]
         alone = self.alone(*options)
         for cut in ROLES:
             with self.subTest(cut=cut):
@@ -99,4 +99,4 @@ class ManyHosts(Hosts):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(testRunner=SideBySide())

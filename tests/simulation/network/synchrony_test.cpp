@@ -72,8 +72,8 @@ void check_a_tenth(uint32_t replicas, uint64_t rounds) {
 
 TEST_SUITE("simulation/network/synchrony") {
   TEST_CASE("where transfers are hidden, a synchronous step takes a tenth longer, its tail more") {
-    check_a_tenth(25, 2000);
-    check_a_tenth(50, 500);
+    check_a_tenth(25, 400);
+    check_a_tenth(50, 200);
   }
 
   TEST_CASE("so it does with 100 and with 200 replicas (a minute: by --no-skip)"
