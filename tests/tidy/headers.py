@@ -6,7 +6,7 @@ A source that begins with its own header, and is compiled without a precompiled 
 Every other header is compiled here, with the flags of its folder's sources as the build directory records them; ccache
 makes every run after the first one cheap. What a header includes may stand before it without helping it, so one
 compilation serves a chain of headers, each of which is included by the next one; if it fails, each is compiled alone.
-For the same reason headers that include the actors' interfaces may find them precompiled: they cost most of the time.
+For the same reason a header may find one of SHARED precompiled, if it includes that.
 """
 
 import argparse
@@ -21,16 +21,18 @@ from pathlib import Path
 
 import tidy
 
-SHARED = "actors/interfaces/interfaces.hpp"
+# Headers that many others include: most of the time goes into them. A header finds the first of them that it includes.
+SHARED = ("strategies/contexts/strategy.hpp", "actors/interfaces/interfaces.hpp", "messages/msg.hpp", "kernels/tensor/tensor.hpp",
+          "messages/errc.hpp")
 
 
 def flags_only(entry):
-    """The compiler and its flags, without input, output, dependency files, optimisation and precompiled headers."""
+    """The compiler and its flags, without input, output, dependency files, precompiled headers and what is about code alone."""
     kept, arguments = [], iter(shlex.split(entry["command"]))
     for argument in arguments:
         if argument in ("-o", "-MF", "-MQ", "-include"):
             next(arguments)
-        elif argument not in ("-c", entry["file"]) and not argument.startswith(("-O", "-g", "-MD", "-fpch", "-fPIC", "-Winvalid-pch")):
+        elif argument not in ("-c", "-pthread", entry["file"]) and not argument.startswith(("-O", "-g", "-f", "-MD", "-Winvalid-pch")):
             kept.append(argument)
     return kept
 
@@ -89,30 +91,42 @@ def chains(headers, included):
     return found
 
 
-def precompile(build, flags):
-    """Flags that put SHARED, precompiled, before what is compiled."""
-    header = build / "headers" / "shared.hpp"
-    text = f'#include "{SHARED}"\n'
-    if not header.exists() or header.read_text() != text:
-        header.write_text(text)
-    command = [*flags_for(SHARED, flags), "-O0", "-x", "c++-header", str(header), "-o", f"{header}.gch"]
+def write(file, text):
+    """Leaves the file as it is if that is its text, so that a compiler's cache finds it unchanged."""
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
+
+
+def first_shared(header, included):
+    """The one of SHARED that a header finds precompiled; none if it includes none of them."""
+    return next((shared for shared in SHARED if shared in included[header]), None)
+
+
+def stand_in(shared, build):
+    """A file that includes a shared header, beside which its precompiled form lies."""
+    return build / "headers" / f"{shared.replace('/', '_')}.shared.hpp"
+
+
+def precompile(shared, build, flags):
+    file = stand_in(shared, build)
+    write(file, f'#include "{shared}"\n')
+    Path(f"{file}.gch").unlink(missing_ok=True)
+    command = [*flags_for(shared, flags), "-O0", "-MD", "-x", "c++-header", str(file), "-o", f"{file}.gch"]
     subprocess.run(command, cwd=build, capture_output=True)  # if it fails, or does not fit, the text stands in for it
-    return ["-fpch-preprocess", "-include", str(header)]
 
 
-def complaints(chain, build, flags, before=()):
+def complaints(chain, build, flags, shared=None):
     """Pairs of a header and what the compiler says of it; none if all headers of the chain compile."""
     source = build / "headers" / (chain[-1].replace("/", "_") + ".cpp")
-    text = "".join(f'#include "{header}"\n' for header in chain)
-    if not source.exists() or source.read_text() != text:
-        source.write_text(text)
-    command = [*flags_for(chain[-1], flags), *before, "-O0", "-c", str(source), "-o", f"{source}.o"]
+    write(source, "".join(f'#include "{header}"\n' for header in chain))
+    before = ["-fpch-preprocess", "-include", str(stand_in(shared, build))] if shared else []
+    command = [*flags_for(chain[-1], flags), *before, "-O0", "-MD", "-c", str(source), "-o", f"{source}.o"]
     done = subprocess.run(command, cwd=build, capture_output=True, text=True)
     if done.returncode == 0:
         return []
     if len(chain) == 1:
         return [(chain[0], done.stderr)]
-    return [pair for header in chain for pair in complaints([header], build, flags, before)]
+    return [pair for header in chain for pair in complaints([header], build, flags, shared)]
 
 
 def main():
@@ -129,11 +143,12 @@ def main():
         flags.setdefault(source.parent, flags_only(entry))
     doubtful = [header for header in headers if not proves_itself(header, sources)]
     included = closures(root, headers)
-    sharing = [header for header in doubtful if SHARED in included[header]]
-    before = precompile(build, flags)
-    to_compile = [(chain, before) for chain in chains(sharing, included)]
-    to_compile += [(chain, ()) for chain in chains(set(doubtful) - set(sharing), included)]
+    groups = {}
+    for header in doubtful:
+        groups.setdefault(first_shared(header, included), []).append(header)
+    to_compile = [(chain, shared) for shared, group in groups.items() for chain in chains(group, included)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda shared: precompile(shared, build, flags), filter(None, groups)))
         found = pool.map(lambda work: complaints(work[0], build, flags, work[1]), to_compile)
         broken = [pair for pairs in found for pair in pairs]
     for header, text in broken:
