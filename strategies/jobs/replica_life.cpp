@@ -14,6 +14,13 @@
 
 namespace troupe {
 
+/// What each replica does. All of them share it, as long as one lives.
+struct replica_script {
+  sync_replicas_optimizer optimizer;
+  session_function body;
+  decltype(training_options::pace) pace;
+};
+
 namespace {
 
 /// Of a replica that is lost, the process is told; one that has come to its end is not missed.
@@ -39,21 +46,23 @@ private:
   bool is_over_ = false;
 };
 
-task<void> live(activity& activity, replica_context::place place, beginning from,
+// @param saved What it was at when the job was saved. @param life As in `job_replicas::spawn`.
+task<void> live(activity& activity, replica_context::place place,
+                std::optional<replica_progress> saved, uint64_t life,
                 std::shared_ptr<const replica_script> script) {
   attendance attends{place.at_work, place.replica};
-  activity.set_local_step(from.first_step);
+  activity.set_local_step(place.cast->first_step);
   context_stack stack;
   activity.set_surroundings(&stack);
   auto* owner = place.owner;
   replica_context context{activity, std::move(place)};
   stack.push({context_kind::replica, owner, &context});
   training_session session{context, script->optimizer};
-  if (from.life > 0) {
-    auto rejoining = session.rejoin(from.life);
+  if (life > 0) {
+    auto rejoining = session.rejoin(life);
     co_await rejoining;
-  } else if (from.saved) {
-    auto resuming = session.resume(std::move(*from.saved));
+  } else if (saved) {
+    auto resuming = session.resume(std::move(*saved));
     co_await resuming;
   }
   auto body = script->body; // whatever it changes in itself is this replica's
@@ -64,16 +73,23 @@ task<void> live(activity& activity, replica_context::place place, beginning from
   attends.end();
 }
 
+std::optional<replica_progress> saved_of(std::span<const replica_progress> saved,
+                                         uint32_t replica) {
+  auto found = std::ranges::find(saved, replica, &replica_progress::replica);
+  return found == saved.end() ? std::nullopt : std::optional{*found};
+}
+
 } // namespace
 
-std::vector<replica_site> enter_replicas(const strategy& strategy,
-                                         const training_options& options) {
-  auto* placement = strategy.layout().placement;
-  std::vector<replica_site> sites(strategy.num_replicas_in_sync());
+job_replicas::job_replicas(replica_surroundings surroundings)
+  : with_(std::move(surroundings)), script_(std::make_shared<const replica_script>(replica_script{
+                                      with_.optimizer, with_.session, with_.options.pace})),
+    sites_(with_.strategy.num_replicas_in_sync()) {
+  auto* placement = with_.strategy.layout().placement;
   std::map<uint32_t, uint32_t> counts; // by process
   std::map<uint32_t, std::shared_ptr<replicas_at_work>> at_work;
-  for (uint32_t index = 0; index < sites.size(); ++index) {
-    auto& site = sites[index];
+  for (uint32_t index = 0; index < sites_.size(); ++index) {
+    auto& site = sites_[index];
     if (placement != nullptr) {
       auto name = fmt::format("replica {}", index);
       site.is_here = value_or_throw(placement->enter(name));
@@ -82,54 +98,70 @@ std::vector<replica_site> enter_replicas(const strategy& strategy,
     auto& here = at_work[site.process];
     if (!here) here = std::make_shared<replicas_at_work>();
     site.at_work = here;
-    if (is_dead(options, index)) continue;
+    if (is_dead(with_.options, index)) continue;
     ++counts[site.process];
     here->enter(index); // before any of them begins
   }
-  for (auto& site : sites)
+  for (auto& site : sites_)
     site.replicas_here = counts[site.process];
-  return sites;
 }
 
-replica_actor replica_company::spawn(uint32_t index, beginning from) const {
+std::vector<uint32_t> job_replicas::here() const {
+  std::vector<uint32_t> found;
+  for (uint32_t index = 0; index < sites_.size(); ++index)
+    if (sites_[index].is_here && !is_dead(with_.options, index)) found.push_back(index);
+  return found;
+}
+
+std::vector<uint32_t> job_replicas::away_in(uint32_t process) const {
+  std::vector<uint32_t> found;
+  for (uint32_t index = 0; index < sites_.size(); ++index)
+    if (!sites_[index].is_here && sites_[index].process == process) found.push_back(index);
+  return found;
+}
+
+replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
   auto name = fmt::format("replica {}", index);
+  auto& strategy = with_.strategy;
   auto* placement = strategy.layout().placement;
-  replica_config config{.index = index, .chief = chief, .world = &strategy.world()};
+  replica_config config{.index = index, .chief = with_.chief, .world = &strategy.world()};
   config.processor = strategy.devices().processor_of(index);
-  config.patience = options.ask_again_after;
+  config.patience = with_.options.ask_again_after;
   if (placement != nullptr) {
     config.chief = value_or_throw(placement->find<chief_actor>(name, "chief"));
     config.process = placement->name_here();
   }
-  if (script->pace) // which the body keeps
-    config.pace = [pace = &script->pace, index](uint64_t iteration, job_time elapsed) {
+  if (script_->pace) // which the body keeps
+    config.pace = [pace = &script_->pace, index](uint64_t iteration, job_time elapsed) {
       return (*pace)(index, iteration, elapsed);
     };
   replica_context::place place{.replica = index,
                                .replicas = strategy.num_replicas_in_sync(),
-                               .cast = cast,
+                               .cast = with_.cast,
                                .owner = &strategy,
-                               .replicas_here = sites[index].replicas_here,
-                               .at_work = sites[index].at_work,
-                               .asks_again = options.ask_again_after > job_time{0}};
+                               .replicas_here = sites_[index].replicas_here,
+                               .at_work = sites_[index].at_work,
+                               .asks_again = with_.options.ask_again_after > job_time{0}};
   if (placement != nullptr)
-    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *cast));
-  config.body = [place = std::move(place), from = std::move(from), script = script](
-                  activity& activity) { return live(activity, place, from, script); };
+    place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *with_.cast));
+  config.body
+    = [place = std::move(place), saved = saved_of(with_.saved, index), life,
+       script = script_](activity& activity) { return live(activity, place, saved, life, script); };
   auto lives = strategy.world().system().spawn(replica, std::move(config));
   strategy.world().introduce(lives.id(), name);
-  if (placement != nullptr) placement->put(name, lives);
+  if (placement == nullptr) return lives;
+  placement->put(name, lives);
+  spawned_.push_back(lives);
   return lives;
+}
+
+void job_replicas::kill() const {
+  for (const auto& replica : spawned_)
+    caf::anon_send_exit(replica, caf::exit_reason::kill);
 }
 
 bool is_dead(const training_options& options, uint32_t replica) {
   return std::ranges::count(options.dead_replicas, replica) > 0;
-}
-
-std::optional<replica_progress> saved_of(std::span<const replica_progress> saved,
-                                         uint32_t replica) {
-  auto found = std::ranges::find(saved, replica, &replica_progress::replica);
-  return found == saved.end() ? std::nullopt : std::optional{*found};
 }
 
 job_links links_of(const strategy& strategy, const training_options& options) {

@@ -8,59 +8,64 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 namespace troupe {
 
-/// How a replica begins.
-struct beginning {
-  uint64_t first_step = 0;
-  std::optional<replica_progress> saved; ///< What it was at when the job was saved.
-  uint64_t life = 0;                     ///< How often its node was gone before.
-};
-
-/// Where a replica of a job stands, and beside how many others.
-struct replica_site {
-  bool is_here = true;                       ///< Whether it is spawned in this process.
-  uint32_t process = 0;                      ///< By position.
-  uint32_t replicas_here = 0;                ///< That come, in that process.
-  std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
-};
-
-/// Has all replicas of a job enter its placement. @returns Where each stands, by index.
-/// Errors: throws `failure`, as `placement::enter`.
-[[nodiscard]] std::vector<replica_site> enter_replicas(const strategy& strategy,
-                                                       const training_options& options);
-
-/// What all replicas of a job do. Theirs as long as one of them lives.
-struct replica_script {
-  sync_replicas_optimizer optimizer;
-  session_function body;
-  decltype(training_options::pace) pace;
-};
-
-/// What all replicas of a job that stand in one process have in common. The strategy and the
-/// options outlive them.
-struct replica_company {
+/// What the replicas of a job have in common. References are to what outlives them.
+struct replica_surroundings {
   troupe::strategy& strategy;
   const training_options& options;
-  std::shared_ptr<const replica_script> script;
-  chief_actor chief; ///< Where there is no placement; else it is looked for.
+  const sync_replicas_optimizer& optimizer;
+  const session_function& session;
   std::shared_ptr<const training_cast> cast;
-  std::span<const replica_site> sites; ///< Of all replicas, by index.
+  chief_actor chief;                   ///< Where there is no placement; else it is looked for.
+  std::vector<replica_progress> saved; ///< Where they were, if the job goes on from a checkpoint.
+};
 
-  /// Puts a replica on stage, here. Errors: throws `failure`, as `placement::see`.
-  [[nodiscard]] replica_actor spawn(uint32_t index, beginning from) const;
+struct replica_script;
+
+/// The replicas of a job that has a chief, as one of its processes deals with them.
+class job_replicas {
+public:
+  /// Has all replicas of the job enter its placement.
+  /// Errors: throws `failure`, as `placement::enter`.
+  explicit job_replicas(replica_surroundings surroundings);
+
+  /// The replicas that come in this process, by index.
+  [[nodiscard]] std::vector<uint32_t> here() const;
+
+  /// The replicas of another process, those that never come included.
+  [[nodiscard]] std::vector<uint32_t> away_in(uint32_t process) const;
+
+  /// Spawns a replica in this process. @param life How often its node was gone before.
+  /// Errors: throws `failure`, as `placement::see`.
+  replica_actor spawn(uint32_t index, uint64_t life);
+
+  /// Those spawned so far, if the job has a placement.
+  [[nodiscard]] const std::vector<replica_actor>& spawned() const { return spawned_; }
+
+  /// Ends them.
+  void kill() const;
+
+private:
+  /// Where a replica stands, and beside how many others.
+  struct site {
+    bool is_here = true;                       ///< Whether it is spawned in this process.
+    uint32_t process = 0;                      ///< By position.
+    uint32_t replicas_here = 0;                ///< That come, in that process.
+    std::shared_ptr<replicas_at_work> at_work; ///< Of those; of one process, one for all.
+  };
+
+  replica_surroundings with_;
+  std::shared_ptr<const replica_script> script_;
+  std::vector<site> sites_; ///< Of all replicas, by index.
+  std::vector<replica_actor> spawned_;
 };
 
 /// Whether a replica never comes.
 [[nodiscard]] bool is_dead(const training_options& options, uint32_t replica);
-
-/// What is saved of a replica, if anything.
-[[nodiscard]] std::optional<replica_progress> saved_of(std::span<const replica_progress> saved,
-                                                       uint32_t replica);
 
 /// What links and replicas of a job may go through.
 [[nodiscard]] job_links links_of(const strategy& strategy, const training_options& options);

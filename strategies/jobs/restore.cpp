@@ -4,6 +4,7 @@
 
 #include "actors/world/ask.hpp"
 #include "messages/training_message.hpp"
+#include "strategies/jobs/checkpoint.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -26,10 +27,14 @@ const variable_payload& state_of(const job_snapshot& from, const std::string& na
   return found->state;
 }
 
-void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
-           std::span<const variable> variables, const job_snapshot& from) {
+void check_seed(strategy& strategy, const job_snapshot& from) {
   if (from.seed != strategy.world().seed())
     refuse(from, "is of a world with seed {}, this one has {}", from.seed, strategy.world().seed());
+}
+
+void check(strategy& strategy, const sync_replicas_optimizer& optimizer,
+           std::span<const variable> variables, const job_snapshot& from) {
+  check_seed(strategy, from);
   for (const auto& saved : from.variables)
     if (std::ranges::find(variables, saved.name, &variable::name) == variables.end())
       refuse(from, "holds variable '{}', which this job does not train", saved.name);
@@ -49,6 +54,12 @@ void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
   for (const auto& variable : variables)
     static_cast<void>(value_or_throw(ask<msg<wire::OptimizerInUse>>(
       strategy.world(), variable.owner(), make_restore_state(state_of(from, variable.name())))));
+  strategy.world().set_clock(from.time);
+}
+
+void restore(strategy& strategy, const job_snapshot& from) {
+  check_seed(strategy, from);
+  restore_snapshot(strategy, from);
   strategy.world().set_clock(from.time);
 }
 

@@ -17,4 +17,10 @@ namespace troupe {
 void restore(strategy& strategy, const sync_replicas_optimizer& optimizer,
              std::span<const variable> variables, const job_snapshot& from);
 
+/// Puts variables, whichever optimizer they go on with, and the world's clock back to where a
+/// snapshot has them.
+/// Errors: throws `failure` with failed_precondition if the snapshot is of another seed; as
+/// `restore_snapshot`.
+void restore(strategy& strategy, const job_snapshot& from);
+
 } // namespace troupe

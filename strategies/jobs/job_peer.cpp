@@ -1,40 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training by one run for each step.
+// A job without a chief: one run for each step, in all processes that have replicas.
 #include "kernels/tensor/change.hpp"
 #include "messages/refuse.hpp"
 #include "strategies/jobs/checkpoint.hpp"
-#include "strategies/jobs/hook_list.hpp"
-#include "strategies/jobs/job_lines.hpp"
+#include "strategies/jobs/completion.hpp"
+#include "strategies/jobs/job_runner.hpp"
 #include "strategies/jobs/replica_life.hpp"
+#include "strategies/jobs/restore.hpp"
 #include "strategies/jobs/spread_snapshot.hpp"
-#include "strategies/jobs/training.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
-#include <mutex>
+#include <utility>
 
 namespace troupe {
 
 namespace {
 
-/// Why this process wants the job to end, if it does. Thread: any.
-class wish_to_stop {
-public:
-  void utter(const std::string& reason) {
-    std::lock_guard guard{mutex_};
-    if (!reason_) reason_ = reason;
-  }
-
-  [[nodiscard]] std::optional<std::string> reason() const {
-    std::lock_guard guard{mutex_};
-    return reason_;
-  }
-
-private:
-  mutable std::mutex mutex_;
-  std::optional<std::string> reason_;
-};
+/// Why this process wants the job to end, if it does.
+using wish_to_stop = completion<std::string>;
 
 /// What a replica makes of the end of its step.
 enum class going_on : uint8_t { yes, has_made_all, is_asked_to_stop };
@@ -83,7 +68,7 @@ public:
     uint64_t updates = 0; ///< Made so far.
     job_time began{0};
     bool is_last = false; ///< For this process.
-    std::shared_ptr<const wish_to_stop> wish;
+    wish_to_stop wish;
     std::function<job_time(uint32_t replica, uint64_t iteration, job_time elapsed)> pace;
   };
 
@@ -110,9 +95,9 @@ public:
 
 private:
   static told_step tell(const replica_context& context, const place& at) {
-    auto goes_on = at.wish->reason() ? going_on::is_asked_to_stop
-                   : at.is_last      ? going_on::has_made_all
-                                     : going_on::yes;
+    auto goes_on = at.wish.peek() ? going_on::is_asked_to_stop
+                   : at.is_last   ? going_on::has_made_all
+                                  : going_on::yes;
     return {context.loss_, context.examples_, context.compute_time_,
             std::max(job_time{0}, context.computed_at_ - at.began), goes_on};
   }
@@ -120,42 +105,28 @@ private:
 
 namespace {
 
-void check(const strategy& strategy, const training_options& options) {
-  context_check::blocking("train", strategy);
-  if (!strategy.layout().runs_replicas)
-    refuse(errc::unimplemented,
-           "replicas of a {} strategy do not meet; give `train` a sync_replicas_optimizer",
-           strategy.layout().name);
-  if (strategy.variables().empty())
-    refuse(errc::invalid_argument, "the strategy has no variables; make one before training");
-  if (options.steps == 0) refuse(errc::invalid_argument, "steps is 0; training needs at least 1");
-  const std::pair<bool, const char*> meaningless[]
-    = {{!options.dead_replicas.empty(), "dead_replicas"},
-       {options.ask_again_after > job_time{0}, "ask_again_after"},
-       {options.rejoin_patience > job_time{0}, "rejoin_patience"},
-       {options.stops_on_loss, "stops_on_loss"}};
-  for (const auto& [is_set, name] : meaningless)
-    if (is_set)
-      refuse(errc::invalid_argument,
-             "{} has no meaning where every step needs all replicas; leave it out", name);
-}
-
-/// One job in one process, from its first run to the report.
-class run_stage {
+class job_peer final : public job_runner {
 public:
-  run_stage(strategy& strategy, const step_function& body, const training_options& options)
-    : strategy_(strategy), world_(strategy.world()), body_(body), options_(options),
-      leads_(strategy.layout().should_checkpoint),
-      hooks_(leads_ ? options.hooks : std::vector<std::shared_ptr<session_hook>>{},
-             session_control{[wish = wish_](const std::string& reason) { wish->utter(reason); }}),
-      made_(beginning()), arrived_(strategy.num_replicas_in_sync(), world_.now()) {}
+  job_peer(troupe::strategy& strategy, const step_function& body, const training_options& options,
+           wish_to_stop wish = {})
+    : job_runner(strategy, options,
+                 strategy.layout().should_checkpoint ? options.hooks
+                                                     : std::vector<std::shared_ptr<session_hook>>{},
+                 session_control{wish}),
+      body_(body), leads_(strategy.layout().should_checkpoint), wish_(std::move(wish)) {}
 
-  job_report play() {
-    session_plan plan{.world = world_, .first_step = made_, .steps = options_.steps};
-    hooks_.begin(plan);
-    last_ = made_ + plan.steps;
-    hooks_.after_create_session();
-    std::stop_callback on_stop{options_.stop, [wish = wish_] { wish->utter("asked to stop"); }};
+private:
+  uint64_t restore() override {
+    auto from = spread_snapshot(strategy_, options_.resume);
+    if (from) troupe::restore(strategy_, *from);
+    made_ = from ? from->step : updates_made(strategy_, trained_variables(strategy_, options_));
+    arrived_.assign(strategy_.num_replicas_in_sync(), world_.now());
+    return made_;
+  }
+
+  void prepare(const session_plan& plan) override { last_ = made_ + plan.steps; }
+
+  job_report train() override {
     ended_ = world_.now();
     job_report report;
     try {
@@ -167,23 +138,7 @@ public:
       strategy_.leave_others();
     }
     report.step = made_;
-    hooks_.end(report);
-    if (!report.failure) report.failure = hooks_.failure();
     return report;
-  }
-
-private:
-  /// Updates made before.
-  uint64_t beginning() {
-    auto from = spread_snapshot(strategy_, options_.resume);
-    if (!from) return updates_made(strategy_, trained_variables(strategy_, options_));
-    if (from->seed != world_.seed())
-      refuse(errc::failed_precondition,
-             "the checkpoint of step {} is of a world with seed {}, this one has {}", from->step,
-             from->seed, world_.seed());
-    restore_snapshot(strategy_, *from);
-    world_.set_clock(from->time);
-    return from->step;
   }
 
   void make_step(job_report& report) {
@@ -235,7 +190,7 @@ private:
   // Whether this was the last step, which all processes see alike.
   void conclude(const std::vector<told_step>& all, job_report& report) {
     auto asks = std::ranges::find(all, going_on::is_asked_to_stop, &told_step::goes_on);
-    auto own = wish_->reason();
+    auto own = wish_.peek();
     if (asks != all.end()) {
       const auto& group = strategy_.layout().group;
       auto rank = static_cast<size_t>(asks - all.begin()) / (group ? group->replicas_each : 1);
@@ -287,14 +242,10 @@ private:
     return first.values<int64_t>()[0] != 0;
   }
 
-  strategy& strategy_;
-  world& world_;
   const step_function& body_;
-  const training_options& options_;
   bool leads_;
-  std::shared_ptr<wish_to_stop> wish_ = std::make_shared<wish_to_stop>();
-  hook_list hooks_;
-  uint64_t made_;
+  wish_to_stop wish_;
+  uint64_t made_ = 0; ///< Updates, those made before included.
   uint64_t last_ = 0;
   std::vector<job_time> arrived_; ///< When each replica was done with its last computation.
   job_time ended_{0};             ///< When the last step was.
@@ -303,9 +254,9 @@ private:
 
 } // namespace
 
-job_report train(strategy& strategy, const step_function& step, const training_options& options) {
-  check(strategy, options);
-  return tell_failure(options, run_stage{strategy, step, options}.play());
+job_report run_as_peer(strategy& strategy, const step_function& step,
+                       const training_options& options) {
+  return job_peer{strategy, step, options}.run();
 }
 
 } // namespace troupe

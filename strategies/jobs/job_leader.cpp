@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job with a chief, in the process where the chief stands.
+#include "actors/training/chief.hpp"
+#include "actors/training/recorder.hpp"
+#include "actors/training/replica.hpp"
+#include "actors/training/roll_call.hpp"
+#include "actors/training/token_queue.hpp"
+#include "messages/refuse.hpp"
+#include "messages/training_message.hpp"
+#include "strategies/contexts/owner_replication.hpp"
+#include "strategies/contexts/training_cast.hpp"
+#include "strategies/jobs/completion.hpp"
+#include "strategies/jobs/job_runner.hpp"
+#include "strategies/jobs/replica_life.hpp"
+#include "strategies/jobs/restore.hpp"
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <set>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+void tell_warning(const training_options& options, const std::string& line) {
+  if (options.on_warning) return options.on_warning(line);
+  std::fprintf(stderr, "warning: %s\n", line.c_str());
+}
+
+// Ends when the token queue closes. A look at the variables never ends a job.
+task<void> evaluate(activity& activity, replica_context::place place, uint64_t first_step,
+                    evaluation evaluation, completion<void> ended) {
+  try {
+    activity.set_local_step(first_step);
+    auto tokens = place.cast->tokens;
+    auto variables = place.cast->variables;
+    auto index = place.replica;
+    replica_context context{activity, std::move(place)};
+    while (true) {
+      auto taking
+        = activity.request<msg<wire::Token>>(tokens, make_take_token(index, activity.local_step()));
+      auto token = value_or_throw(co_await taking);
+      activity.set_local_step(token.reader().getStep());
+      auto reading = context.read(variables);
+      auto values = co_await reading;
+      auto computing = context.compute(
+        [&evaluation, values](std::stop_token) { return evaluation.evaluate(values); });
+      auto result = co_await computing;
+      evaluation.on_result(activity.local_step(), result);
+    }
+  } catch (...) { // NOLINT(bugprone-empty-catch)
+  }
+  ended({});
+}
+
+/// The evaluation beside a job. It has a token queue of its own, and so works on the newest step
+/// there is, at its pace.
+class evaluator {
+public:
+  evaluator(strategy& strategy, const evaluation& evaluation, const training_cast& job)
+    : world_(strategy.world()),
+      tokens_(world_.system().spawn(
+        token_queue, token_queue_config{sync_policy::latest_token, job.first_step, {}})) {
+    world_.introduce(tokens_.id(), "evaluation tokens");
+    auto cast = std::make_shared<training_cast>(job);
+    cast->tokens = tokens_;
+    auto replicas = strategy.num_replicas_in_sync();
+    replica_context::place place{replicas, replicas, cast, &strategy, {}};
+    replica_config config{.index = place.replica, .world = &world_};
+    config.body
+      = [place, first_step = job.first_step, evaluation, ended = ended_](activity& activity) {
+          return evaluate(activity, place, first_step, evaluation, ended);
+        };
+    auto lives = world_.system().spawn(replica, std::move(config));
+    world_.introduce(lives.id(), "evaluator");
+  }
+
+  void look(uint64_t step) const { caf::anon_send(tokens_, make_put_tokens(step, 1)); }
+
+  // After this nothing refers to the caller's functions any more.
+  void end() const {
+    caf::anon_send(tokens_, make_close_tokens());
+    static_cast<void>(ended_.wait(world_));
+    caf::anon_send_exit(tokens_, caf::exit_reason::user_shutdown);
+  }
+
+private:
+  world& world_;
+  token_queue_actor tokens_;
+  completion<void> ended_;
+};
+
+/// The members that were lost, for the chief, which comes later than they. Thread: any.
+class lost_members {
+public:
+  using listener = std::function<void(uint32_t member, const error& reason)>;
+
+  void add(uint32_t member, const error& reason) {
+    std::lock_guard guard{mutex_};
+    lost_.emplace_back(member, reason);
+    if (listener_) listener_(member, reason);
+  }
+
+  // Tells those that are lost already, too. An empty function ends that.
+  void tell(listener to) {
+    std::lock_guard guard{mutex_};
+    listener_ = std::move(to);
+    if (!listener_) return;
+    for (const auto& [member, reason] : lost_)
+      listener_(member, reason);
+  }
+
+private:
+  std::mutex mutex_;
+  listener listener_;
+  std::vector<std::pair<uint32_t, error>> lost_;
+};
+
+// The members that hold variables alone.
+std::set<uint32_t> holders_in(const strategy& strategy) {
+  const auto& layout = strategy.layout();
+  std::set<uint32_t> holders;
+  if (layout.owner_copies > 1) return holders; // others hold what they held
+  for (const auto& variable : strategy.variables())
+    holders.insert(layout.placement->where("owner " + variable.name()));
+  return holders;
+}
+
+class job_leader final : public job_runner {
+public:
+  job_leader(troupe::strategy& strategy, const sync_replicas_optimizer& optimizer,
+             const session_function& session, const training_options& options)
+    : job_runner(strategy, options, options.hooks,
+                 session_control{[this](const std::string& reason) { ask_to_stop(reason); }}),
+      placement_(strategy.layout().placement), optimizer_(optimizer), session_(session) {}
+
+  ~job_leader() override {
+    losses_->tell({});
+    static_cast<void>(job_leader::leave(
+      {.failure = error{errc::failed_precondition, "the chief's process gave the job up"}}));
+  }
+
+private:
+  std::optional<job_report> gather() override {
+    if (placement_ == nullptr) return std::nullopt;
+    if (!placement_->others().empty()) {
+      call_roll();
+      std::stop_callback on_stop{options_.stop,
+                                 [&] { tell_members({.stopped = "asked to stop"}); }};
+      auto clock = entered_.wait(world_);
+      if (!clock && clock.error().code == errc::cancelled)
+        return job_report{.stopped = "asked to stop"};
+      if (!clock) return job_report{.failure = clock.error()};
+      world_.set_clock(*clock);
+    }
+    placement_->tell_spared(spared());
+    return std::nullopt;
+  }
+
+  void call_roll() {
+    value_or_throw(placement_->enter("roll call"));
+    roll_call_config config{.members = placement_->others(),
+                            .seed = world_.seed(),
+                            .replicas = strategy_.num_replicas_in_sync(),
+                            .agreement = options_.agreement,
+                            .holders = holders_in(strategy_),
+                            .enter_deadline = placement_->start_deadline(),
+                            .world = &world_};
+    config.on_entered = entered_;
+    config.on_waiting = [to = placement_](const std::string& line) { to->tell_waiting(line); };
+    config.on_lost
+      = [losses = losses_](uint32_t member, const error& reason) { losses->add(member, reason); };
+    config.on_left = left_;
+    roll_ = world_.system().spawn(roll_call, std::move(config));
+    world_.introduce(roll_.id(), "roll call");
+    watch_roll_call();
+    placement_->put("roll call", roll_);
+  }
+
+  // If its node is lost, which is simulated only, no actor is left to say which members are there.
+  void watch_roll_call() {
+    auto* roll = caf::actor_cast<caf::abstract_actor*>(roll_);
+    roll->attach_functor([entered = entered_, left = left_](const caf::error& reason) {
+      if (!reason) return;
+      tl::unexpected<error> gone{{errc::unavailable, "the chief's process is gone"}};
+      entered(gone);
+      left(gone);
+    });
+  }
+
+  // The tasks that may be lost: the chief would not take that for the end of the job.
+  [[nodiscard]] spared_tasks spared() const {
+    auto waits_for_return = options_.rejoin_patience > job_time{0};
+    return {.workers = !options_.stops_on_loss
+                       && (waits_for_return || may_lose_replicas(optimizer_.options())),
+            .parameter_servers = strategy_.layout().owner_copies > 1};
+  }
+
+  // Makes and wires the actors that replicas talk to, too.
+  uint64_t restore() override {
+    auto builder = optimizer_; // copies build for each other
+    auto variables = trained_variables(strategy_, options_);
+    const auto& from = options_.resume;
+    std::optional<std::vector<uint64_t>> tokens;
+    if (from) {
+      troupe::restore(strategy_, builder, variables, *from);
+      replicas_before_ = from->replicas;
+      tokens = from->tokens;
+    }
+    auto first_step = from ? from->step : updates_made(strategy_, variables);
+    if (roll_) caf::anon_send(roll_, make_job_begins(first_step, world_.now(), replicas_before_));
+    builder.build(strategy_, std::move(variables), first_step, tokens,
+                  links_of(strategy_, options_));
+    cast_ = builder.cast();
+    return first_step;
+  }
+
+  void prepare(const session_plan& plan) override {
+    if (!plan.has_chief)
+      refuse(errc::failed_precondition,
+             "no hook of this job is the chief's, so nobody would close its steps; make the hook "
+             "with is_chief, or none at all");
+    if (options_.evaluation.every_steps > 0)
+      evaluator_.emplace(strategy_, options_.evaluation, *cast_);
+    spawn_chief(plan);
+    replicas_.emplace(replica_surroundings{strategy_, options_, optimizer_, session_, cast_, chief_,
+                                           replicas_before_});
+    for (auto index : replicas_->here())
+      spawn_replica(index);
+    losses_->tell([this](uint32_t member, const error& reason) { lose(member, reason); });
+  }
+
+  void spawn_chief(const session_plan& plan) {
+    auto config = optimizer_.get_chief_queue_runner();
+    if (plan.init_tokens) config.sync.initial_tokens = *plan.init_tokens;
+    for (uint32_t index = 0; index < strategy_.num_replicas_in_sync(); ++index)
+      if (is_dead(options_, index)) config.absent.push_back(index);
+    config.steps = plan.steps;
+    config.recorder = spawn_recorder();
+    config.deadline = options_.deadline;
+    config.rejoin_patience = options_.rejoin_patience;
+    config.stops_on_loss = options_.stops_on_loss;
+    config.on_warning
+      = [this](const std::string& what) { hooks_.call([&] { tell_warning(options_, what); }); };
+    config.on_trouble = [this](const std::string& what) { hooks_.on_trouble(what); };
+    config.resumes = options_.resume.has_value();
+    if (plan.takes_snapshots)
+      config.wants_snapshot = [this](uint64_t step, bool last) {
+        return hooks_.wants_snapshot(step, world_.now(), last);
+      };
+    config.world = &world_;
+    if (placement_ != nullptr) {
+      value_or_throw(placement_->enter("chief"));
+      chief_cast_ = cast_seen_from("chief", strategy_, *cast_, true);
+      config.tokens = chief_cast_.tokens;
+      config.accumulators = chief_cast_.accumulators;
+      config.owners = chief_cast_.owners;
+    }
+    chief_ = world_.system().spawn(chief, std::move(config));
+    world_.introduce(chief_.id(), "chief");
+    watch_chief();
+    if (placement_ == nullptr) return;
+    placement_->put("chief", chief_);
+    tell_directory(strategy_, chief_);
+  }
+
+  // No actor is left to end a job once its chief is gone.
+  void watch_chief() {
+    auto* chief = caf::actor_cast<caf::abstract_actor*>(chief_);
+    chief->attach_functor([ended = ended_](const caf::error& reason) {
+      if (reason) ended(fail(errc::unavailable, "the chief is gone"));
+    });
+  }
+
+  recorder_actor spawn_recorder() {
+    recorder_config records;
+    records.on_step = [this](const step_record& record) { on_step(record); };
+    records.on_snapshot = [this](const job_snapshot& taken) { hooks_.after_snapshot(taken); };
+    records.on_end = ended_;
+    recorder_ = world_.system().spawn(recorder, std::move(records));
+    world_.introduce(recorder_.id(), "recorder");
+    return recorder_;
+  }
+
+  void on_step(const step_record& record) {
+    if (options_.on_step) hooks_.call([&] { options_.on_step(record); });
+    hooks_.after_step(record);
+    if (evaluator_ && record.step % options_.evaluation.every_steps == 0)
+      evaluator_->look(record.step);
+  }
+
+  void spawn_replica(uint32_t index) { replicas_->spawn(index, lives_[index]++); }
+
+  // The chief itself misses those of its replicas that have come.
+  void lose(uint32_t member, const error& reason) {
+    for (auto index : replicas_->away_in(member))
+      caf::anon_send(chief_, make_farewell(index, reason.code, reason.message));
+  }
+
+  job_report train() override {
+    if (placement_ != nullptr) watch_returns();
+    auto ended = ended_.wait(world_);
+    if (evaluator_) evaluator_->end();
+    if (placement_ != nullptr) clear();
+    return ended ? *ended : job_report{.failure = ended.error()};
+  }
+
+  void watch_returns() {
+    placement_->on_return([this](uint32_t index) {
+      if (!is_dead(options_, index)) spawn_replica(index);
+    });
+    if (strategy_.layout().owner_copies > 1)
+      placement_->on_owners_return([this](uint32_t process) {
+        auto collect = [this](const variable& of, size_t place, const auto& owner) -> caf::actor {
+          if (!cast_->accumulator_of(of)) return {};
+          return optimizer_.collect_again(strategy_, of, place, owner,
+                                          links_of(strategy_, options_));
+        };
+        bring_back(strategy_, process, collect);
+      });
+  }
+
+  // What the chief told the others on its way out may not have reached them yet.
+  void clear() {
+    placement_->on_return({});
+    placement_->on_owners_return({});
+    tell_directory(strategy_, {});
+    cast_->end();
+    caf::anon_send_exit(chief_, caf::exit_reason::kill);
+    caf::anon_send_exit(recorder_, caf::exit_reason::kill);
+    replicas_->kill();
+  }
+
+  job_report leave(job_report report) override {
+    if (!roll_) return report;
+    tell_members({report.step, report.failure, report.stopped});
+    auto left = left_.wait(world_);
+    roll_ = nullptr;
+    report.failure = left ? left->failure : left.error();
+    return report;
+  }
+
+  void tell_members(const job_ending& ending) {
+    world_.call([roll = roll_, ended = make_job_ended(ending)] { caf::anon_send(roll, ended); });
+  }
+
+  // Members are told what this process throws. What is missing is wrong for all of them alike.
+  job_report abandon(const std::exception_ptr& thrown) override {
+    if (cast_ && !chief_) cast_->end();
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const failure& failed) {
+      auto is_missing = failed.reason().code == errc::unavailable
+                        || failed.reason().code == errc::deadline_exceeded;
+      auto is_shared = roll_ != nullptr;
+      auto report = leave({.failure = failed.reason()});
+      if (is_shared && is_missing) return report;
+      throw;
+    }
+  }
+
+  void ask_to_stop(const std::string& reason) {
+    world_.call([chief = chief_, reason] { caf::anon_send(chief, make_stop_job(reason)); });
+  }
+
+  placement* placement_;
+  const sync_replicas_optimizer& optimizer_;
+  const session_function& session_;
+  roll_call_actor roll_; ///< Null, if there are no members, or they have left.
+  completion<job_time> entered_;
+  completion<job_ending> left_;
+  std::shared_ptr<lost_members> losses_ = std::make_shared<lost_members>();
+  std::vector<replica_progress> replicas_before_; ///< If the job goes on from a checkpoint.
+  std::shared_ptr<const training_cast> cast_;
+  std::optional<evaluator> evaluator_;
+  chief_actor chief_;
+  training_cast chief_cast_; ///< As the chief knows it, where there is a placement.
+  recorder_actor recorder_;
+  std::optional<job_replicas> replicas_;
+  std::map<uint32_t, uint64_t> lives_; ///< How many a replica has had.
+  completion<job_report> ended_;       ///< As the chief says.
+};
+
+} // namespace
+
+job_report run_as_leader(strategy& strategy, const sync_replicas_optimizer& optimizer,
+                         const session_function& session, const training_options& options) {
+  return job_leader{strategy, optimizer, session, options}.run();
+}
+
+} // namespace troupe

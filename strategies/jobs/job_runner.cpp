@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The phases of a job, one after the other.
+#include "strategies/jobs/job_runner.hpp"
+
+#include <stop_token>
+
+namespace troupe {
+
+job_report job_runner::run() {
+  try {
+    for (auto now = phase::gathering; now != phase::over;)
+      now = pass(now);
+    return *report_;
+  } catch (...) {
+    return abandon(std::current_exception());
+  }
+}
+
+job_runner::phase job_runner::pass(phase now) {
+  switch (now) {
+  case phase::gathering:
+    report_ = gather();
+    has_begun_ = !report_;
+    return has_begun_ ? phase::preparing : phase::leaving;
+  case phase::preparing:
+    begin();
+    return phase::training;
+  case phase::training:
+    report_ = play();
+    return phase::leaving;
+  case phase::leaving:
+    report_ = leave(*report_);
+    report_->has_begun = has_begun_;
+    return phase::over;
+  case phase::over:
+    break;
+  }
+  return phase::over;
+}
+
+void job_runner::begin() {
+  session_plan plan{.world = world_, .first_step = restore(), .steps = options_.steps};
+  hooks_.begin(plan);
+  prepare(plan);
+}
+
+job_report job_runner::play() {
+  hooks_.after_create_session();
+  std::stop_callback on_stop{options_.stop, [this] { control_.request_stop("asked to stop"); }};
+  auto report = train();
+  hooks_.end(report);
+  if (!report.failure) report.failure = hooks_.failure();
+  return report;
+}
+
+} // namespace troupe
