@@ -12,6 +12,7 @@
 #include "tools/system/signal_watch.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -96,7 +97,9 @@ int take_part(sync_policy policy, uint32_t aggregate, uint32_t owner_copies,
   auto counts = strategy.make_variable("counts", zeros(rows));
   sync_replicas_optimizer optimizer{rules::sgd{.learning_rate = 1},
                                     {aggregate, server.replicas(), policy}};
-  auto step = [=](replica_context& context) -> task<void> {
+  std::atomic_flag has_begun;
+  auto step = [=, &has_begun](replica_context& context) -> task<void> {
+    if (!has_begun.test_and_set()) say("begins");
     auto life = static_cast<int64_t>(context.iteration() >> life_bits);
     auto row = row_of(context.replica_id_in_sync_group(), life, context.local_step());
     auto computing = context.compute([row, rows](std::stop_token) {

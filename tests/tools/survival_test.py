@@ -203,6 +203,8 @@ class Counted(Job):
             if task.startswith("ps"):
                 returns += 1
                 chief.says("held twice again", times=returns)
+            else:
+                job[task].says("^begins$")  # a chief that has left takes nobody in
             time.sleep(random.uniform(0.2, 0.6))
         chief.send(signal.SIGTERM)
         for process in job.values():
