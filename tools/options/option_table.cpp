@@ -89,6 +89,24 @@ const std::string learning_rate_when_empty = [] {
     text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", rate, optimizer);
   return text;
 }();
+
+// "tensorflow (as SyncReplicasOptimizer does), latest_token (the one for backups)"
+std::string policies_and_words(bool (policy_traits::*is_true)() const) {
+  std::string text;
+  for (auto policy : policies_that(is_true))
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_string(policy),
+                        traits_of(policy).about);
+  return text;
+}
+
+const std::string policy_help
+  = fmt::format("what becomes of late replicas: {}; or stale gradients count: {}",
+                policies_and_words(&policy_traits::is_synchronous),
+                policies_and_words(&policy_traits::is_asynchronous));
+const std::string backups_help
+  = fmt::format("fixed: replicas beyond --aggregate; dynamic: every step after the first waits for "
+                "as many gradients as seem to help most for their time, under policy {}",
+                names_of(policies_that(&policy_traits::may_adapt)));
 const std::string optimizer_help = fmt::format("{}", fmt::join(choice_names<update_rule>(), ", "));
 
 const std::array options{
@@ -110,16 +128,9 @@ const std::array options{
     "gradients that each update averages, 1 if nobody says else under policy ssp; replicas "
     "beyond that number are backups",
     &member<&train_options::aggregate>, between(1, 100'000)},
-  train_option{"policy", "", "Replicas", "NAME",
-               "what becomes of late replicas: tensorflow (as SyncReplicasOptimizer does), "
-               "latest_token (the one for backups), cancel (late ones are told to stop); or stale "
-               "gradients count: k_async (who gave one waits for its update), k_batch_async "
-               "(nobody waits), ssp (every gradient is an update, nobody runs away)",
+  train_option{"policy", "", "Replicas", "NAME", policy_help,
                choice<&train_options::policy>(policy_names)},
-  train_option{"backups", "", "Replicas", "NAME",
-               "fixed: replicas beyond --aggregate; dynamic: every step after the first waits for "
-               "as many gradients as seem to help most for their time, under policy latest_token "
-               "or cancel",
+  train_option{"backups", "", "Replicas", "NAME", backups_help,
                choice<&train_options::backups>(backup_names)},
   train_option{
     "curvature", "", "Replicas", "NUMBER",

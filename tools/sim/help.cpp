@@ -6,6 +6,7 @@
 #include "simulation/distribution_preset.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
+#include "tools/sim/advise.hpp"
 #include "tools/sim/options.hpp"
 
 #include <fmt/format.h>
@@ -75,8 +76,8 @@ std::string advise_help() {
       "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
       "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
       "\n";
-  text
-    += help_entry("--policy NAME", "ask about this one only [latest_token, cancel and tensorflow]");
+  text += help_entry("--policy NAME", fmt::format("ask about this one only [{}]",
+                                                  names_of(policies_with_backups(), " and ")));
   text
     += help_entry("--iterations CURVE", "steps to the goal by the gradients of each step, N [1/N]");
   text += help_entry("--plots DIR", "draw what was tried under the best policy");
@@ -98,7 +99,9 @@ std::string replay_help() {
                      "how many replicas; those that are added take as long as a typical "
                      "one [as it was]");
   text += help_entry("--aggregate N", "gradients that a step needs [as it was]");
-  text += help_entry("--policy NAME", "tensorflow, latest_token or cancel [as it was]");
+  text += help_entry(
+    "--policy NAME",
+    fmt::format("{} [as it was]", names_of(policies_that(&policy_traits::is_synchronous))));
   text += help_entry("--repair N,N,...", "replicas that take as long as a typical one [none]");
   text += help_entry("--json FILE", "write the report to a file; to standard output for -");
   text += help_entry("--help", "this text");

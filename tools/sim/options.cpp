@@ -47,20 +47,31 @@ constexpr shorthand shorthands[] = {
   {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
 };
 
-constexpr sim_option sim_options_table[] = {
+// "tensorflow, latest_token, cancel"
+std::string in_a_row(bool (policy_traits::*is_true)() const) {
+  return names_of(policies_that(is_true), ", ");
+}
+
+const std::string adapting_policies = names_of(policies_that(&policy_traits::may_adapt));
+const std::string sim_aggregate_help = fmt::format(
+  "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
+  "{}",
+  adapting_policies);
+const std::string sim_policy_help
+  = fmt::format("what becomes of the replicas that a step did not wait for: {}; sync: a step waits "
+                "for all. Stale gradients count under {}, async (every gradient is an update) and "
+                "{}; local_sgd averages replicas that train by themselves",
+                names_of(policies_that(&policy_traits::is_synchronous)),
+                in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace));
+
+const sim_option sim_options_table[] = {
   {"replicas", "N", "replicas that compute", &sim_options::replicas, 1, replicas_max},
-  {"aggregate", "N|dynamic",
-   "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
-   "latest_token or cancel",
-   &sim_options::aggregate, 1, replicas_max, "all replicas", dynamic_word},
+  {"aggregate", "N|dynamic", sim_aggregate_help, &sim_options::aggregate, 1, replicas_max,
+   "all replicas", dynamic_word},
   {"gain-power", "POWER",
    "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
    &sim_options::gain_power, 0, 0, "1"},
-  {"policy", "NAME",
-   "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
-   "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
-   "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
-   &sim_options::policy},
+  {"policy", "NAME", sim_policy_help, &sim_options::policy},
   {"distinct", "on|off",
    "whether a replica whose gradient counts waits for the step to end before it takes a token; "
    "only under tensorflow could it give the step a second one",
@@ -154,9 +165,9 @@ expected<sync_policy> policy_of(const sim_options& options) {
   if (const auto* known = find_shorthand(options.policy)) return known->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
-  return misuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
-                            "sync, async, k_async, k_batch_async, ssp and local_sgd",
-                            options.policy));
+  return misuse(fmt::format("--policy: no policy '{}'; there are {}, sync, async, {} and {}",
+                            options.policy, in_a_row(&policy_traits::is_synchronous),
+                            in_a_row(&policy_traits::is_asynchronous), local_sgd_name));
 }
 
 expected<uint64_t> needed_of(const sim_options& options) {
@@ -165,9 +176,8 @@ expected<uint64_t> needed_of(const sim_options& options) {
   auto needed = options.aggregate.value_or(usual);
   auto is_dynamic = needed == dynamic_aggregate;
   if (is_dynamic && known != nullptr)
-    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
-                              "latest_token or cancel",
-                              known->name));
+    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy {}",
+                              known->name, adapting_policies));
   if (is_dynamic) return options.replicas;
   if (known != nullptr && known->is_fixed && needed != usual)
     return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
@@ -280,8 +290,8 @@ expected<void> check_uses(std::span<const sim_options> rows) {
   if (first.averaging_time && without_policy(local_sgd_name))
     return of_policy("averaging-time", local_sgd_name);
   auto gives_one = [](const sim_options& row) {
-    return row.policy == "latest_token" || row.policy == "cancel" || row.policy == "sync"
-           || row.policy == "local_sgd";
+    auto policy = policy_of(row);
+    return policy && traits_of(*policy).is_synchronous() && !traits_of(*policy).repeats;
   };
   if (first.distinct == "on" && std::ranges::all_of(rows, gives_one))
     return misuse(
