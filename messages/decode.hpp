@@ -29,7 +29,7 @@ public:
   /// Errors: type_mismatch if it is another one.
   template <class T>
   [[nodiscard]] expected<msg<T>> as() const {
-    if (which() != body_of<T>.which) return mismatch(body_of<T>.which);
+    if (which() != body_of<T>) return mismatch(body_of<T>);
     return msg<T>(storage_);
   }
 

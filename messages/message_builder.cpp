@@ -6,9 +6,11 @@
 #include "messages/tensor_message.hpp"
 
 #include <capnp/orphan.h>
+#include <capnp/schema.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -80,10 +82,17 @@ std::shared_ptr<const message_storage> compact(std::shared_ptr<const built_messa
   return std::make_shared<compact_message<limits::first_segment_words>>(*finished);
 }
 
-wire::Envelope::Builder begin_envelope(built_message& storage) {
+capnp::AnyPointer::Builder begin_envelope(built_message& storage, wire::Envelope::Which body) {
+  static const auto offset
+    = 2 * capnp::Schema::from<wire::Envelope>().getProto().getStruct().getDiscriminantOffset();
   auto envelope = storage.builder.initRoot<wire::Envelope>();
   envelope.setProtocol(wire::PROTOCOL_VERSION);
-  return envelope;
+  // Generated code begins a body by a function for each; this does the same for all of them.
+  capnp::AnyStruct::Builder fields{std::move(envelope)};
+  auto discriminant = static_cast<uint16_t>(body);
+  fields.getDataSection()[offset] = static_cast<capnp::byte>(discriminant & 0xff);
+  fields.getDataSection()[offset + 1] = static_cast<capnp::byte>(discriminant >> 8);
+  return fields.getPointerSection()[0];
 }
 
 void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value) {

@@ -28,19 +28,21 @@ struct built_message final : message_storage {
 [[nodiscard]] std::shared_ptr<const message_storage>
 compact(std::shared_ptr<const built_message> finished);
 
-/// Begins the envelope that every message lies in.
-[[nodiscard]] wire::Envelope::Builder begin_envelope(built_message& storage);
+/// Begins the envelope that every message lies in. @returns Where its body has to lie.
+[[nodiscard]] capnp::AnyPointer::Builder begin_envelope(built_message& storage,
+                                                        wire::Envelope::Which body);
 
 /// Building is the only time at which a message may change: `finish` hands it over for good.
 template <class T>
 struct message_builder {
   std::shared_ptr<built_message> storage = std::make_shared<built_message>();
-  typename T::Builder body = (begin_envelope(*storage).*body_of<T>.init)(); ///< The fields to set.
+  /// The fields to set.
+  typename T::Builder body = begin_envelope(*storage, body_of<T>).template initAs<T>();
 
   /// The message, which cannot be changed any more.
   [[nodiscard]] msg<T> finish() && {
     storage->body = capnp::AnyStruct::Reader(body.asReader());
-    storage->which = body_of<T>.which;
+    storage->which = body_of<T>;
     storage->segments = storage->builder.getSegmentsForOutput();
     return msg<T>(compact(std::move(storage)));
   }

@@ -22,7 +22,7 @@ class msg {
 public:
   msg() = default;
 
-  /// The message behind `storage`. @pre `storage->which == body_of<T>.which`.
+  /// The message behind `storage`. @pre `storage->which == body_of<T>`.
   explicit msg(std::shared_ptr<const message_storage> storage) : storage_(std::move(storage)) {}
 
   /// The fields. Lives as long as a copy of this message does.

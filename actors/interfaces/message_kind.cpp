@@ -4,7 +4,7 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "messages/assert.hpp"
-#include "messages/every_body.hpp"
+#include "messages/body.hpp"
 #include "messages/msg.hpp"
 
 #include <caf/message.hpp>

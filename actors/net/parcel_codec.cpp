@@ -2,7 +2,7 @@
 // Which of CAF's messages is which frame, by tables made of the list of all messages.
 #include "actors/net/parcel_codec.hpp"
 
-#include "messages/every_body.hpp"
+#include "messages/body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -50,7 +50,7 @@ template <class T>
 message_form form_of() {
   return {[](const caf::message& content) { return content.get_as<msg<T>>(0).owner(); },
           [](const any_msg& message) { return caf::make_message(*message.as<T>()); },
-          is_bulk(body_of<T>.which) ? lane::bulk : lane::control};
+          is_bulk(body_of<T>) ? lane::bulk : lane::control};
 }
 
 using form_table = std::unordered_map<std::type_index, message_form>;

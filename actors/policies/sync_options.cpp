@@ -4,22 +4,30 @@
 
 #include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <string_view>
 #include <vector>
 
 namespace troupe {
 
+std::vector<sync_policy> policies_that(bool (policy_traits::*is_true)() const) {
+  std::vector<sync_policy> found;
+  for (auto policy : all_sync_policies)
+    if ((traits_of(policy).*is_true)()) found.push_back(policy);
+  return found;
+}
+
+std::string names_of(std::span<const sync_policy> policies, std::string_view last) {
+  std::string text{to_string(policies.front())};
+  for (size_t i = 1; i < policies.size(); ++i)
+    text += fmt::format("{}{}", i + 1 < policies.size() ? ", " : last, to_string(policies[i]));
+  return text;
+}
+
 expected<sync_policy> parse_sync_policy(std::string_view name) {
   for (auto policy : all_sync_policies)
     if (name == to_string(policy)) return policy;
-  std::vector<std::string_view> names;
-  for (const auto& policy : policy_table)
-    names.push_back(policy.name);
-  auto last = names.back();
-  names.pop_back();
-  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are {} and {}", name,
-                                                  fmt::join(names, ", "), last));
+  return fail(errc::invalid_argument, fmt::format("no policy '{}'; there are {}", name,
+                                                  names_of(all_sync_policies, " and ")));
 }
 
 namespace {
@@ -35,13 +43,14 @@ expected<void> check_policy(const sync_options& options) {
   if (policy.keeps_pace() && options.replicas_to_aggregate != 1)
     return fail(errc::invalid_argument,
                 fmt::format("replicas_to_aggregate is {}, but under {} every gradient is an "
-                            "update; set it to 1, or choose k_async or k_batch_async",
-                            options.replicas_to_aggregate, policy.name));
+                            "update; set it to 1, or choose {}",
+                            options.replicas_to_aggregate, policy.name,
+                            names_of(policies_that(&policy_traits::gathers_stale))));
   if (options.dynamic && !policy.may_adapt())
     return fail(errc::invalid_argument,
                 fmt::format("the number of backups cannot be chosen for each step under {}; choose "
-                            "the policy latest_token or cancel",
-                            policy.name));
+                            "the policy {}",
+                            policy.name, names_of(policies_that(&policy_traits::may_adapt))));
   if (policy.is_asynchronous() && options.one_gradient_per_replica)
     return fail(errc::invalid_argument,
                 fmt::format("one_gradient_per_replica drops a replica's second gradient to a step, "

@@ -6,7 +6,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace troupe {
 
@@ -57,7 +60,8 @@ enum class late_gradient : uint8_t {
 
 /// All in which policies differ: actors ask these questions, and know no policy by name.
 struct policy_traits {
-  std::string_view name; ///< As flags and reports spell it.
+  std::string_view name;  ///< As flags and reports spell it.
+  std::string_view about; ///< The words behind its name in the help of `troupe train`.
   token_supply tokens;
   late_gradient late;
   bool repeats; ///< One replica may give several gradients to an update.
@@ -76,6 +80,12 @@ struct policy_traits {
   /// Stale gradients count.
   [[nodiscard]] constexpr bool is_asynchronous() const { return late == late_gradient::counted; }
 
+  /// An update is made of gradients of the newest step only.
+  [[nodiscard]] constexpr bool is_synchronous() const { return !is_asynchronous(); }
+
+  /// Stale gradients count, and an update may be made of several.
+  [[nodiscard]] constexpr bool gathers_stale() const { return is_asynchronous() && !keeps_pace(); }
+
   /// Each step may need another number of gradients (`dynamic_backups`): no token is left over, and
   /// no gradient is kept for a step that needs fewer.
   [[nodiscard]] constexpr bool may_adapt() const { return tokens == token_supply::newest; }
@@ -84,13 +94,20 @@ struct policy_traits {
 /// One line for each policy, in the order of their numbers.
 inline constexpr std::array policy_table{
   // clang-format off
-  //            name             tokens                 late                      repeats waits_all
-  policy_traits{"tensorflow",    token_supply::counted, late_gradient::dropped,   true,   false},
-  policy_traits{"latest_token",  token_supply::newest,  late_gradient::dropped,   false,  false},
-  policy_traits{"cancel",        token_supply::newest,  late_gradient::cancelled, false,  false},
-  policy_traits{"k_async",       token_supply::due,     late_gradient::counted,   false,  true},
-  policy_traits{"k_batch_async", token_supply::due,     late_gradient::counted,   true,   false},
-  policy_traits{"ssp",           token_supply::paced,   late_gradient::counted,   true,   false},
+  //            name             about
+  //            tokens                 late                      repeats waits_all
+  policy_traits{"tensorflow",    "as SyncReplicasOptimizer does",
+                token_supply::counted, late_gradient::dropped,   true,   false},
+  policy_traits{"latest_token",  "the one for backups",
+                token_supply::newest,  late_gradient::dropped,   false,  false},
+  policy_traits{"cancel",        "late ones are told to stop",
+                token_supply::newest,  late_gradient::cancelled, false,  false},
+  policy_traits{"k_async",       "a replica waits for the update that its gradient is part of",
+                token_supply::due,     late_gradient::counted,   false,  true},
+  policy_traits{"k_batch_async", "no replica waits",
+                token_supply::due,     late_gradient::counted,   true,   false},
+  policy_traits{"ssp",           "every gradient is an update, no replica runs far ahead",
+                token_supply::paced,   late_gradient::counted,   true,   false},
   // clang-format on
 };
 
@@ -110,6 +127,14 @@ inline constexpr auto all_sync_policies = [] {
 [[nodiscard]] constexpr std::string_view to_string(sync_policy policy) {
   return traits_of(policy).name;
 }
+
+/// The policies of which a trait is true, in the order of their numbers.
+[[nodiscard]] std::vector<sync_policy> policies_that(bool (policy_traits::*is_true)() const);
+
+/// Their names, as one reads them in a line: "tensorflow, latest_token or cancel".
+/// @pre There is at least one.
+[[nodiscard]] std::string names_of(std::span<const sync_policy> policies,
+                                   std::string_view last = " or ");
 
 /// The policy of that name. Errors: invalid_argument, naming those there are.
 [[nodiscard]] expected<sync_policy> parse_sync_policy(std::string_view name);

@@ -2,10 +2,10 @@
 // The examples.
 #include "tests/messages/examples.hpp"
 
+#include "messages/body.hpp"
 #include "messages/cluster_message.hpp"
 #include "messages/collective_message.hpp"
 #include "messages/coordinator_message.hpp"
-#include "messages/every_body.hpp"
 #include "messages/link_message.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
@@ -29,7 +29,7 @@ origin example_origin(uint32_t replica) {
 
 template <class T>
 void add(std::vector<message_example>& examples, const msg<T>& message) {
-  examples.push_back({body_name(body_of<T>.which), flatten(frame(message).value())});
+  examples.push_back({body_name(body_of<T>), flatten(frame(message).value())});
 }
 
 void add_replica_messages(std::vector<message_example>& examples) {

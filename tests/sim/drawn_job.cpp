@@ -43,10 +43,6 @@ private:
   random_stream stream_;
 };
 
-constexpr std::array policies{sync_policy::tensorflow,    sync_policy::latest_token,
-                              sync_policy::cancel,        sync_policy::k_async,
-                              sync_policy::k_batch_async, sync_policy::ssp};
-
 constexpr std::array computing{"constant(1)", "uniform(0.5, 1.5)", "0.5 + exponential(0.5)",
                                "two_point(0.2, 3)", "lognormal(1, 0.3) slow=1/4*2"};
 
@@ -54,20 +50,20 @@ constexpr std::array message_kinds{"", "PushGradient", "PushReply", "TakeToken",
 
 sync_options draw_sync(dice& draw) {
   sync_options sync;
-  sync.policy = draw.one_of(policies);
+  sync.policy = draw.one_of(all_sync_policies);
   sync.total_num_replicas = 2 + draw.below(6);
   auto backups = draw.below(std::min<uint32_t>(3, sync.total_num_replicas));
   sync.replicas_to_aggregate = sync.total_num_replicas - backups;
-  if (sync.policy == sync_policy::ssp) {
+  const auto& traits = traits_of(sync.policy);
+  if (traits.keeps_pace()) {
     sync.replicas_to_aggregate = 1;
     sync.slack = draw.below(4);
   }
-  auto may_vary = sync.policy == sync_policy::latest_token || sync.policy == sync_policy::cancel;
-  if (may_vary && draw.one_in(5)) {
+  if (traits.may_adapt() && draw.one_in(5)) {
     sync.replicas_to_aggregate = sync.total_num_replicas;
     sync.dynamic = dynamic_backups{.gain = gain_model::power};
   }
-  sync.one_gradient_per_replica = sync.policy == sync_policy::tensorflow && draw.one_in(3);
+  sync.one_gradient_per_replica = traits.counts_tokens() && draw.one_in(3);
   return sync;
 }
 

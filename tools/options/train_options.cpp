@@ -99,6 +99,15 @@ std::string usual_learning_rates() {
   return text;
 }
 
+// "tensorflow (as SyncReplicasOptimizer does), latest_token (the one for backups)"
+std::string names_and_words(bool (policy_traits::*is_true)() const) {
+  std::string text;
+  for (auto policy : policies_that(is_true))
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", to_string(policy),
+                        traits_of(policy).about);
+  return text;
+}
+
 void add_replica_options(command_options& all, train_options& options) {
   all.begin_group("Text", true);
   all.add("--text", "FILE", "the text to learn, any bytes", text_value(options.text));
@@ -118,16 +127,15 @@ void add_replica_options(command_options& all, train_options& options) {
           "beyond that number are backups",
           whole_value(options.aggregate, replica_counts));
   all.add("--policy", "NAME",
-          "what becomes of late replicas: tensorflow (as SyncReplicasOptimizer does), "
-          "latest_token (the one for backups), cancel (late ones are told to stop); or stale "
-          "gradients count: k_async (a replica waits for the update that its gradient is part of), "
-          "k_batch_async (no replica waits), ssp (every gradient is an update, no replica runs far "
-          "ahead)",
+          fmt::format("what becomes of late replicas: {}; or stale gradients count: {}",
+                      names_and_words(&policy_traits::is_synchronous),
+                      names_and_words(&policy_traits::is_asynchronous)),
           choice_value(options.policy, policy_names));
   all.add("--backups", "NAME",
-          "fixed: replicas beyond --aggregate; dynamic: every step after the first waits for "
-          "as many gradients as seem to help most for their time, under policy latest_token "
-          "or cancel",
+          fmt::format("fixed: replicas beyond --aggregate; dynamic: every step after the first "
+                      "waits for as many gradients as seem to help most for their time, under "
+                      "policy {}",
+                      names_of(policies_that(&policy_traits::may_adapt))),
           choice_value(options.backups, backup_names));
   all.add("--curvature", "NUMBER",
           "with --backups dynamic, learning rate times the Lipschitz constant of the gradient: "

@@ -218,6 +218,13 @@ expected<void> write(const sim_command& command, const advice_report& report) {
 
 } // namespace
 
+std::vector<sync_policy> policies_with_backups() {
+  auto policies = policies_that(&policy_traits::is_synchronous);
+  std::ranges::stable_partition(
+    policies, [](sync_policy policy) { return !traits_of(policy).counts_tokens(); });
+  return policies;
+}
+
 expected<advice_question> question_of(const sim_command& command) {
   if (!command.sweep.key.empty())
     return misuse("--sweep: advise chooses by itself what to try; leave it out");
@@ -233,21 +240,20 @@ expected<advice_question> question_of(const sim_command& command) {
       "ask how many to buy");
   }
   if (buys) options.replicas = *options.aggregate;
-  std::vector<sync_policy> policies{sync_policy::latest_token, sync_policy::cancel,
-                                    sync_policy::tensorflow};
+  auto policies = policies_with_backups();
   if (!is_given(command, "policy")) options.policy = to_string(policies.front());
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
   if (options.policy == "sync") {
-    return misuse(
-      "--policy sync: a step waits for all, so there is nothing to advise; leave it out, "
-      "or take tensorflow, latest_token or cancel");
+    return misuse(fmt::format("--policy sync: a step waits for all, so there is nothing to advise; "
+                              "leave it out, or take {}",
+                              names_of(policies_that(&policy_traits::is_synchronous))));
   }
   if (is_given(command, "policy")) policies = {base->sync.policy};
   if (traits_of(policies.front()).is_asynchronous()) {
-    return misuse(fmt::format("--policy {}: advise is about those that have backups: tensorflow, "
-                              "latest_token and cancel",
-                              options.policy));
+    return misuse(fmt::format("--policy {}: advise is about those that have backups: {}",
+                              options.policy,
+                              names_of(policies_that(&policy_traits::is_synchronous), " and ")));
   }
   return advice_question{std::move(*base), std::move(policies), command.iterations, buys};
 }

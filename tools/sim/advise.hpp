@@ -19,6 +19,9 @@ struct advice_report {
   uint32_t hardly_heard = 0; ///< Of the best: replicas that give less than half of their share.
 };
 
+/// Those to choose from unless options say which: the first has no token left over.
+[[nodiscard]] std::vector<sync_policy> policies_with_backups();
+
 /// The question that options ask: with --aggregate, how many replicas to buy; else, how many of the
 /// replicas are to be backups. Errors: invalid_argument, naming the option.
 [[nodiscard]] expected<advice_question> question_of(const sim_command& command);

@@ -63,7 +63,7 @@ option_value aggregate_value(std::optional<uint64_t>& place) {
 struct lenient_options {
   command_options& all;
 
-  void add(const char* name, const char* argument, const char* help, option_value value,
+  void add(const char* name, const char* argument, const std::string& help, option_value value,
            const char* when_empty = "") {
     value.form = toml_form::any;
     all.add(name, argument, help, std::move(value), when_empty);
@@ -73,18 +73,23 @@ struct lenient_options {
 void add_job_options(lenient_options all, sim_options& options) {
   all.add("--replicas", "N", "replicas that compute",
           whole_value(options.replicas, sim_replica_counts));
-  all.add("--aggregate", "N|dynamic",
-          "gradients that a step needs; dynamic: as many as seem best by what was seen, under "
-          "latest_token or cancel",
-          aggregate_value(options.aggregate), "all replicas");
+  all.add(
+    "--aggregate", "N|dynamic",
+    fmt::format("gradients that a step needs; dynamic: as many as seem best by what was seen, "
+                "under {}",
+                names_of(policies_that(&policy_traits::may_adapt))),
+    aggregate_value(options.aggregate), "all replicas");
   all.add("--gain-power", "POWER",
           "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
           real_value(options.gain_power, reals), "1");
   all.add(
     "--policy", "NAME",
-    "what becomes of the replicas that a step did not wait for: tensorflow, latest_token or "
-    "cancel; sync: a step waits for all. Stale gradients count under k_async, k_batch_async, async "
-    "(every gradient is an update) and ssp; local_sgd averages replicas that train by themselves",
+    fmt::format("what becomes of the replicas that a step did not wait for: {}; sync: a step waits "
+                "for all. Stale gradients count under {}, async (every gradient is an update) and "
+                "{}; local_sgd averages replicas that train by themselves",
+                names_of(policies_that(&policy_traits::is_synchronous)),
+                names_of(policies_that(&policy_traits::gathers_stale), ", "),
+                names_of(policies_that(&policy_traits::keeps_pace), ", ")),
     text_value(options.policy));
   all.add(
     "--distinct", "on|off",
@@ -187,9 +192,9 @@ expected<sync_policy> policy_of(const sim_options& options) {
   if (const auto* known = find_shorthand(options.policy)) return known->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
-  return misuse(fmt::format("--policy: no policy '{}'; there are tensorflow, latest_token, cancel, "
-                            "sync, async, k_async, k_batch_async, ssp and local_sgd",
-                            options.policy));
+  return misuse(fmt::format("--policy: no policy '{}'; there are {}, sync, async, {} and {}",
+                            options.policy, in_a_row(&policy_traits::is_synchronous),
+                            in_a_row(&policy_traits::is_asynchronous), local_sgd_name));
 }
 
 expected<uint64_t> needed_of(const sim_options& options) {
@@ -198,9 +203,8 @@ expected<uint64_t> needed_of(const sim_options& options) {
   auto needed = options.aggregate.value_or(usual);
   auto is_dynamic = needed == dynamic_aggregate;
   if (is_dynamic && known != nullptr)
-    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy "
-                              "latest_token or cancel",
-                              known->name));
+    return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy {}",
+                              known->name, adapting_policies));
   if (is_dynamic) return options.replicas;
   if (known != nullptr && known->is_fixed && needed != usual)
     return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
@@ -304,8 +308,8 @@ expected<void> check_uses(std::span<const sim_options> rows) {
   if (first.averaging_time && without_policy(local_sgd_name))
     return of_policy("averaging-time", local_sgd_name);
   auto gives_one = [](const sim_options& row) {
-    return row.policy == "latest_token" || row.policy == "cancel" || row.policy == "sync"
-           || row.policy == "local_sgd";
+    auto policy = policy_of(row);
+    return policy && traits_of(*policy).is_synchronous() && !traits_of(*policy).repeats;
   };
   if (first.distinct == "on" && std::ranges::all_of(rows, gives_one))
     return misuse(

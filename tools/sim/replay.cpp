@@ -161,7 +161,7 @@ expected<replay_command> parse_replay_options(int argument_count, const char* co
           whole_value(command.replicas, replica_counts), "as it was");
   all.add("--aggregate", "N", "gradients that a step needs",
           whole_value(command.aggregate, replica_counts), "as it was");
-  all.add("--policy", "NAME", "tensorflow, latest_token or cancel",
+  all.add("--policy", "NAME", names_of(policies_that(&policy_traits::is_synchronous)),
           parsed_value(command.policy, parse_sync_policy), "as it was");
   all.add("--repair", "N,N,...", "replicas that take as long as a typical one",
           repair_value(command.repaired), "none");

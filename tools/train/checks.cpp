@@ -22,9 +22,9 @@ expected<void> check_backups(const train_options& options, const option_origins&
                               "leave it out, or take --backups dynamic",
                               spelling(origins, "curvature")));
   if (options.backups == backup_kind::fixed || traits_of(options.policy).may_adapt()) return {};
-  return misuse(fmt::format("{} dynamic does not go with policy {}: take --policy latest_token or "
-                            "cancel",
-                            spelling(origins, "backups"), to_string(options.policy)));
+  return misuse(fmt::format("{} dynamic does not go with policy {}: take --policy {}",
+                            spelling(origins, "backups"), to_string(options.policy),
+                            names_of(policies_that(&policy_traits::may_adapt))));
 }
 
 expected<void> check_slack(const train_options& options, const option_origins& origins) {

@@ -230,8 +230,9 @@ TEST_SUITE("tools/sim/command_line") {
           == "unknown option '--stesp'; the nearest known one is '--steps'");
     CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);
     CHECK(refusal({"--policy", "best"})
-          == "--policy: no policy 'best'; there are tensorflow, latest_token, cancel, sync, async, "
-             "k_async, k_batch_async, ssp and local_sgd");
+          == fmt::format("--policy: no policy 'best'; there are {}, sync, async, {} and local_sgd",
+                         names_of(policies_that(&policy_traits::is_synchronous), ", "),
+                         names_of(policies_that(&policy_traits::is_asynchronous), ", ")));
     CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
     CHECK(refusal({"--distinct", "on", "--policy", "cancel"})
           == "--distinct on has no meaning under cancel, where no replica gives a step two "
