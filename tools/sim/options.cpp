@@ -43,6 +43,15 @@ constexpr shorthand shorthands[] = {
   {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
 };
 
+// "tensorflow, latest_token, cancel"
+std::string in_a_row(bool (policy_traits::*is_true)() const) {
+  return names_of(policies_that(is_true), ", ");
+}
+
+std::string adapting_policies() {
+  return names_of(policies_that(&policy_traits::may_adapt));
+}
+
 constexpr option_range reals{0, real_max};
 constexpr option_range sim_replica_counts{1, replicas_max};
 constexpr option_range step_counts{1, steps_max};
@@ -77,7 +86,7 @@ void add_job_options(lenient_options all, sim_options& options) {
     "--aggregate", "N|dynamic",
     fmt::format("gradients that a step needs; dynamic: as many as seem best by what was seen, "
                 "under {}",
-                names_of(policies_that(&policy_traits::may_adapt))),
+                adapting_policies()),
     aggregate_value(options.aggregate), "all replicas");
   all.add("--gain-power", "POWER",
           "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
@@ -88,8 +97,7 @@ void add_job_options(lenient_options all, sim_options& options) {
                 "for all. Stale gradients count under {}, async (every gradient is an update) and "
                 "{}; local_sgd averages replicas that train by themselves",
                 names_of(policies_that(&policy_traits::is_synchronous)),
-                names_of(policies_that(&policy_traits::gathers_stale), ", "),
-                names_of(policies_that(&policy_traits::keeps_pace), ", ")),
+                in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace)),
     text_value(options.policy));
   all.add(
     "--distinct", "on|off",
@@ -204,7 +212,7 @@ expected<uint64_t> needed_of(const sim_options& options) {
   auto is_dynamic = needed == dynamic_aggregate;
   if (is_dynamic && known != nullptr)
     return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy {}",
-                              known->name, adapting_policies));
+                              known->name, adapting_policies()));
   if (is_dynamic) return options.replicas;
   if (known != nullptr && known->is_fixed && needed != usual)
     return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
