@@ -276,7 +276,7 @@ std::string chief_state::missing(const std::set<uint32_t>& waiting) const {
   for (uint32_t index = 0; index < roster.size(); ++index)
     if (!std::ranges::binary_search(live, index))
       names.push_back(fmt::format("replica {} (not there)", index));
-  return names.empty() ? "nobody" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
 }
 
 } // namespace troupe

@@ -75,7 +75,7 @@ public:
   void restore(variable_state saved);
 
 private:
-  /// What computes updates; values, slots and averages lie there.
+  /// Updates are computed here; values, slots and averages lie here.
   static constexpr cpu::context place_{};
 
   [[nodiscard]] expected<void> check(int32_t component) const;

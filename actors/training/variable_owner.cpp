@@ -5,7 +5,6 @@
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -73,29 +72,40 @@ void step_down(variable_owner_state& state) {
   state.changes.settle_all(error{errc::unavailable, taken_over.message});
 }
 
-// Whether the mirror takes over, which is behind from now on, is not to be decided here. An answer
-// comes too late for an owner that has another mirror, or none, by then.
-void miss_mirror(variable_owner_pointer self, const replicated_owner_actor& mirror) {
+// Whether an answer of a mirror comes too late: it is another one by then, or was told all anew.
+struct told_mirror {
+  replicated_owner_actor mirror;
+  uint64_t telling;
+
+  explicit told_mirror(const variable_owner_state& state)
+    : mirror(state.mirror), telling(state.telling) {}
+
+  [[nodiscard]] bool is_late(const variable_owner_state& state) const {
+    return mirror != state.mirror || telling != state.telling;
+  }
+};
+
+// Whether the mirror takes over, which is behind from now on, is not to be decided here.
+void miss_mirror(variable_owner_pointer self, const told_mirror& told) {
   const auto& config = self->state.config;
   auto missed = make_miss_mirror(config.variable_index, self->state.mirror_number);
   self
     ->request(config.directory, caf::infinite, missed) // it answers, or the job is over
     .then(
-      [self, mirror](const msg<wire::OwnerFollowed>&) {
-        if (mirror == self->state.mirror) go_on_alone(self->state);
+      [self, told](const msg<wire::OwnerFollowed>&) {
+        if (!told.is_late(self->state)) go_on_alone(self->state);
       },
-      [self, mirror](const caf::error&) {
-        if (mirror == self->state.mirror) step_down(self->state);
+      [self, told](const caf::error&) {
+        if (!told.is_late(self->state)) step_down(self->state);
       });
 }
 
-// An owner that is refused by a mirror that holds the variable has lost it. The answer of a former
-// mirror is late.
-void on_made(variable_owner_pointer self, const replicated_owner_actor& mirror,
+// An owner that is refused by a mirror that holds the variable has lost it.
+void on_made(variable_owner_pointer self, const told_mirror& told,
              const std::optional<error>& reason) {
   auto& state = self->state;
-  if (mirror != state.mirror) return;
-  if (reason) return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, mirror);
+  if (told.is_late(state)) return;
+  if (reason) return reason->code == taken_over.code ? step_down(state) : miss_mirror(self, told);
   state.become_certain();
   state.changes.settle_first();
 }
@@ -104,11 +114,11 @@ template <class Reply, class Message>
 void tell_mirror(variable_owner_pointer self, msg<Message> told,
                  std::function<void(const std::optional<error>&)> settle,
                  bool is_numbered = false) {
-  auto tell = [self, mirror = self->state.mirror, told = std::move(told)] {
+  auto tell = [self, to = told_mirror{self->state}, told = std::move(told)] {
     self
-      ->request(mirror, caf::infinite, told) // the mirror answers, or is gone
-      .then([self, mirror](const msg<Reply>&) { on_made(self, mirror, std::nullopt); },
-            [self, mirror](const caf::error& reason) { on_made(self, mirror, from_caf(reason)); });
+      ->request(to.mirror, caf::infinite, told) // the mirror answers, or is gone
+      .then([self, to](const msg<Reply>&) { on_made(self, to, std::nullopt); },
+            [self, to](const caf::error& reason) { on_made(self, to, from_caf(reason)); });
   };
   self->state.changes.add({std::move(tell), std::move(settle), is_numbered});
 }
@@ -181,15 +191,23 @@ caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
 void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint32_t number) {
   auto& state = self->state;
   state.changes.settle_all();
+  ++state.telling;
   state.mirror = mirror;
   state.mirror_number = number;
-  auto nobody_waits = [](const std::optional<error>&) {};
+  auto no_caller_waits = [](const std::optional<error>&) {};
   const auto& variable = state.variable;
   if (!variable.optimizer().is_empty())
-    tell_mirror<wire::OptimizerInUse>(self, variable.optimizer(), nobody_waits);
+    tell_mirror<wire::OptimizerInUse>(self, variable.optimizer(), no_caller_waits);
   if (!variable.held().is_empty())
-    tell_mirror<wire::UpdateApplied>(self, variable.held(), nobody_waits);
-  tell_mirror<wire::UpdateApplied>(self, variable.told_state(), nobody_waits);
+    tell_mirror<wire::UpdateApplied>(self, variable.held(), no_caller_waits);
+  tell_mirror<wire::UpdateApplied>(self, variable.told_state(), no_caller_waits);
+}
+
+// A peer may have said before that another holds the variable.
+void begin_with(variable_owner_pointer self, const replicated_owner_actor& mirror) {
+  if (self->state.now_in != owner_phase::holding) return;
+  self->state.enter(owner_phase::unsure);
+  use(self, mirror, 0);
 }
 
 void repeat_to_sender(variable_owner_pointer self, uint32_t number) {
@@ -273,10 +291,7 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     [self](const msg<wire::RestoreState>& wanted) {
       return change_by(self, wanted, &owned::restore);
     },
-    [self](const use_mirror& told) {
-      self->state.enter(owner_phase::unsure);
-      use(self, told.mirror, 0);
-    },
+    [self](const use_mirror& told) { begin_with(self, told.mirror); },
     [self](const use_accumulator& told) { use(self, told.accumulator); },
     [self](const come_back& told) { return_as_mirror(self, told); },
     [self](const msg<wire::RepeatChanges>& said) {

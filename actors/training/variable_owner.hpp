@@ -200,9 +200,11 @@ struct variable_owner_state {
   std::optional<come_back> returned;        ///< While `returning`.
   replicated_owner_actor mirror;            ///< Null: there is none.
   uint32_t mirror_number = 0;               ///< Which one it is, as the directory counts them.
-  told_changes changes;                     ///< Of the mirror.
-  accumulator_actor accumulator;            ///< Told the step that comes next when it takes over.
-  uint64_t first_step = 0;                  ///< Of the job, as its accumulator has it.
+  uint64_t telling
+    = 0; ///< How often it began to tell a mirror all: answers to an earlier one are late.
+  told_changes changes;          ///< Of the mirror.
+  accumulator_actor accumulator; ///< Told the step that comes next when it takes over.
+  uint64_t first_step = 0;       ///< Of the job, as its accumulator has it.
 
   variable_owner_state() = default;
 

@@ -29,6 +29,7 @@ tensor copied(const cuda::context& on, const tensor& value) {
 }
 
 tensor placed(const cuda::context& on, const tensor& value) {
+  if (value.device() == on.device()) return value;
   auto result = to_device(on, value);
   if (!result) throw std::bad_alloc{};
   return *std::move(result);

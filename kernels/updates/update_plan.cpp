@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused of a plan, and how fast averages forget.
+// Checks of a plan, and the decay of averages.
 #include "kernels/updates/update_plan.hpp"
 
 #include <algorithm>

@@ -10,7 +10,6 @@
 
 #include <caf/send.hpp>
 
-#include <algorithm>
 #include <fmt/format.h>
 
 namespace troupe {
@@ -89,7 +88,7 @@ task<tensor> update_context::apply(variable target, change how, variable_operand
 }
 
 cross_replica_context::cross_replica_context(troupe::strategy& of, activity& activity)
-  : strategy_(of), activity_(activity), reducer_(of.reduction_site(), activity) {}
+  : strategy_(of), activity_(activity), reducer_(of.site_of_reductions(), activity) {}
 
 uint32_t cross_replica_context::num_replicas_in_sync() const {
   return strategy_.num_replicas_in_sync();

@@ -125,6 +125,16 @@ job_time time_to_stop(job_time deadline) {
   return std::min<job_time>(std::chrono::seconds{5}, deadline);
 }
 
+task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
+  auto guarded = [work = std::move(work)] {
+    work();
+    return true;
+  };
+  auto there = hand_over(owner, std::move(guarded));
+  auto working = host.offload(std::move(there.run));
+  co_await working;
+}
+
 } // namespace
 
 void check_layout(const strategy_layout& layout) {
@@ -156,21 +166,7 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
   open_directory();
 }
 
-namespace {
-
-task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
-  auto guarded = [work = std::move(work)] {
-    work();
-    return true;
-  };
-  auto there = hand_over(owner, std::move(guarded));
-  auto working = host.offload(std::move(there.run));
-  co_await working;
-}
-
-} // namespace
-
-struct reduction_site strategy::reduction_site() {
+reduction_site strategy::site_of_reductions() {
   auto offload = [this](activity& host, std::function<void()> work) {
     return compute_for(this, host, std::move(work));
   };

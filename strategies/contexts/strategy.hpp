@@ -286,8 +286,8 @@ public:
     return *layout_.cross_device_operations;
   }
 
-  /// What a reduction of its values has at hand. Lives as long as the strategy.
-  [[nodiscard]] struct reduction_site reduction_site();
+  /// For reductions of its values. Refers to the strategy, which must outlive it.
+  [[nodiscard]] reduction_site site_of_reductions();
 
   [[nodiscard]] troupe::world& world() const { return world_; }
 

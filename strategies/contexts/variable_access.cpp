@@ -179,7 +179,7 @@ task<tensor> change_copy(activity& activity, variable target, int32_t component,
 task<variable_operand> aggregate(const reducer& by, variable target, change how,
                                  std::vector<variable_operand> operands) {
   auto mode = target.aggregation();
-  reduction_call asked{std::string{name_of_assign(how)}};
+  reduction_call asked{fmt::format("{} of {}", name_of_assign(how), target.name())};
   auto is_reduced = mode != variable_aggregation::only_first_replica && !are_one(operands);
   if (!is_reduced || !std::ranges::all_of(operands, is_dense)) {
     std::vector<tensor*> arrays;
@@ -199,15 +199,14 @@ task<variable_operand> aggregate(const reducer& by, variable target, change how,
     check_one_for_all(target, how, operands.front());
     co_return operands.front();
   }
-  device_values values{{}, target.owner_strategy().layout().worker_devices};
+  leaf_group group{.is_gradient = true};
   for (const auto& operand : operands)
-    values.components.push_back(is_dense(operand) ? gradient{std::get<tensor>(operand)}
-                                                  : to_change(target, operand));
+    group.parts.push_back(is_dense(operand) ? as_leaf(operand)
+                                            : troupe::as_leaf(to_change(target, operand)));
   asked.op = to_reduce_op(mode);
-  std::vector<replica_gradients> all{{target.name(), std::move(values)}};
-  auto reducing = by.reduce_gradients(std::move(asked), std::move(all));
+  auto reducing = by.reduce(std::move(asked), {group}, 1);
   auto reduced = co_await reducing;
-  co_return std::visit([](auto&& one) { return variable_operand{one}; }, reduced.front());
+  co_return as_operand(reduced.front().front());
 }
 
 } // namespace troupe

@@ -136,6 +136,7 @@ void check_made_by(std::string_view call, const strategy& expected, const variab
 
 /// What the operands of all replicas come to, for a variable that is aggregated.
 /// @param operands By replica; neither distributed nor variables.
+/// @returns An array that devices have reduced lies on one of them.
 /// Errors: throws `failure` as `reducer`; invalid_argument for one and the same value from all
 /// replicas under SUM, which would be counted several times; 0 may be.
 [[nodiscard]] task<variable_operand> aggregate(const reducer& by, variable target, change how,

@@ -4,7 +4,12 @@
 
 #include "actors/world/world.hpp"
 
+#include <caf/abstract_actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/send.hpp>
+
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -52,5 +57,17 @@ private:
 
   std::shared_ptr<content> shared_ = std::make_shared<content>();
 };
+
+/// Ends an actor at once, and waits until it is gone, 30 s at most.
+/// @param handle Null: there is none.
+template <class Handle>
+void kill_and_await(world& world, const Handle& handle) {
+  constexpr job_time patience = std::chrono::seconds{30};
+  if (!handle) return;
+  completion<void> gone;
+  caf::actor_cast<caf::abstract_actor*>(handle)->attach_functor([gone] { gone({}); });
+  caf::anon_send_exit(handle, caf::exit_reason::kill);
+  static_cast<void>(gone.comes(world, patience));
+}
 
 } // namespace troupe

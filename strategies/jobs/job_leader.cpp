@@ -15,10 +15,15 @@
 #include "strategies/jobs/restore.hpp"
 
 #include <cstdio>
+#include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace troupe {
 
@@ -75,6 +80,7 @@ public:
         };
     auto lives = world_.system().spawn(replica, std::move(config));
     world_.introduce(lives.id(), "evaluator");
+    caf::actor_cast<caf::abstract_actor*>(lives)->attach_functor([ended = ended_] { ended({}); });
   }
 
   void look(uint64_t step) const { caf::anon_send(tokens_, make_put_tokens(step, 1)); }
@@ -220,7 +226,7 @@ private:
   void prepare(const session_plan& plan) override {
     if (!plan.has_chief)
       refuse(errc::failed_precondition,
-             "no hook of this job is the chief's, so nobody would close its steps; make the hook "
+             "no hook of this job is the chief's, so its steps would never close; make the hook "
              "with is_chief, or none at all");
     if (options_.evaluation.every_steps > 0)
       evaluator_.emplace(strategy_, options_.evaluation, *cast_);
@@ -346,9 +352,23 @@ private:
     world_.call([roll = roll_, ended = make_job_ended(ending)] { caf::anon_send(roll, ended); });
   }
 
+  // Ends what there is of the job in this process; then no actor refers to this runner any more.
+  void dismiss() {
+    if (placement_ != nullptr && chief_) {
+      placement_->on_return({});
+      placement_->on_owners_return({});
+      tell_directory(strategy_, {});
+    }
+    if (evaluator_) evaluator_->end();
+    if (replicas_) replicas_->kill();
+    kill_and_await(world_, chief_);
+    kill_and_await(world_, recorder_);
+    if (cast_) cast_->end();
+  }
+
   // Members are told what this process throws. What is missing is wrong for all of them alike.
   job_report abandon(const std::exception_ptr& thrown) override {
-    if (cast_ && !chief_) cast_->end();
+    dismiss();
     try {
       std::rethrow_exception(thrown);
     } catch (const failure& failed) {

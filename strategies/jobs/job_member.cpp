@@ -57,7 +57,7 @@ public:
 
   ~job_member() override {
     clear();
-    dismiss_member();
+    kill_and_await(world_, member_);
     placement_.give_up({});
   }
 
@@ -93,7 +93,7 @@ private:
   void enter() {
     value_or_throw(placement_.enter("roll call"));
     auto roll = value_or_throw(placement_.find<roll_call_actor>("member", "roll call"));
-    entrance who{.member = placement_.here(),
+    entrance own{.member = placement_.here(),
                  .clock = world_.now(),
                  .seed = world_.seed(),
                  .replicas = strategy_.num_replicas_in_sync(),
@@ -104,8 +104,8 @@ private:
       end(std::move(ended));
       over({});
     };
-    member_ = world_.system().spawn(member, member_config{roll, who, begin_, on_end, left_});
-    world_.introduce(member_.id(), fmt::format("member {}", who.member));
+    member_ = world_.system().spawn(member, member_config{roll, own, begin_, on_end, left_});
+    world_.introduce(member_.id(), fmt::format("member {}", own.member));
   }
 
   uint64_t restore() override {
@@ -166,14 +166,6 @@ private:
   }
 
   // After this the member tells nothing any more.
-  void dismiss_member() {
-    if (!member_) return;
-    completion<void> gone;
-    caf::actor_cast<caf::abstract_actor*>(member_)->attach_functor([gone] { gone({}); });
-    caf::anon_send_exit(member_, caf::exit_reason::kill);
-    static_cast<void>(gone.comes(world_, leave_deadline));
-  }
-
   // Of the variables that are held here.
   [[nodiscard]] uint64_t newest_version() const {
     uint64_t newest = 0;

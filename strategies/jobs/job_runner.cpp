@@ -12,7 +12,9 @@ job_report job_runner::run() {
       now = pass(now);
     return *report_;
   } catch (...) {
-    return abandon(std::current_exception());
+    auto report = abandon(std::current_exception());
+    report.has_begun = has_begun_;
+    return report;
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "actors/training/optimizer_settings.hpp"
 #include "kernels/math/clip.hpp"
-#include "kernels/tensor/gradient_sum.hpp"
 #include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -61,8 +60,7 @@ void check_same_variables(const std::vector<brought_pushes>& all) {
         i, all[i]->front().target.name(), all[0]->front().target.name());
 }
 
-// A gradient where it lies in its message, in the dtype of its variable: what is added between
-// processes is to have the bits of what an owner adds.
+// A gradient where it lies: in its message, or on a device.
 gradient gradient_of(const addressed_push& addressed) {
   if (addressed.there) return *addressed.there;
   auto given = read_gradient(addressed.push.reader().getGradient(), addressed.push.owner());
@@ -195,10 +193,7 @@ struct optimizer::shared_state {
     std::vector<gradient> gradients;
     for (const auto& one : *reduced)
       gradients.push_back(gradient_of(one));
-    std::vector<tensor*> there;
-    for (auto& one : gradients)
-      std::ranges::copy(arrays_in(one), std::back_inserter(there));
-    auto bringing = cross.bring_to_host(std::move(there));
+    auto bringing = cross.bring_to_host(arrays_in(gradients));
     co_await bringing;
     co_return pushes_of_one(reduced, gradients);
   }

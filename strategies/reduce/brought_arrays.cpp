@@ -144,6 +144,13 @@ std::vector<tensor*> arrays_in(gradient& of) {
   return {&rows.indices, &rows.values};
 }
 
+std::vector<tensor*> arrays_in(std::vector<gradient>& all) {
+  std::vector<tensor*> arrays;
+  for (auto& one : all)
+    std::ranges::copy(arrays_in(one), std::back_inserter(arrays));
+  return arrays;
+}
+
 brought_arrays arrays_of(const std::vector<leaf_group>& leaves) {
   brought_arrays result;
   for (const auto& group : leaves) {

@@ -56,6 +56,9 @@ struct brought_arrays {
 /// The arrays of a gradient: one if it is dense, numbers and rows if it is sparse.
 [[nodiscard]] std::vector<tensor*> arrays_in(gradient& of);
 
+/// Those of several gradients.
+[[nodiscard]] std::vector<tensor*> arrays_in(std::vector<gradient>& all);
+
 /// The arrays in leaves, in their order; numbers have none.
 [[nodiscard]] brought_arrays arrays_of(const std::vector<leaf_group>& leaves);
 

@@ -75,6 +75,7 @@ std::vector<tensor> split(const tensor& flat, const tensor& extents) {
       refuse(errc::malformed, misfit);
     elements += one.element_count();
   }
+  if (elements != flat.extents()[0]) refuse(errc::malformed, misfit);
   return cut(flat, shapes);
 }
 

@@ -63,7 +63,7 @@ public:
   /// The bytes that `packed` may have to copy.
   [[nodiscard]] size_t bytes() const;
 
-  /// What to ask the communicator for.
+  /// The calls for the communicator.
   [[nodiscard]] packed_calls packed() const { return pack(calls_, bytes_per_pack_); }
 
   /// @param results Of `packed.calls`, in their order.
@@ -72,7 +72,7 @@ public:
   /// The result of each call, in the order in which they were noted.
   [[nodiscard]] std::vector<tensor>& results() { return *results_; }
 
-  /// What each result is to be divided by, if it lies on a device.
+  /// The divisor of each result that lies on a device.
   [[nodiscard]] const std::vector<double>& divisors() const { return divisors_; }
 
 private:

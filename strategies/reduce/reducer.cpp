@@ -14,7 +14,8 @@
 #include "strategies/reduce/rows_on_devices.hpp"
 
 #include <algorithm>
-#include <memory>
+#include <iterator>
+#include <optional>
 
 namespace troupe {
 
@@ -58,7 +59,7 @@ task<void> divide_on_devices(const reduction_site& at, activity& host, process_e
 task<void> make_calls(const reduction_site& at, activity& host, process_exchange& exchange,
                       communication_options options) {
   exchange.prepare(options);
-  auto work = [&exchange] { return exchange.packed(); };
+  auto work = [exchange] { return exchange.packed(); }; // outlives this frame if the run is killed
   auto packing = at.compute(host, exchange.bytes(), work);
   auto packed = co_await packing;
   std::vector<std::pair<communicator_actor, collective_call>> requests;
@@ -82,7 +83,6 @@ template <class Plan, class Pending = std::invoke_result_t<Plan&, process_exchan
 task<typename Pending::result_type> exchanged(const reduction_site& at, activity& host,
                                               std::string what, communication_options options,
                                               size_t bytes, Plan plan) {
-  options.validate();
   std::optional<process_exchange> exchange;
   if (at.group != nullptr) exchange.emplace(*at.group, std::move(what));
   Pending finish = plan(exchange ? &*exchange : nullptr);
@@ -95,7 +95,7 @@ task<typename Pending::result_type> exchanged(const reduction_site& at, activity
   co_return result;
 }
 
-// What several reductions of one exchange come to.
+// The results of several reductions of one exchange.
 template <class T>
 pending<std::vector<T>> all_of(std::vector<pending<T>> each) {
   return [each = std::move(each)] {
@@ -129,11 +129,6 @@ task<void> make_ready(const reduction_site& at, activity& host, brought_arrays& 
 
 // ---- gradients ----
 
-tensor& values_in(gradient& of) {
-  auto* rows = std::get_if<indexed_slices>(&of);
-  return rows == nullptr ? std::get<tensor>(of) : rows->values;
-}
-
 // Whether a component is still to get the dtype of its variable.
 bool is_to_widen(const tensor& values, const replica_gradients& one) {
   return one.of && values.type() != one.of->type && widens_to(values.type(), one.of->type);
@@ -146,8 +141,8 @@ task<void> widen_components(const reduction_site& at, activity& host,
   std::vector<dtype> types;
   for (auto& one : all)
     for (auto& component : one.values.components)
-      if (auto& values = values_in(component); is_to_widen(values, one)) {
-        narrow.push_back(&values);
+      if (auto* values = arrays_in(component).back(); is_to_widen(*values, one)) {
+        narrow.push_back(values);
         types.push_back(one.of->type);
       }
   auto bringing = bring_to_host(host, *at.devices, narrow);
@@ -156,7 +151,7 @@ task<void> widen_components(const reduction_site& at, activity& host,
     *narrow[i] = cast(*narrow[i], types[i]);
 }
 
-// What the operations of one process leave to the host: rows, but for those that a device adds.
+// Brings rows to the host, but for those that a device adds.
 task<void> bring_rows(const reduction_site& at, activity& host,
                       std::vector<replica_gradients>& all) {
   std::vector<brought_rows> rows;
@@ -231,6 +226,7 @@ pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
 } // namespace
 
 task<reducer::combined> reducer::combine(reduction_call how, std::vector<leaf_group> groups) const {
+  how.options.validate();
   combined made;
   made.brought = arrays_of(groups);
   auto bytes = bytes_of(groups);
@@ -284,16 +280,14 @@ task<std::vector<gradient>> reducer::reduce_gradients(reduction_call how,
   };
   auto reducing = exchanged(site_, *host_, how.what, how.options, bytes, std::move(plan));
   auto reduced = co_await reducing;
-  std::vector<tensor*> there;
-  for (auto& one : reduced)
-    std::ranges::copy(arrays_in(one), std::back_inserter(there));
-  auto bringing = bring_to_host(std::move(there));
+  auto bringing = bring_to_host(arrays_in(reduced));
   co_await bringing;
   co_return reduced;
 }
 
 task<std::vector<tensor>> reducer::gather(reduction_call how, std::vector<tensor> parts,
                                           int64_t axis) const {
+  how.options.validate();
   brought_arrays arrays{{{array_kind::row_numbers, parts, {}}}};
   auto& brought = arrays.groups.front();
   size_t bytes = 0;

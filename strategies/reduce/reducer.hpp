@@ -24,10 +24,10 @@ class activity;
 class replica_devices;
 struct process_group;
 
-/// What a reduction has at hand.
+/// The processes, devices and operations of a reduction.
 struct reduction_site {
   const process_group* group = nullptr; ///< The processes that run replicas; null: this one alone.
-  const replica_devices* devices = nullptr;     ///< Those that replicas of this process compute on.
+  const replica_devices* devices = nullptr;     ///< That replicas of this process compute on.
   const cross_device_ops* operations = nullptr; ///< Of this process.
   uint32_t replicas = 1;                        ///< Of all processes.
   /// Runs work on the world's computing threads, where calls to the strategy are refused.
@@ -49,7 +49,7 @@ struct reduction_site {
   }
 };
 
-/// What a call asks for.
+/// A reduction as a caller asks for it.
 struct reduction_call {
   std::string what; ///< For errors, and to tell calls apart: "all_reduce SUM"; the same everywhere.
   reduce_op op = reduce_op::sum;
@@ -80,21 +80,24 @@ struct replica_gradients {
 /// | on the host               | kernels of the host, or the cross-device operations              |
 /// | on devices of one process | the device that the first of them lies on, once they are there   |
 /// | of several processes      | collectives, by messages                                         |
-/// | likewise, on devices      | NCCL, if that was asked for or the order of additions is free    |
+/// | on devices of several     | NCCL, if that was asked for or the order of additions is free    |
 ///
 /// Arrays are added in the order of replicas, so that all of these come to the same bits; only NCCL
 /// and the algorithms that are chosen by name add in an order of their own. All collectives of a
 /// call are made together, in packs.
 ///
-/// All processes have to make a call. What it throws, as `failure`: invalid_argument if another
-/// process makes another call, and for options that are none; deadline_exceeded and unavailable,
+/// All processes have to make a call. Errors: throws `failure`: invalid_argument if another process
+/// makes another call, and for options that are none; deadline_exceeded and unavailable,
 /// naming the process that is missing or gone; as `move_arrays`.
 ///
-/// A cheap value. Thread: the actor that it was made for.
+/// Lives until its tasks are over. Thread: the actor that it was made for.
 class reducer {
 public:
   /// @param site Lives as long as its strategy.
   reducer(reduction_site site, activity& host) : site_(std::move(site)), host_(&host) {}
+
+  reducer(const reducer&) = delete;
+  reducer& operator=(const reducer&) = delete;
 
   [[nodiscard]] const process_group* group() const { return site_.group; }
 
@@ -115,16 +118,16 @@ public:
   [[nodiscard]] task<std::vector<tensor>> gather(reduction_call how, std::vector<tensor> parts,
                                                  int64_t axis) const;
 
-  /// What each process has, behind each other in the order of ranks; each of `own` by itself.
+  /// The rows of all processes, behind each other in the order of ranks; each of `own` by itself.
   /// Shape: own  [rows, ...], of any number of rows
   [[nodiscard]] task<std::vector<tensor>> gather_rows(std::string what,
                                                       std::vector<tensor> own) const;
 
-  /// What the first process has, for all. @param own An array, of the same shape everywhere; rows;
-  /// or a double.
+  /// The value of the first process, for all. @param own An array, of the same shape everywhere;
+  /// rows; or a double.
   [[nodiscard]] task<leaf> broadcast(reduction_call how, leaf own) const;
 
-  /// Likewise for an array; the first process learns, too, if another makes another call.
+  /// The array of the first process, for all. That one, too, learns if another makes another call.
   /// Cost: a barrier.
   [[nodiscard]] task<tensor> share_first(std::string what, tensor own) const;
 

@@ -87,7 +87,7 @@ void exponential_moving_average::apply(const std::string& tensor_name, const ten
            fmt::format("it is of shape {}, and was of {} before", to_string(value.extents()),
                        to_string(kept.shadow.extents())));
   ++kept.updates;
-  auto from = cast(value, wide);
+  auto from = cast(value, wide).contiguous();
   visit_average(wide, [&]<class T>(T) {
     auto shadow = kept.shadow.template mutable_values<T>();
     auto weight = static_cast<T>(1 - settings_.decay_at(kept.updates));

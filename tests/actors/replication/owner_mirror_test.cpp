@@ -9,6 +9,8 @@
 #include "messages/training_message.hpp"
 #include "tests/actors/deterministic_world.hpp"
 
+#include <caf/send.hpp>
+
 #include <cstring>
 
 namespace owner_mirror_test {
@@ -245,6 +247,26 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(apply(1, {noise(2)}).has_come());
     CHECK(are_equal(state_of(owner), state_of(later)));
     caf::anon_send_exit(later, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE_FIXTURE(replicated, "a mirror that asks twice is told everything twice") {
+    use(adam_with_average());
+    CHECK(apply(0, {noise(1)}).has_come());
+    for (int i = 0; i < 2; ++i)
+      caf::send_as(mirror, owner, make_repeat_changes(1));
+    settle();
+    CHECK(apply(1, {noise(2)}).has_come());
+    CHECK(are_alike());
+  }
+
+  TEST_CASE_FIXTURE(replicated, "an owner that has lost its variable takes no mirror") {
+    use({.rule = rules::sgd{.learning_rate = 1}});
+    CHECK(apply(0, {noise(1)}).has_come());
+    take_over();
+    CHECK(apply(1, {noise(2)}).error().code == errc::unavailable);
+    trainer.tell(owner, use_mirror{mirror});
+    settle();
+    CHECK(state_of(mirror).version == 1);
   }
 
   TEST_CASE_FIXTURE(replicated, "a mirror that takes over says what it has come to") {

@@ -15,4 +15,19 @@ TEST_SUITE("kernels/cuda/update_pass") {
     check_all_updates<T>(gpu(), send, fetch);
     REQUIRE(gpu().status());
   }
+
+  TEST_CASE("a gradient that lies on the GPU is taken where it lies") {
+    drawn_arrays drawn;
+    const shape extents{5, 3};
+    variable_state mine{.value = drawn.next<float>(extents)};
+    variable_state other{.value = to_device(gpu(), mine.value.clone()).value()};
+    const update_plan plan{.rule = rules::sgd{}};
+    auto here = drawn.next<float>(extents);
+    const std::vector<gradient> near{here}, far{to_device(gpu(), here).value()};
+    update_variable(cpu::context{}, mine, plan, {near});
+    update_variable(gpu(), other, plan, {far});
+    auto back = to_host(gpu(), other.value).value();
+    CHECK(std::memcmp(back.data(), mine.value.data(), mine.value.bytes()) == 0);
+    REQUIRE(gpu().status());
+  }
 }

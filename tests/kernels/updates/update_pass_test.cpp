@@ -234,7 +234,7 @@ TEST_SUITE("kernels/updates/update_pass") {
     CHECK(held.state.average->values.values<float>()[0] == doctest::Approx(9));
   }
 
-  TEST_CASE("who reads an average keeps what it read") {
+  TEST_CASE("a reader of an average keeps the values that it read") {
     update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
     plan.average = moving_average{.decay = 0.5};
     updated held{make_tensor({1}, {4}), plan};

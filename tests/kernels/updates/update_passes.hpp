@@ -6,6 +6,7 @@
 #include "kernels/updates/update_pass.hpp"
 #include "tests/doctest.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>

@@ -406,6 +406,22 @@ TEST_SUITE("strategies/kinds/multi_worker") {
     });
   }
 
+  TEST_CASE("processes that change different variables are refused") {
+    auto thrown = play(2, [](played_worker& worker) {
+      multi_worker_mirrored_strategy strategy{worker.world, worker.options(1)};
+      const variable_options first{.aggregation = variable_aggregation::only_first_replica};
+      const std::vector<variable> both{strategy.make_variable("a", scalar(1), first),
+                                       strategy.make_variable("b", scalar(2), first)};
+      auto target = both[worker.rank];
+      strategy.run([target](replica_context& context) -> task<void> {
+        auto assigning = context.assign(target, scalar(5));
+        co_await assigning;
+      });
+    });
+    CHECK(std::ranges::any_of(thrown,
+                              [](const error& why) { return why.code == errc::invalid_argument; }));
+  }
+
   TEST_CASE("a number from all replicas is one value: it has a mean, and no sum but 0") {
     for_every_split([](strategy& strategy, uint32_t) {
       auto add = [&](const variable& target, double number) {

@@ -61,6 +61,14 @@ TEST_SUITE("strategies/variables/exponential_moving_average") {
     CHECK(first(average.average("sum")) == 40 * 0.75F * 0.25F + 40 * 0.75F);
   }
 
+  TEST_CASE("an array with gaps between its elements has an average, too") {
+    exponential_moving_average average{0.5};
+    average.apply("turned", make_tensor({2, 2}, {2, 4, 6, 8}).transpose());
+    auto kept = *average.average("turned");
+    auto values = kept.values<float>();
+    CHECK(std::vector<float>{values.begin(), values.end()} == std::vector<float>{1, 3, 2, 4});
+  }
+
   TEST_CASE("a correction makes the average of a constant that constant from the first update on") {
     for (bool num_updates : {false, true}) {
       exponential_moving_average average{0.25, {.num_updates = num_updates, .zero_debias = true}};
