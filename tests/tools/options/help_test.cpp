@@ -57,6 +57,8 @@ TEST_SUITE("tools/options/help") {
       CHECK(text.find(name, place + 1) == std::string::npos);
     }
     CHECK(text.find("[tensorflow]") != std::string::npos);
+    CHECK(text.find("\nSignals:\n") != std::string::npos);
+    CHECK(text.find("\n  SIGUSR1 ") != std::string::npos);
     CHECK(text.find("Exit codes:") != std::string::npos);
     CHECK(longest_line(text) <= 80);
     CHECK(text.find("--checkpoint-every STEPS\n") != std::string::npos); // fills its column
