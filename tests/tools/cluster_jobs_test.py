@@ -374,7 +374,7 @@ class Beginning(Job):
                                           ("worker:0", "--text", "other", "a text of 2600 bytes")):
             with self.subTest(option=option):
                 cluster = addresses(chief=1, ps=1, worker=1)
-                more = {who: ["--start-deadline", "5"] for who in ("worker:0", "ps:0")} | {"chief:0": [], task: [option, value]}
+                more = {who: ["--start-deadline", str(PATIENCE // 20)] for who in ("worker:0", "ps:0")} | {"chief:0": [], task: [option, value]}
                 job = {who: self.start(cluster, who, *self.OPTIONS, "--run-dir", f"other{option}", *more[who])
                        for who in ("chief:0", "worker:0", "ps:0")}
                 for who in ("chief:0", task):
@@ -510,8 +510,9 @@ class Tls(Job):
     def test_tls_at_one_end_only_is_refused(self):
         self.authority("ours")
         self.certificate("node", "ours")
+        deadline = str(PATIENCE // 50)  # the worker tries until then
         for files in ((self.files("node", "ours"), []), ([], self.files("node", "ours"))):
-            self.are_parted(*files, "TLS", deadline="2")
+            self.are_parted(*files, "TLS", deadline=deadline)
 
     def test_without_tls_nobody_listens_beyond_this_machine_unasked(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:

@@ -9,6 +9,7 @@
 #include "strategies/coordinator/cluster_coordinator.hpp"
 #include "strategies/optimizers/optimizer.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -18,7 +19,8 @@ using namespace troupe;
 
 namespace {
 
-volatile std::sig_atomic_t are_enough = 0; ///< The steps so far.
+std::atomic<bool> is_asked_to_end{false};              ///< SIGUSR1 asks.
+static_assert(std::atomic<bool>::is_always_lock_free); // a signal handler may set it
 
 void say(const std::string& line) {
   std::fprintf(stderr, "%s\n", line.c_str());
@@ -61,7 +63,7 @@ int take_part(int steps, uint32_t holders) {
     coordinator.serve();
     return 0;
   }
-  for (int done = 0; done < steps && are_enough == 0; done += 50) {
+  for (int done = 0; done < steps && !is_asked_to_end; done += 50) {
     for (int i = 0; i < 50; ++i)
       static_cast<void>(coordinator.schedule(step, calls));
     coordinator.join();
@@ -75,7 +77,7 @@ int take_part(int steps, uint32_t holders) {
 } // namespace
 
 int main(int count, char** arguments) {
-  std::signal(SIGUSR1, [](int) { are_enough = 1; });
+  std::signal(SIGUSR1, [](int) { is_asked_to_end = true; });
   try {
     return take_part(count > 1 ? std::stoi(arguments[1]) : 100,
                      count > 2 ? static_cast<uint32_t>(std::stoi(arguments[2])) : 1);

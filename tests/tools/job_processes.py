@@ -21,8 +21,8 @@ import time
 import types
 import unittest
 
-# What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
-for number in (signal.SIGINT, signal.SIGTERM):
+# A signal that the starter of the tests ignores (nohup, a shell's "&") would be ignored by all processes that they start.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 TROUPE = os.path.abspath(sys.argv.pop(1))
@@ -38,13 +38,16 @@ PLAIN = {name: value for name, value in os.environ.items() if not name.startswit
 OPEN_MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # Seconds for what takes a few, on a machine that does much else; under a sanitizer everything takes ten times as long.
 PATIENCE = 1000 if "TSAN_OPTIONS" in os.environ else 100
+CASE_SECONDS = 5 * PATIENCE // 2  # the longest time in which no case ends; every test as a whole may take longer
 CASES_AT_ONCE = 1 if "TSAN_OPTIONS" in os.environ else 4
 PORTS_OF_A_BLOCK = 32
 blocks = []  # of ports, which are ours until this process ends
 
 
 def free_ports(count):
-    """Ports in a row that no program listens on, below the range that connections take theirs from.  No other test gets them."""
+    """Ports in a row that no program listens on, below the range that connections take theirs from.
+    No other caller of this function gets them."""
+    assert count <= PORTS_OF_A_BLOCK, count
     while True:
         first = random.randrange(20000, 32768 - PORTS_OF_A_BLOCK, PORTS_OF_A_BLOCK)
         block = socket.socket(socket.AF_UNIX)
@@ -227,10 +230,16 @@ class SideBySide:
             yield from self.cases(one) if isinstance(one, unittest.TestSuite) else [one]
 
     def run(self, suite):
-        passed = []
+        cases, passed = [*self.cases(suite)], []
         with multiprocessing.get_context("fork").Pool(CASES_AT_ONCE, maxtasksperchild=1) as pool:
-            for has_passed, said in pool.imap_unordered(run_case, self.cases(suite)):
-                passed.append(has_passed)
-                print(said, end="", file=sys.stderr, flush=True)
-        print(f"{len(passed)} cases, {passed.count(False)} failed", file=sys.stderr)
-        return types.SimpleNamespace(wasSuccessful=lambda: all(passed), testsRun=len(passed), skipped=[])
+            results = pool.imap_unordered(run_case, cases)
+            try:
+                for _ in cases:
+                    has_passed, said = results.next(CASE_SECONDS)
+                    passed.append(has_passed)
+                    print(said, end="", file=sys.stderr, flush=True)
+            except multiprocessing.TimeoutError:  # the pool never says that a process with a case has died
+                print(f"no case ended for {CASE_SECONDS} s: one hangs, or its process has died", file=sys.stderr)
+        print(f"{len(passed)} of {len(cases)} cases ended, {passed.count(False)} failed", file=sys.stderr)
+        is_success = len(cases) > 0 and len(passed) == len(cases) and all(passed)
+        return types.SimpleNamespace(wasSuccessful=lambda: is_success, testsRun=len(passed), skipped=[])

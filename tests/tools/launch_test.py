@@ -18,10 +18,6 @@ import unittest
 
 from job_processes import TROUPE, SideBySide
 
-# What whoever starts the tests ignores (nohup, a shell's "&") would be ignored by all that they start.
-for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
-    signal.signal(number, signal.SIG_DFL)
-
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("OMP_NUM_THREADS", "TF_CONFIG")}
 # What a shell script has to say first to know who it is: $me is "worker:2".
 WHO = """me=$(printf %s "$TF_CONFIG" | sed 's/.*"type":"\\([a-z]*\\)","index":\\([0-9]*\\).*/\\1:\\2/'); """
@@ -395,12 +391,12 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
             ("-n 2", "which program?"),
             ("-n 2 true", "'true'"),
             ("-n 2 --", "no program"),
-            ("-n 0 -- true", "'0'"),
+            ("-n 0 -- true", "troupe launch: -n,--workers must be a whole number from 1 to 256, not '0'"),
             ("-n 257 -- true", "'257'"),
             ("-n 200 --ps 57 -- true", "257 tasks"),
             ("-n two -- true", "'two'"),
             ("-- true", "-n"),
-            ("-n -- true", "needs a value"),
+            ("-n -- true", "-n,--workers needs a value"),
             ("--wrokers 3 -- true", "'--workers'"),
             ("-n 2 --ps -1 -- true", "--ps"),
             ("-n 2 --grace soon -- true", "--grace"),

@@ -13,8 +13,13 @@ namespace troupe {
 
 namespace {
 
+// "-n,--workers"
+std::string all_names(const CLI::Option& option) {
+  return option.get_name(false, true);
+}
+
 std::string option_help(const CLI::Option& option) {
-  auto names = option.get_name(false, true);
+  auto names = all_names(option);
   if (auto comma = names.find(','); comma != std::string::npos) names.insert(comma + 1, " ");
   if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
   const auto standard = option.get_default_str();
@@ -23,10 +28,15 @@ std::string option_help(const CLI::Option& option) {
                              : fmt::format("{} [{}]", option.get_description(), standard));
 }
 
+bool has_empty_text(const described_option& option) {
+  return option.words->count() > 0 && option.words->results().back().empty();
+}
+
 // The help of CLI11 in our layout.
 std::string command_help(const CLI::App& app) {
   auto text = app.get_description();
   for (const auto& group : app.get_groups()) {
+    if (group.empty()) continue; // hidden options
     text += fmt::format("\n{}:\n", group);
     for (const auto* option : app.get_options())
       if (option->get_group() == group && option->nonpositional()) text += option_help(*option);
@@ -67,6 +77,14 @@ void command_options::add_flag(const std::string& names, bool& place, const std:
   app_->add_flag(names, place, help);
 }
 
+void command_options::hide(std::string_view key) {
+  find(key)->words->group("");
+}
+
+void command_options::show_default(std::string_view key, const std::string& text) {
+  find(key)->words->default_str(text);
+}
+
 void command_options::add_help() {
   app_->set_help_flag("-h,--help", "this text");
 }
@@ -78,13 +96,15 @@ expected<std::string> command_options::parse(int argument_count, const char* con
     return app_->help();
   } catch (const CLI::ArgumentMismatch& problem) {
     const std::string what = problem.what();
-    return misuse(what.substr(0, what.find(':')) + " needs a value");
+    const auto name = what.substr(0, what.find(':'));
+    const auto* option = app_->get_option_no_throw(name);
+    return misuse((option == nullptr ? name : all_names(*option)) + " needs a value");
   } catch (const CLI::ParseError& problem) {
     return misuse(problem.what());
   }
   for (const auto& option : options_) // a variable of the shell may not be set
-    if (option.words->count() > 0 && option.words->results().back().empty())
-      return misuse(option.words->get_name() + " needs a value");
+    if (option.words->nonpositional() && has_empty_text(option))
+      return misuse(all_names(*option.words) + " needs a value");
   if (const auto extra = app_->remaining(); !extra.empty())
     return misuse(unexpected_word(extra.front()));
   return std::string{};
@@ -92,7 +112,7 @@ expected<std::string> command_options::parse(int argument_count, const char* con
 
 expected<void> command_options::store_given() {
   for (const auto& option : options_) {
-    if (option.words->count() == 0) continue;
+    if (option.words->count() == 0 || has_empty_text(option)) continue;
     auto stored = store(option, option.words->results(), {option_origin::source::command_line, ""});
     if (!stored) return stored;
   }
@@ -107,9 +127,11 @@ expected<std::string> command_options::read(int argument_count, const char* cons
 
 expected<void> command_options::store(const described_option& option,
                                       const option_value::text_list& texts, option_origin origin) {
+  const bool is_of_file = origin.from == option_origin::source::file;
   origins_.insert_or_assign(option.key, std::move(origin));
   return option.value.store(texts).map_error([&](const error& reason) {
-    return error{reason.code, spelling(origins_, option.key) + reason.message};
+    const auto name = is_of_file ? spelling(origins_, option.key) : all_names(*option.words);
+    return error{reason.code, name + reason.message};
   });
 }
 

@@ -54,6 +54,12 @@ public:
   /// Describes an option without a value. @param place Becomes true if it is given.
   void add_flag(const std::string& names, bool& place, const std::string& help);
 
+  /// Leaves an option out of the help; the command still reads it.
+  void hide(std::string_view key);
+
+  /// Shows another default of an option in the help.
+  void show_default(std::string_view key, const std::string& text);
+
   /// Describes --help, as the last option.
   void add_help();
 
@@ -62,14 +68,15 @@ public:
   /// Errors: invalid_argument ("--steps needs a value").
   [[nodiscard]] expected<std::string> parse(int argument_count, const char* const* arguments);
 
-  /// Stores the values that the command line gives. Errors: invalid_argument.
+  /// Stores the values that the command line gives; an empty argument without a name gives none.
+  /// Errors: invalid_argument.
   [[nodiscard]] expected<void> store_given();
 
   /// `parse`, and then `store_given` unless the help was asked for.
   [[nodiscard]] expected<std::string> read(int argument_count, const char* const* arguments);
 
   /// Stores the value of one option and notes where it comes from. Errors: as its `store`; the
-  /// message begins with the option as the user spelt it.
+  /// message begins with all names of the option, or with its place in a file and its name there.
   [[nodiscard]] expected<void> store(const described_option& option,
                                      const option_value::text_list& texts, option_origin origin);
 
@@ -95,7 +102,7 @@ private:
   std::string sample_;
   std::vector<described_option> options_;
   option_origins origins_;
-  bool in_files_ = true; ///< Of the present group, as what follows.
+  bool in_files_ = true; ///< Whether files may give values to the options of the present group.
   std::string section_;
 };
 

@@ -25,7 +25,7 @@ struct other_key {
                                          command_options& options, const other_key& other = {});
 
 /// The same for the file at `path`. @param option Names the file; said if it cannot be read.
-/// Errors: likewise; `not_found` if it cannot be read.
+/// Errors: as `read_config`; `not_found` if it cannot be read.
 [[nodiscard]] expected<void> read_config_file(const std::string& path, std::string_view option,
                                               command_options& options,
                                               const other_key& other = {});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `troupe` command says about itself, and how its commands refuse and answer.
+// The help of `troupe`, and how its commands refuse and answer.
 #pragma once
 
 #include "messages/errc.hpp"

@@ -52,6 +52,15 @@ option_value text_value(std::string& place) {
   return value;
 }
 
+option_value text_or_none_value(std::string& place) {
+  auto value = text_value(place);
+  value.store = [&place](const option_value::text_list& texts) -> expected<void> {
+    place = texts.empty() ? std::string{} : texts.back();
+    return {};
+  };
+  return value;
+}
+
 option_value whole_numbers_value(std::vector<int64_t>& place, option_range range) {
   auto read = [range](std::string_view text) -> std::optional<std::vector<int64_t>> {
     std::vector<int64_t> numbers;

@@ -19,7 +19,7 @@
 
 namespace troupe {
 
-/// What was given cannot be done, in one line that names the culprit and the mend.
+/// An invalid_argument whose line names the wrong option and how to mend it.
 [[nodiscard]] inline tl::unexpected<error> misuse(std::string line) {
   return fail(errc::invalid_argument, std::move(line));
 }
@@ -105,7 +105,7 @@ template <class T, class Read, class Write>
   return {store, texts, form};
 }
 
-/// The same value, but that it is never written: its default is said in other words.
+/// The same value, but never shown: `when_empty` describes its default.
 [[nodiscard]] inline option_value unwritten(option_value value) {
   value.texts = [] { return option_value::text_list{}; };
   return value;
@@ -113,6 +113,9 @@ template <class T, class Read, class Write>
 
 /// Any text but an empty one, which stands for no value.
 [[nodiscard]] option_value text_value(std::string& place);
+
+/// Any text; in a file or a sweep, an empty one stands for no value.
+[[nodiscard]] option_value text_or_none_value(std::string& place);
 
 /// A whole number, or an optional one. @param must_be Instead of "a whole number" with the range.
 template <class T>
@@ -195,6 +198,10 @@ template <class T, class Read, class Write>
 template <class T, class Parse>
 [[nodiscard]] option_value parsed_value(T& place, Parse parse) {
   auto store = [&place, parse](const option_value::text_list& texts) -> expected<void> {
+    if (texts.empty()) {
+      place = T{};
+      return {};
+    }
     auto value = parse(texts.back());
     if (!value) return fail(value.error().code, ": " + value.error().message);
     place = std::move(*value);

@@ -245,7 +245,7 @@ void add_run_options(command_options& all, train_options& options) {
           "port that is free",
           whole_value(options.metrics_port, {0, 65535}), "not served");
   all.add("--metrics-address", "ADDRESS",
-          "address of this machine to serve them on; whoever reaches it can read them",
+          "address of this machine to serve them on; every program that reaches it can read them",
           text_value(options.metrics_address));
 }
 
@@ -270,7 +270,8 @@ void reset(std::string_view key, train_options& options) {
   command_options to;
   add_options(from, standard);
   add_options(to, options);
-  static_cast<void>(to.find(key)->value.store(from.find(key)->value.texts())); // is one of its own
+  static_cast<void>(to.find(key)->value.store(
+    from.find(key)->value.texts())); // never refused: the text is the option's own default
 }
 
 std::string config_text(const train_options& options, const option_origins& origins,

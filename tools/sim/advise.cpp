@@ -23,17 +23,27 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* advise_introduction
-  = "Looks for the number of backups and the policy that bring a model to its goal at\n"
-    "the lowest cost, and says in words what they save and cost; also if it is best\n"
-    "to have none.\n"
-    "\n"
-    "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
-    "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
-    "\n"
-    "With --policy, advice is about that one only, instead of latest_token, cancel\n"
-    "and tensorflow; there is no --sweep. The cost is the time of all replicas: step\n"
-    "time * steps to the goal (--iterations) * replicas.\n";
+std::string advise_introduction() {
+  const auto about_policies = fmt::format(
+    "With --policy, advice is about that one only, instead of {}; there is no --sweep. The cost is "
+    "the time of all replicas: step time * steps to the goal (--iterations) * replicas.\n",
+    names_of(policies_with_backups(), " and "));
+  return "Looks for the number of backups and the policy that bring a model to its goal at\n"
+         "the lowest cost, and says in words what they save and cost; also if it is best\n"
+         "to have none.\n"
+         "\n"
+         "Usage: troupe sim advise --replicas N [OPTIONS]   how many of them as backups\n"
+         "       troupe sim advise --aggregate N [OPTIONS]  how many to buy beside them\n"
+         "\n"
+         + wrapped(about_policies, 0, 80);
+}
+
+// The help shows what advise does without an option, which is not what `troupe sim` does.
+void fit_help(command_options& all) {
+  all.hide("sweep");
+  all.show_default("policy", names_of(policies_with_backups(), " and "));
+  all.show_default("aggregate", "what advise looks for");
+}
 
 bool is_given(const sim_command& command, std::string_view key) {
   return command.origins.contains(key);
@@ -225,6 +235,10 @@ std::vector<sync_policy> policies_with_backups() {
   return policies;
 }
 
+expected<sim_command> parse_advise_options(int argument_count, const char* const* arguments) {
+  return parse_sim_options(argument_count, arguments, advise_introduction(), fit_help);
+}
+
 expected<advice_question> question_of(const sim_command& command) {
   if (!command.sweep.key.empty())
     return misuse("--sweep: advise chooses by itself what to try; leave it out");
@@ -324,7 +338,7 @@ std::string advice_json(const sim_command& command, const advice_report& report)
 }
 
 int advise_command_main(int argument_count, const char* const* arguments) {
-  auto command = parse_sim_options(argument_count, arguments, advise_introduction);
+  auto command = parse_advise_options(argument_count, arguments);
   if (auto code = answered("sim advise", command)) return *code;
   auto question = question_of(*command);
   if (!question) return refuse("sim advise", question.error());

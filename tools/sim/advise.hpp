@@ -19,8 +19,13 @@ struct advice_report {
   uint32_t hardly_heard = 0; ///< Of the best: replicas that give less than half of their share.
 };
 
-/// Those to choose from unless options say which: the first has no token left over.
+/// The synchronous policies, those without left-over tokens first; advise tries all of them unless
+/// --policy names one.
 [[nodiscard]] std::vector<sync_policy> policies_with_backups();
+
+/// Reads the command line of `troupe sim advise`. Errors: as `parse_sim_options`.
+[[nodiscard]] expected<sim_command> parse_advise_options(int argument_count,
+                                                         const char* const* arguments);
 
 /// The question that options ask: with --aggregate, how many replicas to buy; else, how many of the
 /// replicas are to be backups. Errors: invalid_argument, naming the option.

@@ -9,7 +9,6 @@
 #include "tools/options/help.hpp"
 #include "tools/options/nearest_name.hpp"
 #include "tools/sim/network.hpp"
-#include "tools/system/file_content.hpp"
 
 #include <optional>
 
@@ -17,7 +16,6 @@ namespace troupe {
 
 namespace {
 
-constexpr uint64_t scenario_bytes_max = uint64_t{1} << 20;
 constexpr size_t sweep_rows_max = 10'000;
 
 // ---- sweeps ----
@@ -59,7 +57,7 @@ expected<std::vector<std::string>> values_of(std::string_view text) {
 option_value sweep_value(sim_sweep& place) {
   auto value = parsed_value(place, parse_sweep);
   value.store = [store_one = value.store](const option_value::text_list& texts) {
-    if (texts.size() == 1) return store_one(texts);
+    if (texts.size() <= 1) return store_one(texts);
     return expected<void>{misuse(" is given twice, but one option is swept at a time; give all "
                                  "values of one, and run again for the other")};
   };
@@ -153,30 +151,30 @@ void add_options(command_options& all, sim_command& command) {
           "policy=cancel,latest_token; all rows are of the same draws and compared in pairs",
           sweep_value(command.sweep));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
-          text_value(command.json));
+          text_or_none_value(command.json));
   all.add("--plots", "DIR",
           "draw what was found as SVG files, and leave the numbers beside them as CSV files; made "
           "by gnuplot, if it is there",
-          text_value(command.plots));
+          text_or_none_value(command.plots));
   all.add("--iterations", "CURVE",
           "steps that the model needs if each averages N gradients, for the time to converge: "
           "N^-0.8, 9000 + 5e5/N, or measured: '50: 13000, 90: 9500'",
           parsed_value(command.iterations, iteration_curve::parse), "1/N");
 }
 
-expected<void> read_scenario(std::string_view toml, const std::string& path, command_options& all,
-                             sim_command& command) {
-  return read_config(toml, path, all, {"fault", [&](const toml::node& value) {
-                                         return take_faults(value, path, command);
-                                       }});
+other_key faults_key(const std::string& path, sim_command& command) {
+  return {"fault",
+          [path, &command](const toml::node& value) { return take_faults(value, path, command); }};
 }
 
 expected<sim_command> parse_sim_options(int argument_count, const char* const* arguments,
-                                        const char* introduction) {
+                                        const std::string& introduction,
+                                        const std::function<void(command_options&)>& fit_help) {
   sim_command command;
   command_options all{introduction, "values follow their option, as in --steps 1000",
                       distributions_text() + "\n" + exit_codes_text()};
   add_options(all, command);
+  if (fit_help) fit_help(all);
   std::string scenario;
   all.begin_group("Options"); // those that files may not hold
   all.add("--scenario", "FILE", "TOML file with options", text_value(scenario));
@@ -186,10 +184,8 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
   command.answer = *answer;
   if (!command.answer.empty()) return command;
   if (scenario = all.given("scenario"); !scenario.empty()) {
-    auto text = file_content(scenario, scenario_bytes_max);
-    if (!text) return fail(text.error().code, "--scenario: " + text.error().message);
-    if (auto done = read_scenario(*text, scenario, all, command); !done)
-      return tl::unexpected<error>(done.error());
+    auto done = read_config_file(scenario, "--scenario", all, faults_key(scenario, command));
+    if (!done) return tl::unexpected<error>(done.error());
   }
   if (auto done = all.store_given(); !done) return tl::unexpected<error>(done.error());
   command.origins = all.origins();

@@ -6,11 +6,14 @@
 #include "simulation/reports/iteration_curve.hpp"
 #include "tools/sim/options.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace troupe {
+
+struct other_key;
 
 /// One option that takes several values, a row of the report for each.
 struct sim_sweep {
@@ -36,11 +39,12 @@ struct sim_command {
 extern const char* const sim_introduction;
 
 /// Reads the command line, and the scenario that it names; the command line overrides it.
-/// @param introduction Begins the help.
+/// @param introduction Begins the help. @param fit_help Changes what the help shows of options.
 /// Errors: invalid_argument or not_found, in a line that names the culprit.
-[[nodiscard]] expected<sim_command> parse_sim_options(int argument_count,
-                                                      const char* const* arguments,
-                                                      const char* introduction = sim_introduction);
+[[nodiscard]] expected<sim_command>
+parse_sim_options(int argument_count, const char* const* arguments,
+                  const std::string& introduction = sim_introduction,
+                  const std::function<void(command_options&)>& fit_help = {});
 
 /// Reads "aggregate=90:100", "replicas=10:100:10" or "policy=cancel,latest_token": whole numbers
 /// from the first to the last, or values with commas between them that are in no parentheses.
@@ -51,9 +55,8 @@ extern const char* const sim_introduction;
 /// and `iterations`. @param command Gets the values; must outlive `all`.
 void add_options(command_options& all, sim_command& command);
 
-/// Sets what a scenario, a TOML file, says. @param path Begins every error message.
-/// @param all The options of `command`. Errors: invalid_argument.
-[[nodiscard]] expected<void> read_scenario(std::string_view toml, const std::string& path,
-                                           command_options& all, sim_command& command);
+/// The key of a scenario that is no option: [[fault]], the planned faults. @param path Begins every
+/// error message. @param command Gets the faults; must outlive the key.
+[[nodiscard]] other_key faults_key(const std::string& path, sim_command& command);
 
 } // namespace troupe

@@ -98,12 +98,12 @@ void add_job_options(lenient_options all, sim_options& options) {
                 "{}; local_sgd averages replicas that train by themselves",
                 names_of(policies_that(&policy_traits::is_synchronous)),
                 in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace)),
-    text_value(options.policy));
+    text_or_none_value(options.policy));
   all.add(
     "--distinct", "on|off",
     "whether a replica whose gradient counts waits for the step to end before it takes a token; "
     "only under tensorflow could it give the step a second one",
-    text_value(options.distinct));
+    text_or_none_value(options.distinct));
   all.add("--slack", "N", "under ssp, how many gradients a replica may be ahead of the slowest",
           whole_value(options.slack, {0, steps_max}), "0");
   all.add("--local-steps", "N", "under local_sgd, gradients that a replica applies by itself",
@@ -117,30 +117,30 @@ void add_job_options(lenient_options all, sim_options& options) {
   all.add("--compute", "DIST",
           "how long a gradient takes, in seconds: a preset, or an expression such as '0.8 + "
           "exponential(0.2)' or 'lognormal(1, 0.08) slow=3/50*2.4'",
-          text_value(options.compute));
+          text_or_none_value(options.compute));
 }
 
 void add_network_options(lenient_options all, sim_options& options) {
   all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
-          text_value(options.network), "no time");
+          text_or_none_value(options.network), "no time");
   all.add("--bandwidth", "BYTES",
           "what each node's card sends and receives a second, shared evenly: 1GB",
-          text_value(options.bandwidth), "without limit");
+          text_or_none_value(options.bandwidth), "without limit");
   all.add("--owners", "N", "nodes that the variables are spread over",
           whole_value(options.owners, {1, owners_max}), "1");
   all.add("--model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
-          text_value(options.model_bytes), "those of what is learnt, or of the preset");
-  all.add("--gradient-bytes", "BYTES", "what it pushes then", text_value(options.gradient_bytes),
-          "as much as it reads");
+          text_or_none_value(options.model_bytes), "those of what is learnt, or of the preset");
+  all.add("--gradient-bytes", "BYTES", "what it pushes then",
+          text_or_none_value(options.gradient_bytes), "as much as it reads");
   all.add("--service", "DIST", "how long a variable's node is busy with each gradient: 70us",
-          text_value(options.service), "no time");
+          text_or_none_value(options.service), "no time");
   all.add(
     "--faults", "LIST",
     "what goes wrong by chance: crash=MEAN/RETURN, freeze=MEAN/LENGTH, wave=MEAN*SIZE, "
     "swizzle=MEAN/LENGTH in seconds; lost, doubled and late=PROBABILITY of messages; down=N, the "
     "most at one time; permanent=SHARE of crashes; warm-up=SECONDS without any. A scenario file "
     "may plan faults in tables [[fault]]",
-    text_value(options.faults), "nothing");
+    text_or_none_value(options.faults), "nothing");
   all.add("--patience", "SECONDS",
           "after how long a node is given up of which nothing is heard, because it is frozen or "
           "cut off; 0 = never",
@@ -153,18 +153,18 @@ void add_learning_options(lenient_options all, sim_options& options) {
   all.add("--train", "NAME",
           "learn something in virtual time: logistic (a regression on data that are drawn) or "
           "language (the model of troupe train, made small)",
-          text_value(options.train), "nothing is learnt");
+          text_or_none_value(options.train), "nothing is learnt");
   all.add("--optimizer", "NAME", "with --train, what an update does; those of troupe train",
-          text_value(options.optimizer), "sgd");
+          text_or_none_value(options.optimizer), "sgd");
   all.add("--learning-rate", "RATE", "with --train, how far an update goes",
           real_value(options.learning_rate, reals), "one that suits most runs");
   all.add("--batch", "N", "with --train, examples in each gradient",
           whole_value(options.batch, {1, batch_max}), "32");
   all.add("--data", "same|own",
           "with --train, whether all replicas' data are alike, or each has its own",
-          text_value(options.data), "same");
-  all.add("--text", "FILE", "with --train language, what to learn", text_value(options.text),
-          "that of troupe train");
+          text_or_none_value(options.data), "same");
+  all.add("--text", "FILE", "with --train language, what to learn",
+          text_or_none_value(options.text), "that of troupe train");
   all.add("--evaluate-every", "N", "with --train, steps from one look at the loss to the next",
           whole_value(options.evaluate_every, step_counts), "a fiftieth of all");
   all.add("--target-loss", "LOSS", "with --train, the loss to which the time is measured",
@@ -180,7 +180,8 @@ void add_run_options(lenient_options all, sim_options& options) {
   all.add("--steps", "N", "updates to make in a run", whole_value(options.steps, step_counts));
   all.add("--warm-up", "N", "of these, the first ones that step times leave out",
           whole_value(options.warm_up, {0, steps_max}), "a twentieth");
-  all.add("--seed", "N", "of all draws", whole_value(options.seed, {0, 0x1p63}));
+  all.add("--seed", "N", "of all draws",
+          whole_value(options.seed, {.low = 0, .high = 0x1p63, .below_high = true}));
   all.add("--runs", "N", "runs, each with the next seed", whole_value(options.runs, {1, runs_max}));
   all.add("--threads", "N", "rows or runs at a time; results do not depend on it",
           whole_value(options.threads, {1, threads_max}), "all cores");

@@ -37,6 +37,7 @@ constexpr const char* replay_introduction
 option_value repair_value(std::vector<uint32_t>& place) {
   auto store = [&place](const option_value::text_list& texts) -> expected<void> {
     place.clear();
+    if (texts.empty()) return {};
     for (std::string_view text = texts.back(); !text.empty();) {
       auto part = text.substr(0, text.find(','));
       text.remove_prefix(std::min(part.size() + 1, text.size()));

@@ -5,6 +5,7 @@
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/cluster_arguments.hpp"
 #include "tools/options/config_file.hpp"
+#include "tools/options/help.hpp"
 #include "tools/train/checks.hpp"
 
 #include <filesystem>
@@ -20,6 +21,16 @@ constexpr const char* train_introduction
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--config). The\n"
     "command line overrides the file, the file overrides the default.\n";
+
+std::string train_signals() {
+  return "\nSignals:\n"
+         + help_entry("SIGINT, SIGTERM",
+                      "end the run with the step under way; the second one at once")
+         + help_entry(
+           "SIGUSR1",
+           "write the last messages of every actor to flight.txt in the run's folder, as "
+           "a stall or a crash does; the run goes on");
+}
 
 // A run that goes on has the options that it had, but for its folder.
 expected<void> read_files(command_options& all) {
@@ -50,7 +61,7 @@ expected<train_command> parse_train_options(int argument_count, const char* cons
   std::string config;
   bool dump_config = false;
   command_options all{train_introduction, "values follow their option, as in --text FILE",
-                      "\n" + exit_codes_text()};
+                      train_signals() + "\n" + exit_codes_text()};
   add_options(all, command.options);
   all.begin_group("A job of several processes (on the command line only)");
   add_options(all, command.cluster);

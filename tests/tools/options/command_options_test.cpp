@@ -87,7 +87,30 @@ TEST_SUITE("tools/options/command_options") {
     CHECK(refusal({"a", "b"}) == "unexpected argument 'b': one input is enough");
     CHECK(refusal({"--rate"}) == "--rate needs a value");
     CHECK(refusal({"--rate="}) == "--rate needs a value");
-    CHECK(refusal({"--batch", "0"}) == "--batch must be a whole number from 1 to 100, not '0'");
+    CHECK(refusal({"--batch", "0"}) == "-b,--batch must be a whole number from 1 to 100, not '0'");
+    CHECK(refusal({"-b"}) == "-b,--batch needs a value");
+    CHECK(refusal({"-b", ""}) == "-b,--batch needs a value");
+    CHECK(read_config("batch = 0\n", "f.toml", all).error().message
+          == "f.toml:1: batch must be a whole number from 1 to 100, not '0'");
+  }
+
+  TEST_CASE_FIXTURE(fixture,
+                    "leaves the answer to an empty argument without a name to the command") {
+    input = "as before";
+    CHECK(refusal({""}) == "accepted");
+    CHECK(input == "as before");
+    CHECK_FALSE(all.origins().contains("input"));
+  }
+
+  TEST_CASE_FIXTURE(fixture, "the help leaves out an option that is hidden, which is still read") {
+    all.hide("batch");
+    all.show_default("rate", "1/8");
+    auto answer = read({"--help"});
+    REQUIRE(answer);
+    CHECK(answer->find("--batch") == std::string::npos);
+    CHECK(answer->find("how far a step goes [1/8]") != std::string::npos);
+    REQUIRE(read({"--batch", "9"}));
+    CHECK(batch == 9);
   }
 
   TEST_CASE_FIXTURE(fixture, "the help stands before every judgement, and lists groups in order") {

@@ -6,6 +6,7 @@
 #include "tools/launch/command_line.hpp"
 #include "tools/options/command_options.hpp"
 #include "tools/options/help.hpp"
+#include "tools/sim/advise.hpp"
 #include "tools/sim/command_line.hpp"
 #include "tools/sim/replay.hpp"
 #include "tools/train/command_line.hpp"
@@ -57,6 +58,8 @@ TEST_SUITE("tools/options/help") {
       CHECK(text.find(name, place + 1) == std::string::npos);
     }
     CHECK(text.find("[tensorflow]") != std::string::npos);
+    CHECK(text.find("\nSignals:\n") != std::string::npos);
+    CHECK(text.find("\n  SIGUSR1 ") != std::string::npos);
     CHECK(text.find("Exit codes:") != std::string::npos);
     CHECK(longest_line(text) <= 80);
     CHECK(text.find("--checkpoint-every STEPS\n") != std::string::npos); // fills its column
@@ -103,11 +106,16 @@ TEST_SUITE("tools/options/help") {
 
   TEST_CASE("tells what launching, advice and replays take") {
     const auto replay_help = parse_replay_options(2, asked)->answer;
-    for (const auto& text : {parse_launch_options(2, asked)->answer, replay_help}) {
+    const auto advise_help = parse_advise_options(2, asked)->answer;
+    for (const auto& text : {parse_launch_options(2, asked)->answer, advise_help, replay_help}) {
       CHECK(longest_line(text) <= 80);
       CHECK(text.find("Exit codes:") != std::string::npos);
     }
-    CHECK(sim_help().find("--iterations CURVE") != std::string::npos);
+    for (const auto& text : {sim_help(), advise_help})
+      CHECK(text.find("\n  --iterations CURVE ") != std::string::npos);
+    CHECK(sim_help().find("\n  --sweep ") != std::string::npos);
+    CHECK(advise_help.find("\n  --sweep ") == std::string::npos);
+    CHECK(advise_help.find("[tensorflow]") == std::string::npos);
     CHECK(replay_help.find("--repair N,N,...") != std::string::npos);
   }
 

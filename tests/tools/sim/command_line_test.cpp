@@ -3,6 +3,7 @@
 // line is answered by a line that names the culprit. Method: whole command lines.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tools/options/config_file.hpp"
 #include "tools/sim/command_line.hpp"
 
 #include <fmt/format.h>
@@ -203,12 +204,37 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(command.rows().size() == 6);
   }
 
+  TEST_CASE("an empty text in a scenario or a sweep stands for none") {
+    test::scratch_folder folder;
+    auto path = (folder / "scenario.toml").string();
+    std::ofstream{path} << "network = \"\"\njson = \"\"\n";
+    auto command = parsed({"--scenario", path});
+    CHECK(command.options.network.empty());
+    CHECK(command.json.empty());
+    auto rows = parsed({"--network", "0.1", "--sweep", "network=,0.01"}).rows();
+    REQUIRE(rows.size() == 2);
+    CHECK(rows[0].network.empty());
+    CHECK(rows[1].network == "0.01");
+    CHECK(refusal({"--network", ""}) == "--network needs a value");
+  }
+
+  TEST_CASE("takes every value away where no text is given") {
+    auto command = parsed({"--sweep", "seed=1:2", "--iterations", "N^-0.8", "--network", "0.1"});
+    command_options all;
+    add_options(all, command);
+    for (const auto* key : {"sweep", "iterations", "network"})
+      CHECK(all.find(key)->value.store({}));
+    CHECK(command.sweep.key.empty());
+    CHECK(command.iterations.text() == iteration_curve{}.text());
+    CHECK(command.options.network.empty());
+  }
+
   TEST_CASE("a slip in a scenario is named by file and line") {
     sim_command command;
     command_options all;
     add_options(all, command);
     auto refused = [&](std::string_view toml) {
-      auto done = read_scenario(toml, "a.toml", all, command);
+      auto done = read_config(toml, "a.toml", all, faults_key("a.toml", command));
       return done ? "accepted" : done.error().message;
     };
     CHECK(refused("replicas = 5\nreplics = 6\n")
@@ -226,6 +252,8 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--replicas", "0"}).find("--replicas must be") == 0);
     CHECK(refusal({"--replicas", "-3"}).find("--replicas must be") == 0);
     CHECK(refusal({"--steps"}).find("--steps") == 0);
+    CHECK(refusal({"--seed", "9000000000000000000"}) == "accepted");
+    CHECK(refusal({"--seed", "9223372036854775809"}).find("--seed must be") == 0); // 2^63 + 1
     CHECK(refusal({"--stesp", "4"})
           == "unknown option '--stesp'; the nearest known one is '--steps'");
     CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);

@@ -2,6 +2,7 @@
 // Goal: what users say of networks and faults is what is simulated, and nonsense is refused in a
 // line that names the culprit. Method: options and scenario files, read as the command reads them.
 #include "tests/doctest.hpp"
+#include "tools/options/config_file.hpp"
 #include "tools/sim/command_line.hpp"
 #include "tools/sim/network.hpp"
 
@@ -41,7 +42,7 @@ expected<sim_options> scenario_file(std::string_view toml) {
   sim_command command;
   command_options all;
   add_options(all, command);
-  if (auto done = read_scenario(toml, "s.toml", all, command); !done)
+  if (auto done = read_config(toml, "s.toml", all, faults_key("s.toml", command)); !done)
     return tl::unexpected<error>(done.error());
   return command.options;
 }
