@@ -278,9 +278,9 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         job = self.launch("-n 3 --ps 1 --grace 0.3 --restart 1", """
             case $me in
             ps:0) exec sleep 100;;
-            worker:1) touch stopped; kill -STOP $$;;
+            worker:1) echo $$ >stopped; kill -STOP $$;;
             worker:2) while [ ! -e over ]; do sleep 0.02; done; sleep 1.5;;
-            *) while [ ! -e stopped ]; do sleep 0.02; done; touch over;; esac""")
+            *) while ! grep -q ') T' /proc/$(cat stopped)/stat; do sleep 0.02; done 2>/dev/null; touch over;; esac""")
         self.assertEqual((job.returncode, job.stderr), (0, "troupe launch: worker:1 is stopped, as by SIGSTOP, and the job "
                                                         "is over: it is killed after 0.3 s\n"
                                                         "troupe launch: the job is over; waiting for worker:2\n"))
@@ -317,7 +317,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual(job.returncode, 0)
 
     def test_a_second_ctrl_c_kills_but_an_echo_of_the_first_does_not(self):
-        job = self.begin("-n 2 --grace 100", "trap '' INT; echo $$ >process-$me; while :; do sleep 0.1; done")
+        job = self.begin("-n 2 --grace 100", "trap '' INT TERM; echo $$ >process-$me; while :; do sleep 0.1; done")
         processes = self.numbers("process-*", 2)
         job.send_signal(signal.SIGSTOP)  # so that it finds both, at whatever pace
         job.send_signal(signal.SIGINT)
