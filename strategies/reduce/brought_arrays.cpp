@@ -130,14 +130,6 @@ bool brought_arrays::is_on_devices() const {
   return is_even && std::ranges::any_of(groups, &array_group::was_on_device);
 }
 
-std::vector<tensor*> brought_arrays::on_devices() {
-  std::vector<tensor*> found;
-  for (auto& group : groups)
-    for (auto& part : group.parts)
-      if (is_on_device(part)) found.push_back(&part);
-  return found;
-}
-
 std::vector<tensor*> arrays_in(gradient& of) {
   if (auto* dense = std::get_if<tensor>(&of)) return {dense};
   auto& rows = std::get<indexed_slices>(of);

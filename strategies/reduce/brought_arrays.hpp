@@ -48,9 +48,6 @@ struct brought_arrays {
 
   /// Whether some lie on devices; false for what is refused anyway.
   [[nodiscard]] bool is_on_devices() const;
-
-  /// All parts that are on devices now.
-  [[nodiscard]] std::vector<tensor*> on_devices();
 };
 
 /// The arrays of a gradient: one if it is dense, numbers and rows if it is sparse.
