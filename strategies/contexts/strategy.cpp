@@ -126,12 +126,11 @@ job_time time_to_stop(job_time deadline) {
 }
 
 task<void> compute_for(strategy* owner, activity& host, std::function<void()> work) {
-  auto guarded = [work = std::move(work)] {
+  std::function<void()> guarded = [work = std::move(work), owner] {
+    context_guard entered{{context_kind::computing, owner}};
     work();
-    return true;
   };
-  auto there = hand_over(owner, std::move(guarded));
-  auto working = host.offload(std::move(there.run));
+  auto working = host.offload(std::move(guarded));
   co_await working;
 }
 

@@ -217,8 +217,9 @@ pending<leaf> broadcast_leaf(process_exchange& exchange, const leaf& own) {
   auto count = exchange.group().rank == 0 ? rows.indices.extents()[0] : 0; // the others bring none
   auto indices = rows.indices.contiguous().slice(0, count);
   auto values = rows.values.contiguous().slice(0, count);
-  return [all_indices = exchange.gather({&indices, 1}), all_values = exchange.gather({&values, 1}),
-          extents = rows.dense_extents]() -> leaf {
+  auto all_indices = exchange.gather({&indices, 1}); // in the same order everywhere
+  auto all_values = exchange.gather({&values, 1});
+  return [all_indices, all_values, extents = rows.dense_extents]() -> leaf {
     return indexed_slices{all_indices(), all_values(), extents};
   };
 }

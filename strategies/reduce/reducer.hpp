@@ -42,7 +42,8 @@ struct reduction_site {
                                                           Work work) const {
     if (bytes < few_bytes) co_return work();
     auto result = std::make_shared<std::optional<std::invoke_result_t<Work&>>>();
-    std::function<void()> run = [work, result]() mutable { result->emplace(work()); };
+    std::function<void()> run
+      = [work = std::move(work), result]() mutable { result->emplace(work()); };
     auto working = offload(host, std::move(run));
     co_await working;
     co_return std::move(**result);
