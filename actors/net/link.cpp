@@ -47,13 +47,22 @@ link::link(std::shared_ptr<asio::io_context> io, std::unique_ptr<byte_stream> st
     callbacks_(std::move(callbacks)), peer_address_(stream_->peer()), ticker_(*io_),
     last_heard_(steady_clock::now()), outbox_(options_.part_bytes_max, 0) {}
 
+// What is posted when the io_context's threads have ended lies there until its end, and so must not
+// keep the link, which keeps the io_context.
+template <class Action>
+void link::post(Action action) {
+  asio::post(*io_, [weak = weak_from_this(), action = std::move(action)] {
+    if (auto self = weak.lock()) action(*self);
+  });
+}
+
 void link::start() {
   auto self = shared_from_this();
   retained_ = std::make_shared<retained_bytes>(
     [weak = weak_from_this()](lane of, uint64_t bytes) {
       // The thread that lets go of a message may hold any lock: the rest is done elsewhere.
       if (auto alive = weak.lock())
-        asio::post(*alive->io_, [alive, of, bytes] { alive->give_back(of, bytes); });
+        alive->post([of, bytes](link& self) { self.give_back(of, bytes); });
     },
     options_.self.window / 4);
   inbox_.emplace(limits_of(options_, false), options_.self.window, retained_);
@@ -173,12 +182,12 @@ void link::send(encoded_parcel what) {
   outbox_.add(std::move(what));
   if (outbox_.bytes() > options_.self.window + options_.message_bytes_max) {
     is_closed_ = true;
-    return asio::post(*io_, [self = shared_from_this()] {
-      self->end({errc::limit_exceeded,
-                 fmt::format("it reads too slowly, or is sent more in a step than its window "
-                             "(--window): {} bytes wait for it, and a link keeps {}",
-                             self->bytes_waiting(),
-                             self->options_.self.window + self->options_.message_bytes_max)});
+    return post([](link& self) {
+      self.end({errc::limit_exceeded,
+                fmt::format("it reads too slowly, or is sent more in a step than its window "
+                            "(--window): {} bytes wait for it, and a link keeps {}",
+                            self.bytes_waiting(),
+                            self.options_.self.window + self.options_.message_bytes_max)});
     });
   }
   if (is_writing_ || !next_batch()) return;
@@ -199,7 +208,7 @@ void link::write_at_once() {
     return;
   }
   batch_.drop_front(written);
-  asio::post(*io_, [self = shared_from_this()] { self->write_rest(); });
+  post([](link& self) { self.write_rest(); });
 }
 
 // What a sender has not written, or what came meanwhile, or the end.
@@ -216,8 +225,7 @@ bool link::next_batch() {
   batch_.clear();
   auto any = outbox_.fill(batch_);
   for (const auto& header : outbox_.take_recalled())
-    asio::post(
-      *io_, [self = shared_from_this(), header] { self->callbacks_.on_recalled(*self, header); });
+    post([header](link& self) { self.callbacks_.on_recalled(self, header); });
   has_written_ = has_written_ || any;
   return any;
 }

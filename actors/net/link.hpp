@@ -92,6 +92,8 @@ public:
 private:
   enum class phase : uint8_t { greeting, up, leaving, ended };
 
+  template <class Action>
+  void post(Action action); ///< To the io_context's thread, if the link is there then.
   void read();
   void on_read(const boost::system::error_code& failed, size_t bytes);
   expected<void> on_frame(received_frame frame);
