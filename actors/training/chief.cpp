@@ -223,9 +223,14 @@ void take_step_back(chief_pointer self) {
 void end_if_taken_back(chief_pointer self) {
   auto& state = self->state;
   auto ahead = state.open.ahead();
-  if (state.open.cancelled + ahead < state.config.accumulators.size()) return;
-  auto is_new = state.step > state.config.first_step;
-  if (ahead == 0 && is_new && state.wants_snapshot(true)) return take_snapshot(self);
+  auto variables = state.config.accumulators.size();
+  if (state.open.cancelled + ahead < variables) return;
+  if (state.step > state.config.first_step && state.wants_snapshot(true)) {
+    if (ahead == 0) return take_snapshot(self);
+    state.config.on_warning(fmt::format("no checkpoint of step {}: step {} has changed {} of {} "
+                                        "variables, and cannot end",
+                                        state.step, state.step + 1, ahead, variables));
+  }
   finish(self, state.end.reason);
 }
 

@@ -456,6 +456,28 @@ TEST_SUITE("actors/training/chief") {
     CHECK(job.steps.empty());
   }
 
+  TEST_CASE(
+    "a step that is half done when its job has to end leaves no snapshot, and that is said") {
+    auto config = needing(2, 2);
+    config.stops_on_loss = true;
+    config.wants_snapshot = [](uint64_t, bool last) { return last; };
+    job job{config, {"v", "w"}};
+    job.join({0, 1});
+    job.push(0, 0);
+    job.push(1, 0);
+    job.push(0, 1);
+    job.push_to(job.accumulators[0], 1, 1);
+    job.leave(1, {errc::unavailable, "its node is gone"});
+    job.pass(6s);
+    job.leave(0);
+    REQUIRE(job.report);
+    CHECK(job.report->step == 1);
+    CHECK(job.snapshots.empty());
+    CHECK(job.warnings
+          == std::vector<std::string>{
+            "no checkpoint of step 1: step 2 has changed 1 of 2 variables, and cannot end"});
+  }
+
   TEST_CASE("a replica that comes after the end is sent home, and waited for") {
     job job{needing(1, 2)};
     job.join({0});
