@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What replicas and the jury of custom_actor_trainer.cpp say to each other.
+# What replicas and the jury of custom_actor_trainer.cpp say to each other, and the jurors of jury_cluster.cpp.
 
 @0x87d3c76ca98c5fa5;
 
@@ -25,4 +25,11 @@ struct Agreement {
 
   outlier @1 :UInt32;
   # The replica whose opinion was farthest from it.
+}
+
+struct Question {
+  # A juror of another process is asked for its gradient.  Answered by Opinion.
+
+  line @0 :Tensor;
+  # Where the gradient is wanted.
 }

@@ -159,7 +159,49 @@ expected<void> check_part(wire::CollectivePart::Reader part) {
   return {};
 }
 
+expected<void> check_own_value(const capnp::DynamicValue::Reader& value);
+
+// Strings, numbers and their lists have no rules but those of the walk.
+bool has_structs(capnp::Type type) {
+  while (type.isList())
+    type = type.asList().getElementType();
+  return type.isStruct();
+}
+
+expected<void> check_own_field(const capnp::DynamicStruct::Reader& parent,
+                               capnp::StructSchema::Field field) {
+  if (!has_structs(field.getType()) || !parent.has(field)) return {};
+  return check_own_value(parent.get(field));
+}
+
+expected<void> check_own_struct(const capnp::DynamicStruct::Reader& value) {
+  auto schema = value.getSchema();
+  if (schema == capnp::Schema::from<wire::Tensor>()) return check_tensor(value.as<wire::Tensor>());
+  if (schema == capnp::Schema::from<wire::IndexedSlices>())
+    return check_slices(value.as<wire::IndexedSlices>());
+  if (schema == capnp::Schema::from<wire::Gradient>())
+    return check_gradient(value.as<wire::Gradient>());
+  for (auto field : schema.getNonUnionFields())
+    if (auto checked = check_own_field(value, field); !checked) return checked;
+  if (schema.getUnionFields().size() == 0) return {};
+  KJ_IF_MAYBE (member, value.which()) return check_own_field(value, *member);
+  return fail(errc::malformed,
+              std::string{schema.getShortDisplayName().cStr()} + " with an unknown member");
+}
+
+expected<void> check_own_value(const capnp::DynamicValue::Reader& value) {
+  if (value.getType() == capnp::DynamicValue::STRUCT)
+    return check_own_struct(value.as<capnp::DynamicStruct>());
+  for (auto element : value.as<capnp::DynamicList>())
+    if (auto checked = check_own_value(element); !checked) return checked;
+  return {};
+}
+
 } // namespace
+
+expected<void> check_own_body(capnp::DynamicStruct::Reader body) {
+  return check_own_struct(body);
+}
 
 expected<void> check_body(wire::Envelope::Reader envelope) {
   switch (envelope.which()) {

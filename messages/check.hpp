@@ -5,6 +5,8 @@
 #include "messages/envelope.capnp.h"
 #include "messages/errc.hpp"
 
+#include <capnp/dynamic.h>
+
 namespace troupe {
 
 /// Whether the body of a peer's message keeps the rules of its schema's comments: shapes and bytes
@@ -13,5 +15,10 @@ namespace troupe {
 /// Cost: reads no elements of tensors but row numbers.
 /// Errors: malformed, limit_exceeded; unimplemented if this build does not know the body.
 [[nodiscard]] expected<void> check_body(wire::Envelope::Reader envelope);
+
+/// As `check_body`, for the struct of another schema: arrays of ours in it, at any depth, keep
+/// their rules, and unions have a member that the schema knows. What is absent is not checked.
+/// Errors: malformed, limit_exceeded.
+[[nodiscard]] expected<void> check_own_body(capnp::DynamicStruct::Reader body);
 
 } // namespace troupe

@@ -4,6 +4,8 @@
 
 #include "messages/check.hpp"
 #include "messages/limits.hpp"
+#include "messages/own.capnp.h"
+#include "messages/own_message.hpp"
 #include "messages/walk.hpp"
 
 #include <capnp/serialize.h>
@@ -92,12 +94,16 @@ expected<void> check_body_is_known(wire::Envelope::Reader envelope) {
               "message of the unknown kind " + std::to_string(envelope.which()));
 }
 
-/// Visits every pointer. A frame with pointers that share a target would pretend to be a larger
-/// message, so the walk may read no more words than the frame has; twice as many, because Cap'n
-/// Proto counts the root pointer and every pointer between segments twice.
+/// A frame with pointers that share a target would pretend to be a larger message, so the walk may
+/// read no more words than the frame has; twice as many, because Cap'n Proto counts the root
+/// pointer and every pointer between segments twice.
+capnp::ReaderOptions limited_to(size_t words) {
+  return {.traversalLimitInWords = 2 * words, .nestingLimit = limits::nesting_max};
+}
+
+/// Visits every pointer.
 expected<void> check_pointers(words frame, const fault_listener& faults) {
-  capnp::FlatArrayMessageReader reader(
-    frame, {.traversalLimitInWords = 2 * frame.size(), .nestingLimit = limits::nesting_max});
+  capnp::FlatArrayMessageReader reader(frame, limited_to(frame.size()));
   auto envelope = reader.getRoot<wire::Envelope>();
   if (faults.heard_any()) return fail(errc::malformed, faults.first());
   return check_protocol(envelope)
@@ -120,6 +126,52 @@ expected<any_msg> read_frame(received_bytes bytes, const fault_listener& faults)
   return any_msg(std::move(storage));
 }
 
+/// As `check_pointers`, for a message of another schema.
+expected<const own_schema*> check_own_pointers(capnp::MessageReader& reader,
+                                               const own_schema_lookup& schemas,
+                                               const fault_listener& faults) {
+  auto root = reader.getRoot<wire::OwnMessage>();
+  if (faults.heard_any()) return fail(errc::malformed, faults.first());
+  const auto* schema = schemas(root.getSchema());
+  if (schema == nullptr)
+    return fail(errc::unimplemented, "message of an unknown schema: add it to the "
+                                     "network_messages of every process");
+  return walk(root.getBody().getAs<capnp::DynamicStruct>(schema->type), faults).map([&] {
+    return schema;
+  });
+}
+
+expected<received_own_message> read_own_frame(received_bytes bytes,
+                                              const own_schema_lookup& schemas,
+                                              const fault_listener& faults) {
+  auto frame = as_words(bytes.frame);
+  capnp::FlatArrayMessageReader reader(frame, limited_to(frame.size()));
+  auto schema = check_own_pointers(reader, schemas, faults);
+  if (!schema) return tl::unexpected(std::move(schema.error()));
+  auto storage = std::make_shared<received_message>(frame, std::move(bytes.owner));
+  auto body = storage->reader.getRoot<wire::OwnMessage>().getBody();
+  if (auto checked = check_own_body(body.getAs<capnp::DynamicStruct>((*schema)->type)); !checked)
+    return tl::unexpected(std::move(checked.error()));
+  storage->body = body.getAs<capnp::AnyStruct>();
+  storage->which = own_body;
+  storage->received_frame = bytes.frame;
+  if (faults.heard_any()) return fail(errc::malformed, faults.first());
+  return received_own_message{*schema, std::move(storage)};
+}
+
+expected<void> check_built(const message_storage& built, const own_schema& schema,
+                           const fault_listener& faults) {
+  size_t words = 0;
+  for (auto segment : built.segments)
+    words += segment.size();
+  capnp::SegmentArrayMessageReader reader(built.segments, limited_to(words));
+  return check_own_pointers(
+           reader, [&](uint64_t) { return &schema; }, faults)
+    .and_then([&](const own_schema*) {
+      return check_own_body(built.body.as<capnp::DynamicStruct>(schema.type));
+    });
+}
+
 } // namespace
 
 tl::unexpected<error> any_msg::mismatch(wire::Envelope::Which wanted) const {
@@ -137,6 +189,34 @@ expected<any_msg> decode_any(received_bytes bytes) {
   } catch (const kj::Exception& fault) { // Faults after which Cap'n Proto cannot go on.
     faults.hear(fault);
     return fail(errc::malformed, faults.first());
+  }
+}
+
+expected<received_own_message> decode_own(received_bytes bytes, const own_schema_lookup& schemas) {
+  if (auto checked = check_segment_table(bytes.frame); !checked)
+    return tl::unexpected(std::move(checked.error()));
+  align(bytes);
+  fault_listener faults;
+  try {
+    return read_own_frame(std::move(bytes), schemas, faults);
+  } catch (const kj::Exception& fault) {
+    faults.hear(fault);
+    return fail(errc::malformed, faults.first());
+  }
+}
+
+expected<void> check_own_message(const message_storage& built, const own_schema& schema) {
+  auto named = [&schema](const error& reason) {
+    return fail(reason.code, schema.name + " cannot travel: " + reason.message);
+  };
+  fault_listener faults;
+  try {
+    auto checked = check_built(built, schema, faults);
+    if (!checked) return named(checked.error());
+    return {};
+  } catch (const kj::Exception& fault) {
+    faults.hear(fault);
+    return named({errc::malformed, faults.first()});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "messages/errc.hpp"
 #include "messages/msg.hpp"
+#include "messages/own_schema.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -59,5 +60,25 @@ template <class T>
     return message.template as<T>();
   });
 }
+
+/// A message of a schema that is not Troupe's, which was received and checked.
+struct received_own_message {
+  const own_schema* schema = nullptr; ///< As it was found.
+  std::shared_ptr<const message_storage> storage;
+};
+
+/// As `decode_any`, for a frame with the root `wire::OwnMessage`. Beside pointers, texts, lists and
+/// enumerators, all tensors, slices and gradients at any depth are checked as in messages of ours,
+/// and every union has a member that its schema knows.
+/// Errors: malformed; limit_exceeded; unimplemented if `schemas` does not find the message.
+[[nodiscard]] expected<received_own_message> decode_own(received_bytes bytes,
+                                                        const own_schema_lookup& schemas);
+
+/// Whether `decode_own` will take a message: its receiver would close the connection, so its sender
+/// is told instead. Cost: reads what `decode_own` reads.
+/// @pre It was built by `own_message_builder`, for the struct of `schema`.
+/// Errors: malformed and limit_exceeded, naming the message.
+[[nodiscard]] expected<void> check_own_message(const message_storage& built,
+                                               const own_schema& schema);
 
 } // namespace troupe

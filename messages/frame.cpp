@@ -31,10 +31,10 @@ std::shared_ptr<capnp::MallocMessageBuilder> pack(const message_storage& message
   capnp::ReaderOptions trusted;
   trusted.traversalLimitInWords = std::numeric_limits<uint64_t>::max();
   capnp::SegmentArrayMessageReader reader{message.segments, trusted};
-  auto envelope = reader.getRoot<wire::Envelope>();
-  auto words = std::min(envelope.totalSize().wordCount + 1, segment_words_max); // and its pointer
+  auto root = reader.getRoot<capnp::AnyPointer>();
+  auto words = std::min(root.targetSize().wordCount + 1, segment_words_max); // and its pointer
   auto packed = std::make_shared<capnp::MallocMessageBuilder>(static_cast<capnp::uint>(words));
-  packed->setRoot(envelope);
+  packed->getRoot<capnp::AnyPointer>().set(root);
   return packed;
 }
 
@@ -52,9 +52,6 @@ expected<message_frame> message_frame::make(std::shared_ptr<const message_storag
   message_frame result;
   if (!message->received_frame.empty()) {
     result.add_piece(message->received_frame);
-  } else if (message->segments.size() == 0) {
-    return fail(errc::invalid_argument,
-                "a message of a schema of your own has no frame: it stays in its process");
   } else {
     auto segments = message->segments;
     std::span<const attachment> attachments = message->attachments;

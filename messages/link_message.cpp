@@ -3,6 +3,8 @@
 #include "messages/link_message.hpp"
 
 #include "messages/message_builder.hpp"
+#include "messages/own.capnp.h"
+#include "messages/own_message.hpp"
 
 namespace troupe {
 
@@ -37,6 +39,33 @@ greeting read_hello(wire::Hello::Reader hello) {
           .incarnation = hello.getIncarnation(),
           .heartbeat = std::chrono::nanoseconds{hello.getHeartbeat()},
           .window = hello.getWindow()};
+}
+
+message_frame make_known_messages(const std::vector<known_message>& known) {
+  own_message_builder<wire::KnownMessages> message;
+  auto list = message.body.initMessages(static_cast<capnp::uint>(known.size()));
+  for (capnp::uint i = 0; i < list.size(); ++i) {
+    list[i].setSchema(known[i].schema);
+    list[i].setVersion(known[i].version);
+    list[i].setName(known[i].name);
+  }
+  return *frame(std::move(message).finish());
+}
+
+expected<std::vector<known_message>> read_known_messages(received_bytes bytes) {
+  static const auto schema
+    = *read_own_schema(capnp::Schema::from<wire::KnownMessages>(), "KnownMessages");
+  auto is_it
+    = [](uint64_t id) { return id == capnp::typeId<wire::KnownMessages>() ? &schema : nullptr; };
+  auto received = decode_own(std::move(bytes), is_it);
+  if (!received) return tl::unexpected<error>(received.error());
+  auto list = received->storage->body.as<wire::KnownMessages>().getMessages();
+  if (list.size() > limits::own_messages_max)
+    return fail(errc::limit_exceeded, "it knows too many messages");
+  std::vector<known_message> known;
+  for (auto one : list)
+    known.push_back({one.getSchema(), one.getVersion(), one.getName()});
+  return known;
 }
 
 msg<wire::FindActor> make_find_actor(std::string_view name) {

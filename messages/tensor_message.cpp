@@ -35,6 +35,8 @@ std::shared_ptr<const std::byte[]> joined(parts_reader parts, size_t bytes) {
 
 tensor read_tensor(wire::Tensor::Reader from, std::shared_ptr<const void> owner) {
   auto parts = from.getParts();
+  // A scalar has its element, so this field of another schema's message was not set.
+  if (parts.size() == 0 && from.getShape().size() == 0) return {};
   const std::byte* data = nullptr;
   size_t bytes = 0;
   bool follow_each_other = true;

@@ -2,6 +2,8 @@
 // What a node is told of its job, and what others say of theirs, side by side.
 #include "actors/net/belonging.hpp"
 
+#include "actors/net/network_messages.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -49,6 +51,10 @@ bool goes_past_network(const socket_network_options& options) {
   return options.local_sockets && !options.tls;
 }
 
+std::vector<known_message> known_messages(const socket_network_options& options) {
+  return options.messages ? options.messages->list() : std::vector<known_message>{};
+}
+
 expected<void> judge_belonging(const socket_network_options& options, const greeting& peer,
                                std::optional<node_index> dialed) {
   if (peer.job != options.job)
@@ -68,7 +74,8 @@ expected<void> judge_belonging(const socket_network_options& options, const gree
   if (!dialed && (peer.node < options.self || !talks_to(options, peer.node)))
     return turn_away(fmt::format("{} is not dialed by {}; start all tasks with the same options",
                                  options.nodes[options.self].name, options.nodes[peer.node].name));
-  return {};
+  return compare_known(options.nodes[options.self].name, known_messages(options),
+                       options.nodes[peer.node].name, peer.known);
 }
 
 std::string free_task(const socket_network_options& options,

@@ -42,6 +42,7 @@ uint64_t bytes_max(frame_kind kind, const frame_limits& limits) {
   switch (kind) {
   case frame_kind::hello:
   case frame_kind::abort:
+  case frame_kind::known:
     return limits.hello_bytes_max;
   case frame_kind::parcel:
     return limits.message_bytes_max;
@@ -100,9 +101,9 @@ expected<frame_header> read_frame_header(std::span<const std::byte, frame_header
   std::memcpy(&layout, block.data(), sizeof layout);
   if (layout.magic != frame_magic) return bad_header("whoever speaks here is no node of Troupe");
   if (layout.kind < static_cast<uint8_t>(frame_kind::hello)
-      || layout.kind > static_cast<uint8_t>(frame_kind::recalled))
+      || layout.kind > static_cast<uint8_t>(frame_kind::known))
     return bad_header(fmt::format("no frame is of kind {}", layout.kind));
-  if (layout.content > static_cast<uint8_t>(content_code::found))
+  if (layout.content > static_cast<uint8_t>(content_code::own))
     return bad_header(fmt::format("no content has the code {}", layout.content));
   if (layout.lane >= lane_count) return bad_header(fmt::format("there is no lane {}", layout.lane));
   frame_header header{.kind = static_cast<frame_kind>(layout.kind),

@@ -23,6 +23,7 @@ enum class frame_kind : uint8_t {
   credit = 6,    ///< Messages that the sender has received are forgotten; `id`: their charges.
   heartbeat = 7, ///< The sender is alive.
   recalled = 8,  ///< The message that was opened last has no more parts, and is to be forgotten.
+  known = 9,     ///< Body: wire::KnownMessages. Before the hello, if the sender knows any.
 };
 
 /// What an actor is told.
@@ -34,6 +35,7 @@ enum class content_code : uint8_t {
   down = 4,    ///< The actor `from` is no more. Body likewise.
   find = 5,    ///< Asks which actor goes by a name. Body: wire::FindActor.
   found = 6,   ///< The answer: it is `from`.
+  own = 7,     ///< Body: a message of a trainer's own schema, with the root wire::OwnMessage.
 };
 
 /// Messages go ahead of gradients: a token must not wait behind 100 MB.

@@ -19,7 +19,10 @@ using std::chrono::steady_clock;
 namespace {
 
 // Bytes that a stranger may make a link keep until its hello has come.
-constexpr uint64_t hello_bytes_max = 8192;
+constexpr uint64_t hello_bytes_max = 32'768;
+
+// A known message takes 24 bytes, its name, and up to 8 bytes behind that.
+static_assert(limits::own_messages_max * (24 + limits::own_name_bytes_max + 8) < hello_bytes_max);
 
 // A peer that has let go of nothing for so long is warned of.
 constexpr std::chrono::seconds starved_patience{10};
@@ -76,8 +79,7 @@ void link::start() {
   });
   stream_->shake_hands(options_.is_dialer, [self](const error_code& failed, size_t) {
     if (failed) return self->drop(self->stream_->explain(failed));
-    if (self->options_.is_dialer)
-      self->write_signal({.kind = frame_kind::hello}, *frame(make_hello(self->options_.self)));
+    if (self->options_.is_dialer) self->say_hello();
     self->read();
   });
 }
@@ -106,6 +108,8 @@ void link::on_read(const error_code& failed, size_t bytes) {
 
 expected<void> link::on_frame(received_frame frame) {
   switch (frame.header.kind) {
+  case frame_kind::known:
+    return on_known(frame);
   case frame_kind::hello:
     return on_hello(frame);
   case frame_kind::abort:
@@ -126,17 +130,27 @@ expected<void> link::on_frame(received_frame frame) {
   return {};
 }
 
+expected<void> link::on_known(const received_frame& frame) {
+  if (state_ != phase::greeting || !peer_.known.empty())
+    return fail(errc::malformed, "it says twice, or late, which messages it knows");
+  auto known = read_known_messages(frame.body);
+  if (!known) return tl::unexpected<error>(known.error());
+  if (known->empty()) return fail(errc::malformed, "it says that it knows no messages");
+  peer_.known = std::move(*known);
+  return {};
+}
+
 expected<void> link::on_hello(const received_frame& frame) {
   if (state_ != phase::greeting) return fail(errc::malformed, "it says hello twice");
   auto hello = decode<wire::Hello>(frame.body);
   if (!hello) return tl::unexpected<error>(hello.error());
   auto who = read_hello(hello->reader());
+  who.known = std::move(peer_.known);
   if (auto accepted = callbacks_.on_hello(*this, who); !accepted) return accepted;
   peer_ = std::move(who);
   options_.patience = std::max(options_.patience, 3 * std::min(peer_.heartbeat, patience_max));
   inbox_->trust(limits_of(options_, true));
-  if (!options_.is_dialer)
-    write_signal({.kind = frame_kind::hello}, *troupe::frame(make_hello(options_.self)));
+  if (!options_.is_dialer) say_hello();
   {
     std::lock_guard guard{mutex_};
     outbox_.set_window(peer_.window);
@@ -174,6 +188,12 @@ void link::write_signal(const frame_header& header, std::optional<message_frame>
     outbox_.add_signal(whole, std::move(body));
   }
   write_more();
+}
+
+void link::say_hello() {
+  if (!options_.self.known.empty())
+    write_signal({.kind = frame_kind::known}, make_known_messages(options_.self.known));
+  write_signal({.kind = frame_kind::hello}, *frame(make_hello(options_.self)));
 }
 
 void link::send(encoded_parcel what) {

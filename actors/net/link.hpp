@@ -97,10 +97,12 @@ private:
   void read();
   void on_read(const boost::system::error_code& failed, size_t bytes);
   expected<void> on_frame(received_frame frame);
+  expected<void> on_known(const received_frame& frame);
   expected<void> on_hello(const received_frame& frame);
   expected<void> on_abort(const received_frame& frame);
 
   void write_signal(const frame_header& header, std::optional<message_frame> body = {});
+  void say_hello();
   void write_more();
   void on_written(const boost::system::error_code& failed);
   void write_at_once();
@@ -119,7 +121,7 @@ private:
   link_options options_;
   callbacks callbacks_;
   std::string peer_address_;
-  greeting peer_;
+  greeting peer_; ///< Until its hello has come, what it knows alone.
   std::shared_ptr<retained_bytes> retained_;
   std::optional<inbox> inbox_; ///< From the start on.
   boost::asio::steady_timer ticker_;

@@ -2,17 +2,22 @@
 // Which of CAF's messages is which frame, by tables made of the list of all messages.
 #include "actors/net/parcel_codec.hpp"
 
+#include "actors/net/network_messages.hpp"
 #include "messages/body.hpp"
 #include "messages/link_message.hpp"
+#include "messages/own_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <caf/exit_reason.hpp>
+#include <caf/message_id.hpp>
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdlib>
+#include <cxxabi.h>
 #include <fmt/format.h>
 #include <memory>
 #include <typeindex>
@@ -65,13 +70,61 @@ constexpr std::array<message_form (*)(), sizeof...(Bodies)> make_list(body_list<
   return {&form_of<Bodies>...};
 }
 
-const message_form* find_form(const caf::message& content) {
-  static const auto table = make_table(every_body{});
+// The C++ type of a message, unless it is one of CAF's own.
+const std::type_info* content_type(const caf::message& content) {
   if (content.size() != 1) return nullptr;
   auto [number, type] = content.type(0);
-  if (number != 0 || type == nullptr) return nullptr;
-  auto found = table.find(*type);
+  return number == 0 ? type : nullptr;
+}
+
+const message_form* find_form(const std::type_info& type) {
+  static const auto table = make_table(every_body{});
+  auto found = table.find(type);
   return found == table.end() ? nullptr : &found->second;
+}
+
+// ---- messages of other schemas ----
+
+std::string type_name(const std::type_info& type) {
+  auto status = 0;
+  std::unique_ptr<char, void (*)(void*)> name{
+    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free};
+  return name ? name.get() : type.name();
+}
+
+tl::unexpected<error> does_not_travel(const caf::message& content) {
+  constexpr std::string_view ours = "troupe::msg<";
+  const auto* type = content_type(content);
+  auto name = type == nullptr ? caf::to_string(content) : type_name(*type);
+  if (name.starts_with(ours))
+    return fail(errc::unimplemented,
+                fmt::format("{} does not travel between nodes: add it to the network_messages of "
+                            "every process",
+                            name.substr(ours.size(), name.size() - ours.size() - 1)));
+  return fail(errc::unimplemented,
+              fmt::format("{} does not travel between nodes: it has no schema; send a msg<T> of a "
+                          "struct of a Cap'n Proto schema",
+                          name));
+}
+
+// How a message of another schema is sent. Errors: as `check_travels`.
+expected<const network_messages::form*> own_form(const caf::message& content,
+                                                 const network_messages* known) {
+  const auto* type = content_type(content);
+  const auto* form = type && known ? known->find(*type) : nullptr;
+  if (form == nullptr) return does_not_travel(content);
+  auto storage = form->storage_of(content);
+  if (!storage || !storage->received_frame.empty()) return form;
+  return check_own_message(*storage, form->schema).map([form] { return form; });
+}
+
+// How a message of ours is sent; null if it is none, or was made as one of another schema.
+const message_form* form_in_envelope(const caf::message& content) {
+  const auto* type = content_type(content);
+  const auto* form = type ? find_form(*type) : nullptr;
+  if (form == nullptr) return nullptr;
+  auto storage = form->storage_of(content);
+  return storage && storage->which == own_body ? nullptr : form;
 }
 
 // ---- errors ----
@@ -105,7 +158,8 @@ caf::error error_of(const frame_header& header, wire::Abort::Reader abort) {
 
 // ---- what has come ----
 
-expected<caf::message> read_content(const frame_header& header, received_bytes body) {
+expected<caf::message> read_content(const frame_header& header, received_bytes body,
+                                    const network_messages* known) {
   auto read_error = [&] {
     return decode<wire::Abort>(std::move(body)).map([&](const msg<wire::Abort>& abort) {
       return error_of(header, abort.reader());
@@ -121,6 +175,15 @@ expected<caf::message> read_content(const frame_header& header, received_bytes b
       static constexpr auto forms = make_list(every_body{});
       return forms[static_cast<size_t>(message.which())]().make(message);
     });
+  case content_code::own: {
+    auto schema_of = [known](uint64_t id) -> const own_schema* {
+      const auto* form = known ? known->find(id) : nullptr;
+      return form ? &form->schema : nullptr;
+    };
+    return decode_own(std::move(body), schema_of).map([known](received_own_message own) {
+      return known->find(own.schema->type.getProto().getId())->make(std::move(own.storage));
+    });
+  }
   case content_code::error:
   case content_code::down:
     return read_error().map([](caf::error reason) { return caf::make_message(std::move(reason)); });
@@ -149,22 +212,39 @@ parcel::content_kind kind_of(content_code content) {
   }
 }
 
-expected<encoded_parcel> encode_message(frame_header header, const caf::message& content) {
-  const auto* form = find_form(content);
-  if (form == nullptr)
-    return fail(errc::unimplemented, fmt::format("{} does not travel between nodes: it is no "
-                                                 "message of Troupe's schemas",
-                                                 caf::to_string(content)));
-  header.lane = form->lane;
-  return message_frame::make(form->storage_of(content)).map([&](message_frame body) {
+expected<encoded_parcel> with_body(frame_header header,
+                                   std::shared_ptr<const message_storage> storage) {
+  return message_frame::make(std::move(storage)).map([&](message_frame body) {
     header.body_bytes = body.bytes();
     return encoded_parcel{header, std::move(body)};
   });
 }
 
+expected<encoded_parcel> encode_message(frame_header header, const caf::message& content,
+                                        const network_messages* known) {
+  if (const auto* form = form_in_envelope(content)) {
+    header.lane = form->lane;
+    header.content = content_code::message;
+    return with_body(header, form->storage_of(content));
+  }
+  auto form = own_form(content, known);
+  if (!form) return tl::unexpected<error>(form.error());
+  header.lane = (*form)->schema.has_arrays ? lane::bulk : lane::control;
+  header.content = content_code::own;
+  return with_body(header, (*form)->storage_of(content));
+}
+
+// Whether it is one of those that every node knows how to write.
+bool is_of_every_node(const parcel& what) {
+  const auto& content = what.content;
+  return what.kind != parcel::content_kind::message || content.empty()
+         || content.match_elements<caf::unit_t>() || content.match_elements<caf::error>()
+         || content.match_elements<caf::exit_msg>() || form_in_envelope(content) != nullptr;
+}
+
 } // namespace
 
-expected<encoded_parcel> encode_parcel(const parcel& what) {
+expected<encoded_parcel> encode_parcel(const parcel& what, const network_messages* known) {
   frame_header header{
     .kind = frame_kind::parcel, .from = what.from, .to = what.to.actor, .id = what.id};
   auto encode_as = [&header](content_code content) {
@@ -195,13 +275,13 @@ expected<encoded_parcel> encode_parcel(const parcel& what) {
     return encode_error(encode_as(content_code::error), content.get_as<caf::error>(0));
   if (content.match_elements<caf::exit_msg>())
     return encode_error(encode_as(content_code::exit), content.get_as<caf::exit_msg>(0).reason);
-  return encode_message(encode_as(content_code::message), content);
+  return encode_message(header, content, known);
 }
 
 expected<parcel> decode_parcel(const node_address& at, const frame_header& header,
-                               received_bytes body) {
+                               received_bytes body, const network_messages* known) {
   auto charge = body.owner;
-  return read_content(header, std::move(body)).map([&](caf::message content) {
+  return read_content(header, std::move(body), known).map([&](caf::message content) {
     return parcel{.kind = kind_of(header.content),
                   .to = {at, header.to},
                   .from = header.from,
@@ -209,6 +289,26 @@ expected<parcel> decode_parcel(const node_address& at, const frame_header& heade
                   .content = std::move(content),
                   .charge = std::move(charge)};
   });
+}
+
+expected<uint64_t> check_travels(const parcel& what, const network_messages* known) {
+  if (is_of_every_node(what)) return 0;
+  auto form = own_form(what.content, known);
+  if (!form) return tl::unexpected<error>(form.error());
+  return message_frame::make((*form)->storage_of(what.content)).map([&](const message_frame& body) {
+    return (*form)->schema.has_arrays ? uint64_t{body.bytes()} : 0;
+  });
+}
+
+std::optional<parcel> refusal_of(const parcel& what, const error& why) {
+  auto id = caf::make_message_id(what.id);
+  if (what.kind != parcel::content_kind::message) return std::nullopt;
+  if (!id.is_request() && !id.is_response()) return std::nullopt;
+  parcel refusal{.to = what.to, .from = what.from, .id = what.id};
+  if (id.is_request())
+    refusal = {.to = what.from, .from = {what.from.at, 0}, .id = id.response_id().integer_value()};
+  refusal.content = caf::make_message(to_caf(why));
+  return refusal;
 }
 
 } // namespace troupe

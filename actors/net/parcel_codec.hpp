@@ -11,6 +11,8 @@
 
 namespace troupe {
 
+class network_messages;
+
 /// A parcel as it goes over a connection: the tensors of its message lie where they lay.
 struct encoded_parcel {
   frame_header header; ///< Of the whole message: `body_bytes` is all of it.
@@ -21,13 +23,28 @@ struct encoded_parcel {
 /// of ours as its code and text; one of CAF's as what `from_caf` makes of it, and `detail` says
 /// which exit reason (1 + its number) or that the receiver is down (255), so that code that looks
 /// for those still finds them.
-/// Errors: unimplemented if the content is no message of Troupe's schemas; as
-/// `message_frame::make`.
-[[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& what);
+/// @param known Messages of other schemas that may travel, too; null: none.
+/// Errors: as `check_travels` and `message_frame::make`.
+[[nodiscard]] expected<encoded_parcel> encode_parcel(const parcel& what,
+                                                     const network_messages* known = nullptr);
 
 /// @param at The node that the frame has come to. @param body Of `header.body_bytes` bytes.
-/// Errors: as `decode_any`; malformed if the body is not what the header's content needs.
+/// @param known As for `encode_parcel`.
+/// Errors: as `decode_any` and `decode_own`; malformed if the body is not what the header's content
+/// needs.
 [[nodiscard]] expected<parcel> decode_parcel(const node_address& at, const frame_header& header,
-                                             received_bytes body);
+                                             received_bytes body,
+                                             const network_messages* known = nullptr);
+
+/// Whether a message goes from one node to another: for networks that hand it over as it is.
+/// @param known As for `encode_parcel`.
+/// @returns The bytes of its frame, if it is of another schema and goes in the lane of bulk; else
+/// 0. Errors: unimplemented if it is of no schema, or of one that is not known: with the name of
+/// its type and how to mend it; as `check_own_message` and `message_frame::make`.
+[[nodiscard]] expected<uint64_t> check_travels(const parcel& what, const network_messages* known);
+
+/// The error that goes out in place of a message that cannot be sent, so that its asker waits no
+/// longer: of a request, the answer to it; of an answer, what takes its place; else nothing.
+[[nodiscard]] std::optional<parcel> refusal_of(const parcel& what, const error& why);
 
 } // namespace troupe

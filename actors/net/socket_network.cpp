@@ -10,6 +10,7 @@
 #include "actors/net/link.hpp"
 #include "actors/net/local_socket.hpp"
 #include "actors/net/name_lookup.hpp"
+#include "actors/net/network_messages.hpp"
 #include "actors/net/reading_threads.hpp"
 
 #include <boost/asio/connect.hpp>
@@ -155,10 +156,10 @@ public:
   [[nodiscard]] const std::string& listening_at() const { return door_.address(); }
 
   void send(parcel what) {
-    auto encoded = encode_parcel(what);
+    auto encoded = encode_parcel(what, options_.messages.get());
     if (!encoded) {
       warn(fmt::format("a message for {}: {}", name_of(what.to.at.node), encoded.error().message));
-      return answer(what, encoded.error());
+      return refuse(what, encoded.error());
     }
     auto with = link_to(what.to.at);
     if (!with)
@@ -308,7 +309,8 @@ private:
                                   .node = options_.self,
                                   .incarnation = here_->address().incarnation,
                                   .heartbeat = options_.patience / ticks_of_patience,
-                                  .window = options_.window_bytes},
+                                  .window = options_.window_bytes,
+                                  .known = known_messages(options_)},
                          .is_dialer = dialed.has_value(),
                          .patience = options_.patience,
                          .message_bytes_max = options_.message_bytes_max,
@@ -490,7 +492,8 @@ private:
       = header.content == content_code::down || header.content == content_code::found;
     if (speaks_for_itself && header.from.at != sender.address)
       return fail(errc::malformed, "frame header: it speaks of an actor that is not its own");
-    auto what = decode_parcel(here_->address(), header, std::move(frame.body));
+    auto what
+      = decode_parcel(here_->address(), header, std::move(frame.body), options_.messages.get());
     if (!what) return tl::unexpected<error>(what.error());
     if (auto step = step_of(what->content); step != no_step) sender.last_step = step;
     here_->deliver(std::move(*what), threads_.host(header.body_bytes));
@@ -506,12 +509,13 @@ private:
 
   // The sender of a request gets an answer, even if it is this node's.
   void answer(const parcel& question, const error& why) {
-    auto id = caf::make_message_id(question.id);
-    if (question.kind != parcel::content_kind::message || !id.is_request()) return;
-    here_->deliver({.to = question.from,
-                    .from = {here_->address(), 0},
-                    .id = id.response_id().integer_value(),
-                    .content = caf::make_message(to_caf(why))});
+    if (caf::make_message_id(question.id).is_request()) refuse(question, why);
+  }
+
+  void refuse(const parcel& what, const error& why) {
+    auto refusal = refusal_of(what, why); // its asker may be at another node
+    if (refusal && refusal->to.at != here_->address()) return send(std::move(*refusal));
+    if (refusal) here_->deliver(std::move(*refusal));
   }
 
   void warn(std::string line) { herald_.tell(std::move(line)); }

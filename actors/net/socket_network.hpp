@@ -19,6 +19,8 @@
 
 namespace troupe {
 
+class network_messages;
+
 /// What a node keeps of a peer if it is not told otherwise: a quarter of this machine's memory, at
 /// most 4 GiB.
 [[nodiscard]] uint64_t usual_window_bytes();
@@ -42,6 +44,9 @@ struct socket_network_options {
   /// Whether two nodes ever have something to say to each other; empty: all do. The one with the
   /// higher index dials.
   std::function<bool(node_index, node_index)> talk{};
+
+  /// Messages of other schemas than Troupe's that travel, too; the same for all nodes.
+  std::shared_ptr<const network_messages> messages{};
 
   std::optional<tls_files> tls{};
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.

@@ -7,9 +7,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 namespace troupe {
+
+class network_messages;
 
 /// A message about to travel.
 struct passage {
@@ -47,6 +50,9 @@ struct network_options {
   /// A node of which another hears nothing for so long, because it is frozen or cut off, is given
   /// up by that one, as by a link; 0 = never: what is in the way is waited for.
   job_time patience{usual_patience};
+
+  /// Messages of other schemas than Troupe's that travel, too.
+  std::shared_ptr<const network_messages> messages{};
 
   uint64_t seed = 0; ///< Draws which messages are lost, doubled or late, where faults say so.
 

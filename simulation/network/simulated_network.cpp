@@ -4,12 +4,12 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/interfaces/message_kind.hpp"
+#include "actors/net/parcel_codec.hpp"
 #include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 #include "messages/message_storage.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/message_id.hpp>
 
 #include <algorithm>
 #include <array>
@@ -202,10 +202,12 @@ bool simulated_network::is_alive(const node_address& address) const {
 
 void simulated_network::send(const node_address& from, parcel what) {
   if (!is_alive(from)) return;
+  auto own_bytes = check_travels(what, options_.messages.get());
+  if (!own_bytes) return refuse(from, what, own_bytes.error());
   places_[from.node].known_to.insert(what.to.at.node);
   places_[what.to.at.node].known_to.insert(from.node);
   const auto* kind = kind_of(what);
-  set_out({from, std::move(what), kind, now()});
+  set_out({from, std::move(what), kind, now(), *own_bytes});
 }
 
 void simulated_network::set_out(journey goes) {
@@ -284,7 +286,7 @@ double simulated_network::factor_of(const journey& goes) const {
 uint64_t simulated_network::bytes_of(const journey& goes) const {
   if (goes.kind == gradient_kind) return options_.gradient_bytes / options_.owners;
   if (goes.kind == snapshot_kind) return options_.model_bytes / options_.owners;
-  return 0;
+  return goes.own_bytes;
 }
 
 void simulated_network::transfer(journey goes, uint64_t bytes) {
@@ -328,12 +330,14 @@ void simulated_network::look_at_recalled(node_index from) {
 // As a link does: the request is answered at home.
 void simulated_network::recall(const journey& what) {
   count(outcome::recalled, what.kind);
-  auto response = caf::make_message_id(what.what.id).response_id().integer_value();
-  error reason{errc::cancelled, "the message was recalled"};
-  places_[what.from.node].here->deliver({.to = what.what.from,
-                                         .from = what.what.to,
-                                         .id = response,
-                                         .content = caf::make_message(to_caf(reason))});
+  refuse(what.from, what.what, {errc::cancelled, "the message was recalled"});
+}
+
+void simulated_network::refuse(const node_address& from, const parcel& what, const error& why) {
+  auto refusal = refusal_of(what, why);
+  if (!refusal) return;
+  if (refusal->to.at == from) return places_[from.node].here->deliver(std::move(*refusal));
+  send(from, std::move(*refusal));
 }
 
 void simulated_network::arrive(journey comes) {

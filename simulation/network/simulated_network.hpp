@@ -228,6 +228,7 @@ private:
     parcel what;
     const char* kind = "";
     job_time sent{0};
+    uint64_t own_bytes = 0; ///< Of a message of another schema that goes with the bulk ones.
     bool is_out = false;    ///< It has left its node.
     bool is_served = false; ///< The receiving node has been busy with it.
   };
@@ -288,6 +289,7 @@ private:
   void release_held();
   void look_at_recalled(node_index from);
   void recall(const journey& what);
+  void refuse(const node_address& from, const parcel& what, const error& why);
   [[nodiscard]] bool is_cut(node_index from, node_index to) const;
   void look_at_link(node_index from, node_index to);
   void look_at_links_of(node_index node);

@@ -8,6 +8,9 @@
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 
+#include <caf/exit_reason.hpp>
+#include <caf/send.hpp>
+
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
@@ -86,6 +89,22 @@ void choose_addresses(const resolved_cluster& cluster, const server_options& opt
   if (!note.empty() && options.on_warning) options.on_warning(note);
 }
 
+std::vector<std::string> node_names(const resolved_cluster& cluster) {
+  std::vector<std::string> names;
+  for (const auto& task : cluster.tasks)
+    if (task.type != "evaluator") names.push_back(fmt::format("{}:{}", task.type, task.index));
+  return names;
+}
+
+// Of an actor that a program publishes.
+void check_name(const std::string& name) {
+  constexpr size_t bytes_max = 256;
+  if (!name.empty() && name.size() <= bytes_max) return;
+  throw failure{
+    {errc::invalid_argument,
+     fmt::format("'{}' is no name for an actor: give one of 1 to {} bytes", name, bytes_max)}};
+}
+
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
                                   server_options options) {
   socket_network_options network{.job = std::move(options.job),
@@ -100,6 +119,7 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
   network.talk = [layout](node_index one, node_index other) { return layout.talk(one, other); };
   check_addresses(network);
   choose_addresses(cluster, options, network);
+  network.messages = std::move(options.messages);
   network.on_warning = std::move(options.on_warning);
   return network;
 }
@@ -107,20 +127,25 @@ socket_network_options network_of(const resolved_cluster& cluster, const cluster
 } // namespace
 
 server::server(world& world, const resolved_cluster& cluster, server_options options)
-  : replicas_(std::max(1U, options.replicas)) {
+  : world_(world), start_deadline_(options.start_deadline),
+    replicas_(std::max(1U, options.replicas)) {
   cluster.require_sound();
   task_ = cluster.self();
-  if (cluster.is_alone()) return;
+  tasks_ = node_names(cluster);
+  if (cluster.is_alone()) {
+    alone_.emplace(world.system(), tasks_.front());
+    begin_to_find(std::move(options.stop));
+    return;
+  }
   check_task(cluster);
   auto layout = layout_of(cluster, options);
-  auto start_deadline = options.start_deadline;
   auto stop = options.stop;
   auto tell = options.on_warning;
   network_ = value_or_throw(
     socket_network::open(world.system(), network_of(cluster, layout, std::move(options))));
   replicas_ = layout.replica_count();
   is_chief_ = *cluster.own == layout.chief_node();
-  placement_.emplace(layout, *network_, start_deadline);
+  placement_.emplace(layout, *network_, start_deadline_);
   placement_->on_waiting(std::move(tell));
   placement_->on_spared(
     [](const spared_tasks& spared) { tell_launcher(spared, process_environment()); });
@@ -132,13 +157,32 @@ server::server(world& world, const resolved_cluster& cluster, server_options opt
     auto on_purpose = why.code == errc::cancelled;
     gone->set_value(on_purpose ? expected<void>{} : tl::unexpected<error>(why));
   });
+  begin_to_find(std::move(stop));
+}
+
+// Last: a server that was not made leaves no actor behind.
+void server::begin_to_find(std::stop_token stop) {
+  finder_ = world_.system().spawn(finder, &nodes());
   on_stop_.emplace(std::move(stop), [this] {
-    placement_->give_up(error{errc::cancelled, "asked to stop"});
+    error why{errc::cancelled, "asked to stop"};
+    if (placement_) placement_->give_up(why);
+    caf::anon_send(finder_, end_searches{why});
   });
+}
+
+// It looks at the network until it has ended.
+void server::end_finder() {
+  auto over = std::make_shared<std::promise<void>>();
+  auto has_ended = over->get_future();
+  auto finder = caf::actor_cast<caf::strong_actor_ptr>(std::exchange(finder_, {}));
+  finder->get()->attach_functor([over] { over->set_value(); });
+  caf::anon_send_exit(caf::actor_cast<caf::actor>(finder), caf::exit_reason::user_shutdown);
+  static_cast<void>(world_.run_until(has_ended));
 }
 
 server::~server() {
   on_stop_.reset();
+  end_finder();
   if (!network_) return;
   network_->on_loss({});
   network_->leave(leave_patience);
@@ -155,6 +199,33 @@ std::vector<std::string> server::trainers() const {
   for (uint32_t rank = 0; rank < layout.trainer_count(); ++rank)
     names.push_back(layout.name_of(layout.trainer_node(rank)));
   return names;
+}
+
+membership& server::nodes() {
+  if (network_) return *network_;
+  return *alone_;
+}
+
+void server::publish_actor(const std::string& name, const caf::strong_actor_ptr& actor) {
+  check_name(name);
+  publish_for_finders(*nodes().here(), name, actor);
+}
+
+find_actor server::search_for(const std::string& task, const std::string& name,
+                              std::optional<job_time> deadline) {
+  check_name(name);
+  auto found = std::ranges::find(tasks_, task == "chief" ? "chief:0" : task);
+  if (found == tasks_.end())
+    throw failure{{errc::not_found, fmt::format("no task of the job is called {}; there are {}",
+                                                task, fmt::join(tasks_, ", "))}};
+  auto at = static_cast<node_index>(found - tasks_.begin());
+  auto here = nodes().here()->address().node;
+  if (placement_ && at != here && !placement_->layout().talk(here, at))
+    throw failure{{errc::failed_precondition,
+                   fmt::format("{} has no connection with {}; publish the actor at {}, which all "
+                               "can reach, or let workers meet (server_options::workers_meet)",
+                               tasks_[here], task, tasks_[placement_->layout().chief_node()])}};
+  return {at, name, deadline.value_or(start_deadline_)};
 }
 
 std::string server::target() const {

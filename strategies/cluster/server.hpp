@@ -4,9 +4,11 @@
 
 #include "actors/net/byte_stream.hpp"
 #include "actors/net/cluster_placement.hpp"
+#include "actors/net/lone_node.hpp"
 #include "actors/net/socket_network.hpp"
 #include "actors/world/world.hpp"
 #include "strategies/cluster/environment.hpp"
+#include "strategies/cluster/finding.hpp"
 #include "strategies/cluster/resolved_cluster.hpp"
 
 #include <cstdint>
@@ -31,6 +33,10 @@ struct server_options {
   bool insecure_network = false; ///< Whether to listen beyond this machine without TLS.
   uint64_t window_bytes = usual_window_bytes();       ///< As in `socket_network_options`.
   job_time start_deadline = std::chrono::seconds{60}; ///< How long others are waited for.
+
+  /// Messages of schemas of one's own that travel between processes: `.messages = known`, the same
+  /// in every process.
+  std::shared_ptr<const network_messages> messages{};
 
   /// Told what is wrong but can go on, in one line. Thread: one of its own.
   std::function<void(const std::string&)> on_warning{};
@@ -76,15 +82,51 @@ public:
   /// "127.0.0.1:2222", where it listens; empty if it is not dialed.
   [[nodiscard]] std::string target() const;
 
+  /// Lets actors of all processes of the job find an actor of this one by a name, until it ends. An
+  /// actor that had the name before has it no more. Thread: any.
+  /// Errors: throws `failure` with invalid_argument for a name that is empty or has more than 256
+  /// bytes.
+  template <class Handle>
+  void publish(const std::string& name, const Handle& actor) {
+    publish_actor(name, caf::actor_cast<caf::strong_actor_ptr>(actor));
+  }
+
+  /// Looks for an actor that a process of the job has published, or will: `co_await` what
+  /// `finding::by` gives, or `wait`. Its requests are answered with an error when its process is
+  /// gone, and a monitor is told.
+  /// @param Handle As which the actor was published. @param task As `trainers` names it, or "ps:1";
+  /// may be this process.
+  /// @param deadline How long it is waited for; without, `server_options::start_deadline`.
+  /// Errors: throws `failure`: as `publish`; not_found if the job has no such task;
+  /// failed_precondition if this process has no connection with it.
+  template <class Handle>
+  [[nodiscard]] finding<Handle> find(const std::string& task, const std::string& name,
+                                     std::optional<job_time> deadline = {}) {
+    auto what = search_for(task, name, deadline);
+    return {world_, finder_, std::move(what)};
+  }
+
   /// Waits until the chief's process has left, for processes with nothing else to do.
   /// Errors: unavailable, naming it, if it is gone without having said so.
   [[nodiscard]] expected<void> join();
 
 private:
+  void begin_to_find(std::stop_token stop);
+  void end_finder();
+  void publish_actor(const std::string& name, const caf::strong_actor_ptr& actor);
+  [[nodiscard]] find_actor search_for(const std::string& task, const std::string& name,
+                                      std::optional<job_time> deadline);
+  [[nodiscard]] membership& nodes();
+
+  world& world_;
+  job_time start_deadline_;
+  std::vector<std::string> tasks_; ///< The names of the job's nodes: "worker:2".
+  finder_actor finder_;
   uint32_t replicas_ = 0;
   bool is_chief_ = true;
   cluster_task task_;
   std::unique_ptr<socket_network> network_; ///< Null if alone.
+  std::optional<lone_node> alone_;          ///< Else.
   std::optional<cluster_placement> placement_;
   std::shared_ptr<std::promise<expected<void>>> chief_gone_;
   std::shared_future<expected<void>> end_;

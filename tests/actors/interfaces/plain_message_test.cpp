@@ -6,6 +6,8 @@
 #include "messages/failure.hpp"
 #include "tests/actors/hosted_coroutine.hpp"
 
+#include <caf/meta/type_name.hpp>
+
 #include <vector>
 
 namespace trial {
@@ -24,6 +26,17 @@ TROUPE_LOCAL_MESSAGE(trial::answer)
 
 using judge_actor = caf::typed_actor<caf::replies_to<trial::guess>::with<trial::answer>>;
 
+namespace trial {
+struct hint {
+  double value = 0;
+};
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& inspector, hint& what) {
+  return inspector(caf::meta::type_name("hint"), what.value);
+}
+} // namespace trial
+
 namespace {
 
 using namespace troupe;
@@ -31,6 +44,18 @@ using namespace troupe::test;
 
 judge_actor::behavior_type judge() {
   return {[](const trial::guess& said) { return trial::answer{2 * said.value}; }};
+}
+
+using adviser_actor = caf::typed_actor<caf::replies_to<trial::hint>::with<trial::hint>>;
+
+adviser_actor::behavior_type adviser() {
+  return {[](const trial::hint& said) { return trial::hint{2 * said.value}; }};
+}
+
+task<void> ask_adviser(activity& activity, adviser_actor adviser, std::vector<double>& answers) {
+  auto asking = activity.request<trial::hint>(adviser, trial::hint{21});
+  auto answer = value_or_throw(co_await asking);
+  answers.push_back(answer.value);
 }
 
 task<void> ask_judge(activity& activity, judge_actor judge, std::vector<double>& answers) {
@@ -48,6 +73,18 @@ TEST_SUITE("actors/interfaces/plain_message") {
     hosted_coroutine stage{[&](activity& activity) {
       asked = activity.world().system().spawn(judge);
       return ask_judge(activity, asked, answers);
+    }};
+    stage.settle();
+    CHECK(answers == std::vector<double>{42});
+    caf::anon_send_exit(asked, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("one that can be inspected is a message without more") {
+    std::vector<double> answers;
+    adviser_actor asked;
+    hosted_coroutine stage{[&](activity& activity) {
+      asked = activity.world().system().spawn(adviser);
+      return ask_adviser(activity, asked, answers);
     }};
     stage.settle();
     CHECK(answers == std::vector<double>{42});

@@ -4,7 +4,9 @@
 #pragma once
 
 #include "actors/net/membership.hpp"
+#include "actors/net/network_messages.hpp"
 #include "actors/net/node.hpp"
+#include "actors/net/parcel_codec.hpp"
 #include "actors/net/transport.hpp"
 
 #include <algorithm>
@@ -24,8 +26,10 @@ namespace troupe::test {
 /// Joins nodes, and can part them. Thread: any.
 class direct_network final : public transport {
 public:
-  /// @param names Of the nodes, by position.
-  explicit direct_network(std::vector<std::string> names) : names_(std::move(names)) {
+  /// @param names Of the nodes, by position. @param messages Of other schemas that travel, too.
+  explicit direct_network(std::vector<std::string> names,
+                          std::shared_ptr<const network_messages> messages = nullptr)
+    : names_(std::move(names)), messages_(std::move(messages)) {
     for (const auto& name : names_) {
       static_cast<void>(name);
       places_.push_back(std::make_unique<place>());
@@ -83,12 +87,18 @@ public:
 
   void send(const node_address& from, parcel what) override {
     holder holding{*this};
+    std::shared_ptr<node> home;
     std::shared_ptr<node> to;
     {
       std::lock_guard guard{mutex_};
-      if (places_[from.node]->here) to = places_[what.to.at.node]->here;
+      home = places_[from.node]->here;
+      if (home) to = places_[what.to.at.node]->here;
     }
-    if (to) to->deliver(std::move(what));
+    if (!to) return;
+    auto travels = check_travels(what, messages_.get());
+    if (travels) return to->deliver(std::move(what));
+    auto refusal = refusal_of(what, travels.error());
+    if (refusal) (refusal->to.at == from ? home : to)->deliver(std::move(*refusal));
   }
 
   [[nodiscard]] std::shared_future<expected<node_address>> arrival(node_index node) {
@@ -139,6 +149,7 @@ private:
   std::condition_variable let_go_;
   std::vector<std::thread::id> holders_; ///< Of each such call, its thread.
   std::vector<std::string> names_;
+  std::shared_ptr<const network_messages> messages_;
   std::vector<std::unique_ptr<place>> places_;
 };
 

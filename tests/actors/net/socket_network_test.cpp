@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: actors on nodes that are joined by sockets talk as those of one node do, and strangers do
 // no harm. Method: threads worlds in one process, each with a node of its own, and raw sockets.
+#include "actors/net/network_messages.hpp"
 #include "actors/net/socket_network.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/actors/net/hostile_peer.hpp"
 #include "tests/actors/net/station.hpp"
+#include "tests/messages/trial_messages.hpp"
 
 #include <random>
 
@@ -28,6 +30,26 @@ greeting worker_hello(uint32_t incarnation = 1'000'000'000) {
 error failed_request(station& from, const caf::actor& to) {
   auto answer = ask<msg<wire::Token>>(from.world, to, make_token(7));
   return answer ? error{} : answer.error();
+}
+
+/// An actor that answers an opinion with the number of elements of its array.
+caf::behavior juror() {
+  return {[](const msg<trial::Opinion>& said) {
+    return make_count(read_tensor(said.reader().getGradient(), said.owner()).element_count());
+  }};
+}
+
+network_messages trial_messages() {
+  network_messages known;
+  known.add<trial::Opinion>("trial.Opinion").add<trial::Count>("trial.Count");
+  return known;
+}
+
+socket_network_options with_messages(socket_network_options options,
+                                     std::shared_ptr<const network_messages> known
+                                     = trial_messages()) {
+  options.messages = std::move(known);
+  return options;
 }
 
 void end(const caf::actor& actor) {
@@ -474,6 +496,105 @@ TEST_SUITE("actors/net/socket_network") {
     auto refused = socket_network::open(world.system(), options_of(1, "nowhere"));
     REQUIRE_FALSE(refused);
     CHECK(refused.error().message == "chief: 'nowhere' has no port");
+  }
+
+  TEST_CASE("messages of another schema are asked and answered with, small or large") {
+    station chief{with_messages(options_of(0))};
+    station worker{with_messages(options_of(1, chief.network->listening_at()))};
+    auto near = chief.publish("juror", juror);
+    auto far = worker.find(0, "juror");
+    for (int64_t elements : {1, 1000, 5'000'000}) {
+      auto counted = ask<msg<trial::Count>>(worker.world, far, make_opinion(0, zeros({elements})));
+      REQUIRE(counted);
+      CHECK(counted->reader().getValue() == static_cast<uint64_t>(elements));
+    }
+    end(near);
+  }
+
+  TEST_CASE(
+    "a request of another schema fails by name when its node is gone, and a monitor hears") {
+    station chief{with_messages(options_of(0))};
+    auto worker
+      = std::make_unique<station>(with_messages(options_of(1, chief.network->listening_at())));
+    worker->publish("silence", [](caf::event_based_actor* self) -> caf::behavior {
+      return {[self](const msg<trial::Opinion>&) { return self->make_response_promise(); }};
+    });
+    auto far = chief.find(1, "silence");
+    auto heard = std::make_shared<news<error>>();
+    auto watcher = chief.world.system().spawn([far, heard](caf::event_based_actor* self) {
+      self->monitor(far);
+      self->set_down_handler([self, heard](const caf::down_msg& down) {
+        heard->tell(from_caf(down.reason));
+        self->quit();
+      });
+      return caf::behavior{[](int) {}};
+    });
+    auto failed = std::async([&] {
+      return ask<msg<trial::Count>>(chief.world, far, make_opinion(0, zeros({9}))).error();
+    });
+    worker->network.reset();
+    CHECK(failed.get() == error{errc::unavailable, "worker:0 is gone: it has left"});
+    CHECK(heard->wait().code == errc::unavailable);
+  }
+
+  TEST_CASE("what does not travel fails at home, and the connection stays") {
+    network_messages few;
+    few.add<trial::Count>("trial.Count");
+    station chief{with_messages(options_of(0), few)};
+    station worker{with_messages(options_of(1, chief.network->listening_at()), few)};
+    auto near = chief.publish("successor", successor);
+    auto far = worker.find(0, "successor");
+    auto refused = ask<msg<trial::Count>>(worker.world, far, make_opinion(0, zeros({9})));
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::unimplemented);
+    CHECK(refused.error().message.starts_with("trial::Opinion does not travel between nodes"));
+    CHECK(ask<msg<wire::Token>>(worker.world, far, make_token(7)));
+    auto teller = chief.publish("teller", [] {
+      return caf::behavior{[](const msg<wire::Token>&) { return make_opinion(0, zeros({9})); }};
+    });
+    auto unsaid = ask<msg<trial::Opinion>>(worker.world, worker.find(0, "teller"), make_token(7));
+    REQUIRE_FALSE(unsaid);
+    CHECK(unsaid.error() == refused.error());
+    end(teller);
+    end(near);
+  }
+
+  TEST_CASE("a node that lacks a message is refused at the greeting, and both are told") {
+    station chief{with_messages(options_of(0))};
+    network_messages few;
+    few.add<trial::Count>("trial.Count");
+    station worker{with_messages(options_of(1, chief.network->listening_at()), few)};
+    auto line = "worker:0 does not know the message trial.Opinion, which chief knows; add it to "
+                "the network_messages of every process";
+    auto refused = worker.network->arrival(0).get();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message.ends_with(line));
+    CHECK(chief.warning.wait().ends_with(line));
+  }
+
+  TEST_CASE("a peer says once which messages it knows, and before its hello") {
+    station chief{with_messages(options_of(0))};
+    auto known = flatten(make_known_messages(trial_messages().list()));
+    auto words_for = [&](auto speak) {
+      hostile_peer peer{chief.network->listening_at()};
+      speak(peer);
+      return peer.last_words();
+    };
+    CHECK(words_for([&](hostile_peer& peer) {
+            peer.write({.kind = frame_kind::known}, known);
+            peer.say_hello(worker_hello());
+            peer.write({.kind = frame_kind::known}, known);
+          })
+          == "it says twice, or late, which messages it knows");
+    auto cut = std::span(known).first(known.size() - sizeof(uint64_t));
+    CHECK(words_for([&](hostile_peer& peer) {
+            peer.write({.kind = frame_kind::known}, cut);
+          }).empty()); // a stranger is not told why
+    CHECK(words_for([&](hostile_peer& peer) {
+            peer.say_hello(worker_hello(1'000'000'001));
+          }).find("does not know the message")
+          != std::string::npos);
   }
 }
 

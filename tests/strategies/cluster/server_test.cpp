@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a process joins the others of its job, and leaves them. Method: servers of one process,
 // each with a world of its own, over sockets of this machine.
+#include "actors/net/network_messages.hpp"
 #include "strategies/cluster/server.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
 #include "tests/actors/net/free_addresses.hpp"
 #include "tests/doctest.hpp"
+#include "tests/messages/trial_messages.hpp"
 #include "tests/strategies/refusal.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
 #include <cstdint>
+#include <future>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +40,20 @@ resolved_cluster cluster_of(std::vector<cluster_task> tasks, size_t own) {
 
 std::vector<cluster_task> two_workers(const std::string& first, const std::string& second) {
   return {{"worker", 0, first}, {"worker", 1, second}};
+}
+
+/// An actor that answers a count with one that is greater by 1.
+using successor_actor
+  = caf::typed_actor<caf::replies_to<msg<trial::Count>>::with<msg<trial::Count>>>;
+
+successor_actor::behavior_type successor() {
+  return {[](const msg<trial::Count>& count) { return make_count(count.reader().getValue() + 1); }};
+}
+
+network_messages counts() {
+  network_messages known;
+  known.add<trial::Count>("trial.Count");
+  return known;
 }
 
 /// A server with its world.
@@ -91,6 +109,114 @@ TEST_SUITE("strategies/cluster/server") {
     caf::anon_send_exit(someone, caf::exit_reason::user_shutdown);
     first.reset();
     CHECK(second.server.join());
+  }
+
+  TEST_CASE("an actor of one's own is found by its name, whichever process is there first") {
+    auto tasks = two_workers(free_address(), "");
+    process second{cluster_of(tasks, 1), {.messages = counts()}};
+    auto finding = second.server.find<successor_actor>("worker:0", "successor");
+    process first{cluster_of(tasks, 0), {.messages = counts()}};
+    auto actor = first.world.system().spawn(successor);
+    first.server.publish("successor", actor);
+    auto found = finding.wait();
+    REQUIRE(found);
+    auto answer = ask<msg<trial::Count>>(second.world, *found, make_count(7));
+    REQUIRE(answer);
+    CHECK(answer->reader().getValue() == 8);
+    auto near = first.server.find<successor_actor>("worker:0", "successor").wait();
+    REQUIRE(near);
+    CHECK(*near == actor);
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("a step function finds an actor, too, and holds no thread") {
+    auto tasks = two_workers(free_address(), "");
+    process first{cluster_of(tasks, 0), {.messages = counts()}};
+    process second{cluster_of(tasks, 1), {.messages = counts()}};
+    auto actor = first.world.system().spawn(successor);
+    first.server.publish("successor", actor);
+    auto finding = second.server.find<successor_actor>("worker:0", "successor");
+    mirrored_strategy strategy{second.world, {.devices = cpu_devices(1)}};
+    auto counted = strategy.run([finding](replica_context& context) -> task<tensor> {
+      auto searching = finding.by(context);
+      auto found = value_or_throw(co_await searching);
+      auto asking = context.request<msg<trial::Count>>(found, make_count(41));
+      auto answer = value_or_throw(co_await asking);
+      co_return filled(dtype::i64, {1}, static_cast<double>(answer.reader().getValue()));
+    });
+    CHECK(counted.primary().values<int64_t>()[0] == 42);
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("an actor that is not found by the deadline is named, with what is missing") {
+    auto address = free_address();
+    auto tasks = two_workers(address, "");
+    process second{cluster_of(tasks, 1)};
+    auto wait = [&] {
+      return second.server.find<successor_actor>("worker:0", "successor", 100ms).wait().error();
+    };
+    auto absent = wait();
+    CHECK(absent.code == errc::deadline_exceeded);
+    CHECK(absent.message.starts_with("waited 0.1 s for the actor 'successor' of worker:0 ("
+                                     + address + "): "));
+    process first{cluster_of(tasks, 0)};
+    first.server.publish("another", first.world.system().spawn(successor));
+    auto met = second.server.find<successor_actor>("worker:0", "another").wait();
+    REQUIRE(met);
+    CHECK(wait().message.ends_with("the process has published no actor of that name"));
+    caf::anon_send_exit(*first.server.find<successor_actor>("worker:0", "another").wait(),
+                        caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("a process that is alone finds its own actors") {
+    process alone{cluster_of({{"worker", 0, ""}}, 0)};
+    auto actor = alone.world.system().spawn(successor);
+    alone.server.publish("successor", actor);
+    CHECK(alone.server.find<successor_actor>("worker:0", "successor").wait() == actor);
+    CHECK(alone.server.find<successor_actor>("worker:0", "nothing", 1ms).wait().error().code
+          == errc::deadline_exceeded);
+    caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+  }
+
+  TEST_CASE("asked to stop, a server waits for no actor any more") {
+    std::stop_source stop;
+    process second{cluster_of(two_workers(free_address(), ""), 1), {.stop = stop.get_token()}};
+    auto finding = second.server.find<successor_actor>("worker:0", "successor");
+    auto waiting = std::async([&] { return finding.wait().error(); });
+    stop.request_stop();
+    CHECK(waiting.get() == error{errc::cancelled, "asked to stop"});
+    CHECK(finding.wait().error().code == errc::cancelled);
+  }
+
+  TEST_CASE("a search that can never succeed is refused at once") {
+    auto tasks = two_workers(free_address(), "");
+    tasks.push_back({"worker", 2, ""});
+    process second{cluster_of(tasks, 1)};
+    auto line_of = [&](const std::string& task, const std::string& name) {
+      return refusal_of(
+        [&] { static_cast<void>(second.server.find<successor_actor>(task, name)); });
+    };
+    CHECK(line_of("ps:0", "one")
+          == error{errc::not_found, "no task of the job is called ps:0; there are worker:0, "
+                                    "worker:1, worker:2"});
+    CHECK(line_of("worker:2", "one")
+          == error{errc::failed_precondition,
+                   "worker:1 has no connection with worker:2; publish the actor at worker:0, which "
+                   "all can reach, or let workers meet (server_options::workers_meet)"});
+    CHECK(line_of("worker:0", "").code == errc::invalid_argument);
+    CHECK(line_of("worker:0", std::string(257, 'x')).code == errc::invalid_argument);
+  }
+
+  TEST_CASE("processes that know other messages are refused when they meet") {
+    auto tasks = two_workers(free_address(), "");
+    process first{cluster_of(tasks, 0), {.messages = counts()}};
+    process second{cluster_of(tasks, 1)};
+    auto refused = second.server.find<successor_actor>("worker:0", "successor").wait();
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == errc::failed_precondition);
+    CHECK(refused.error().message.ends_with(
+      "worker:1 does not know the message trial.Count, which worker:0 knows; add it to the "
+      "network_messages of every process"));
   }
 
   TEST_CASE("what cannot be a part of a job is refused, and named") {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches, from the question to the deadline.
+#include "actors/net/finder.hpp"
+
+#include "actors/net/node.hpp"
+#include "actors/recording/seconds.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <caf/actor_system.hpp>
+#include <caf/send.hpp>
+
+#include <fmt/format.h>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+// How often a finder looks for nodes that have come, and for deadlines that have passed.
+constexpr std::chrono::milliseconds search_look_period{20};
+
+std::string name_for_finders(const std::string& name) {
+  return "own " + name;
+}
+
+} // namespace
+
+caf::typed_response_promise<found_actor> finder_state::begin(find_actor what) {
+  auto number = ++count;
+  auto until = self->clock().now() + what.deadline;
+  auto answer = self->make_response_promise<found_actor>();
+  open.emplace(number, search{std::move(what), until, answer});
+  if (ended)
+    end_all(*ended);
+  else
+    look();
+  return answer;
+}
+
+void finder_state::look() {
+  std::vector<uint64_t> late;
+  for (auto& [number, one] : open) {
+    if (!one.is_asked) ask(number, one);
+    if (self->clock().now() >= one.until) late.push_back(number);
+  }
+  for (auto number : late)
+    end(number, tl::unexpected<error>(why_late(open.at(number))));
+  if (open.empty() || std::exchange(looks_again, true)) return;
+  self->delayed_send(self, search_look_period, look_at_searches{});
+}
+
+void finder_state::ask(uint64_t number, search& one) {
+  auto arrival = nodes->arrival(one.what.at);
+  if (arrival.wait_for(std::chrono::seconds{0}) != std::future_status::ready) return;
+  one.is_asked = true;
+  auto tell = [finder = caf::actor_cast<caf::actor_addr>(self),
+               number](expected<caf::strong_actor_ptr> result) {
+    if (auto alive = caf::actor_cast<finder_actor>(finder))
+      caf::anon_send(alive, search_over{number, std::move(result)});
+  };
+  const auto& address = arrival.get();
+  if (!address) return tell(tl::unexpected<error>(address.error()));
+  nodes->here()->find(*address, name_for_finders(one.what.name), tell);
+}
+
+void finder_state::end(uint64_t number, expected<caf::strong_actor_ptr> result) {
+  auto found = open.find(number);
+  if (found == open.end()) return; // its deadline has passed
+  auto answer = std::move(found->second.answer);
+  open.erase(found);
+  if (result)
+    answer.deliver(found_actor{std::move(*result)});
+  else
+    answer.deliver(to_caf(result.error()));
+}
+
+void finder_state::end_all(const error& why) {
+  while (!open.empty())
+    end(open.begin()->first, tl::unexpected<error>(why));
+}
+
+error finder_state::why_late(const search& one) const {
+  auto trouble = one.is_asked ? std::string{"the process has published no actor of that name"}
+                              : nodes->trouble_with(one.what.at);
+  return {errc::deadline_exceeded,
+          fmt::format("waited {:.1f} s for the actor '{}' of {}: {}", seconds(one.what.deadline),
+                      one.what.name, nodes->name_of(one.what.at),
+                      trouble.empty() ? "the process is not there" : trouble)};
+}
+
+finder_actor::behavior_type finder(finder_actor::stateful_pointer<finder_state> self,
+                                   membership* nodes) {
+  self->state.self = self;
+  self->state.nodes = nodes;
+  self->set_exit_handler([self](const caf::exit_msg& exit) {
+    self->state.end_all({errc::cancelled, "this process looks for no actors any more"});
+    self->quit(exit.reason);
+  });
+  return {
+    [self](const find_actor& what) { return self->state.begin(what); },
+    [self](const end_searches& all) {
+      self->state.ended = all.why;
+      self->state.end_all(all.why);
+    },
+    [self](const search_over& over) { self->state.end(over.number, over.result); },
+    [self](look_at_searches) {
+      self->state.looks_again = false;
+      self->state.look();
+    },
+  };
+}
+
+void publish_for_finders(node& here, const std::string& name, const caf::strong_actor_ptr& actor) {
+  here.publish(name_for_finders(name), actor);
+}
+
+} // namespace troupe

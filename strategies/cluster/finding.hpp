@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// An actor of another process that is being looked for.
+#pragma once
+
+#include "actors/net/finder.hpp"
+#include "actors/world/ask.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <coroutine>
+#include <utility>
+
+namespace troupe {
+
+/// A process may need an actor before the actor's own process has come. A finding is waited for by
+/// a step function, which holds no thread meanwhile, or by a thread that runs no actor. The
+/// deadline counts from the beginning of the wait.
+///
+/// Thread: that of the waiter. Ends no later than its server.
+template <class Handle>
+class finding {
+public:
+  finding(world& world, finder_actor finder, find_actor what)
+    : world_(&world), finder_(std::move(finder)), what_(std::move(what)) {}
+
+  /// For a coroutine: what it awaits.
+  /// @param asker The coroutine's `replica_context` or `activity`.
+  /// @returns An awaitable of `expected<Handle>`. Errors: as `finder`.
+  template <class Asker>
+  [[nodiscard]] auto by(Asker& asker) const {
+    auto request = asker.template request<found_actor>(finder_, what_);
+    return awaiter<decltype(request)>{std::move(request)};
+  }
+
+  /// For a thread that runs no actor: waits.
+  /// Errors: as `finder` and `ask`.
+  [[nodiscard]] expected<Handle> wait() const {
+    return ask<found_actor>(*world_, finder_, what_).map(handle_of);
+  }
+
+private:
+  static Handle handle_of(const found_actor& found) { return caf::actor_cast<Handle>(found.actor); }
+
+  template <class Request>
+  struct awaiter {
+    Request request;
+
+    [[nodiscard]] bool await_ready() const { return request.await_ready(); }
+
+    void await_suspend(std::coroutine_handle<> waiter) { request.await_suspend(waiter); }
+
+    expected<Handle> await_resume() { return request.await_resume().map(handle_of); }
+  };
+
+  world* world_;
+  finder_actor finder_;
+  find_actor what_;
+};
+
+} // namespace troupe

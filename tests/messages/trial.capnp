@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# Messages of a trainer's author, for tests: what their schemas may hold, and what they may not.
+
+@0xb9f1c2d3e4a59687;
+
+using Cxx = import "/capnp/c++.capnp";
+using Tensors = import "/messages/tensor.capnp";
+$Cxx.namespace("trial");
+
+enum Mood {
+  glad @0;
+  cross @1;
+}
+
+struct Remark {
+  text @0 :Text;
+  rows @1 :Tensors.IndexedSlices;
+  next @2 :Remark;
+}
+
+struct Opinion {
+  replica @0 :UInt32;
+  mood @1 :Mood;
+  gradient @2 :Tensors.Tensor;
+  remarks @3 :List(Remark);
+  verdict :union {
+    none @4 :Void;
+    change @5 :Tensors.Gradient;
+    codes @6 :List(UInt16);
+  }
+}
+
+struct Count {
+  value @0 :UInt64;
+}
+
+struct Envoy {
+  name @0 :Text;
+  inside @1 :Luggage;
+
+  struct Luggage {
+    anything @0 :AnyPointer;
+  }
+}
+
+struct Box(Content) {
+  content @0 :Content;
+}
+
+struct Wrapped {
+  box @0 :Box(Text);
+}
