@@ -28,7 +28,7 @@
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 #
 # A stand-in that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
-# ChangeVariable or by ApplyUpdate, has a ChangeId then: owner and mirror remember which they have made, and make none twice.
+# ChangeVariable or by ApplyUpdate, has a RequestId then: owner and mirror remember which they have made, and make none twice.
 
 @0xfd35cd8bffd6c5d1;
 
@@ -57,7 +57,7 @@ struct ClosedStep {
 struct MadeChange {
   # A change that may be asked for again, and what it was answered: one of the two.
 
-  id @0 :Training.ChangeId;
+  id @0 :Training.RequestId;
 
   snapshot @1 :Training.VariableSnapshot;
   # Null, too, if it was more than a few bytes: then it is answered by the variable as it is.
@@ -75,7 +75,7 @@ struct MirrorState {
   # What it has come to; null = there was no update yet.
 
   made @2 :List(MadeChange);
-  # Changes that may be asked for again; the asker that has asked last comes last.
+  # Changes that may be asked for again; the client that has asked last comes last.
 }
 
 struct FollowOwner {
@@ -117,7 +117,7 @@ struct OwnerFollowed {
   # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a
   # stand-in: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
 
-  asker @0 :UInt64;
+  client @0 :UInt64;
   # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.
 
   mirror @1 :UInt32;

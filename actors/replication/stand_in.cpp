@@ -429,9 +429,9 @@ void on_down(stand_in_pointer self, const caf::down_msg& down) {
 }
 
 // The directory may have said before that the variable has moved.
-void begin(stand_in_pointer self, uint64_t asker) {
+void begin(stand_in_pointer self, uint64_t client) {
   auto& state = self->state;
-  state.changes.asker = asker;
+  state.changes.client = client;
   state.changes.ask_later_ones(is_lost(state));
   if (state.now_in != stand_in_phase::asking) return;
   state.now_in.enter(stand_in_phase::seeking);
@@ -448,7 +448,7 @@ stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config co
   auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
   self
     ->request(state.config.directory, caf::infinite, question) // it answers, or is gone
-    .then([self](const msg<wire::OwnerFollowed>& said) { begin(self, said.reader().getAsker()); },
+    .then([self](const msg<wire::OwnerFollowed>& said) { begin(self, said.reader().getClient()); },
           [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
   using snapshot = wire::VariableSnapshot;
   using updated = wire::UpdateApplied;

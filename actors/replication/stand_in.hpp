@@ -7,6 +7,7 @@
 #include "actors/observing/observed.hpp"
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/replication/kept_gradients.hpp"
+#include "actors/replication/request_session.hpp"
 #include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 
@@ -17,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,18 +96,13 @@ private:
   uint64_t count_ = 0; ///< Of all there were.
 };
 
-/// The changes that are asked for by number: as many at once as their owner remembers.
-struct change_numbers {
-  uint64_t asker = 0;      ///< What they are asked for by, from 1; 0: it was not told yet.
-  uint64_t count = 0;      ///< Changes that were asked for.
-  std::set<uint64_t> open; ///< Those without an answer.
+/// The changes that are asked for by number: as many at once as their owner remembers. There is no
+/// client, 0, before the directory has given it a number.
+struct change_numbers : request_numbers {
   std::deque<std::function<void()>> later; ///< Ask for changes, when they may be asked for.
 
   /// Calls those of `later` that may be called now. @param is_lost All may: they are refused.
   void ask_later_ones(bool is_lost);
-
-  /// The number of a change that is asked for.
-  [[nodiscard]] change_id begin();
 };
 
 /// The reports of closed steps: the chief is told of each gradient once, whichever accumulators

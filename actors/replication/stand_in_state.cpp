@@ -46,17 +46,12 @@ bool flight_list::any_waits() const {
 }
 
 void change_numbers::ask_later_ones(bool is_lost) {
-  auto may_ask = [&] { return asker > 0 && open.size() < limits::changes_of_asker_max; };
+  auto may_ask = [&] { return client > 0 && open.size() < limits::requests_of_client_max; };
   while (!later.empty() && (is_lost || may_ask())) {
     auto ask = std::move(later.front());
     later.pop_front();
     ask();
   }
-}
-
-change_id change_numbers::begin() {
-  open.insert(++count);
-  return {asker, count, *open.begin()};
 }
 
 msg<wire::TakenGradient> step_reports::add(const msg<wire::TakenGradient>& taken) {

@@ -5,7 +5,7 @@
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/replication/change_log.hpp"
-#include "actors/replication/made_changes.hpp"
+#include "actors/replication/request_session.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/variable_copies.hpp"
 #include "actors/world/phases.hpp"
@@ -122,7 +122,7 @@ private:
   std::optional<update_plan> plan_;
   msg<wire::UseOptimizer> optimizer_; ///< Of the plan; mostly for a mirror.
   msg<wire::ApplyUpdate> held_;       ///< Measured, and waiting for its release; mostly empty.
-  made_changes made_;                 ///< Those that may be asked for again.
+  request_table<made_change> made_;   ///< Those that may be asked for again.
   std::optional<closed_step> closed_;
 };
 
