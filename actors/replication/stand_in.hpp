@@ -40,6 +40,8 @@ struct stand_in_config {
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
   job_time patience = std::chrono::seconds{15};
+  /// As `ask_until_answered` has it, for all that is asked: reads, gradients and changes.
+  job_time ask_again_after{0};
 };
 
 /// A request that has not been answered yet.
@@ -50,7 +52,8 @@ struct flight {
   std::function<bool(const std::optional<closed_step>&)> settle;
   std::function<void(const error&)> fail;
   bool is_repetition = false; ///< Of a gradient that was accepted before.
-  bool is_early = false;      ///< The actor to ask has not been found yet.
+  bool keeps_order = false;   ///< It must not overtake others that do.
+  bool is_early = false;      ///< The actor to ask is not found yet, or it would overtake another.
   uint32_t attempts = 0;
   std::optional<error> failed; ///< Why it waits for another holder of the variable.
 };
@@ -84,6 +87,9 @@ public:
 
   /// In the order in which they are to be asked: what was accepted comes before what was not.
   [[nodiscard]] std::vector<uint64_t> in_order() const;
+
+  /// Whether others that keep their order come before it, in that of `in_order`.
+  [[nodiscard]] bool would_overtake(uint64_t id) const;
 
   /// Whether a flight waits for another holder.
   [[nodiscard]] bool any_failed() const;

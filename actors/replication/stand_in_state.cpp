@@ -35,6 +35,16 @@ std::vector<uint64_t> flight_list::in_order() const {
   return ids;
 }
 
+bool flight_list::would_overtake(uint64_t id) const {
+  auto place_of = [](const auto& item) {
+    return std::pair{!item.second.is_repetition, item.first};
+  };
+  auto one = flights_.find(id);
+  return one->second.keeps_order && std::ranges::any_of(flights_, [&](const auto& other) {
+           return other.second.keeps_order && place_of(other) < place_of(*one);
+         });
+}
+
 bool flight_list::any_failed() const {
   return std::ranges::any_of(flights_,
                              [](const auto& item) { return item.second.failed.has_value(); });

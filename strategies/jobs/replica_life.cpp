@@ -166,7 +166,7 @@ bool is_dead(const training_options& options, uint32_t replica) {
 
 job_links links_of(const strategy& strategy, const training_options& options) {
   const auto* placement = strategy.layout().placement;
-  return {.repeat = options.ask_again_after > job_time{0},
+  return {.ask_again_after = options.ask_again_after,
           .may_end = placement != nullptr,
           .may_return = options.rejoin_patience > job_time{0}
                         || (placement != nullptr && !placement->others().empty())};
