@@ -80,7 +80,7 @@ struct MirrorState {
 
 struct FollowOwner {
   # A stand-in wants to know the holder of a variable, and whenever that changes.  It is the owner
-  # unless a TookOver says else.
+  # unless a TookOver says else.  Where links may lose messages, a replica asks its owner, for a number.
 
   variable @0 :UInt32;
   # The variable's position among those of the strategy.
@@ -118,7 +118,8 @@ struct OwnerFollowed {
   # stand-in: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
 
   client @0 :UInt64;
-  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.
+  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.  To a replica
+  # that asks an owner, likewise.
 
   mirror @1 :UInt32;
   # To a newcomer: which of the variable's mirrors it is, counted from 0.

@@ -39,7 +39,7 @@
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
 # cannot be served is answered by an error of `Errc` instead.  Where links lose or double messages, a replica
-# asks again, and PushGradient, TakeToken and ReadVariable may come more often than once: the first counts.  Nothing is promised about the order of
+# asks again, and PushGradient, TakeToken, ReadVariable and ChangeVariable may come more often than once: the first counts.  Nothing is promised about the order of
 # messages from different senders: every gradient names the step it was computed for, and the
 # accumulator decides by that alone.
 

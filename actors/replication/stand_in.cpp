@@ -465,6 +465,7 @@ stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config co
     passes<wire::ReadVariable, snapshot>(self, the_owner),
     passes<wire::PullVariable, wire::VariableChanges>(self, the_owner),
     [self](const msg<wire::ChangeVariable>& wanted) { return change_once<snapshot>(self, wanted); },
+    [self](const msg<wire::FollowOwner>&) { return make_client_known(self->state.changes.client); },
     passes<wire::ReadAverage, snapshot>(self, the_owner),
     passes<wire::UseOptimizer, wire::OptimizerInUse>(self, the_owner),
     [self](const msg<wire::ApplyUpdate>& wanted) { return change_once<updated>(self, wanted); },

@@ -205,6 +205,7 @@ struct variable_owner_state {
   told_changes changes;          ///< Of the mirror.
   accumulator_actor accumulator; ///< Told the step that comes next when it takes over.
   uint64_t first_step = 0;       ///< Of the job, as its accumulator has it.
+  uint64_t clients = 0;          ///< That it has given numbers, where there is no directory.
 
   variable_owner_state() = default;
 

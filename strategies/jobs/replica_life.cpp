@@ -140,8 +140,7 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
                                .cast = with_.cast,
                                .owner = &strategy,
                                .replicas_here = sites_[index].replicas_here,
-                               .at_work = sites_[index].at_work,
-                               .asks_again = with_.options.ask_again_after > job_time{0}};
+                               .at_work = sites_[index].at_work};
   if (placement != nullptr)
     place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *with_.cast));
   config.body
