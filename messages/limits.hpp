@@ -36,12 +36,11 @@ inline constexpr size_t text_bytes_max = 4096;
 /// than the segment of its own that a reference takes.
 inline constexpr size_t copied_bytes_max = 64;
 
-/// Most changes of one asker that an owner remembers, and that a stand-in asks for at a time.
-inline constexpr size_t changes_of_asker_max = 256;
+/// Most requests of one client that a session remembers, and that a stand-in makes at a time.
+inline constexpr size_t requests_of_client_max = 256;
 
-/// Most askers that an owner remembers changes of; those that have not asked for longest are
-/// forgotten.
-inline constexpr size_t askers_max = 4096;
+/// Most clients that an owner remembers; the one that has not asked for longest is forgotten.
+inline constexpr size_t clients_max = 4096;
 
 /// Words of the segment that lies inside a message's own allocation. Messages without tensors fit.
 inline constexpr size_t first_segment_words = 40;
@@ -53,7 +52,7 @@ static_assert(part_bytes_max % sizeof(capnp::word) == 0);
 // A list of structs counts its words in 29 bits; the largest struct has fewer than 16.
 static_assert(list_elements_max * 16 <= (size_t{1} << 29) - 1);
 // An owner tells its mirror all changes that it remembers.
-static_assert(changes_of_asker_max * askers_max <= list_elements_max);
+static_assert(requests_of_client_max * clients_max <= list_elements_max);
 // The limits agree: a tensor of that many parts fits into a frame of that many segments.
 static_assert(parts_max < segments_max);
 static_assert(parts_max * part_bytes_max <= frame_bytes_max);

@@ -90,13 +90,13 @@ struct closed_step {
   std::vector<gradient_id> latest;        ///< Each replica's last one, by replica.
 };
 
-/// Which of all changes one is; the fields are those of `wire::ChangeId`.
-struct change_id {
-  uint64_t asker = 0;
+/// Which of all requests one is; the fields are those of `wire::RequestId`.
+struct request_id {
+  uint64_t client = 0;
   uint64_t number = 0;
-  uint64_t oldest = 0; ///< That the asker has no answer to.
+  uint64_t oldest = 0; ///< That the client has no answer to.
 
-  friend bool operator==(const change_id&, const change_id&) = default;
+  friend bool operator==(const request_id&, const request_id&) = default;
 };
 
 /// The value of a variable at one moment; the fields are those of `wire::VariableSnapshot`.
@@ -107,7 +107,7 @@ struct snapshot_payload {
 
 /// A change that may be asked for again; the fields are those of `wire::MadeChange`.
 struct made_change {
-  change_id id;
+  request_id id;
   std::optional<snapshot_payload> snapshot;
   std::optional<applied_update> applied;
 };

@@ -28,7 +28,7 @@
 #   owner        -> directory    OfferMirror       a place to be filled; answered by OwnerFollowed when the mirror is gone
 #
 # A stand-in that loses an owner may have lost its answer with it, and asks the mirror again.  What changes a variable, by
-# ChangeVariable or by ApplyUpdate, has a ChangeId then: owner and mirror remember which they have made, and make none twice.
+# ChangeVariable or by ApplyUpdate, has a RequestId then: owner and mirror remember which they have made, and make none twice.
 
 @0xfd35cd8bffd6c5d1;
 
@@ -57,7 +57,7 @@ struct ClosedStep {
 struct MadeChange {
   # A change that may be asked for again, and what it was answered: one of the two.
 
-  id @0 :Training.ChangeId;
+  id @0 :Training.RequestId;
 
   snapshot @1 :Training.VariableSnapshot;
   # Null, too, if it was more than a few bytes: then it is answered by the variable as it is.
@@ -75,12 +75,12 @@ struct MirrorState {
   # What it has come to; null = there was no update yet.
 
   made @2 :List(MadeChange);
-  # Changes that may be asked for again; the asker that has asked last comes last.
+  # Changes that may be asked for again; the client that has asked last comes last.
 }
 
 struct FollowOwner {
   # A stand-in wants to know the holder of a variable, and whenever that changes.  It is the owner
-  # unless a TookOver says else.
+  # unless a TookOver says else.  Where links may lose messages, a replica asks its owner, for a number.
 
   variable @0 :UInt32;
   # The variable's position among those of the strategy.
@@ -117,8 +117,9 @@ struct OwnerFollowed {
   # A stand-in speaks to the mirror, which has been given again whatever may have been lost.  To a
   # stand-in: it knows the holder of the variable.  To a newcomer: it may ask the present holder.
 
-  asker @0 :UInt64;
-  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.
+  client @0 :UInt64;
+  # To a stand-in that has just come: its number among all there were, from 1.  It asks for changes by that.  To a replica
+  # that asks an owner, likewise.
 
   mirror @1 :UInt32;
   # To a newcomer: which of the variable's mirrors it is, counted from 0.

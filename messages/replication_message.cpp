@@ -37,7 +37,7 @@ void write_made(built_message& storage, wire::MirrorState::Builder target,
   if (made.empty()) return;
   auto list = target.initMade(static_cast<unsigned>(made.size()));
   for (unsigned i = 0; i < list.size(); ++i) {
-    write_change_id(list[i].initId(), made[i].id);
+    write_request_id(list[i].initId(), made[i].id);
     if (const auto& applied = made[i].applied) {
       auto answer = make_update_applied(*applied);
       list[i].setApplied(answer.reader());
@@ -93,9 +93,9 @@ msg<wire::OwnerFollowed> make_owner_followed() {
   return message_builder<wire::OwnerFollowed>().finish();
 }
 
-msg<wire::OwnerFollowed> make_asker_known(uint64_t asker) {
+msg<wire::OwnerFollowed> make_client_known(uint64_t client) {
   message_builder<wire::OwnerFollowed> message;
-  message.body.setAsker(asker);
+  message.body.setClient(client);
   return std::move(message).finish();
 }
 
@@ -152,7 +152,7 @@ std::vector<made_change> read_made_changes(capnp::List<wire::MadeChange>::Reader
   std::vector<made_change> made;
   made.reserve(from.size());
   for (auto one : from) {
-    auto& change = made.emplace_back(made_change{read_change_id(one.getId())});
+    auto& change = made.emplace_back(made_change{read_request_id(one.getId())});
     if (one.hasApplied()) change.applied = read_update_applied(one.getApplied());
     if (one.hasSnapshot())
       change.snapshot

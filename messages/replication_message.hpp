@@ -40,8 +40,8 @@ namespace troupe {
 /// A stand-in speaks to the mirror.
 [[nodiscard]] msg<wire::OwnerFollowed> make_owner_followed();
 
-/// The directory has heard of a stand-in. @param asker As in the schema.
-[[nodiscard]] msg<wire::OwnerFollowed> make_asker_known(uint64_t asker);
+/// The directory has heard of a stand-in. @param client As in the schema.
+[[nodiscard]] msg<wire::OwnerFollowed> make_client_known(uint64_t client);
 
 /// A newcomer may be a variable's mirror. @param mirror Which one.
 [[nodiscard]] msg<wire::OwnerFollowed> make_mirror_wanted(uint32_t mirror);

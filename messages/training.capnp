@@ -39,7 +39,7 @@
 # Delivery.  Messages from one actor to another arrive in the order they were sent, each at most once,
 # and are lost only together with the link or an actor, which its monitors are told.  A request that
 # cannot be served is answered by an error of `Errc` instead.  Where links lose or double messages, a replica
-# asks again, and PushGradient, TakeToken and ReadVariable may come more often than once: the first counts.  Nothing is promised about the order of
+# asks again, and PushGradient, TakeToken, ReadVariable and ChangeVariable may come more often than once: the first counts.  Nothing is promised about the order of
 # messages from different senders: every gradient names the step it was computed for, and the
 # accumulator decides by that alone.
 
@@ -135,14 +135,14 @@ enum Change {
   maximum @6;
 }
 
-struct ChangeId {
+struct RequestId {
   # Which of all changes one is that may be asked for again: it is made once, and answered again.
 
-  asker @0 :UInt64;
-  # The asker's number, as `OwnerFollowed` says.
+  client @0 :UInt64;
+  # The number of the client that asks, as `OwnerFollowed` says.
 
   number @1 :UInt64;
-  # Which of the changes that the asker wants of the variable; they count up from 1.
+  # Which of the client's changes it is; they count up from 1.
 
   oldest @2 :UInt64;
   # The first of them that it has no answer to: earlier ones it will not ask for again.
@@ -160,7 +160,7 @@ struct ChangeVariable {
   # Dense: as the variable.  Sparse: the rows that are changed, one after the other; a row that occurs twice
   # is changed twice.  None is refused.
 
-  id @3 :ChangeId;
+  id @3 :RequestId;
   # Null = it is not asked for again.
 }
 
@@ -355,7 +355,7 @@ struct ApplyUpdate {
   taken @5 :TakenGradient;
   # Which gradients these are, for an owner that is replicated; else nothing.
 
-  id @6 :ChangeId;
+  id @6 :RequestId;
   # As in `ChangeVariable`.
 }
 

@@ -97,17 +97,17 @@ msg<wire::ChangeVariable> make_change_variable(uint8_t how, const optional_gradi
   return std::move(message).finish();
 }
 
-msg<wire::ChangeVariable> numbered(const msg<wire::ChangeVariable>& change, const change_id& id) {
+msg<wire::ChangeVariable> numbered(const msg<wire::ChangeVariable>& change, const request_id& id) {
   auto said = change.reader();
   message_builder<wire::ChangeVariable> message;
   message.body.setComponent(said.getComponent());
   message.body.setChange(said.getChange());
   write_gradient(*message.storage, message.body.initOperand(), said.getOperand(), change.owner());
-  write_change_id(message.body.initId(), id);
+  write_request_id(message.body.initId(), id);
   return std::move(message).finish();
 }
 
-msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update, const change_id& id) {
+msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update, const request_id& id) {
   auto said = update.reader();
   message_builder<wire::ApplyUpdate> message;
   message.body.setStep(said.getStep());
@@ -119,18 +119,18 @@ msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update, const chan
   auto gradients = message.body.initGradients(from.size());
   for (capnp::uint i = 0; i < from.size(); ++i)
     write_gradient(*message.storage, gradients[i], from[i], update.owner());
-  write_change_id(message.body.initId(), id);
+  write_request_id(message.body.initId(), id);
   return std::move(message).finish();
 }
 
-void write_change_id(wire::ChangeId::Builder target, const change_id& id) {
-  target.setAsker(id.asker);
+void write_request_id(wire::RequestId::Builder target, const request_id& id) {
+  target.setClient(id.client);
   target.setNumber(id.number);
   target.setOldest(id.oldest);
 }
 
-change_id read_change_id(wire::ChangeId::Reader from) {
-  return {from.getAsker(), from.getNumber(), from.getOldest()};
+request_id read_request_id(wire::RequestId::Reader from) {
+  return {from.getClient(), from.getNumber(), from.getOldest()};
 }
 
 msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version, const tensor& value) {

@@ -27,17 +27,17 @@ inline constexpr int32_t whole_variable = -1;
 /// The same change, as one that may be asked for again. The message refers to the other one's
 /// elements.
 [[nodiscard]] msg<wire::ChangeVariable> numbered(const msg<wire::ChangeVariable>& change,
-                                                 const change_id& id);
+                                                 const request_id& id);
 
 /// Likewise for an update.
 [[nodiscard]] msg<wire::ApplyUpdate> numbered(const msg<wire::ApplyUpdate>& update,
-                                              const change_id& id);
+                                              const request_id& id);
 
 /// Says which of all changes one is.
-void write_change_id(wire::ChangeId::Builder target, const change_id& id);
+void write_request_id(wire::RequestId::Builder target, const request_id& id);
 
 /// Which of all changes one is; nothing but 0 if it is not asked for again.
-[[nodiscard]] change_id read_change_id(wire::ChangeId::Reader from);
+[[nodiscard]] request_id read_request_id(wire::RequestId::Reader from);
 
 /// An owner gives out its value. The message refers to `value`'s elements.
 [[nodiscard]] msg<wire::VariableSnapshot> make_variable_snapshot(uint64_t version,

@@ -42,6 +42,8 @@ using variable_owner_actor = caf::typed_actor<
   // Changed by hand: assigned, added to, scattered into; answered by the changed copy. Errors:
   // type_mismatch, invalid_argument, out_of_range, unimplemented.
   caf::replies_to<msg<wire::ChangeVariable>>::with<msg<wire::VariableSnapshot>>,
+  // A number for a client that may ask again for what it changes, where no directory gives one.
+  caf::replies_to<msg<wire::FollowOwner>>::with<msg<wire::OwnerFollowed>>,
   // Its moving average, likewise. Errors: not_found.
   caf::replies_to<msg<wire::ReadAverage>>::with<msg<wire::VariableSnapshot>>,
   // What an update does from now on. Errors: not_found, invalid_argument.

@@ -75,7 +75,7 @@ void answer_followers(directory_state& state, size_t index) {
   for (auto& one : state.followers)
     if (one.variable == index)
       if (auto asks = std::exchange(one.asks, std::nullopt))
-        asks->deliver(make_asker_known(one.number));
+        asks->deliver(make_client_known(one.number));
 }
 
 void gather(directory_pointer self, size_t index) {

@@ -79,6 +79,7 @@ std::vector<msg<wire::PushGradient>> kept_gradients::all() const {
 std::optional<verdict> verdict_of(const closed_step& closed, const origin& from) {
   if (has(closed.accepted, from)) return verdict::accepted;
   if (has(closed.stale, from)) return verdict::stale;
+  if (has(closed.latest, from)) return verdict::accepted; // of an earlier step
   return std::nullopt;
 }
 

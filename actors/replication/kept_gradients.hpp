@@ -52,7 +52,7 @@ private:
 };
 
 /// What an accumulator that is lost must have answered to a gradient, by the last step that is
-/// known of it; nothing, if it was not part of that.
+/// known of it, and the gradients that the variable has; nothing, if it is not among them.
 [[nodiscard]] std::optional<verdict> verdict_of(const closed_step& closed, const origin& from);
 
 /// Where training is asynchronous: the first step that has the gradient, or a later one if that is

@@ -3,6 +3,7 @@
 #include "actors/replication/stand_in.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "actors/world/ask_again.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -92,7 +93,7 @@ msg<Message> renewed(const msg<Message>& message) {
 }
 
 // It may have been recalled, since a step was closed with it that the present holder of the
-// variable does not know. It refers to the same memory.
+// variable does not know, or that its lost answer told of. It refers to the same memory.
 msg<wire::PushGradient> renewed(const msg<wire::PushGradient>& message) {
   auto said = message.reader();
   return make_push_gradient(read_origin(said.getOrigin()),
@@ -105,6 +106,16 @@ bool is_lost(const stand_in_state& state) {
   return state.now_in == stand_in_phase::lost;
 }
 
+// Those that have waited for an actor, or for others.
+void ask_early_ones(stand_in_pointer self) {
+  for (auto id : self->state.flights.in_order()) {
+    const auto& one = self->state.flights.at(id);
+    if (!one.is_early) continue;
+    auto ask = one.ask;
+    ask();
+  }
+}
+
 // Word of the new holder is waited for from the first request that fails.
 void await_word(stand_in_pointer self, flight& one, error why) {
   auto& flights = self->state.flights;
@@ -115,14 +126,13 @@ void await_word(stand_in_pointer self, flight& one, error why) {
   self->delayed_send(self, self->state.config.patience, give_up{});
 }
 
-void on_failed(stand_in_pointer self, uint64_t id, uint32_t attempt, const caf::error& reason) {
+void on_failed(stand_in_pointer self, uint64_t id, const error& why) {
   auto& flights = self->state.flights;
-  auto* failed = flights.find(id, attempt);
-  if (failed == nullptr) return;
-  auto why = from_caf(reason);
   if (why.code == errc::unavailable && !is_lost(self->state))
-    return await_word(self, *failed, std::move(why));
-  flights.take(id).fail(why);
+    return await_word(self, flights.at(id), why);
+  auto failed = flights.take(id);
+  failed.fail(why);
+  if (failed.keeps_order) ask_early_ones(self);
 }
 
 // @param holder The actor to ask: the owner, or the accumulator.
@@ -132,26 +142,28 @@ void set_out(stand_in_pointer self, Handle variable_holder::*holder, const msg<M
              Tell tell, bool is_repetition = false) {
   if (is_lost(self->state))
     return tell(expected<msg<Reply>>{tl::unexpected<error>(self->state.why)});
-  auto id = self->state.flights.add({.is_repetition = is_repetition});
+  auto may_be_lost = self->state.config.ask_again_after > job_time{0};
+  auto keeps_order = may_be_lost && std::is_same_v<Message, wire::PushGradient>;
+  auto id = self->state.flights.add({.is_repetition = is_repetition, .keeps_order = keeps_order});
   auto& one = self->state.flights.at(id);
   auto settle = std::make_shared<Tell>(std::move(tell));
-  one.ask = [self, id, holder, message, settle] {
+  one.ask = [self, id, holder, message, settle, may_be_lost] {
     auto& one = self->state.flights.at(id);
     const auto& found = self->state.holder.*holder;
     auto attempt = ++one.attempts;
-    one.is_early = !found;
+    one.is_early = !found || self->state.flights.would_overtake(id);
     if (one.is_early) return;
-    const auto& said = attempt == 1 ? message : renewed(message);
-    self
-      ->request(found, caf::infinite, said) // answers, or is gone
-      .then(
-        [self, id, attempt, message, settle](const msg<Reply>& reply) {
-          if (self->state.flights.find(id, attempt) == nullptr) return;
-          self->state.flights.take(id);
-          note(self->state, message, reply);
-          (*settle)(expected<msg<Reply>>{reply});
-        },
-        [self, id, attempt](const caf::error& reason) { on_failed(self, id, attempt, reason); });
+    const auto& said = attempt == 1 && !may_be_lost ? message : renewed(message);
+    ask_until_answered<msg<Reply>>(
+      self, found, said, self->state.config.ask_again_after, // it answers, or is gone
+      [self, id, attempt, message, settle](const expected<msg<Reply>>& reply) {
+        if (self->state.flights.find(id, attempt) == nullptr) return;
+        if (!reply) return on_failed(self, id, reply.error());
+        auto answered = self->state.flights.take(id);
+        note(self->state, message, *reply);
+        (*settle)(reply);
+        if (answered.keeps_order) ask_early_ones(self);
+      });
   };
   one.settle = [self, message, settle](const closed_or_none& closed) {
     auto known = known_answer<Reply>(self->state, message, closed);
@@ -340,12 +352,7 @@ void on_found(stand_in_pointer self, const holder_found& news) {
   auto& state = self->state;
   if (news.term != state.holder.term) return;
   state.find(news);
-  for (auto id : state.flights.in_order()) {
-    const auto& one = state.flights.at(id);
-    if (!one.is_early) continue;
-    auto ask = one.ask;
-    ask();
-  }
+  ask_early_ones(self);
   if (state.now_in != stand_in_phase::following) return;
   for (const auto& said : std::exchange(state.unsaid, {}))
     said();
@@ -417,10 +424,12 @@ caf::result<msg<wire::OwnerFollowed>> follow(stand_in_pointer self,
 }
 
 // Word has come for all waits but the last.
-void on_patience_over(stand_in_state& state) {
+void on_patience_over(stand_in_pointer self) {
+  auto& state = self->state;
   if (--state.patient > 0 || is_lost(state)) return;
   for (auto& one : state.flights.take_if([](const flight& one) { return one.failed.has_value(); }))
     one.fail(*one.failed);
+  ask_early_ones(self);
 }
 
 // No directory is left that could name the holder: this process was given up, or the job ends.
@@ -429,9 +438,9 @@ void on_down(stand_in_pointer self, const caf::down_msg& down) {
 }
 
 // The directory may have said before that the variable has moved.
-void begin(stand_in_pointer self, uint64_t asker) {
+void begin(stand_in_pointer self, uint64_t client) {
   auto& state = self->state;
-  state.changes.asker = asker;
+  state.changes.client = client;
   state.changes.ask_later_ones(is_lost(state));
   if (state.now_in != stand_in_phase::asking) return;
   state.now_in.enter(stand_in_phase::seeking);
@@ -448,7 +457,7 @@ stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config co
   auto question = make_follow_owner(state.config.variable, state.config.closes_steps);
   self
     ->request(state.config.directory, caf::infinite, question) // it answers, or is gone
-    .then([self](const msg<wire::OwnerFollowed>& said) { begin(self, said.reader().getAsker()); },
+    .then([self](const msg<wire::OwnerFollowed>& said) { begin(self, said.reader().getClient()); },
           [self](const caf::error& reason) { lose(self->state, from_caf(reason)); });
   using snapshot = wire::VariableSnapshot;
   using updated = wire::UpdateApplied;
@@ -456,6 +465,7 @@ stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config co
     passes<wire::ReadVariable, snapshot>(self, the_owner),
     passes<wire::PullVariable, wire::VariableChanges>(self, the_owner),
     [self](const msg<wire::ChangeVariable>& wanted) { return change_once<snapshot>(self, wanted); },
+    [self](const msg<wire::FollowOwner>&) { return make_client_known(self->state.changes.client); },
     passes<wire::ReadAverage, snapshot>(self, the_owner),
     passes<wire::UseOptimizer, wire::OptimizerInUse>(self, the_owner),
     [self](const msg<wire::ApplyUpdate>& wanted) { return change_once<updated>(self, wanted); },
@@ -474,7 +484,7 @@ stand_in_actor::behavior_type stand_in(stand_in_pointer self, stand_in_config co
     [self](const msg<wire::TookOver>& told) { return follow(self, told); },
     [self](const holder_found& news) { on_found(self, news); },
     [self](watch_tick) { on_tick(self); },
-    [self](give_up) { on_patience_over(self->state); },
+    [self](give_up) { on_patience_over(self); },
   };
 }
 

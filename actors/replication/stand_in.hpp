@@ -7,6 +7,7 @@
 #include "actors/observing/observed.hpp"
 #include "actors/policies/asynchronous_rule.hpp"
 #include "actors/replication/kept_gradients.hpp"
+#include "actors/replication/request_session.hpp"
 #include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 
@@ -17,7 +18,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +40,8 @@ struct stand_in_config {
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
   job_time patience = std::chrono::seconds{15};
+  /// As `ask_until_answered` has it, for all that is asked: reads, gradients and changes.
+  job_time ask_again_after{0};
 };
 
 /// A request that has not been answered yet.
@@ -50,7 +52,8 @@ struct flight {
   std::function<bool(const std::optional<closed_step>&)> settle;
   std::function<void(const error&)> fail;
   bool is_repetition = false; ///< Of a gradient that was accepted before.
-  bool is_early = false;      ///< The actor to ask has not been found yet.
+  bool keeps_order = false;   ///< It must not overtake others that do.
+  bool is_early = false;      ///< The actor to ask is not found yet, or it would overtake another.
   uint32_t attempts = 0;
   std::optional<error> failed; ///< Why it waits for another holder of the variable.
 };
@@ -85,6 +88,9 @@ public:
   /// In the order in which they are to be asked: what was accepted comes before what was not.
   [[nodiscard]] std::vector<uint64_t> in_order() const;
 
+  /// Whether others that keep their order come before it, in that of `in_order`.
+  [[nodiscard]] bool would_overtake(uint64_t id) const;
+
   /// Whether a flight waits for another holder.
   [[nodiscard]] bool any_failed() const;
 
@@ -96,18 +102,13 @@ private:
   uint64_t count_ = 0; ///< Of all there were.
 };
 
-/// The changes that are asked for by number: as many at once as their owner remembers.
-struct change_numbers {
-  uint64_t asker = 0;      ///< What they are asked for by, from 1; 0: it was not told yet.
-  uint64_t count = 0;      ///< Changes that were asked for.
-  std::set<uint64_t> open; ///< Those without an answer.
+/// The changes that are asked for by number: as many at once as their owner remembers. There is no
+/// client, 0, before the directory has given it a number.
+struct change_numbers : request_numbers {
   std::deque<std::function<void()>> later; ///< Ask for changes, when they may be asked for.
 
   /// Calls those of `later` that may be called now. @param is_lost All may: they are refused.
   void ask_later_ones(bool is_lost);
-
-  /// The number of a change that is asked for.
-  [[nodiscard]] change_id begin();
 };
 
 /// The reports of closed steps: the chief is told of each gradient once, whichever accumulators

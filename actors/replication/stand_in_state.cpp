@@ -35,6 +35,16 @@ std::vector<uint64_t> flight_list::in_order() const {
   return ids;
 }
 
+bool flight_list::would_overtake(uint64_t id) const {
+  auto place_of = [](const auto& item) {
+    return std::pair{!item.second.is_repetition, item.first};
+  };
+  auto one = flights_.find(id);
+  return one->second.keeps_order && std::ranges::any_of(flights_, [&](const auto& other) {
+           return other.second.keeps_order && place_of(other) < place_of(*one);
+         });
+}
+
 bool flight_list::any_failed() const {
   return std::ranges::any_of(flights_,
                              [](const auto& item) { return item.second.failed.has_value(); });
@@ -46,17 +56,12 @@ bool flight_list::any_waits() const {
 }
 
 void change_numbers::ask_later_ones(bool is_lost) {
-  auto may_ask = [&] { return asker > 0 && open.size() < limits::changes_of_asker_max; };
+  auto may_ask = [&] { return client > 0 && open.size() < limits::requests_of_client_max; };
   while (!later.empty() && (is_lost || may_ask())) {
     auto ask = std::move(later.front());
     later.pop_front();
     ask();
   }
-}
-
-change_id change_numbers::begin() {
-  open.insert(++count);
-  return {asker, count, *open.begin()};
 }
 
 msg<wire::TakenGradient> step_reports::add(const msg<wire::TakenGradient>& taken) {

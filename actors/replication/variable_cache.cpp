@@ -120,6 +120,7 @@ variable_owner_actor::behavior_type variable_cache(variable_cache_pointer self,
     [self](const msg<wire::ChangeVariable>& said) {
       return pass_on<wire::VariableSnapshot>(self, said);
     },
+    [self](const msg<wire::FollowOwner>& said) { return pass_on<wire::OwnerFollowed>(self, said); },
     [self](const msg<wire::ReadAverage>& said) {
       return pass_on<wire::VariableSnapshot>(self, said);
     },

@@ -104,6 +104,12 @@ void set_step(accumulator_state& state, uint64_t step) {
   state.accepted_arrivals.clear();
   state.stale_arrivals.clear();
   state.missing = 0;
+  state.remembered.clear();
+}
+
+// A replica gives one gradient after the other, and has the answers to all earlier ones.
+request_id request_of(const origin& from) {
+  return {from.replica, from.iteration, from.iteration};
 }
 
 template <class List>
@@ -142,10 +148,9 @@ expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) co
 
 // A gradient older than the last one is one that was overtaken by its repetition.
 std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin& from) const {
-  auto last = remembered.find(from.replica);
-  if (last == remembered.end() || last->second.iteration < from.iteration) return std::nullopt;
-  if (last->second.iteration == from.iteration) return last->second.reply;
-  return make_push_reply(verdict::stale, step);
+  if (const auto* known = remembered.find(request_of(from))) return *known;
+  if (remembered.is_over(request_of(from))) return make_push_reply(verdict::stale, step);
+  return std::nullopt;
 }
 
 expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradient>& gradient,
@@ -154,7 +159,7 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
   if (!config.remembers) return judge(gradient, from, now);
   if (auto said = said_before(from)) return *said;
   auto reply = judge(gradient, from, now);
-  if (reply) remembered.insert_or_assign(from.replica, judged_gradient{from.iteration, *reply});
+  if (reply) remembered.add(request_of(from), *reply);
   return reply;
 }
 

@@ -5,6 +5,7 @@
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/policies/asynchronous_rule.hpp"
+#include "actors/replication/request_session.hpp"
 #include "actors/training/accumulator_form.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "actors/world/world.hpp"
@@ -12,7 +13,6 @@
 
 #include <deque>
 #include <optional>
-#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -76,13 +76,8 @@ struct accumulator_state {
   std::vector<arrival> stale_arrivals;    ///< Since the last take.
   uint64_t missing = 0; ///< Gradients that count as given beside `accepted`: they will never come.
 
-  /// The last gradient of a replica, and what was said of it.
-  struct judged_gradient {
-    uint64_t iteration = 0;
-    msg<wire::PushReply> reply;
-  };
-
-  std::unordered_map<uint32_t, judged_gradient> remembered; ///< By replica.
+  /// What was said of the last gradient of each replica: a client that numbers its iterations.
+  request_table<msg<wire::PushReply>> remembered{limits::list_elements_max};
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.

@@ -28,26 +28,33 @@ void on_down(token_queue_state& state, const caf::actor_addr& who) {
   state.ledger.forget([&who](const waiter& one) { return one.who == who; });
 }
 
+// A replica asks one question after the other, and has the answers to all earlier ones.
+request_id request_of(const waiter& asks) {
+  return {asks.replica, asks.request, asks.request};
+}
+
 // A question that was asked before: answered as before, or it waits in the place of the first.
-bool is_repeated(token_queue_state& state, wire::TakeToken::Reader asked, waiter& asks) {
-  if (!state.config.remembers || asked.getRequest() == 0) return false;
-  auto& last = state.questions[asks.replica];
-  if (last.request < asked.getRequest()) {
-    last = {asked.getRequest(), std::nullopt};
+bool is_repeated(token_queue_state& state, waiter& asks) {
+  if (!state.config.remembers || asks.request == 0) return false;
+  const auto* known = state.questions.find(request_of(asks));
+  if (known == nullptr && !state.questions.is_over(request_of(asks))) {
+    state.questions.add(request_of(asks), std::nullopt);
     return false;
   }
-  auto is_same = [&asks](const waiter& one) { return one.replica == asks.replica; };
-  if (asked.getRequest() < last.request)
+  auto is_same = [&asks](const waiter& one) {
+    return one.replica == asks.replica && one.request == asks.request;
+  };
+  if (known == nullptr)
     asks.promise.deliver(to_caf(overtaken));
-  else if (last.step)
-    asks.promise.deliver(state.token(*last.step));
+  else if (*known)
+    asks.promise.deliver(state.token(**known));
   else if (auto* first = state.ledger.find_waiter(is_same))
     *first = asks;
   return true;
 }
 
 void grant(token_queue_state& state, waiter& to, uint64_t step) {
-  if (state.config.remembers) state.questions[to.replica].step = step;
+  if (state.config.remembers) state.questions.add(request_of(to), step);
   to.promise.deliver(state.token(step));
 }
 
@@ -66,8 +73,9 @@ caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::Tak
   caf::actor_addr who;
   if (state.config.watches) who = caf::actor_cast<caf::actor_addr>(self->current_sender());
   auto promise = self->make_response_promise<msg<wire::Token>>();
-  waiter asks{asked.getReplica(), who, promise, asked.getLocalStep(), asked.getNotBefore()};
-  if (is_repeated(state, asked, asks)) return promise;
+  waiter asks{asked.getReplica(), who, promise, asked.getLocalStep(), asked.getNotBefore(),
+              asked.getRequest()};
+  if (is_repeated(state, asks)) return promise;
   if (traits_of(state.config.policy).keeps_pace())
     serve(state, state.gate.arrive(asks.replica, asks), asks.not_before);
   else if (auto step = state.ledger.take(asks, asks.local_step, asks.not_before))

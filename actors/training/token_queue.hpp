@@ -6,13 +6,13 @@
 #include "actors/observing/observed.hpp"
 #include "actors/policies/slack_gate.hpp"
 #include "actors/policies/token_ledger.hpp"
+#include "actors/replication/request_session.hpp"
 
 #include <caf/actor_addr.hpp>
 
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
 namespace troupe {
@@ -41,18 +41,14 @@ struct token_queue_state {
     caf::typed_response_promise<msg<wire::Token>> promise;
     uint64_t local_step = 0;
     uint64_t not_before = 0; ///< As in TakeToken.
-  };
-
-  /// A replica's last question, and what it was told, if it was.
-  struct question {
-    uint64_t request = 0;
-    std::optional<uint64_t> step;
+    uint64_t request = 0;    ///< Likewise.
   };
 
   token_queue_config config;
   token_ledger<waiter> ledger{sync_policy::tensorflow};
-  slack_gate<waiter> gate;                          ///< Under `ssp` they have to pass it first.
-  std::unordered_map<uint32_t, question> questions; ///< By replica.
+  slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
+  /// The step that the last question of each replica was answered; nothing, as long as it waits.
+  request_table<std::optional<uint64_t>> questions{limits::list_elements_max};
   std::set<caf::actor_addr> watched;
   msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
   uint64_t newest_step = 0;

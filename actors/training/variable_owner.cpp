@@ -279,6 +279,7 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     [self](const msg<wire::ChangeVariable>& wanted) {
       return change_by(self, wanted, &owned::change_once, wanted.reader().hasId());
     },
+    [self](const msg<wire::FollowOwner>&) { return make_client_known(++self->state.clients); },
     [self](const msg<wire::ReadAverage>& wanted) {
       return answer(self, wanted, &owned::read_average);
     },

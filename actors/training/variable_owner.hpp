@@ -5,7 +5,7 @@
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
 #include "actors/replication/change_log.hpp"
-#include "actors/replication/made_changes.hpp"
+#include "actors/replication/request_session.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/variable_copies.hpp"
 #include "actors/world/phases.hpp"
@@ -122,7 +122,7 @@ private:
   std::optional<update_plan> plan_;
   msg<wire::UseOptimizer> optimizer_; ///< Of the plan; mostly for a mirror.
   msg<wire::ApplyUpdate> held_;       ///< Measured, and waiting for its release; mostly empty.
-  made_changes made_;                 ///< Those that may be asked for again.
+  request_table<made_change> made_;   ///< Those that may be asked for again.
   std::optional<closed_step> closed_;
 };
 
@@ -205,6 +205,7 @@ struct variable_owner_state {
   told_changes changes;          ///< Of the mirror.
   accumulator_actor accumulator; ///< Told the step that comes next when it takes over.
   uint64_t first_step = 0;       ///< Of the job, as its accumulator has it.
+  uint64_t clients = 0;          ///< That it has given numbers, where there is no directory.
 
   variable_owner_state() = default;
 

@@ -173,7 +173,7 @@ owned_variable::change_by_hand(const msg<wire::ChangeVariable>& wanted) {
 expected<msg<wire::VariableSnapshot>>
 owned_variable::change_once(const msg<wire::ChangeVariable>& wanted) {
   if (!wanted.reader().hasId()) return change_by_hand(wanted);
-  auto id = read_change_id(wanted.reader().getId());
+  auto id = read_request_id(wanted.reader().getId());
   if (const auto* known = made_.find(id)) {
     if (known->snapshot)
       return make_variable_snapshot(known->snapshot->version, known->snapshot->value);
@@ -181,7 +181,7 @@ owned_variable::change_once(const msg<wire::ChangeVariable>& wanted) {
   }
   if (made_.is_over(id)) return is_over(form_);
   auto answer = change_by_hand(wanted);
-  if (answer) made_.add({id, small_snapshot(*answer), {}});
+  if (answer) made_.add(id, {id, small_snapshot(*answer), {}});
   return answer;
 }
 
@@ -263,12 +263,12 @@ expected<msg<wire::UpdateApplied>> owned_variable::apply(const msg<wire::ApplyUp
 expected<msg<wire::UpdateApplied>>
 owned_variable::apply_once(const msg<wire::ApplyUpdate>& update) {
   if (!update.reader().hasId()) return apply(update);
-  auto id = read_change_id(update.reader().getId());
+  auto id = read_request_id(update.reader().getId());
   if (const auto* known = made_.find(id))
     return make_update_applied(known->applied.value_or(applied_update{}));
   if (made_.is_over(id)) return is_over(form_);
   auto answer = apply(update);
-  if (answer) made_.add({id, {}, read_update_applied(answer->reader())});
+  if (answer) made_.add(id, {id, {}, read_update_applied(answer->reader())});
   return answer;
 }
 
@@ -360,7 +360,9 @@ owned_variable::mirror_state(const msg<wire::MirrorState>& told) {
   if (auto done = restore(troupe::read_state(state, told.owner())); !done)
     return tl::unexpected<error>(done.error());
   closed_ = read_closed_step(told.reader().getClosed());
-  made_.restore(kept(read_made_changes(told.reader().getMade(), told.owner())));
+  made_.clear();
+  for (auto& change : kept(read_made_changes(told.reader().getMade(), told.owner())))
+    made_.add(change.id, change);
   return make_update_applied(closed_.value_or(closed_step{}).applied);
 }
 

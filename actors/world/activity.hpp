@@ -3,11 +3,11 @@
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
+#include "actors/world/ask_again.hpp"
 #include "actors/world/task.hpp"
 #include "actors/world/world.hpp"
 #include "messages/payload.hpp"
 
-#include <caf/sec.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <coroutine>
@@ -92,12 +92,12 @@ public:
     pending->host = this;
     pending->replies.resize(messages.size(), fail(errc::unavailable, "no reply"));
     for (size_t i = 0; i < messages.size(); ++i)
-      ask<Reply>(self_, messages[i].first, std::move(messages[i].second), patience,
-                 [pending, i](expected<Reply> arrived) {
-                   pending->replies[i] = std::move(arrived);
-                   if (--pending->missing == 0 && pending->waiter)
-                     pending->host->resume(pending->waiter);
-                 });
+      ask_until_answered<Reply>(self_, messages[i].first, std::move(messages[i].second), patience,
+                                [pending, i](expected<Reply> arrived) {
+                                  pending->replies[i] = std::move(arrived);
+                                  if (--pending->missing == 0 && pending->waiter)
+                                    pending->host->resume(pending->waiter);
+                                });
     return pending;
   }
 
@@ -228,32 +228,6 @@ public:
   void on(wake woken);
 
 private:
-  /// Sends `message` and has `settle` told the reply or the error.
-  template <class Reply, class Handle, class Message, class Settle>
-  static void ask(replica_actor::pointer self, const Handle& to, Message message, job_time patience,
-                  Settle settle) {
-    if (patience > job_time{0})
-      return ask_until_answered<Reply>(self, to, std::move(message), patience, std::move(settle));
-    self
-      ->request(to, caf::infinite, std::move(message)) // the chief's watch keeps the deadline
-      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
-            [settle](const caf::error& reason) {
-              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
-            });
-  }
-
-  template <class Reply, class Handle, class Message, class Settle>
-  static void ask_until_answered(replica_actor::pointer self, const Handle& to, Message message,
-                                 job_time patience, Settle settle) {
-    self->request(to, patience, message)
-      .then([settle](const Reply& reply) { settle(expected<Reply>(reply)); },
-            [self, to, message, patience, settle](const caf::error& reason) {
-              if (reason == caf::sec::request_timeout)
-                return ask_until_answered<Reply>(self, to, message, patience, settle);
-              settle(expected<Reply>(tl::unexpected<error>(from_caf(reason))));
-            });
-  }
-
   template <class Reply, class Handle, class Message>
   struct reply_awaiter {
     activity& owner;
@@ -264,11 +238,11 @@ private:
     [[nodiscard]] bool await_ready() const { return false; }
 
     void await_suspend(std::coroutine_handle<> waiter) {
-      ask<Reply>(owner.self_, to, std::move(message), owner.patience_,
-                 [this, waiter](expected<Reply> arrived) {
-                   reply = std::move(arrived);
-                   owner.resume(waiter);
-                 });
+      ask_until_answered<Reply>(owner.self_, to, std::move(message), owner.patience_,
+                                [this, waiter](expected<Reply> arrived) {
+                                  reply = std::move(arrived);
+                                  owner.resume(waiter);
+                                });
     }
 
     expected<Reply> await_resume() { return std::move(reply); }

@@ -26,8 +26,9 @@ constexpr std::string_view snapshot_kind = "VariableSnapshot";
 constexpr std::string_view cancel_kind = "CancelStep";
 
 // Only messages that replicas ask for again may be lost: their questions, and the answers.
-constexpr std::array<std::string_view, 6> repeatable{"ReadVariable", snapshot_kind, gradient_kind,
-                                                     "PushReply",    "TakeToken",   "Token"};
+constexpr std::array<std::string_view, 7> repeatable{
+  "ReadVariable", "ChangeVariable", snapshot_kind, gradient_kind,
+  "PushReply",    "TakeToken",      "Token"};
 
 const char* kind_of(const parcel& what) {
   if (what.kind == parcel::content_kind::down) return "down";
@@ -220,6 +221,7 @@ void simulated_network::set_out(journey goes) {
 
 const bad_luck* simulated_network::luck_of(const journey& goes) const {
   if (risks_.empty() || std::ranges::count(repeatable, goes.kind) == 0) return nullptr;
+  if (!is_replica(end_of(goes))) return nullptr; // parameter servers do not ask each other again
   const risk* runs = nullptr;
   for (const auto& [number, one] : risks_) {
     auto is_its = one.nodes.empty() || one.nodes.contains(goes.from.node)

@@ -79,6 +79,7 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
   seen.tokens = value_or_throw(placement.find<token_queue_actor>(viewer, "token queue"));
   seen.owners.clear();
   auto together = std::make_shared<ended_together>();
+  auto may_ask_again = closes_steps ? job_time{0} : cast.ask_again_after; // no take counts once
   for (size_t i = 0; i < seen.variables.size(); ++i) {
     const auto& variable = seen.variables[i];
     auto gradients = holders_of("accumulator " + variable.name(), viewer, placement);
@@ -88,7 +89,8 @@ training_cast cast_seen_from(const std::string& viewer, const strategy& strategy
                                   .accumulators = std::move(gradients),
                                   .closes_steps = closes_steps,
                                   .first_step = seen.first_step,
-                                  .asynchronous = seen.asynchronous});
+                                  .asynchronous = seen.asynchronous,
+                                  .ask_again_after = may_ask_again});
     together->actors.push_back(caf::actor_cast<caf::actor>(speaks));
     seen.accumulators[i] = speaks;
     seen.owners.push_back(speaks);

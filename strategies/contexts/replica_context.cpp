@@ -2,6 +2,7 @@
 // What a step function asks its replica for.
 #include "strategies/contexts/replica_context.hpp"
 
+#include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
@@ -62,12 +63,6 @@ enum class change_in_job : uint8_t { own_copy, all_copies, none };
 
 change_in_job check_change_in_job(const variable& target, std::string_view call, change how,
                                   const replica_context::place& place) {
-  if (place.asks_again)
-    throw failure{
-      {errc::unimplemented,
-       fmt::format("{} of variable '{}' in a step of `train` might be made twice over links that "
-                   "lose messages; leave ask_again_after at 0",
-                   call, target.name())}};
   auto mode = target.aggregation();
   auto is_mirrored = target.owner_strategy().layout().mirrors_variables;
   auto is_own = target.synchronization() == variable_synchronization::on_read
@@ -265,9 +260,9 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     co_await bringing;
     auto wanted
       = make_change_variable(static_cast<uint8_t>(how), to_change(target, operand), component);
-    auto changing
-      = activity_.request<msg<wire::VariableSnapshot>>(owner_of(target), std::move(wanted));
-    co_return value_of(co_await changing);
+    auto changing = change_once(target, std::move(wanted));
+    auto changed = co_await changing;
+    co_return changed;
   }
   check_change_in_replica(target, how, operand);
   auto is_own = target.synchronization() == variable_synchronization::on_read
@@ -304,6 +299,27 @@ task<tensor> replica_context::apply(variable target, change how, variable_operan
     = merge_call(change_all, std::move(target), how, brought<variable_operand>{std::move(mine)});
   auto value = co_await merging;
   co_return value;
+}
+
+// Where it may be asked for again, it has a number.
+task<tensor> replica_context::change_once(variable target, msg<wire::ChangeVariable> wanted) {
+  auto owner = owner_of(target);
+  auto& numbers = changes_[target.index()];
+  request_id id;
+  if (place_.cast->ask_again_after > job_time{0}) {
+    if (numbers.client == 0) {
+      auto asking = activity_.request<msg<wire::OwnerFollowed>>(
+        owner, make_follow_owner(static_cast<uint32_t>(target.index()), false));
+      auto told = value_or_throw(co_await asking);
+      numbers.client = told.reader().getClient();
+    }
+    id = numbers.begin();
+    wanted = numbered(wanted, id);
+  }
+  auto changing = activity_.request<msg<wire::VariableSnapshot>>(owner, std::move(wanted));
+  auto changed = co_await changing;
+  numbers.open.erase(id.number);
+  co_return value_of(std::move(changed));
 }
 
 task<variable> replica_context::make_variable(std::string name, tensor initial,

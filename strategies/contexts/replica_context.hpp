@@ -2,6 +2,7 @@
 // What a step function sees of the replica that runs it.
 #pragma once
 
+#include "actors/replication/request_session.hpp"
 #include "actors/training/rendezvous.hpp"
 #include "actors/world/activity.hpp"
 #include "kernels/tensor/random.hpp"
@@ -15,6 +16,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -58,7 +60,6 @@ public:
 
     uint32_t replicas_here = 1;                ///< That stand in its process, itself among them.
     std::shared_ptr<replicas_at_work> at_work; ///< Of those. Null in a run.
-    bool asks_again = false; ///< Requests that are not answered in time are made anew.
   };
 
   replica_context(activity& activity, place place)
@@ -201,6 +202,9 @@ private:
 
   void settle(const work_outcome& outcome);
 
+  /// A change in a job. @param wanted Without a number.
+  [[nodiscard]] task<tensor> change_once(variable target, msg<wire::ChangeVariable> wanted);
+
   /// The actor to ask for a variable: in a job, as this replica knows it.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;
 
@@ -224,7 +228,8 @@ private:
   job_time waited_{0};       ///< For the token that began this step.
   bool has_token_ = true;    ///< False between the end of a step and the token for the next.
   uint64_t tokens_taken_ = 0;
-  uint64_t questions_ = 0; ///< For tokens, asked so far.
+  uint64_t questions_ = 0;                    ///< For tokens, asked so far.
+  std::map<size_t, request_numbers> changes_; ///< By variable, where they may be asked for again.
 };
 
 template <class Work>

@@ -140,8 +140,7 @@ replica_actor job_replicas::spawn(uint32_t index, uint64_t life) {
                                .cast = with_.cast,
                                .owner = &strategy,
                                .replicas_here = sites_[index].replicas_here,
-                               .at_work = sites_[index].at_work,
-                               .asks_again = with_.options.ask_again_after > job_time{0}};
+                               .at_work = sites_[index].at_work};
   if (placement != nullptr)
     place.cast = std::make_shared<training_cast>(cast_seen_from(name, strategy, *with_.cast));
   config.body
@@ -166,7 +165,7 @@ bool is_dead(const training_options& options, uint32_t replica) {
 
 job_links links_of(const strategy& strategy, const training_options& options) {
   const auto* placement = strategy.layout().placement;
-  return {.repeat = options.ask_again_after > job_time{0},
+  return {.ask_again_after = options.ask_again_after,
           .may_end = placement != nullptr,
           .may_return = options.rejoin_patience > job_time{0}
                         || (placement != nullptr && !placement->others().empty())};

@@ -31,10 +31,6 @@ void check(const strategy& strategy, const sync_replicas_optimizer& optimizer,
            "sync_replicas_optimizer, or use a parameter_server strategy",
            strategy.layout().name);
   check_steps(options);
-  // No actor keeps requests that are asked again by others than stand-ins.
-  if (strategy.layout().owner_copies > 1 && options.ask_again_after > job_time{0})
-    refuse(errc::unimplemented, "owners are not replicated over links that lose messages; "
-                                "leave ask_again_after at 0, or replicate_owners at 1");
   auto expected_replicas = optimizer.options().total_num_replicas;
   if (strategy.num_replicas_in_sync() != expected_replicas)
     refuse(errc::invalid_argument,

@@ -52,8 +52,9 @@ struct training_options {
   /// Replicas that never come: backups are tried out with them. Indices below the replica count.
   std::vector<uint32_t> dead_replicas;
 
-  /// For links that lose or double messages: what a replica asks (to read, to push, for a token) is
-  /// asked again if no answer has come after this time, and counts once however often it comes.
+  /// For links that lose or double messages: what a replica asks (to read, to push, to change a
+  /// variable, for a token) is asked again if no answer has come after this time, and counts once
+  /// however often it comes.
   /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
   job_time ask_again_after{0};
 

@@ -117,6 +117,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
   cast_builder builder{strategy, *cast};
   cast->first_step = *global_step;
   cast->asynchronous = asynchronous_rule::of(options_);
+  cast->ask_again_after = links.ask_again_after;
   cast->step_heard = std::make_shared<std::atomic<uint64_t>>(*global_step);
   if (builder.leads())
     for (const auto& variable : variables)
@@ -126,7 +127,7 @@ void sync_replicas_optimizer::build(strategy& strategy, std::vector<variable> va
                            .first_step = *global_step,
                            .replicas = options_.total_num_replicas,
                            .slack = options_.slack,
-                           .remembers = links.repeat,
+                           .remembers = links.ask_again_after > job_time{0},
                            .watches = links.may_end};
   if (tokens) { // those of this step are still to be put
     queue.first_step = std::max<uint64_t>(*global_step, 1) - 1;
@@ -160,7 +161,7 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
       || (links.may_return && !policy.repeats && !policy.is_asynchronous());
   config.asynchronous = asynchronous_rule::of(options_);
   config.requires_finite = options_.require_finite;
-  config.remembers = links.repeat;
+  config.remembers = links.ask_again_after > job_time{0};
   config.owner_is_replicated = strategy.layout().owner_copies > 1;
   return config;
 }

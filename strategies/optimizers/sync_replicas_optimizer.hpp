@@ -47,8 +47,8 @@ struct average_choice {
 
 /// What the links between a job's nodes do, and what its accumulators and token queue do about it.
 struct job_links {
-  bool repeat = false;     ///< A message may come twice: the second one is answered like the first.
-  bool may_end = false;    ///< A replica's node may be gone: it waits for no token any more.
+  job_time ask_again_after{0}; ///< Not 0: a message may come twice, and is answered as before.
+  bool may_end = false;        ///< A replica's node may be gone: it waits for no token any more.
   bool may_return = false; ///< And back: what its former life gave to a step counts, and no more.
 };
 

@@ -157,7 +157,7 @@ void add_replication_messages(std::vector<message_example>& examples) {
   add(examples, make_follow_owner(3, true));
   add(examples, make_take_over(2));
   add(examples, make_took_over(2, closed));
-  add(examples, make_asker_known(5));
+  add(examples, make_client_known(5));
   add(examples, make_owners_lost("ps:1 is gone"));
 }
 

@@ -172,7 +172,7 @@ void draw_roll_call(dice& draw, scenario& job) {
 
 // Half of the jobs that can hold every variable twice do, and may lose one of the two holders.
 void draw_replication(dice& draw, scenario& job) {
-  if (job.network->owners < 2 || job.ask_again_after > 0s || draw.one_in(2)) return;
+  if (job.network->owners < 2 || draw.one_in(2)) return;
   job.replicate_owners = 2;
   if (draw.one_in(4)) return;
   fault loss{.kind = fault_kind::crash, .at = draw.between(0s, std::chrono::seconds{job.steps})};

@@ -53,7 +53,9 @@ constexpr const char* rare_paths[] = {"fault crash",
                                       "refused",
                                       "left together",
                                       "held twice",
-                                      "delivered TookOver"};
+                                      "held twice over bad links",
+                                      "delivered TookOver",
+                                      "taken over over bad links"};
 
 void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   for (const auto& [what, count] : course.report.probes)
@@ -68,6 +70,10 @@ void add(std::map<std::string, uint64_t>& reached, const evidence& course) {
   reached["dead"] += what.dead_replicas.size();
   reached["churn"] += what.faults.rates.is_empty() ? 0 : 1;
   reached["held twice"] += what.replicate_owners > 1 ? 1 : 0;
+  if (what.replicate_owners > 1 && what.faults.loses_messages()) {
+    ++reached["held twice over bad links"];
+    reached["taken over over bad links"] += course.report.probes.count("delivered TookOver");
+  }
   if (what.sync.replicas_to_aggregate == what.sync.total_num_replicas
       && course.report.job.lost.size() > 1)
     ++reached["all needed, two away"];

@@ -159,12 +159,12 @@ struct replicated : deterministic_world {
   }
 
   // A change that may be asked for again.
-  static msg<wire::ChangeVariable> addition(const tensor& value, const change_id& id) {
+  static msg<wire::ChangeVariable> addition(const tensor& value, const request_id& id) {
     return numbered(make_change_variable(static_cast<uint8_t>(change::add), value), id);
   }
 
   answer<msg<wire::VariableSnapshot>> add(const replicated_owner_actor& whom, const tensor& value,
-                                          const change_id& id) {
+                                          const request_id& id) {
     return ask<wire::VariableSnapshot>(whom, addition(value, id));
   }
 
@@ -504,7 +504,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
     use(adam_with_average());
     std::vector pushes{make_push_gradient({}, noise(1))};
     auto mean = make_apply_update(0, 0, pushes);
-    auto apply_as = [&](const replicated_owner_actor& whom, const change_id& id) {
+    auto apply_as = [&](const replicated_owner_actor& whom, const request_id& id) {
       auto answer = ask<wire::UpdateApplied>(whom, numbered(mean, id)).value();
       return answer.reader().getVersion();
     };
@@ -519,7 +519,7 @@ TEST_SUITE("actors/replication/owner_mirror") {
   }
 
   TEST_CASE_FIXTURE(replicated, "what is refused may be asked for again, rightly") {
-    auto id = change_id{1, 1, 1};
+    auto id = request_id{1, 1, 1};
     CHECK(add(owner, zeros({3}), id).error().code == errc::invalid_argument);
     CHECK(add(owner, noise(1), id).has_come());
     CHECK(are_alike());

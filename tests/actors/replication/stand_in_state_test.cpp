@@ -74,19 +74,19 @@ TEST_SUITE("actors/replication/stand_in_state") {
 
   TEST_CASE("no change is asked for before it has a number, nor more than an owner remembers") {
     change_numbers changes;
-    std::vector<change_id> asked;
-    for (size_t i = 0; i < limits::changes_of_asker_max + 2; ++i)
+    std::vector<request_id> asked;
+    for (size_t i = 0; i < limits::requests_of_client_max + 2; ++i)
       changes.later.emplace_back([&] { asked.push_back(changes.begin()); });
     changes.ask_later_ones(false);
     CHECK(asked.empty());
-    changes.asker = 7;
+    changes.client = 7;
     changes.ask_later_ones(false);
-    REQUIRE(asked.size() == limits::changes_of_asker_max);
-    CHECK(asked.front() == change_id{7, 1, 1});
-    CHECK(asked.back() == change_id{7, limits::changes_of_asker_max, 1});
+    REQUIRE(asked.size() == limits::requests_of_client_max);
+    CHECK(asked.front() == request_id{7, 1, 1});
+    CHECK(asked.back() == request_id{7, limits::requests_of_client_max, 1});
     changes.open.erase(1);
     changes.ask_later_ones(false);
-    CHECK(asked.back() == change_id{7, limits::changes_of_asker_max + 1, 2});
+    CHECK(asked.back() == request_id{7, limits::requests_of_client_max + 1, 2});
     changes.ask_later_ones(true);
     CHECK(changes.later.empty());
   }

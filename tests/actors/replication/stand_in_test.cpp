@@ -407,7 +407,7 @@ TEST_SUITE("actors/replication/stand_in") {
   TEST_CASE_FIXTURE(replicated_job, "a change that was made before the loss is not made again") {
     replicas.push_back(speaker(false));
     settle();
-    auto fifth = change_id{5, 1, 1}; // the others have come before
+    auto fifth = request_id{5, 1, 1}; // the others have come before
     auto one = numbered(addition(1), fifth);
     trainer.ask<msg<wire::VariableSnapshot>>(owners[1], one); // as its owner, before it was lost
     settle();

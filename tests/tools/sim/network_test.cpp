@@ -230,7 +230,8 @@ rate = 1.01
     CHECK(
       faults_of(*unheard).error().message
       == "fault 1 (messages): no messages of the kind 'Foo' can be lost, doubled or late; there "
-         "are ReadVariable, VariableSnapshot, PushGradient, PushReply, TakeToken, Token");
+         "are ReadVariable, ChangeVariable, VariableSnapshot, PushGradient, PushReply, TakeToken, "
+         "Token");
     auto still = scenario_file("[[fault]]\nkind = \"skew\"\nrate = 1e-300");
     REQUIRE(still);
     CHECK(faults_of(*still).error().message == "fault 1 (skew): its rate goes from 0.001 to 1000");

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session: requests that may come more often than once count once.
+#pragma once
+
+#include "messages/limits.hpp"
+#include "messages/payload.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// The client's side of a session: each request has a number, and says which of the earlier ones
+/// are answered.
+struct request_numbers {
+  uint64_t client = 0;
+  uint64_t count = 0;      ///< Requests so far.
+  std::set<uint64_t> open; ///< Those without an answer.
+
+  /// A new request, which is open from now on.
+  [[nodiscard]] request_id begin() {
+    open.insert(++count);
+    return {client, count, *open.begin()};
+  }
+};
+
+/// A client whose request, or its answer, is lost with a link or with an actor asks again, perhaps
+/// another actor that has taken over. The request may have been served already: to add twice is not
+/// to add once. So the server remembers, for each client, the requests that may come again and what
+/// they were answered. Gradients, questions for tokens and changes of variables all go by this.
+///
+/// Bounded by `limits::requests_of_client_max`, beyond which a client's earliest requests are over,
+/// and by a number of clients, beyond which the one that has asked nothing new for longest is
+/// unknown again.
+template <class Answer>
+class request_table {
+public:
+  explicit request_table(size_t clients_max = limits::clients_max) : clients_max_(clients_max) {}
+
+  /// The answer to a request that has come before; null if it has not, or is over.
+  [[nodiscard]] const Answer* find(const request_id& id) const {
+    auto known = clients_.find(id.client);
+    if (known == clients_.end()) return nullptr;
+    auto found = known->second.answers.find(id.number);
+    return found == known->second.answers.end() ? nullptr : &found->second;
+  }
+
+  /// Whether the client has said that it has the answer already, or the answer is forgotten.
+  [[nodiscard]] bool is_over(const request_id& id) const {
+    auto known = clients_.find(id.client);
+    return known != clients_.end() && id.number < known->second.oldest;
+  }
+
+  /// Remembers a request with its answer, in place of an earlier answer, and forgets what the
+  /// client has no use for any more. A peer may say nonsense: it forgets its own requests only.
+  void add(const request_id& id, Answer answer) {
+    auto& known = clients_[id.client];
+    known.asked = ++count_;
+    known.oldest = std::max(known.oldest, std::min(id.oldest, id.number));
+    auto& answers = known.answers;
+    answers.insert_or_assign(id.number, std::move(answer));
+    if (answers.size() > limits::requests_of_client_max)
+      known.oldest = std::max(known.oldest, std::next(answers.begin())->first);
+    answers.erase(answers.begin(), answers.lower_bound(known.oldest));
+    if (clients_.size() <= clients_max_) return;
+    auto asked = [](const auto& one) { return one.second.asked; };
+    clients_.erase(std::ranges::min_element(clients_, {}, asked));
+  }
+
+  /// All answers that are remembered; those of the client that asked last come last.
+  [[nodiscard]] std::vector<Answer> all() const {
+    std::vector<const client*> in_order;
+    for (const auto& [number, known] : clients_)
+      in_order.push_back(&known);
+    std::ranges::sort(in_order, {}, &client::asked);
+    std::vector<Answer> answers;
+    for (const auto* known : in_order)
+      for (const auto& [number, answer] : known->answers)
+        answers.push_back(answer);
+    return answers;
+  }
+
+  void clear() {
+    clients_.clear();
+    count_ = 0;
+  }
+
+private:
+  struct client {
+    uint64_t oldest = 0; ///< Earlier requests are over.
+    uint64_t asked = 0;  ///< When last, by the count of all requests.
+    std::map<uint64_t, Answer> answers;
+  };
+
+  size_t clients_max_;
+  std::map<uint64_t, client> clients_;
+  uint64_t count_ = 0; ///< Of all requests that were added.
+};
+
+} // namespace troupe
