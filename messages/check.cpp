@@ -52,6 +52,8 @@ expected<void> check_parts(capnp::List<capnp::Data>::Reader parts, size_t bytes)
 }
 
 expected<void> check_tensor(wire::Tensor::Reader tensor) {
+  if (tensor.getDeviceKind() != 0)
+    return fail(errc::malformed, "tensor that lies on a device of another process");
   auto element_bytes = payload_element_bytes(static_cast<uint8_t>(tensor.getDtype()));
   return tensor_bytes(tensor.getShape(), element_bytes).and_then([&](size_t bytes) {
     return check_parts(tensor.getParts(), bytes);

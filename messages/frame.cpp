@@ -49,6 +49,9 @@ tl::unexpected<error> too_large(size_t bytes) {
 expected<message_frame> message_frame::make(std::shared_ptr<const message_storage> message) {
   if (!message)
     return fail(errc::invalid_argument, "an empty message has no frame: make one first");
+  if (message->is_on_device)
+    return fail(errc::invalid_argument, "a message with an array on a device has no frame: have "
+                                        "the stream copy it to the host first (to_host)");
   message_frame result;
   if (!message->received_frame.empty()) {
     result.add_piece(message->received_frame);

@@ -19,8 +19,9 @@ namespace troupe {
 class message_frame {
 public:
   /// The frame of a message. A message that was received is its own frame.
-  /// Errors: invalid_argument if the message is empty; limit_exceeded if the frame would be larger
-  /// than a receiver accepts (`limits::frame_bytes_max`).
+  /// Errors: invalid_argument if the message is empty, or refers to memory of a device;
+  /// limit_exceeded if the frame would be larger than a receiver accepts
+  /// (`limits::frame_bytes_max`).
   [[nodiscard]] static expected<message_frame> make(std::shared_ptr<const message_storage> message);
 
   /// What to write. The frame keeps the memory alive.

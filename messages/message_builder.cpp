@@ -29,7 +29,10 @@ void write_parts(built_message& storage, wire::Tensor::Builder target, const ten
   auto count = (tensor.bytes() + limits::part_bytes_max - 1) / limits::part_bytes_max;
   auto parts = target.initParts(static_cast<capnp::uint>(count));
   const auto* elements = static_cast<const std::byte*>(tensor.data());
-  auto by_reference = tensor.bytes() > limits::copied_bytes_max && is_word_aligned(elements);
+  auto is_on_device = tensor.device().kind != device_kind::cpu;
+  auto by_reference
+    = is_on_device || (tensor.bytes() > limits::copied_bytes_max && is_word_aligned(elements));
+  storage.is_on_device |= is_on_device;
   for (size_t i = 0; i < count; ++i) {
     auto begin = i * limits::part_bytes_max;
     auto bytes = std::min(limits::part_bytes_max, tensor.bytes() - begin);
@@ -45,11 +48,12 @@ void write_parts(built_message& storage, wire::Tensor::Builder target, const ten
   }
 }
 
-size_t element_bytes_in(wire::Tensor::Reader tensor) {
+bool is_copied(wire::Tensor::Reader tensor) {
+  if (tensor.getDeviceKind() != 0) return false;
   size_t bytes = 0;
   for (auto part : tensor.getParts())
     bytes += part.size();
-  return bytes;
+  return bytes <= limits::copied_bytes_max;
 }
 
 /// A message of a single segment, and nothing else.
@@ -62,6 +66,7 @@ struct compact_message final : message_storage {
     segment = kj::arrayPtr(words.data(), from.size());
     segments = kj::arrayPtr(&segment, 1);
     which = finished.which;
+    is_on_device = finished.is_on_device;
     body = body_of_envelope(capnp::readMessageUnchecked<wire::Envelope>(words.data()));
   }
 
@@ -98,6 +103,8 @@ capnp::AnyPointer::Builder begin_envelope(built_message& storage, wire::Envelope
 void write_tensor(built_message& storage, wire::Tensor::Builder target, const tensor& value) {
   TROUPE_ASSERT(value.rank() <= limits::rank_max, value.rank());
   target.setDtype(static_cast<wire::DType>(value.type()));
+  target.setDeviceKind(static_cast<uint8_t>(value.device().kind));
+  target.setDeviceIndex(static_cast<uint16_t>(value.device().index));
   write_extents(target.initShape(static_cast<capnp::uint>(value.rank())), value.extents().dims());
   if (value.is_contiguous()) return write_parts(storage, target, value);
   write_parts(storage, target, value.contiguous());
@@ -119,7 +126,7 @@ void write_gradient(built_message& storage, wire::Gradient::Builder target,
 // What is to be copied is copied as it lies, without a look at what it means.
 void write_gradient(built_message& storage, wire::Gradient::Builder target,
                     wire::Gradient::Reader gradient, const std::shared_ptr<const void>& owner) {
-  if (gradient.isDense() && element_bytes_in(gradient.getDense()) <= limits::copied_bytes_max)
+  if (gradient.isDense() && is_copied(gradient.getDense()))
     target.setDense(gradient.getDense());
   else
     write_gradient(storage, target, read_gradient(gradient, owner));

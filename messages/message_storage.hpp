@@ -35,6 +35,9 @@ struct message_storage {
   /// What segments refer to, in the order in which it was attached.
   std::vector<attachment> attachments;
 
+  /// Some attachment is memory of a device, which no frame can hold.
+  bool is_on_device = false;
+
   /// The whole frame as it came in, if the message was received.
   std::span<const std::byte> received_frame;
 

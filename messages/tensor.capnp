@@ -43,6 +43,14 @@ struct Tensor {
   # exactly `maxPartBytes`, the last one 1 to `maxPartBytes`.  At most 64, together exactly the tensor;
   # none if it has no elements.  A sender lays the parts into segments that follow each other, so
   # that a receiver finds them side by side in its buffer.
+
+  deviceKind @3 :UInt8;
+  # Which kind of memory the parts are; the values are those of `troupe::device_kind`.  0, the default = the
+  # host's.  Any other: a device's, which only actors of the sender's process can reach: such a message has
+  # no frame, and a frame that says so is refused.
+
+  deviceIndex @4 :UInt16;
+  # Which device of that kind, from 0.
 }
 
 struct IndexedSlices {

@@ -51,8 +51,14 @@ tensor read_tensor(wire::Tensor::Reader from, std::shared_ptr<const void> owner)
     data = whole.get();
     owner = std::move(whole);
   }
-  return tensor::wrap_read_only(data, static_cast<dtype>(from.getDtype()),
-                                shape{read_extents(from.getShape())}, std::move(owner));
+  auto type = static_cast<dtype>(from.getDtype());
+  shape extents{read_extents(from.getShape())};
+  device where{static_cast<device_kind>(from.getDeviceKind()), from.getDeviceIndex()};
+  if (where.kind == device_kind::cpu)
+    return tensor::wrap_read_only(data, type, std::move(extents), std::move(owner));
+  return tensor::wrap_on(where, const_cast<std::byte*>(data), type, std::move(extents),
+                         std::move(owner))
+    .as_read_only();
 }
 
 optional_gradient read_gradient(wire::Gradient::Reader gradient,

@@ -121,6 +121,13 @@ struct ReadVariable {
   component @0 :Int32 = -1;
   # Which copy, from 0, of a variable that has one for each replica.  -1, the default = the variable
   # as a whole, which is its first copy, or what the copies come to if they are kept apart on purpose.
+
+  deviceKind @1 :UInt8;
+  # As in `Tensor`: the kind of device that the sender computes on.  A variable that lies on that very device is
+  # answered where it lies, any other by its elements in the host's memory.
+
+  deviceIndex @2 :UInt16;
+  # As in `Tensor`.
 }
 
 enum Change {

@@ -82,9 +82,11 @@ std::vector<sortable_push> in_order_of_origin(std::span<const msg<wire::PushGrad
 
 } // namespace
 
-msg<wire::ReadVariable> make_read_variable(int32_t component) {
+msg<wire::ReadVariable> make_read_variable(int32_t component, device computes_on) {
   message_builder<wire::ReadVariable> message;
   message.body.setComponent(component);
+  message.body.setDeviceKind(static_cast<uint8_t>(computes_on.kind));
+  message.body.setDeviceIndex(static_cast<uint16_t>(computes_on.index));
   return std::move(message).finish();
 }
 

@@ -16,7 +16,9 @@ namespace troupe {
 inline constexpr int32_t whole_variable = -1;
 
 /// The sender asks an owner for its variable's value. @param component Which copy.
-[[nodiscard]] msg<wire::ReadVariable> make_read_variable(int32_t component = whole_variable);
+/// @param computes_on Where the sender can look at a value, beside the host's memory.
+[[nodiscard]] msg<wire::ReadVariable> make_read_variable(int32_t component = whole_variable,
+                                                         device computes_on = {});
 
 /// The sender has an owner change its variable. @param how A value of `troupe::change`, also that
 /// of `wire::Change`. The message refers to `operand`'s elements.

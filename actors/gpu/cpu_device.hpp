@@ -48,6 +48,11 @@ public:
   /// Values copied to its memory so far.
   [[nodiscard]] uint64_t uploads() const { return memory_->uploads; }
 
+  /// Bytes copied to its memory so far, and from there to the host's.
+  [[nodiscard]] uint64_t bytes_from_host() const { return memory_->bytes_from_host; }
+
+  [[nodiscard]] uint64_t bytes_to_host() const { return memory_->bytes_to_host; }
+
 private:
   troupe::device where_;
   cpu_device_options options_;

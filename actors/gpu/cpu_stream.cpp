@@ -2,14 +2,62 @@
 // Copies, sums, and the queue that keeps them in order.
 #include "actors/gpu/cpu_stream.hpp"
 
+#include "kernels/updates/update_pass.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
 #include <fmt/format.h>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace troupe {
+
+namespace {
+
+// The processor's kernels look only at what is said to lie in the host's memory, which this is.
+tensor as_of_host(const tensor& value) {
+  return tensor::wrap_read_only(value.data(), value.type(), value.extents(), value.owner());
+}
+
+std::vector<gradient> as_of_host(std::span<const gradient> gradients) {
+  std::vector<gradient> all{gradients.begin(), gradients.end()};
+  for (auto& one : all)
+    if (auto* dense = std::get_if<tensor>(&one))
+      *dense = as_of_host(*dense);
+    else
+      std::get<indexed_slices>(one).values = as_of_host(std::get<indexed_slices>(one).values);
+  return all;
+}
+
+/// Says for as long as it lives that a variable's arrays lie in the host's memory.
+class seen_by_host {
+public:
+  seen_by_host(variable_state& variable, troupe::device where)
+    : variable_(variable), where_(where) {
+    move_to({});
+  }
+
+  seen_by_host(const seen_by_host&) = delete;
+  seen_by_host& operator=(const seen_by_host&) = delete;
+
+  ~seen_by_host() { move_to(where_); }
+
+private:
+  void move_to(troupe::device where) {
+    for (auto* array : arrays_of(variable_))
+      *array = tensor::wrap_on(where, array->mutable_data(), array->type(), array->extents(),
+                               array->owner());
+  }
+
+  variable_state& variable_;
+  troupe::device where_;
+};
+
+} // namespace
 
 expected<std::shared_ptr<std::byte>> cpu_device_memory::allocate(size_t bytes) {
   if (pool.bytes_in_use() + bytes > bytes_max)
@@ -93,6 +141,7 @@ expected<tensor> cpu_stream::to_device(const tensor& value) {
 
 expected<void> cpu_stream::copy_to_device(const tensor& value, tensor there) {
   ++memory_->uploads;
+  memory_->bytes_from_host += value.bytes();
   ask([from = value.contiguous(), to = std::move(there)]() mutable {
     if (from.bytes() > 0) std::memcpy(to.mutable_data(), from.data(), from.bytes());
   });
@@ -106,6 +155,7 @@ expected<tensor> cpu_stream::to_host(const tensor& value) {
 }
 
 expected<void> cpu_stream::copy_to_host(const tensor& value, tensor there) {
+  memory_->bytes_to_host += value.bytes();
   ask([value, there = std::move(there)]() mutable {
     auto from = value.contiguous();
     if (from.bytes() > 0) std::memcpy(there.mutable_data(), from.data(), from.bytes());
@@ -143,6 +193,60 @@ expected<tensor> cpu_stream::combine(const sparse_sum& rows, dtype type) {
     combine_rows(copied, to);
   });
   return result;
+}
+
+expected<void> cpu_stream::prepare(variable_state& variable, const update_plan& plan) {
+  if (auto idle = wait(); !idle) return idle;
+  {
+    seen_by_host seen{variable, where_};
+    troupe::prepare(cpu::context{}, variable, plan);
+  }
+  for (auto* array : arrays_of(variable)) { // new ones were made in the host's memory
+    if (lies_here(*array)) continue;
+    auto there = make(array->type(), array->extents());
+    if (!there) return tl::unexpected<error>(there.error());
+    if (auto copied = copy_to_device(as_of_host(*array), *there); !copied) return copied;
+    *array = std::move(*there);
+  }
+  return {};
+}
+
+// Where nothing is shared, the kernels write where the arrays lie, in this device's memory.
+expected<void> cpu_stream::update(variable_state& variable, const update_plan& plan,
+                                  const gradient_mean& mean) {
+  if (auto idle = wait(); !idle) return idle;
+  for (auto* array : arrays_of(variable))
+    if (auto unshared = unshare(*array); !unshared) return unshared;
+  auto gradients = as_of_host(mean.gradients);
+  seen_by_host seen{variable, where_};
+  update_variable(cpu::context{}, variable, plan, {gradients, mean.divisor, mean.scale});
+  return {};
+}
+
+expected<double> cpu_stream::squared_norm(const variable_state& variable,
+                                          const gradient_mean& mean) {
+  if (auto idle = wait(); !idle) return tl::unexpected<error>(idle.error());
+  auto gradients = as_of_host(mean.gradients);
+  variable_state of;
+  of.value = as_of_host(variable.value);
+  return troupe::squared_norm(cpu::context{}, of, {gradients, mean.divisor, mean.scale});
+}
+
+expected<void> cpu_stream::wait() {
+  auto done = std::make_shared<std::promise<void>>();
+  auto over = done->get_future();
+  ask([done] { done->set_value(); });
+  over.wait();
+  return {};
+}
+
+expected<void> cpu_stream::unshare(tensor& values) {
+  if (values.is_unique()) return {};
+  auto own = make(values.type(), values.extents());
+  if (!own) return tl::unexpected<error>(own.error());
+  if (values.bytes() > 0) std::memcpy(own->mutable_data(), values.data(), values.bytes());
+  values = std::move(*own);
+  return {};
 }
 
 bool cpu_stream::lies_here(const tensor& value) {

@@ -19,6 +19,8 @@ struct cpu_device_memory {
   size_t bytes_max = 0; ///< What does not fit is refused.
   buffer_pool pool{0};
   std::atomic<uint64_t> uploads{0}; ///< Values that came from the host.
+  std::atomic<uint64_t> bytes_from_host{0};
+  std::atomic<uint64_t> bytes_to_host{0};
 
   /// Errors: resource.
   [[nodiscard]] expected<std::shared_ptr<std::byte>> allocate(size_t bytes);
@@ -41,6 +43,12 @@ public:
   [[nodiscard]] expected<tensor> sum(std::span<const tensor> values, double divisor) override;
   [[nodiscard]] expected<tensor> gather(std::span<const tensor> values, size_t axis) override;
   [[nodiscard]] expected<tensor> combine(const sparse_sum& rows, dtype type) override;
+  [[nodiscard]] expected<void> prepare(variable_state& variable, const update_plan& plan) override;
+  [[nodiscard]] expected<void> update(variable_state& variable, const update_plan& plan,
+                                      const gradient_mean& mean) override;
+  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
+                                              const gradient_mean& mean) override;
+  [[nodiscard]] expected<void> wait() override;
 
   /// Has `what` called when all that was asked before is done.
   void ask(std::function<void()> what);
@@ -52,6 +60,7 @@ private:
   class queue;
 
   [[nodiscard]] bool lies_here(const tensor& value);
+  [[nodiscard]] expected<void> unshare(tensor& values);
 
   [[nodiscard]] bool plays_gpu() const { return where_.kind != device_kind::cpu; }
 

@@ -8,6 +8,7 @@
 #include "kernels/cuda/row_copy.hpp"
 #include "kernels/math/cast.hpp"
 #include "kernels/math/reduce.hpp"
+#include "kernels/updates/update_pass.hpp"
 #include "messages/assert.hpp"
 
 #include <cstring>
@@ -117,6 +118,31 @@ public:
     context_.note(context_.stream().copy(staged(from), there.mutable_data(), from.bytes()));
     return context_.status();
   }
+
+  [[nodiscard]] expected<void> prepare(variable_state& variable, const update_plan& plan) override {
+    if (std::holds_alternative<rules::custom>(plan.rule))
+      return fail(errc::unimplemented,
+                  fmt::format("optimizer '{}' is a program's own, and has no code for GPUs; leave "
+                              "its variables in the host's memory",
+                              name_of(plan.rule)));
+    troupe::prepare(context_, variable, plan);
+    return context_.status();
+  }
+
+  [[nodiscard]] expected<void> update(variable_state& variable, const update_plan& plan,
+                                      const gradient_mean& mean) override {
+    update_variable(context_, variable, plan, mean);
+    return context_.status();
+  }
+
+  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
+                                              const gradient_mean& mean) override {
+    auto norm = troupe::squared_norm(context_, variable, mean);
+    if (auto so_far = context_.status(); !so_far) return tl::unexpected<error>(so_far.error());
+    return norm;
+  }
+
+  [[nodiscard]] expected<void> wait() override { return context_.synchronise(); }
 
   [[nodiscard]] expected<std::vector<tensor>> repeat(const repeated_work& work,
                                                      const std::stop_token& stop) override {

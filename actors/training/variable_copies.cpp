@@ -2,6 +2,7 @@
 // Copies on read, on write, and on the way to a checkpoint.
 #include "actors/training/variable_copies.hpp"
 
+#include "actors/world/compute_device.hpp"
 #include "messages/assert.hpp"
 #include "messages/training_message.hpp"
 
@@ -57,7 +58,32 @@ tensor divided(const tensor& whole, uint32_t count) {
 
 variable_copies::variable_copies(copies_config config, tensor initial)
   : config_(std::move(config)), copies_(1) {
+  TROUPE_ASSERT(!config_.device || config_.count == 1, config_.count);
   copies_.front().value = std::move(initial);
+}
+
+compute_stream& variable_copies::stream() const {
+  return config_.device ? config_.device->stream(config_.stream) : host_stream();
+}
+
+troupe::device variable_copies::where() const {
+  return config_.device ? config_.device->where() : troupe::device{};
+}
+
+// A stream may be asked only by those whose turn it is: so not when a variable is made.
+expected<void> variable_copies::place() {
+  if (!config_.device) return {};
+  for (auto& copy : copies_)
+    for (auto* array : arrays_of(copy)) {
+      auto there = stream().to_device(*array);
+      if (!there) return tl::unexpected<error>(there.error());
+      *array = std::move(*there);
+    }
+  return {};
+}
+
+expected<void> variable_copies::wait() const {
+  return stream().wait();
 }
 
 bool variable_copies::has(int32_t component) const {
@@ -76,7 +102,20 @@ const variable_state& variable_copies::copy(int32_t component) const {
 
 expected<tensor> variable_copies::read(int32_t component) const {
   if (auto there = check(component); !there) return tl::unexpected<error>(there.error());
-  return component == whole_variable ? combined() : copy(component).value;
+  if (on_host_) return *on_host_;
+  auto value = component == whole_variable ? combined() : copy(component).value;
+  if (!value) return value;
+  auto here = stream().to_host(*value);
+  if (here && config_.device) on_host_ = *here;
+  return here;
+}
+
+expected<tensor> variable_copies::read_in_place() {
+  return place().map([this] { return first().value; });
+}
+
+expected<tensor> variable_copies::read_average() const {
+  return stream().to_host(first().average->values);
 }
 
 expected<tensor> variable_copies::combined() const {
@@ -111,6 +150,7 @@ expected<tensor> variable_copies::apply(int32_t component, change how, const gra
                 fmt::format("variable '{}' is synchronised on read, which does not go together "
                             "with {}",
                             config_.name, name_of_scatter(how)));
+  if (config_.device) return apply_for_device(how, operand);
   if (component == whole_variable) return apply_to_all(how, operand);
   auto value = changed_by(config_.name, copy(component).value, how, operand);
   if (!value) return value;
@@ -118,6 +158,20 @@ expected<tensor> variable_copies::apply(int32_t component, change how, const gra
   copies_[static_cast<size_t>(component)].value = *value;
   bring_together();
   return value;
+}
+
+// The host has all kinds of changes, and those by hand are seldom.
+expected<tensor> variable_copies::apply_for_device(change how, const gradient& operand) {
+  auto before = read(whole_variable);
+  if (!before) return before;
+  if (auto copied = wait(); !copied) return tl::unexpected<error>(copied.error());
+  auto after = changed_by(config_.name, *before, how, operand);
+  if (!after) return after;
+  auto there = stream().to_device(*after);
+  if (!there) return there;
+  first().value = std::move(*there);
+  on_host_ = *after;
+  return after;
 }
 
 // Cheap while copies differ: the comparison ends at the first element that does.
@@ -150,30 +204,57 @@ expected<tensor> variable_copies::apply_to_all(change how, const gradient& opera
   return first().value;
 }
 
-void variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
+expected<std::vector<gradient>> variable_copies::placed(std::vector<gradient> gradients) const {
+  if (!config_.device) return gradients; // there may be thousands, which lie where they came
+  for (auto& one : gradients) {
+    auto* dense = std::get_if<tensor>(&one);
+    auto& values = dense != nullptr ? *dense : std::get<indexed_slices>(one).values;
+    auto there = stream().to_device(values);
+    if (!there) return tl::unexpected<error>(there.error());
+    values = std::move(*there);
+  }
+  return gradients;
+}
+
+expected<void> variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
+  if (auto there = place(); !there) return there;
+  on_host_.reset();
   for (auto& copy : copies_)
-    update_variable(place_, copy, plan, mean);
+    if (auto done = stream().update(copy, plan, mean); !done) return done;
   bring_together();
+  return {};
 }
 
-void variable_copies::prepare(const update_plan& plan) {
+expected<void> variable_copies::prepare(const update_plan& plan) {
+  if (auto there = place(); !there) return there;
   for (auto& copy : copies_)
-    troupe::prepare(place_, copy, plan);
+    if (auto done = stream().prepare(copy, plan); !done) return done;
+  return {};
 }
 
-double variable_copies::squared_norm(const gradient_mean& mean) const {
-  return troupe::squared_norm(place_, first(), mean);
+expected<double> variable_copies::squared_norm(const gradient_mean& mean) const {
+  return stream().squared_norm(first(), mean);
 }
 
-variable_state variable_copies::saved() const {
+expected<variable_state> variable_copies::saved() const {
   auto state = first();
-  if (auto whole = combined()) state.value = *whole;
-  return state;
+  for (auto* array : arrays_of(state)) {
+    if (array == &state.value && config_.rule != copy_rule::none) continue;
+    auto here = stream().to_host(*array);
+    if (!here) return tl::unexpected<error>(here.error());
+    *array = std::move(*here);
+  }
+  if (config_.rule == copy_rule::none) return state; // its copies come to nothing
+  return read(whole_variable).map([&](const tensor& whole) {
+    state.value = whole;
+    return state;
+  });
 }
 
 void variable_copies::restore(variable_state saved) {
   saved.value = share(saved.value);
   copies_.assign(1, std::move(saved));
+  on_host_.reset();
 }
 
 } // namespace troupe

@@ -7,10 +7,15 @@
 #include "messages/errc.hpp"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace troupe {
+
+class compute_device;
+class compute_stream;
 
 /// How the copies of a variable are one variable.
 enum class copy_rule : uint8_t {
@@ -27,11 +32,18 @@ struct copies_config {
   uint32_t count = 1; ///< Copies; one for each replica of this node.
   copy_rule rule = copy_rule::alike;
   uint32_t elsewhere = 0; ///< Copies in other processes, which are part of the same sum.
+  /// Where values, slots and averages lie and are updated; null: in the host's memory. A variable
+  /// of a device has one copy.
+  std::shared_ptr<compute_device> device;
+  uint32_t stream = 0; ///< Of the device.
 };
 
 /// Every replica has a copy of a variable, and as long as no difference can be seen all of them are
 /// one array in memory. A change of a single copy takes them apart; as soon as they are equal
 /// again, bit for bit, they are one array again.
+///
+/// What is done on a device is queued: arrays that are read are there, and may be looked at, once
+/// the stream has done it. Thread: that of the stream.
 class variable_copies {
 public:
   variable_copies() = default;
@@ -48,36 +60,57 @@ public:
   /// True for an index of a copy, and for `whole_variable`.
   [[nodiscard]] bool has(int32_t component) const;
 
-  /// One copy, or what the copies come to (`whole_variable`).
+  /// Where the arrays lie: that of the device, once they have been brought there.
+  [[nodiscard]] troupe::device where() const;
+
+  /// One copy, or what the copies come to (`whole_variable`), in the host's memory. A value of a
+  /// device is copied once for each version.
   /// Errors: out_of_range for a copy that there is not; invalid_argument if the copies cannot be
-  /// read as one.
+  /// read as one; as the device's.
   [[nodiscard]] expected<tensor> read(int32_t component) const;
 
-  /// Changes one copy or all of them. Copies that add up share what is assigned to all.
-  /// @returns The changed copy; the first, if all were changed.
+  /// The first copy, where it lies. Errors: as the device's.
+  [[nodiscard]] expected<tensor> read_in_place();
+
+  /// The moving average, in the host's memory. @pre There is one. Errors: as the device's.
+  [[nodiscard]] expected<tensor> read_average() const;
+
+  /// Changes one copy or all of them, on the host. Copies that add up share what is assigned to
+  /// all. @returns The changed copy, in the host's memory; the first, if all were changed.
   /// Errors: as `read`, `changed` and `scattered`; invalid_argument where copies that are kept
   /// apart cannot be changed as one; unimplemented for a scatter into such copies.
   [[nodiscard]] expected<tensor> apply(int32_t component, change how, const gradient& operand);
 
-  /// One update of every copy. @pre As `update_variable`.
-  void update(const update_plan& plan, const gradient_mean& mean);
+  /// Gradients where updates are computed: those that lie there already as they are, others copied.
+  /// Row numbers stay in the host's memory. Errors: as the device's.
+  [[nodiscard]] expected<std::vector<gradient>> placed(std::vector<gradient> gradients) const;
+
+  /// One update of every copy. @pre As `update_variable`; the gradients are `placed`.
+  /// Errors: as the device's; throws what a program's rule throws.
+  [[nodiscard]] expected<void> update(const update_plan& plan, const gradient_mean& mean);
 
   /// Makes every copy ready for the updates of a plan.
-  void prepare(const update_plan& plan);
+  /// Errors: as the device's; unimplemented for a rule that the device has no code for.
+  [[nodiscard]] expected<void> prepare(const update_plan& plan);
 
-  /// That of the mean gradient of the first copy, as `troupe::squared_norm`.
-  [[nodiscard]] double squared_norm(const gradient_mean& mean) const;
+  /// That of the mean gradient of the first copy, as `troupe::squared_norm`. @pre As `update`.
+  /// Errors: as the device's.
+  [[nodiscard]] expected<double> squared_norm(const gradient_mean& mean) const;
 
-  /// What a checkpoint holds: the first copy, with what the copies come to for its value.
-  [[nodiscard]] variable_state saved() const;
+  /// What a checkpoint holds, in the host's memory: the first copy, with what the copies come to
+  /// for its value. Errors: as the device's.
+  [[nodiscard]] expected<variable_state> saved() const;
 
   /// Goes back to what was saved; copies that add up share it.
   void restore(variable_state saved);
 
-private:
-  /// Updates are computed here; values, slots and averages lie here.
-  static constexpr cpu::context place_{};
+  /// Waits until the device has done what was asked for. Errors: as the device's.
+  [[nodiscard]] expected<void> wait() const;
 
+private:
+  [[nodiscard]] compute_stream& stream() const;
+  [[nodiscard]] expected<void> place();
+  [[nodiscard]] expected<tensor> apply_for_device(change how, const gradient& operand);
   [[nodiscard]] expected<void> check(int32_t component) const;
   [[nodiscard]] const variable_state& copy(int32_t component) const;
   [[nodiscard]] expected<tensor> combined() const;
@@ -87,6 +120,8 @@ private:
 
   copies_config config_;
   std::vector<variable_state> copies_; ///< One, or `config_.count` of them.
+  /// The value of a device, if it was read as it is now.
+  mutable std::optional<tensor> on_host_;
 };
 
 } // namespace troupe

@@ -2,6 +2,7 @@
 // The variable owner: reading, choosing the optimizer, applying updates.
 #include "actors/training/variable_owner.hpp"
 
+#include "messages/failure.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/training_message.hpp"
 
@@ -36,14 +37,56 @@ void deliver_after(variable_owner_state& state, caf::typed_response_promise<msg<
   };
 }
 
+// ---- asking the device ----
+
+// The kernels of an update were but queued when the variable said that they were.
+template <class Reply>
+void stamp(msg<Reply>& answer, job_time now, job_time took) {
+  if constexpr (std::is_same_v<Reply, wire::UpdateApplied>) {
+    auto done = read_update_applied(answer.reader());
+    done.applied = now;
+    done.took = took;
+    answer = make_update_applied(done);
+  }
+}
+
+// The device's actor does one request of a stream after the other, and keeps what each refers to
+// until the device has done it.
+// @param ask A method of the variable.
+template <class Message, class Reply>
+caf::result<msg<Reply>>
+ask_device(variable_owner_pointer self, const msg<Message>& wanted,
+           expected<msg<Reply>> (owned_variable::*ask)(const msg<Message>&)) {
+  const auto& config = self->state.config;
+  auto answer = std::make_shared<expected<msg<Reply>>>();
+  device_work work{.stream = config.place->stream,
+                   .what = fmt::format("what is asked of variable '{}'", config.variable.name),
+                   .launch = [variable = self->state.variable, wanted, ask, answer](
+                               compute_stream&) { *answer = (variable.get()->*ask)(wanted); }};
+  auto promise = self->make_response_promise<msg<Reply>>();
+  self
+    ->request(config.place->device, caf::infinite, std::move(work)) // it has a deadline of its own
+    .then(
+      [self, promise, answer](const device_work_done& done) mutable {
+        if (done.thrown) *answer = tl::unexpected<error>(reason_of(done.thrown));
+        if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
+        *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
+      },
+      [promise](const caf::error& reason) mutable { promise.deliver(reason); });
+  return promise;
+}
+
+// ---- reading ----
+
 // A caller that asks another than the holder of the variable is told of the holder, and asks there.
 // @param read A method of the variable.
 template <class Message, class Reply>
 caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& wanted,
                                expected<msg<Reply>> (owned_variable::*read)(const msg<Message>&)) {
   auto& state = self->state;
+  if (state.config.place) return ask_device(self, wanted, read);
   auto read_now = [self, wanted, read]() -> expected<msg<Reply>> {
-    if (self->state.holds()) return (self->state.variable.*read)(wanted);
+    if (self->state.holds()) return (self->state.variable.get()->*read)(wanted);
     return fail(errc::unavailable,
                 fmt::format("'{}' is held by another", self->state.config.variable.name));
   };
@@ -155,15 +198,17 @@ template <class Reply, class Message>
 caf::result<msg<Reply>> change_by(variable_owner_pointer self, const msg<Message>& wanted,
                                   expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&),
                                   bool is_numbered = false) {
+  if (self->state.config.place) return ask_device(self, wanted, make);
   if (is_former_owner(self)) return to_caf(taken_over);
   auto& state = self->state; // GCC 12 takes it from a null `self` in the call, under sanitizers
-  return mirrored(self, wanted, (state.variable.*make)(wanted), is_numbered);
+  return mirrored(self, wanted, (state.variable.get()->*make)(wanted), is_numbered);
 }
 
 // The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
-  auto& variable = self->state.variable;
+  if (self->state.config.place) return ask_device(self, update, &owned_variable::apply_once);
+  auto& variable = *self->state.variable;
   if (is_former_owner(self)) return to_caf(taken_over);
   auto answer = variable.apply_once(update);
   auto is_numbered = update.reader().hasId();
@@ -181,7 +226,7 @@ void tell_directory(variable_owner_pointer self);
 caf::result<msg<wire::UpdateApplied>> repeat(variable_owner_pointer self,
                                              const msg<wire::MirrorState>& told) {
   if (!is_mirrored_owner(self) || !self->state.repeats()) return to_caf(taken_over);
-  auto done = self->state.variable.mirror_state(told);
+  auto done = self->state.variable->mirror_state(told);
   if (done) tell_directory(self);
   return to_result(std::move(done));
 }
@@ -195,7 +240,7 @@ void use(variable_owner_pointer self, const replicated_owner_actor& mirror, uint
   state.mirror = mirror;
   state.mirror_number = number;
   auto no_caller_waits = [](const std::optional<error>&) {};
-  const auto& variable = state.variable;
+  const auto& variable = *state.variable;
   if (!variable.optimizer().is_empty())
     tell_mirror<wire::OptimizerInUse>(self, variable.optimizer(), no_caller_waits);
   if (!variable.held().is_empty())
@@ -255,13 +300,20 @@ void tell_directory(variable_owner_pointer self) {
   offer(self, *told, true, [](uint32_t) {});
 }
 
+// A mirror tells what it has, too: it may be asked before it has taken over.
+caf::result<msg<wire::VariableState>> read_state(variable_owner_pointer self,
+                                                 const msg<wire::ReadState>& wanted) {
+  if (self->state.config.place) return ask_device(self, wanted, &owned_variable::read_state);
+  return to_result(self->state.variable->read_state(wanted));
+}
+
 caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t term) {
   auto& state = self->state;
   if (state.now_in == owner_phase::returning)
     return to_caf({errc::failed_precondition,
                    fmt::format("it was not told yet what '{}' is", state.config.variable.name)});
   if (state.now_in == owner_phase::mirroring) state.enter(owner_phase::taken_over);
-  const auto& closed = state.variable.closed();
+  const auto& closed = state.variable->closed();
   if (state.accumulator)
     self->send(state.accumulator, make_set_step(closed ? closed->step + 1 : state.first_step));
   return make_took_over(term, closed);
@@ -288,7 +340,7 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     [self](const msg<wire::ReleaseUpdate>& wanted) {
       return change_by(self, wanted, &owned::release);
     },
-    [self](const msg<wire::ReadState>&) { return self->state.variable.read_state(); },
+    [self](const msg<wire::ReadState>& wanted) { return read_state(self, wanted); },
     [self](const msg<wire::RestoreState>& wanted) {
       return change_by(self, wanted, &owned::restore);
     },

@@ -8,6 +8,7 @@
 #include "actors/replication/request_session.hpp"
 #include "actors/training/gradient_check.hpp"
 #include "actors/training/variable_copies.hpp"
+#include "actors/world/activity.hpp"
 #include "actors/world/phases.hpp"
 #include "actors/world/world.hpp"
 #include "messages/payload.hpp"
@@ -15,6 +16,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,18 +37,25 @@ struct variable_owner_config {
   replicated_owner_actor mirrored;
   directory_actor directory;   ///< Of an owner that is replicated; else null.
   uint32_t variable_index = 0; ///< The variable's position among those of the strategy.
+  /// Where the variable lies and is updated; nothing: in the host's memory. One with a place has a
+  /// single copy and no mirror.
+  std::optional<processor> place{};
 };
 
 /// A reader of a variable holds the owner's memory, without a copy, for as long as it likes; and
 /// the owner must still be free to apply the next update. So an update writes the variable where it
 /// lies if no reader holds it, and into fresh memory if one does.
+///
+/// Thread: one at a time; for a variable of a device, that of its stream, and what a method answers
+/// holds once the stream has come past it. Errors: all methods have those of the device, too.
 class owned_variable {
 public:
   owned_variable() = default;
 
   explicit owned_variable(const variable_owner_config& config);
 
-  /// The variable, or a copy of it, as it is now. Errors: as `variable_copies::read`.
+  /// The variable, or a copy of it, as it is now: where it lies, if its reader computes on that
+  /// device, else in the host's memory. Errors: as `variable_copies::read`.
   [[nodiscard]] expected<msg<wire::VariableSnapshot>> read(const msg<wire::ReadVariable>& wanted);
 
   /// What has changed since the variable had a revision. Errors: as `variable_copies::read`.
@@ -77,7 +86,7 @@ public:
   [[nodiscard]] expected<msg<wire::UpdateApplied>> release(const msg<wire::ReleaseUpdate>& wanted);
 
   /// All there is to save.
-  [[nodiscard]] msg<wire::VariableState> read_state() const;
+  [[nodiscard]] expected<msg<wire::VariableState>> read_state(const msg<wire::ReadState>& wanted);
 
   /// Goes back to what was saved. What `snapshot`s show stays as it is.
   /// Errors: type_mismatch and invalid_argument if an array is not like the variable.
@@ -86,7 +95,7 @@ public:
   /// Takes over what the owner holds. Errors: as `restore`.
   [[nodiscard]] expected<msg<wire::UpdateApplied>> mirror_state(const msg<wire::MirrorState>& told);
 
-  /// What the mirror is to know.
+  /// What the mirror is to know. @pre The variable lies in the host's memory.
   [[nodiscard]] msg<wire::MirrorState> told_state() const;
 
   /// The last update of the job; nothing, if the owner has no mirror.
@@ -95,19 +104,29 @@ public:
   /// The optimizer in use, and the update that is held; empty, if there is none.
   [[nodiscard]] const msg<wire::UseOptimizer>& optimizer() const { return optimizer_; }
 
-  [[nodiscard]] const msg<wire::ApplyUpdate>& held() const { return held_; }
+  [[nodiscard]] const msg<wire::ApplyUpdate>& held() const { return held_.update; }
 
 private:
   [[nodiscard]] expected<msg<wire::VariableSnapshot>>
   change_by_hand(const msg<wire::ChangeVariable>& wanted);
   [[nodiscard]] expected<msg<wire::UpdateApplied>> apply(const msg<wire::ApplyUpdate>& update);
+
+  /// An update that is measured and waits for its release; mostly empty.
+  struct held_update {
+    msg<wire::ApplyUpdate> update;
+    std::vector<gradient> gradients; ///< Where they are applied.
+  };
+
+  [[nodiscard]] expected<void> check_ready() const;
   [[nodiscard]] expected<std::vector<gradient>>
   gradients_of(const msg<wire::ApplyUpdate>& update) const;
+  [[nodiscard]] expected<void> measure(const msg<wire::ApplyUpdate>& update,
+                                       const gradient_mean& mean, applied_update& done) const;
   [[nodiscard]] expected<void> apply(const gradient_mean& mean);
-  [[nodiscard]] double mean_squared_norm(std::span<const gradient> gradients) const;
+  [[nodiscard]] expected<double> mean_squared_norm(std::span<const gradient> gradients) const;
   [[nodiscard]] applied_update timed(applied_update done, job_time began) const;
   void keep_closed(wire::ApplyUpdate::Reader update, const applied_update& done);
-  [[nodiscard]] variable_payload saved() const;
+  [[nodiscard]] expected<variable_payload> saved() const;
   [[nodiscard]] expected<void> restore(variable_payload from);
   [[nodiscard]] msg<wire::OptimizerInUse> in_use() const;
 
@@ -121,8 +140,8 @@ private:
   bool changed_by_rows_ = false; ///< The last time.
   std::optional<update_plan> plan_;
   msg<wire::UseOptimizer> optimizer_; ///< Of the plan; mostly for a mirror.
-  msg<wire::ApplyUpdate> held_;       ///< Measured, and waiting for its release; mostly empty.
-  request_table<made_change> made_;   ///< Those that may be asked for again.
+  held_update held_;
+  request_table<made_change> made_; ///< Those that may be asked for again.
   std::optional<closed_step> closed_;
 };
 
@@ -170,6 +189,9 @@ private:
 /// the mirror does not know of such a change waits until it does: so none has heard of a change
 /// that is lost with an owner, and made once more later.
 ///
+/// An owner whose variable lies on a device has nothing of that. It hands each request on to the
+/// device's actor, which makes them one after the other, and answers when the device has done it.
+///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable
 /// then, which tells it all there is between two changes: from then on it is like any other.
 struct variable_owner_state {
@@ -194,7 +216,7 @@ struct variable_owner_state {
   };
 
   variable_owner_config config;
-  owned_variable variable;
+  std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
   std::optional<come_back> returned;        ///< While `returning`.

@@ -112,6 +112,13 @@ std::vector<made_change> kept(std::vector<made_change> changes) {
   return changes;
 }
 
+// Whether a reader can look at memory of a device. The host's may be looked at anywhere.
+bool computes_at(wire::ReadVariable::Reader reader, device where) {
+  return where.kind != device_kind::cpu
+         && reader.getDeviceKind() == static_cast<uint8_t>(where.kind)
+         && reader.getDeviceIndex() == where.index;
+}
+
 int64_t rows_in(const shape& extents) {
   return extents.rank() == 0 ? 0 : extents.dims().front();
 }
@@ -122,11 +129,17 @@ int64_t rows_in(const shape& extents) {
 
 owned_variable::owned_variable(const variable_owner_config& config)
   : form_(config.variable), rule_(config.rule), world_(config.world),
-    copies_({form_.name, config.copies, rule_, config.copies_elsewhere}, config.initial.clone()),
+    copies_({form_.name, config.copies, rule_, config.copies_elsewhere,
+             config.place ? config.place->owned : nullptr, config.place ? config.place->stream : 0},
+            config.initial.clone()),
     log_(rows_in(form_.extents)) {}
 
 expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
   auto component = wanted.reader().getComponent();
+  if (computes_at(wanted.reader(), copies_.where()))
+    return copies_.read_in_place().map([this](const tensor& value) {
+      return make_variable_snapshot(copies_.first().version, value);
+    });
   if (!snapshot_.is_empty() && copies_.has(component)) return snapshot_;
   auto value = copies_.read(component);
   if (!value) return tl::unexpected<error>(value.error());
@@ -143,10 +156,11 @@ expected<msg<wire::VariableChanges>> owned_variable::pull(const msg<wire::PullVa
   if (known == log_.revision()) return make_variable_changes(since);
   auto value = copies_.read(whole_variable);
   if (!value) return tl::unexpected<error>(value.error());
-  if (auto rows = log_.rows_since(known))
+  since.change = *value;
+  if (auto rows = log_.rows_since(known)) {
+    if (auto there = copies_.wait(); !there) return tl::unexpected<error>(there.error());
     since.change = rows_of(*value, *rows);
-  else
-    since.change = *value;
+  }
   return make_variable_changes(since);
 }
 
@@ -192,7 +206,8 @@ owned_variable::read_average(const msg<wire::ReadAverage>& wanted) {
   if (!variable.average || variable.average->name != name)
     return fail(errc::not_found,
                 fmt::format("no average '{}' is kept of variable '{}'", name, form_.name));
-  return make_variable_snapshot(variable.version, variable.average->values);
+  return copies_.read_average().map(
+    [&](const tensor& values) { return make_variable_snapshot(variable.version, values); });
 }
 
 expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptimizer>& optimizer) {
@@ -204,7 +219,7 @@ expected<msg<wire::OptimizerInUse>> owned_variable::use(const msg<wire::UseOptim
                             form_.name, to_string(form_.type)));
   if (auto fits = check_slot_names(*chosen, copies_.first(), form_.name); !fits)
     return tl::unexpected<error>(fits.error());
-  copies_.prepare(*chosen);
+  if (auto ready = copies_.prepare(*chosen); !ready) return tl::unexpected<error>(ready.error());
   plan_ = std::move(*chosen);
   optimizer_ = optimizer;
   closed_.reset();
@@ -216,11 +231,9 @@ msg<wire::OptimizerInUse> owned_variable::in_use() const {
   return make_optimizer_in_use(variable.version, static_cast<uint32_t>(variable.slots.size()));
 }
 
-// The gradients lie where they came; they are checked again, since they may come from another node.
 // A caller that restores a variable that is trained is to say how it is updated from then on: the
 // restored slots may be of another optimizer.
-expected<std::vector<gradient>>
-owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
+expected<void> owned_variable::check_ready() const {
   if (!plan_)
     return fail(
       errc::failed_precondition,
@@ -231,6 +244,14 @@ owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
                 fmt::format("variable '{}' was restored with {} slots, its optimizer has {}; send "
                             "UseOptimizer again",
                             form_.name, has, needs));
+  return {};
+}
+
+// The gradients lie where they came, or beside the variable; they are checked again, since they may
+// come from another node.
+expected<std::vector<gradient>>
+owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
+  if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
   auto given = update.reader().getGradients();
   std::vector<gradient> gradients;
   gradients.reserve(given.size());
@@ -239,7 +260,23 @@ owned_variable::gradients_of(const msg<wire::ApplyUpdate>& update) const {
       return tl::unexpected<error>(fits.error());
     gradients.push_back(*read_gradient(gradient, update.owner()));
   }
-  return gradients;
+  return copies_.placed(std::move(gradients));
+}
+
+expected<void> owned_variable::measure(const msg<wire::ApplyUpdate>& update,
+                                       const gradient_mean& mean, applied_update& done) const {
+  auto is_measured = update.reader().getMeasure();
+  if (is_measured) {
+    auto each = mean_squared_norm(mean.gradients);
+    if (!each) return tl::unexpected<error>(each.error());
+    done.mean_squared_norm = *each;
+  }
+  if (is_measured || update.reader().getHold()) {
+    auto norm = copies_.squared_norm(mean);
+    if (!norm) return tl::unexpected<error>(norm.error());
+    done.squared_norm = *norm;
+  }
+  return {};
 }
 
 expected<msg<wire::UpdateApplied>> owned_variable::apply(const msg<wire::ApplyUpdate>& update) {
@@ -248,11 +285,10 @@ expected<msg<wire::UpdateApplied>> owned_variable::apply(const msg<wire::ApplyUp
   gradient_mean mean{*gradients, update.reader().getDivisor()};
   auto began = world_->now();
   applied_update done{.step = update.reader().getStep()};
-  if (update.reader().getMeasure()) done.mean_squared_norm = mean_squared_norm(*gradients);
-  if (update.reader().getHold() || update.reader().getMeasure())
-    done.squared_norm = copies_.squared_norm(mean);
+  if (auto measured = measure(update, mean, done); !measured)
+    return tl::unexpected<error>(measured.error());
   if (update.reader().getHold())
-    held_ = update;
+    held_ = {update, std::move(*gradients)};
   else if (auto applied = apply(mean); !applied)
     return tl::unexpected<error>(applied.error());
   done = timed(done, began);
@@ -283,25 +319,28 @@ void owned_variable::keep_closed(wire::ApplyUpdate::Reader update, const applied
   closed_->latest = latest_with(std::move(latest), closed_->accepted);
 }
 
-double owned_variable::mean_squared_norm(std::span<const gradient> gradients) const {
+expected<double> owned_variable::mean_squared_norm(std::span<const gradient> gradients) const {
   if (gradients.empty()) return 0;
   double sum = 0;
-  for (const auto& one : gradients)
-    sum += copies_.squared_norm({{&one, 1}});
+  for (const auto& one : gradients) {
+    auto norm = copies_.squared_norm({{&one, 1}});
+    if (!norm) return norm;
+    sum += *norm;
+  }
   return sum / static_cast<double>(gradients.size());
 }
 
 expected<msg<wire::UpdateApplied>> owned_variable::release(const msg<wire::ReleaseUpdate>& wanted) {
-  auto scale = wanted.reader().getScale();
-  auto update = std::exchange(held_, {});
+  auto [update, gradients] = std::exchange(held_, {});
   if (update.is_empty())
     return fail(errc::failed_precondition,
                 fmt::format("variable '{}' holds no update", form_.name));
-  auto gradients = gradients_of(update);
-  if (!gradients) return tl::unexpected<error>(gradients.error());
+  if (auto ready = check_ready(); !ready) return tl::unexpected<error>(ready.error());
   auto began = world_->now();
-  gradient_mean mean{*gradients, update.reader().getDivisor(), scale};
+  gradient_mean mean{gradients, update.reader().getDivisor(), wanted.reader().getScale()};
   if (auto applied = apply(mean); !applied) return tl::unexpected<error>(applied.error());
+  // The gradients go when this returns, and the device may still read them.
+  if (auto read = copies_.wait(); !read) return tl::unexpected<error>(read.error());
   auto done = timed({.step = update.reader().getStep()}, began);
   if (closed_) closed_->released = done;
   return make_update_applied(done);
@@ -312,7 +351,7 @@ expected<void> owned_variable::apply(const gradient_mean& mean) {
   if (mean.gradients.empty()) return {};
   snapshot_ = {}; // our own share in the old version must not count as another reader's
   try {
-    copies_.update(*plan_, mean);
+    if (auto updated = copies_.update(*plan_, mean); !updated) return updated;
   } catch (...) { // a rule may be the code of a user
     auto reason = reason_of(std::current_exception());
     return fail(reason.code, fmt::format("optimizer '{}' failed at variable '{}': {}",
@@ -333,25 +372,29 @@ applied_update owned_variable::timed(applied_update done, job_time began) const 
   return done;
 }
 
-msg<wire::VariableState> owned_variable::read_state() const {
-  return make_variable_state(saved());
+expected<msg<wire::VariableState>>
+owned_variable::read_state(const msg<wire::ReadState>& /*wanted*/) {
+  return saved().map(make_variable_state);
 }
 
-variable_payload owned_variable::saved() const {
+expected<variable_payload> owned_variable::saved() const {
   auto variable = copies_.saved();
-  variable_payload state{.version = variable.version,
-                         .value = variable.value,
-                         .optimizer = variable.optimizer,
-                         .slots_since = variable.slots_since};
-  for (const auto& slot : variable.slots)
+  if (!variable) return tl::unexpected<error>(variable.error());
+  variable_payload state{.version = variable->version,
+                         .value = variable->value,
+                         .optimizer = variable->optimizer,
+                         .slots_since = variable->slots_since};
+  for (const auto& slot : variable->slots)
     state.slots.push_back({slot.name, slot.values});
-  if (variable.average)
-    state.average = named_payload{variable.average->name, variable.average->values};
+  if (variable->average)
+    state.average = named_payload{variable->average->name, variable->average->values};
   return state;
 }
 
 msg<wire::MirrorState> owned_variable::told_state() const {
-  return make_mirror_state(saved(), closed_, made_.all());
+  auto state = saved();
+  TROUPE_ASSERT(state.has_value()); // nothing but a device can fail
+  return make_mirror_state(*state, closed_, made_.all());
 }
 
 expected<msg<wire::UpdateApplied>>
@@ -425,7 +468,7 @@ told_change* told_changes::last_numbered() {
 }
 
 variable_owner_state::variable_owner_state(variable_owner_config from)
-  : config(std::move(from)), variable(config),
+  : config(std::move(from)), variable(std::make_shared<owned_variable>(config)),
     now_in(config.mirrored ? phase::mirroring : phase::holding) {
   config.initial = {}; // the variable has a copy
 }

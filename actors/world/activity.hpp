@@ -28,10 +28,13 @@ namespace troupe {
 /// threads world, every computing time in the virtual one. Empty: no further delay.
 using pace_function = std::function<job_time(uint64_t iteration, job_time elapsed)>;
 
+class compute_device;
+
 /// Where an activity computes if not on the world's threads: one stream of a device.
 struct processor {
   gpu_actor device;
   uint32_t stream = 0;
+  std::shared_ptr<compute_device> owned; ///< The device that the actor owns.
 };
 
 /// What a piece of work came to: the time it took, or why it has no result.

@@ -6,6 +6,7 @@
 #include "kernels/math/collective_sum.hpp"
 #include "kernels/math/reduce.hpp"
 #include "kernels/tensor/elements.hpp"
+#include "kernels/updates/update_pass.hpp"
 
 #include <cstring>
 #include <utility>
@@ -53,6 +54,27 @@ public:
     combine_rows(rows, result);
     return result;
   }
+
+  [[nodiscard]] expected<void> prepare(variable_state& variable, const update_plan& plan) override {
+    troupe::prepare(on_, variable, plan);
+    return {};
+  }
+
+  [[nodiscard]] expected<void> update(variable_state& variable, const update_plan& plan,
+                                      const gradient_mean& mean) override {
+    update_variable(on_, variable, plan, mean);
+    return {};
+  }
+
+  [[nodiscard]] expected<double> squared_norm(const variable_state& variable,
+                                              const gradient_mean& mean) override {
+    return troupe::squared_norm(on_, variable, mean);
+  }
+
+  [[nodiscard]] expected<void> wait() override { return {}; }
+
+private:
+  static constexpr cpu::context on_{};
 };
 
 // Elements of a result, wherever its memory lies.

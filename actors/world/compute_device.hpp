@@ -16,6 +16,10 @@
 
 namespace troupe {
 
+struct gradient_mean;
+struct update_plan;
+struct variable_state;
+
 /// Work on a device is begun by one processor and done by another. A stream is where it is begun:
 /// what is asked of it returns at once and is done in that order, so a result may be handed on
 /// within the stream, but looked at only when the stream has been waited for.
@@ -70,6 +74,29 @@ public:
   /// @param rows Values on the device, indices and order in the host's memory, where they have to
   /// stay until this returns. @param type f32 or f64. Errors: as `to_device`.
   [[nodiscard]] virtual expected<tensor> combine(const sparse_sum& rows, dtype type) = 0;
+
+  /// As `troupe::prepare`, by the kernels of the device. @param variable Its arrays lie there.
+  /// Errors: as `to_device`; unimplemented for a rule that the device has no code for.
+  [[nodiscard]] virtual expected<void> prepare(variable_state& variable, const update_plan& plan)
+    = 0;
+
+  /// As `update_variable`, by the kernels of the device: one pass, queued. What this refers to has
+  /// to stay as it is until the stream has come past it. @param variable As above, prepared.
+  /// @param mean Arrays on the device; indices of rows in the host's memory. Errors: as
+  /// `to_device`; throws what a program's rule throws.
+  [[nodiscard]] virtual expected<void> update(variable_state& variable, const update_plan& plan,
+                                              const gradient_mean& mean)
+    = 0;
+
+  /// As `troupe::squared_norm`; waits for the stream. Arrays lie as for `update`.
+  /// Errors: as `to_device`.
+  [[nodiscard]] virtual expected<double> squared_norm(const variable_state& variable,
+                                                      const gradient_mean& mean)
+    = 0;
+
+  /// Waits until all is done that the stream was asked for, so that the host can look at what was
+  /// copied to it. Thread: one that computes. Errors: as the device's.
+  [[nodiscard]] virtual expected<void> wait() = 0;
 
   /// As `to_device`, for values that come again and again, such as variables: one that is still in
   /// the memory where it was at the last call is not copied again, and one that is like the last at

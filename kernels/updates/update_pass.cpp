@@ -17,6 +17,14 @@ template void update_variable(const reference::context&, variable_state&, const 
 template double squared_norm(const reference::context&, const variable_state&,
                              const gradient_mean&);
 
+std::vector<tensor*> arrays_of(variable_state& variable) {
+  std::vector<tensor*> arrays{&variable.value};
+  for (auto& slot : variable.slots)
+    arrays.push_back(&slot.values);
+  if (variable.average) arrays.push_back(&variable.average->values);
+  return arrays;
+}
+
 bool updates_rows(const update_plan& plan, const gradient_mean& mean) {
   return detail::are_sparse(mean.gradients) && !plan.sparse_exact && !is_layer_wise(plan.rule);
 }

@@ -31,6 +31,9 @@ struct variable_state {
   std::optional<variable_slot> average; ///< Its shadow, if there is a moving average.
 };
 
+/// All arrays of a variable: its value, its slots, its average.
+[[nodiscard]] std::vector<tensor*> arrays_of(variable_state& variable);
+
 /// Gradients of one step, and how they become one.
 struct gradient_mean {
   std::span<const gradient> gradients; ///< In their order; at least one.
@@ -38,8 +41,9 @@ struct gradient_mean {
   double scale = 1; ///< What the mean is multiplied with: a clip by the norm of all variables.
 };
 
-// These are written once for all contexts: cpu, which owners use, cuda, and reference, the oracle.
-// A variable lies where the context computes; gradients of the host are copied there.
+// These are written once for all contexts: cpu and cuda, which the streams of devices use, and
+// reference, the oracle. A variable lies where the context computes; gradients of the host are
+// copied there.
 
 /// Makes a variable ready for the updates of a plan. Slots of the same optimizer go on; others
 /// begin at their initial values. An average of the same name goes on; another begins at the

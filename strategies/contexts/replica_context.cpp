@@ -2,11 +2,13 @@
 // What a step function asks its replica for.
 #include "strategies/contexts/replica_context.hpp"
 
+#include "actors/world/compute_device.hpp"
 #include "messages/replication_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/contexts/training_cast.hpp"
+#include "strategies/reduce/on_host.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,17 +20,26 @@ namespace troupe {
 namespace {
 
 // What a replica asks for: its own copy, where there are copies. Most reads ask the same.
-msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica) {
+// @param computes_on Where the replica looks at it, beside the host's memory.
+msg<wire::ReadVariable> read_variable(const variable& source, uint32_t replica,
+                                      device computes_on = {}) {
   static const auto of_the_whole = make_read_variable();
   auto component = component_of(source, replica);
+  // Another process has devices of the same names.
+  if (computes_on == source.place() && computes_on.kind != device_kind::cpu)
+    return make_read_variable(component, computes_on);
   return component == whole_variable ? of_the_whole : make_read_variable(component);
 }
 
 // Each replica's read is a value of its own, even while all copies are one array: what a program
 // does must not depend on that.
 tensor own_handle(const tensor& value) {
-  return tensor::wrap_read_only(value.data(), value.type(), value.extents(),
-                                std::make_shared<const tensor>(value));
+  auto owner = std::make_shared<const tensor>(value);
+  if (!is_on_device(value))
+    return tensor::wrap_read_only(value.data(), value.type(), value.extents(), std::move(owner));
+  return tensor::wrap_on(value.device(), const_cast<void*>(value.data()), value.type(),
+                         value.extents(), std::move(owner))
+    .as_read_only();
 }
 
 std::string_view call_name(change how, const variable_operand& operand) {
@@ -133,10 +144,20 @@ const variable_owner_actor& replica_context::owner_of(const variable& source) co
 }
 
 task<std::vector<tensor>> replica_context::read(std::vector<variable> variables) {
+  return read_for(std::move(variables), {});
+}
+
+task<std::vector<tensor>> replica_context::read_on_device(std::vector<variable> variables) {
+  const auto& device = activity_.computes_at().owned;
+  return read_for(std::move(variables), device ? device->where() : troupe::device{});
+}
+
+task<std::vector<tensor>> replica_context::read_for(std::vector<variable> variables,
+                                                    troupe::device computes_on) {
   std::vector<std::pair<variable_owner_actor, msg<wire::ReadVariable>>> requests;
   requests.reserve(variables.size());
   for (const auto& variable : variables)
-    requests.emplace_back(owner_of(variable), read_variable(variable, place_.replica));
+    requests.emplace_back(owner_of(variable), read_variable(variable, place_.replica, computes_on));
   auto reading = activity_.request_all<msg<wire::VariableSnapshot>>(std::move(requests));
   auto snapshots = co_await reading;
   std::vector<tensor> values;

@@ -93,7 +93,11 @@ public:
   /// Cost: one request for each variable, all at once.
   [[nodiscard]] task<std::vector<tensor>> read(std::vector<variable> variables);
 
-  /// Likewise for one variable: this replica's copy of it.
+  /// Likewise, for work that this replica computes: a variable that lies on its device is given
+  /// where it lies, and may be looked at there only; others lie in the host's memory.
+  [[nodiscard]] task<std::vector<tensor>> read_on_device(std::vector<variable> variables);
+
+  /// Likewise for one variable, in the host's memory: this replica's copy of it.
   [[nodiscard]] task<tensor> read(variable source) override;
 
   // ---- with the other replicas, in a run ----
@@ -204,6 +208,9 @@ private:
 
   /// A change in a job. @param wanted Without a number.
   [[nodiscard]] task<tensor> change_once(variable target, msg<wire::ChangeVariable> wanted);
+
+  [[nodiscard]] task<std::vector<tensor>> read_for(std::vector<variable> variables,
+                                                   troupe::device computes_on);
 
   /// The actor to ask for a variable: in a job, as this replica knows it.
   [[nodiscard]] const variable_owner_actor& owner_of(const variable& source) const;

@@ -7,6 +7,7 @@
 #include "actors/training/replica.hpp"
 #include "actors/training/variable_owner.hpp"
 #include "actors/world/ask.hpp"
+#include "actors/world/compute_device.hpp"
 #include "messages/limits.hpp"
 #include "messages/refuse.hpp"
 #include "messages/tensor_message.hpp"
@@ -134,6 +135,31 @@ task<void> compute_for(strategy* owner, activity& host, std::function<void()> wo
   co_await working;
 }
 
+// Where variables lie on devices, each is one array, in one place.
+void check_variable_devices(const strategy_layout& layout) {
+  const auto& devices = layout.variable_devices;
+  if (devices.empty()) return;
+  if (layout.owner_copies > 1)
+    refuse(errc::invalid_argument,
+           "variables that two parameter servers hold lie in the host's memory; leave "
+           "variable_devices empty, or replicate_owners at 1");
+  if (layout.mirrors_variables)
+    refuse(
+      errc::invalid_argument,
+      "a {} strategy has a copy of each variable for each replica, in the host's memory; leave "
+      "variable_devices empty",
+      layout.name);
+  for (size_t i = 0; i < devices.size(); ++i) {
+    if (!devices[i]) refuse(errc::invalid_argument, "variable_devices[{}] is no device", i);
+    if (std::ranges::count(layout.compute_devices, devices[i]) > 0)
+      refuse(
+        errc::invalid_argument,
+        "{} is one of compute_devices, and of variable_devices, too; open it once more, so that "
+        "updates do not wait for what replicas compute",
+        devices[i]->name());
+  }
+}
+
 } // namespace
 
 void check_layout(const strategy_layout& layout) {
@@ -150,6 +176,7 @@ void check_layout(const strategy_layout& layout) {
   if (layout.deadline <= job_time{0})
     refuse(errc::invalid_argument, "the deadline of a {} strategy is {} s; it must be positive",
            layout.name, std::chrono::duration<double>(layout.deadline).count());
+  check_variable_devices(layout);
   check_owner_copies(layout);
 }
 
@@ -157,6 +184,7 @@ strategy::strategy(troupe::world& world, strategy_layout layout)
   : world_(world), layout_(std::move(layout)),
     num_replicas_(static_cast<uint32_t>(layout_.worker_devices.size())),
     devices_(world, layout_.compute_devices, layout_.device_deadline),
+    owner_devices_(world, layout_.variable_devices, layout_.device_deadline, "gpu of variables"),
     extended_(std::make_unique<strategy_extended>(*this)) {
   check_layout(layout_);
   if (!layout_.cross_device_operations)
@@ -303,6 +331,11 @@ variable strategy::add_variable(std::string name, const tensor& initial,
                                &world_,    static_cast<uint32_t>(data->devices.size()),
                                rule,       num_replicas_in_sync() - num_replicas_};
   config.variable_index = static_cast<uint32_t>(data->index);
+  auto at = context_stack::current().top();
+  auto is_beside = at.owner == this && at.beside;
+  data->place_of = is_beside ? variables_[*at.beside].data_->place_of : config.variable_index;
+  if (data->is_here) config.place = owner_devices_.processor_of(data->place_of);
+  if (config.place) data->place = config.place->owned->where();
   if (data->is_here && layout_.owner_copies > 1)
     config.directory = find_directory(*this, owner_name);
   if (data->is_here)
@@ -523,6 +556,7 @@ strategy_layout layout_of(const parameter_server_options& options) {
                          .variable_load = options.variable_load,
                          .variable_partitioner = options.variable_partitioner,
                          .compute_devices = options.compute_devices,
+                         .variable_devices = options.variable_devices,
                          .device_deadline = options.device_deadline};
   if (auto given = static_cast<int32_t>(options.replicas); given < 0) // else 2^32 too many
     refuse(errc::invalid_argument, "replicas is {}; a parameter_server strategy needs at least 1",

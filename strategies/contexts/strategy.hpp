@@ -70,12 +70,15 @@ struct strategy_layout {
   partitioner variable_partitioner{};
   /// What replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  /// Where the variables of this process lie and are updated, in turn; empty: in the host's memory.
+  std::vector<std::shared_ptr<compute_device>> variable_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
 
 /// Refuses what no strategy can be made of.
 /// Errors: throws `failure` with invalid_argument for no devices, the same one twice, a deadline
-/// that is not positive, or more owners of a variable than 2 or than there are places for them.
+/// that is not positive, more owners of a variable than 2 or than there are places for them, or
+/// variables on a device that are replicated, have copies, or share it with replicas.
 void check_layout(const strategy_layout& layout);
 
 /// Where a value is made for each replica, and how many there are.
@@ -339,6 +342,7 @@ private:
   strategy_layout layout_;
   uint32_t num_replicas_; ///< Of this process.
   replica_devices devices_;
+  replica_devices owner_devices_;
   std::vector<variable> variables_;
   std::unique_ptr<strategy_extended> extended_;
   std::weak_ptr<closure_service> coordinated_by_; ///< By at most one coordinator at a time.
@@ -363,6 +367,11 @@ struct parameter_server_options {
   partitioner variable_partitioner{};
   /// What the replicas of this process compute on, in turn; empty: the world's computing threads.
   std::vector<std::shared_ptr<compute_device>> compute_devices{};
+  /// Where the variables of this process lie and are updated, with their slots and averages, in
+  /// turn; empty: in the host's memory. Not those of `compute_devices`, but perhaps other handles
+  /// to the same GPUs: no update waits for what a replica computes, then. Replicas on the GPU of a
+  /// variable read it there (`replica_context::read_on_device`), and leave their gradients there.
+  std::vector<std::shared_ptr<compute_device>> variable_devices{};
   job_time device_deadline = std::chrono::seconds{60}; ///< Of one piece of work on one of them.
 };
 

@@ -5,6 +5,7 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/named_devices.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,8 @@ struct central_storage_options {
   std::optional<std::string> parameter_device;
   job_time deadline = std::chrono::minutes{10}; ///< Of a run.
   gpu_source gpus{};                            ///< As `mirrored_options::gpus`.
+  /// As `parameter_server_options::variable_devices`.
+  std::vector<std::shared_ptr<compute_device>> variable_devices{};
 };
 
 /// Replicas run as under a mirrored strategy, but all share each variable: a replica that writes

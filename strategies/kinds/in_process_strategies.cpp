@@ -37,23 +37,27 @@ strategy_layout layout_of(central_storage_options options) {
                          .worker_devices = devices,
                          .parameter_devices = parameters,
                          .experimental_between_graph = true,
-                         .deadline = options.deadline};
+                         .deadline = options.deadline,
+                         .variable_devices = std::move(options.variable_devices)};
   compute_on_named(layout, options.gpus);
   layout.cross_device_operations = reduce_on_one_of(devices, options.gpus);
   return layout;
 }
 
-strategy_layout layout_of_one(std::string name, std::string device, const gpu_source& gpus) {
+strategy_layout layout_of_one(std::string name, std::string device, const gpu_source& gpus,
+                              std::vector<std::shared_ptr<compute_device>> variable_devices) {
   auto devices = canonical_devices({std::move(device)});
-  strategy_layout layout{
-    .name = std::move(name), .worker_devices = devices, .parameter_devices = devices};
+  strategy_layout layout{.name = std::move(name),
+                         .worker_devices = devices,
+                         .parameter_devices = devices,
+                         .variable_devices = std::move(variable_devices)};
   compute_on_named(layout, gpus);
   layout.cross_device_operations = reduce_on_one_of(devices, gpus);
   return layout;
 }
 
 strategy_layout layout_of_default() {
-  auto layout = layout_of_one("default", "cpu:0", {});
+  auto layout = layout_of_one("default", "cpu:0", {}, {});
   layout.has_devices = false;
   return layout;
 }
@@ -95,9 +99,11 @@ central_storage_strategy::central_storage_strategy(troupe::world& world,
                                                    central_storage_options options)
   : strategy(world, layout_of(std::move(options))) {}
 
-one_device_strategy::one_device_strategy(troupe::world& world, std::string device,
-                                         const gpu_source& gpus)
-  : strategy(world, layout_of_one("one_device", std::move(device), gpus)) {}
+one_device_strategy::one_device_strategy(
+  troupe::world& world, std::string device, const gpu_source& gpus,
+  std::vector<std::shared_ptr<compute_device>> variable_devices)
+  : strategy(world,
+             layout_of_one("one_device", std::move(device), gpus, std::move(variable_devices))) {}
 
 default_strategy::default_strategy(troupe::world& world) : strategy(world, layout_of_default()) {
   default_strategy* none = nullptr;

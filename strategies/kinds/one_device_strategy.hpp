@@ -5,18 +5,21 @@
 #include "strategies/contexts/strategy.hpp"
 #include "strategies/reduce/named_devices.hpp"
 
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace troupe {
 
 /// One replica, on one device, with all variables: to try out what is to run on many.
 class one_device_strategy final : public strategy {
 public:
-  /// @param device A GPU, "gpu:0", is what the replica computes on; variables lie in the host's
-  /// memory. @param gpus Where that comes from.
-  /// Errors: as `mirrored_strategy`.
+  /// @param device A GPU, "gpu:0", is what the replica computes on. @param gpus Where that comes
+  /// from. @param variable_devices As `parameter_server_options::variable_devices`.
+  /// Errors: as `mirrored_strategy`; as `check_layout`.
   explicit one_device_strategy(troupe::world& world, std::string device = "cpu:0",
-                               const gpu_source& gpus = {});
+                               const gpu_source& gpus = {},
+                               std::vector<std::shared_ptr<compute_device>> variable_devices = {});
 };
 
 } // namespace troupe

@@ -34,12 +34,32 @@ std::vector<push> make_pushes(const training_cast& cast, const origin& from,
   return pushes;
 }
 
-std::vector<tensor*> arrays_on_devices(std::vector<gradient_and_variable>& given) {
+// Whether an owner takes an array of a gradient as it lies on a device: on its own, and if a
+// message can refer to it.
+bool is_taken_there(const tensor& array, const variable& by) {
+  auto is_word_aligned = reinterpret_cast<uintptr_t>(array.data()) % sizeof(uint64_t) == 0;
+  return is_floating(array.type()) && array.device() == by.place() && array.is_contiguous()
+         && is_word_aligned;
+}
+
+// @param is_looked_at Whether the host looks at all gradients on their way.
+std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, bool is_looked_at) {
   std::vector<tensor*> arrays;
   for (auto& [gradient, variable] : given)
-    if (lies_on_device(gradient))
-      std::ranges::copy(arrays_in(gradient), std::back_inserter(arrays));
+    for (auto* array : arrays_in(gradient))
+      if (is_on_device(*array) && (is_looked_at || !is_taken_there(*array, variable)))
+        arrays.push_back(array);
   return arrays;
+}
+
+void check_aggregates(const std::vector<gradient_and_variable>& given) {
+  for (const auto& [gradient, variable] : given)
+    if (variable.place().kind != device_kind::cpu)
+      throw failure{
+        {errc::unimplemented,
+         fmt::format("the gradients of variable '{}' stay on {}, and read_aggregates adds them up "
+                     "on the host; leave variable_devices empty, or read_aggregates off",
+                     variable.name(), to_string(variable.place()))}};
 }
 
 // A gradient that is for an older step by now need not arrive.
@@ -170,7 +190,9 @@ sync_replicas_optimizer::apply_gradients(replica_context& context,
                    "apply_gradients of a sync_replicas_optimizer needs a job, whose replicas take "
                    "tokens; give the function to `train`, or use `optimizer` in a run"}};
   const auto& cast = *context.place_.cast;
-  if (auto brought = arrays_on_devices(gradients_and_variables); !brought.empty()) {
+  if (options.read_aggregates) check_aggregates(gradients_and_variables);
+  if (auto brought = arrays_for_host(gradients_and_variables, options_.require_finite);
+      !brought.empty()) {
     auto bringing = context.bring_to_host(std::move(brought));
     co_await bringing;
   }

@@ -13,11 +13,11 @@
 namespace troupe {
 
 replica_devices::replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
-                                 job_time deadline)
+                                 job_time deadline, std::string_view actors)
   : devices_(std::move(devices)) {
   for (size_t i = 0; i < devices_.size(); ++i) {
     actors_.push_back(world.system().spawn(gpu, gpu_config{devices_[i], deadline, &world}));
-    world.introduce(actors_.back().id(), fmt::format("gpu {}", i));
+    world.introduce(actors_.back().id(), fmt::format("{} {}", actors, i));
   }
 }
 
@@ -32,12 +32,12 @@ std::optional<processor> replica_devices::processor_of(uint32_t replica) {
   auto turn = turns_.emplace(replica, static_cast<uint32_t>(turns_.size())).first->second;
   auto device = turn % actors_.size();
   auto stream = static_cast<uint32_t>(turn / actors_.size()) % devices_[device]->stream_count();
-  return processor{actors_[device], stream};
+  return processor{actors_[device], stream, devices_[device]};
 }
 
 std::optional<processor> replica_devices::at(device where) const {
   for (size_t i = 0; i < devices_.size(); ++i)
-    if (devices_[i]->where() == where) return processor{actors_[i], 0};
+    if (devices_[i]->where() == where) return processor{actors_[i], 0, devices_[i]};
   return std::nullopt;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices that replicas of one process compute on, and which of them has which.
+// The devices that replicas, or owners, of one process compute on, and which of them has which.
 #pragma once
 
 #include "actors/interfaces/interfaces.hpp"
@@ -12,22 +12,24 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
 
 class compute_device;
 
-/// Owns the gpu actors of a strategy. Replicas get devices in turn, in the order in which they come
-/// to this process, and streams of a device likewise; one that comes back gets its own again.
+/// Owns gpu actors of a strategy. Replicas get devices in turn, in the order in which they come to
+/// this process, and streams of a device likewise; one that comes back gets its own again. A second
+/// object does the same for the owners of variables.
 ///
 /// Thread: any.
 class replica_devices {
 public:
   /// @param devices None: replicas compute on the world's threads. @param deadline Of one piece of
-  /// work.
+  /// work. @param actors What its actors are called, with a number: "gpu".
   replica_devices(world& world, std::vector<std::shared_ptr<compute_device>> devices,
-                  job_time deadline);
+                  job_time deadline, std::string_view actors = "gpu");
 
   /// @pre No replica computes any more.
   ~replica_devices();
@@ -35,7 +37,7 @@ public:
   replica_devices(const replica_devices&) = delete;
   replica_devices& operator=(const replica_devices&) = delete;
 
-  /// Where a replica computes; nothing: on the world's threads.
+  /// Where a replica computes, or the owner of that index; nothing: on the world's threads.
   [[nodiscard]] std::optional<processor> processor_of(uint32_t replica);
 
   /// The first stream of a device of the strategy, for what is asked of it beside replicas;

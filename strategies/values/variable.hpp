@@ -72,6 +72,9 @@ public:
   /// Whether the owner stands in this process.
   [[nodiscard]] bool is_here() const { return data_->is_here; }
 
+  /// The device that it lies on, if its owner stands in this process; else the host's memory.
+  [[nodiscard]] const device& place() const { return data_->place; }
+
   /// Position among the variables of its strategy, in order of creation.
   [[nodiscard]] size_t index() const { return data_->index; }
 
@@ -103,6 +106,8 @@ private:
     std::array<replicated_owner_actor, 2> owners_here;
     std::vector<caf::actor> actors_here; ///< To be ended with the strategy.
     bool is_here = true;                 ///< Whether the owner stands in this process.
+    device place;
+    uint32_t place_of = 0; ///< The index of the variable that it lies beside: mostly its own.
     size_t index = 0;
     variable_synchronization synchronization = variable_synchronization::on_write;
     variable_aggregation aggregation = variable_aggregation::none;

@@ -140,6 +140,19 @@ TEST_SUITE("messages/check") {
     CHECK(judge_tensor(static_cast<wire::DType>(256), {1}, {4}) == errc::malformed);
   }
 
+  TEST_CASE("a tensor of another process lies on no device") {
+    auto judge = [](uint8_t kind) {
+      return refusal(decode_any(hostile_frame([&](wire::Envelope::Builder envelope) {
+        auto value = envelope.initVariableSnapshot().initValue();
+        fill_tensor(value, wire::DType::F32, {2}, {8});
+        value.setDeviceKind(kind);
+      })));
+    };
+    CHECK(judge(0) == errc::none);
+    CHECK(judge(1) == errc::malformed);
+    CHECK(judge(255) == errc::malformed);
+  }
+
   TEST_CASE("a sparse gradient has its rows inside the dense shape") {
     CHECK(judge_slices({}) == errc::none);
     CHECK(judge_slices({.indices = {0, 3}}) == errc::none);

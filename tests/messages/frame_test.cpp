@@ -93,6 +93,17 @@ TEST_SUITE("messages/frame") {
     CHECK(framed.error().code == errc::invalid_argument);
   }
 
+  TEST_CASE("a message with an array on a device has no frame") {
+    alignas(8) float element = 0; // small enough to be copied, if it were the host's
+    auto there = tensor::wrap_on({device_kind::cuda, 1}, &element, dtype::f32, {1}, nullptr);
+    auto refused = frame(make_push_gradient({}, gradient{there}));
+    REQUIRE(!refused);
+    CHECK(refused.error().code == errc::invalid_argument);
+    CHECK(refused.error().message.find("to_host") != std::string::npos);
+    auto empty = tensor::wrap_on({device_kind::cuda, 1}, nullptr, dtype::f32, {0}, nullptr);
+    CHECK(!frame(make_push_gradient({}, gradient{empty})));
+  }
+
   TEST_CASE("an update of more tensors than a frame has segments is copied into few") {
     for (size_t count : {limits::segments_max - 1, limits::segments_max, size_t{2000}}) {
       CAPTURE(count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors get into and out of messages without being copied: shown by where they lie.
+#include "messages/failure.hpp"
 #include "messages/limits.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
@@ -63,6 +64,22 @@ size_t value_bytes_of(const msg<wire::ApplyUpdate>& update) {
 } // namespace
 
 TEST_SUITE("messages/tensor_message") {
+  TEST_CASE("a tensor on a device stays there, however small, and in whichever message") {
+    const device where{device_kind::cuda, 3};
+    auto owner = std::make_shared<int>(0);
+    alignas(8) float elements[2]{};
+    auto there = tensor::wrap_on(where, elements, dtype::f32, {2}, owner);
+    auto push = make_push_gradient({}, gradient{there});
+    const msg<wire::PushGradient> pushes[] = {push};
+    auto update = make_apply_update(0, 0, pushes);
+    auto read = read_gradient(update.reader().getGradients()[0], update.owner());
+    CHECK(dense_of(read).device() == where);
+    CHECK(dense_of(read).data() == elements);
+    CHECK(dense_of(read).read_only());
+    CHECK(owner.use_count() > 1);
+    CHECK_THROWS_AS(static_cast<void>(dense_of(read).values<float>()), failure);
+  }
+
   TEST_CASE("a gradient is read where its sender holds it") {
     auto value = make_array<float>({4, 5}, counting_to(20));
     auto push = make_push_gradient({}, value);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: copies are one array as long as no reader can see a difference, and every rule of reading,
 // writing and saving them holds. Method: one table of rules, numbers by hand.
+#include "actors/gpu/cpu_device.hpp"
 #include "actors/training/variable_copies.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
@@ -83,25 +84,25 @@ TEST_SUITE("actors/training/variable_copies") {
   TEST_CASE("copies with slots come together when the slots are equal, too") {
     auto copies = copies_of(copy_rule::alike, 2, scalar(4));
     update_plan plan{.rule = rules::momentum{.learning_rate = 1, .decay = 0.5}};
-    copies.prepare(plan);
+    REQUIRE(copies.prepare(plan));
     std::vector<gradient> gradients{scalar(1)};
     change_one(copies, 0, change::add, scalar(1));
-    copies.update(plan, {gradients});
+    REQUIRE(copies.update(plan, {gradients}));
     CHECK(all_of(copies, 2) == numbers{4, 3});
     CHECK(!copies.are_together());
     change_one(copies, whole_variable, change::assign, scalar(2));
     CHECK(copies.are_together());
-    copies.update(plan, {gradients});
+    REQUIRE(copies.update(plan, {gradients}));
     CHECK(all_of(copies, 2) == numbers{0.5, 0.5});
   }
 
   TEST_CASE("copies whose slots differ stay apart though their values are equal") {
     auto copies = copies_of(copy_rule::alike, 2, scalar(4));
     update_plan plan{.rule = rules::momentum{.learning_rate = 1, .weight_decay = 0.5}};
-    copies.prepare(plan);
+    REQUIRE(copies.prepare(plan));
     change_one(copies, 0, change::add, scalar(2));
     std::vector<gradient> gradients{scalar(1)};
-    copies.update(plan, {gradients});
+    REQUIRE(copies.update(plan, {gradients}));
     change_one(copies, whole_variable, change::assign, scalar(2));
     CHECK(all_of(copies, 2) == numbers{2, 2});
     CHECK(!copies.are_together());
@@ -239,7 +240,7 @@ TEST_SUITE("actors/training/variable_copies") {
                                      {copy_rule::none, 6.0, 6.0}}) {
       auto copies = copies_of(rule);
       change_one(copies, 2, change::add, scalar(3));
-      auto state = copies.saved();
+      auto state = copies.saved().value();
       CHECK(numbers_of(state.value) == numbers{saved});
       change_one(copies, 0, change::assign, scalar(100));
       copies.restore(state);
@@ -250,13 +251,78 @@ TEST_SUITE("actors/training/variable_copies") {
   TEST_CASE("what one copy saved, three restore, and the other way round") {
     auto plain = copies_of(copy_rule::alike, 1);
     auto mirrored = copies_of(copy_rule::alike, 3, scalar(1));
-    mirrored.restore(plain.saved());
+    mirrored.restore(plain.saved().value());
     CHECK(all_of(mirrored) == numbers{6, 6, 6});
     auto sum = copies_of(copy_rule::sum, 2, scalar(5));
     auto alone = copies_of(copy_rule::sum, 1);
-    alone.restore(sum.saved());
+    alone.restore(sum.saved().value());
     CHECK(read(alone) == numbers{10});
     CHECK(read(alone, 0) == numbers{10});
+  }
+
+  TEST_CASE("a variable of a device lies there, with all that updates need, from the first on") {
+    auto gpu = std::make_shared<cpu_device>(2, cpu_device_options{.plays_gpu = true});
+    variable_copies copies{{.name = "w", .device = gpu}, array({2, 1}, {1, 2})};
+    variable_copies here{{.name = "w"}, array({2, 1}, {1, 2})};
+    CHECK(copies.where() == device{device_kind::cuda, 2});
+    CHECK(read(copies) == numbers{1, 2});
+    CHECK(gpu->bytes_in_use() == 0);
+    const update_plan plan{.rule = rules::adam{}, .average = moving_average{}};
+    for (auto* each : {&copies, &here}) {
+      REQUIRE(each->prepare(plan));
+      auto gradients = each->placed({array({2, 1}, {1, 1}), rows_of({0}, {3}, 2)}).value();
+      CHECK(each->squared_norm({gradients}).value() == 4 + 0.25);
+      REQUIRE(each->update(plan, {gradients}));
+    }
+    auto there = copies.saved().value(), expected = here.saved().value();
+    for (size_t i = 0; i < arrays_of(expected).size(); ++i)
+      CHECK(numbers_of(*arrays_of(there)[i]) == numbers_of(*arrays_of(expected)[i]));
+    for (auto* array : arrays_of(copies.first()))
+      CHECK(array->device() == copies.where());
+    CHECK(there.version == 1);
+  }
+
+  TEST_CASE("a reader on the device keeps what it read there, and the host's copy is made once") {
+    auto gpu = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+    variable_copies copies{{.name = "w", .device = gpu}, array({1}, {1})};
+    const update_plan plan{.rule = rules::sgd{.learning_rate = 1}};
+    REQUIRE(copies.prepare(plan));
+    auto seen = copies.read_in_place().value();
+    auto update = [&] {
+      auto gradients = copies.placed({array({1}, {1})}).value();
+      REQUIRE(copies.update(plan, {gradients}));
+    };
+    update();
+    CHECK(numbers_of(gpu->stream(0).to_host(seen).value()) == numbers{1});
+    CHECK(read(copies) == numbers{0});
+    CHECK(copies.read(whole_variable)->data() == copies.read(whole_variable)->data());
+    seen = {};
+    const auto* place = copies.first().value.data();
+    update();
+    CHECK(copies.first().value.data() == place); // nothing looks at the old version
+    CHECK(read(copies) == numbers{-1});
+  }
+
+  TEST_CASE("a variable of a device is changed by hand, and restored") {
+    auto gpu = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+    variable_copies copies{{.name = "w", .device = gpu}, array({2, 1}, {1, 2})};
+    change_one(copies, whole_variable, change::add, array({2, 1}, {1, 1}));
+    change_one(copies, 0, change::assign, rows_of({1}, {7}, 2));
+    CHECK(read(copies) == numbers{2, 7});
+    CHECK(refusal(copies, 1, change::add, scalar(1)).code == errc::out_of_range);
+    CHECK(refusal(copies, 0, change::add, array({3}, {1, 1, 1})).code == errc::invalid_argument);
+    copies.restore({.value = array({2, 1}, {5, 6}), .version = 4});
+    CHECK(read(copies) == numbers{5, 6});
+    CHECK(copies.read_in_place()->device() == copies.where());
+  }
+
+  TEST_CASE("a device without room for a variable says so, and the variable stays as it was") {
+    auto gpu
+      = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true, .bytes_max = 4});
+    variable_copies copies{{.name = "w", .device = gpu}, array({2}, {1, 2})};
+    CHECK(copies.prepare({.rule = rules::sgd{}}).error().code == errc::resource);
+    CHECK(copies.read_in_place().error().code == errc::resource);
+    CHECK(read(copies) == numbers{1, 2});
   }
 }
 

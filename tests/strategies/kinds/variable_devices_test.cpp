@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: variables that lie on a device are trained to the bits of those in the host's memory, and
+// cross the bus for readers elsewhere only. Method: the same small jobs on a part
+// of the processor that plays a GPU, in virtual time, with bytes counted; refusals.
+#include "strategies/contexts/strategy_extended.hpp"
+#include "strategies/kinds/central_storage_strategy.hpp"
+#include "strategies/kinds/mirrored_strategy.hpp"
+#include "strategies/kinds/one_device_strategy.hpp"
+#include "strategies/optimizers/optimizer.hpp"
+#include "tests/scratch_folder.hpp"
+#include "tests/strategies/placed_job.hpp"
+#include "tests/strategies/played_gpus.hpp"
+
+namespace variable_devices_test {
+
+using namespace troupe;
+using namespace troupe::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::shared_ptr<cpu_device> played_gpu(uint32_t streams, size_t bytes_max = size_t{1} << 30) {
+  return std::make_shared<cpu_device>(
+    0, cpu_device_options{.streams = streams, .plays_gpu = true, .bytes_max = bytes_max});
+}
+
+placed_job make_job(const placed_job_layout& where, const update_plan& plan,
+                    const sync_options& sync) {
+  return {world::virtual_time({.seed = 3}), [](uint32_t streams) { return played_gpu(streams); },
+          where, plan, sync};
+}
+
+// Replica 3 is slow, so that it is often not needed.
+training_options virtual_steps(uint64_t steps) {
+  training_options options{.steps = steps};
+  options.pace = [](uint32_t replica, uint64_t iteration, job_time) {
+    return job_time{100ms} * (replica == 3 ? 3 : 1) + job_time{1ms} * (iteration % 3);
+  };
+  return options;
+}
+
+placed_outcome train_in(const placed_job_layout& where, const update_plan& plan,
+                        const sync_options& sync) {
+  auto job = make_job(where, plan, sync);
+  auto seen = job.run(virtual_steps(12));
+  REQUIRE_MESSAGE(!seen.report.failure, seen.report.failure->message);
+  CHECK(seen.report.step == 12);
+  return job.outcome();
+}
+
+void check_ways(const update_plan& plan, const sync_options& sync) {
+  CAPTURE(to_string(sync.policy));
+  CAPTURE(name_of(plan.rule));
+  auto expected = train_in({}, plan, sync);
+  for (const auto& where : ways_with_gpu)
+    CHECK(train_in(where, plan, sync) == expected);
+}
+
+parameter_server_options with_variables_on(std::vector<std::shared_ptr<compute_device>> devices) {
+  return {.replicas = 2, .variable_devices = std::move(devices)};
+}
+
+} // namespace
+
+TEST_SUITE("strategies/kinds/variable_devices") {
+  TEST_CASE("variables on a GPU come to the bits of those of the host, under every policy") {
+    for (auto policy : {sync_policy::latest_token, sync_policy::cancel})
+      for (uint32_t needed : {3U, 4U})
+        for (const auto& plan : placed_plans())
+          check_ways(plan, {needed, 4, policy});
+  }
+
+  TEST_CASE("so they do with a clip by the norm of all variables, where updates are held") {
+    sync_options sync{3, 4, sync_policy::latest_token};
+    sync.clip_global_norm = 2;
+    check_ways({.rule = rules::adam{.learning_rate = 0.05}}, sync);
+  }
+
+  TEST_CASE("a look at all numbers of a gradient brings it to the host, and changes nothing else") {
+    sync_options sync{4, 4, sync_policy::latest_token};
+    sync.require_finite = true;
+    check_ways({.rule = rules::sgd{.learning_rate = 0.05}}, sync);
+  }
+
+  TEST_CASE("a job goes on from a checkpoint of another place, to the bits of one without a stop") {
+    const auto plan = placed_plans()[1];
+    const sync_options sync{3, 4, sync_policy::latest_token};
+    auto expected = train_in({}, plan, sync);
+    for (const auto& [first, second] : {std::pair{ways_with_gpu[0], placed_job_layout{}},
+                                        {placed_job_layout{}, ways_with_gpu[0]},
+                                        {ways_with_gpu[0], ways_with_gpu[0]}}) {
+      scratch_folder folder;
+      auto saving = std::make_shared<checkpoint_saver_hook>(folder.path(),
+                                                            checkpoint_options{.every_steps = 5});
+      auto before = make_job(first, plan, sync);
+      auto options = virtual_steps(5);
+      options.hooks = {saving};
+      CHECK(before.run(options).report.step == 5);
+      auto after = make_job(second, plan, sync);
+      options = virtual_steps(7);
+      options.resume = find_checkpoint(folder.path())->snapshot;
+      CHECK(after.run(options).report.step == 12);
+      CHECK(after.outcome() == expected);
+    }
+  }
+
+  TEST_CASE("in a step on the variable's GPU nothing but batch and loss cross the bus") {
+    constexpr uint32_t replicas = 4;
+    auto computing = played_gpu(replicas);
+    auto holding = played_gpu(1);
+    auto world = world::virtual_time({.seed = 3});
+    parameter_server_strategy strategy{
+      world, {.replicas = replicas, .compute_devices = {computing}, .variable_devices = {holding}}};
+    auto weights = strategy.make_variable("w", zeros({1000}));
+    sync_replicas_optimizer optimizer{rules::adam{},
+                                      {replicas, replicas, sync_policy::latest_token}};
+    const auto batch = zeros({1000}), loss = zeros({1});
+    auto step = [&](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device({weights});
+      auto values = co_await reading;
+      auto work = [values, batch, loss](std::stop_token, compute_stream& on) {
+        const tensor terms[]
+          = {value_or_throw(on.resident(values)).front(), value_or_throw(on.to_device(batch))};
+        auto there = value_or_throw(on.make(loss.type(), loss.extents()));
+        static_cast<void>(value_or_throw(on.to_host(there)));
+        return value_or_throw(on.sum(terms));
+      };
+      auto computing_it = context.compute(std::move(work));
+      auto gradient = co_await computing_it;
+      values.clear();
+      auto applying = optimizer.apply_gradients(context, gradient, weights);
+      co_await applying;
+    };
+    auto count = [&](uint64_t steps) {
+      auto up = computing->bytes_from_host() + holding->bytes_from_host();
+      auto down = computing->bytes_to_host() + holding->bytes_to_host();
+      uint64_t made = 0;
+      training_options options{.steps = steps};
+      options.pace = [](uint32_t, uint64_t, job_time) { return 100ms; };
+      options.on_step = [&made](const step_record& record) { made += record.accepted.size(); };
+      CHECK(!play(strategy, optimizer, step, options).report.failure);
+      CHECK(made == steps * replicas);
+      return std::pair{computing->bytes_from_host() + holding->bytes_from_host() - up,
+                       computing->bytes_to_host() + holding->bytes_to_host() - down};
+    };
+    static_cast<void>(count(1)); // the variable and its slots come to the GPU
+    auto few = count(10);        // each job reads the variables, too
+    auto many = count(30);
+    CHECK(many.first - few.first == 20 * replicas * batch.bytes());
+    CHECK(many.second - few.second == 20 * replicas * loss.bytes());
+  }
+
+  TEST_CASE("what is read, changed by hand and averaged is seen in the host's memory") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, with_variables_on({played_gpu(1)})};
+    auto weights = strategy.make_variable("w", array({2, 1}, {1, 2}));
+    auto count = strategy.make_variable("n", array({1}, {4}, dtype::i64));
+    CHECK(weights.place() == device{device_kind::cuda, 0});
+    CHECK(numbers_of(strategy.read(weights)) == numbers{1, 2});
+    CHECK(numbers_of(strategy.assign_add(weights, array({2, 1}, {10, 10}))) == numbers{11, 12});
+    CHECK(numbers_of(strategy.read(weights)) == numbers{11, 12});
+    CHECK(numbers_of(strategy.assign(count, 7)) == numbers{7});
+    CHECK(numbers_of(strategy.read(count)) == numbers{7});
+    CHECK(strategy.read(weights).data() == strategy.read(weights).data()); // copied once
+  }
+
+  TEST_CASE("a run trains variables on a GPU, too, read where its replicas compute") {
+    auto train = [](strategy& strategy) {
+      auto weights = strategy.make_variable("w", array({2}, {1, 2}));
+      optimizer optimizer{rules::momentum{.learning_rate = 0.5}};
+      for (int i = 0; i < 3; ++i)
+        strategy.run([&](replica_context& context) -> task<void> {
+          auto reading = context.read_on_device({weights});
+          auto values = co_await reading;
+          auto work = [values](std::stop_token, compute_stream& on) {
+            const tensor twice[]
+              = {value_or_throw(on.to_device(values[0])), value_or_throw(on.to_device(values[0]))};
+            return value_or_throw(on.sum(twice));
+          };
+          auto computing = context.compute(std::move(work));
+          auto gradient = co_await computing;
+          values.clear();
+          std::vector<gradient_and_variable> gradients{{gradient, weights}};
+          auto applying = optimizer.apply_gradients(context, gradients);
+          co_await applying;
+        });
+      return numbers_of(strategy.read(weights));
+    };
+    auto world = world::virtual_time();
+    gpu_source gpus{.open = [](std::span<const device> named, uint32_t) {
+      std::vector<std::shared_ptr<compute_device>> opened;
+      for (size_t i = 0; i < named.size(); ++i)
+        opened.push_back(
+          std::make_shared<cpu_device>(named[i].index, cpu_device_options{.plays_gpu = true}));
+      return expected<std::vector<std::shared_ptr<compute_device>>>{std::move(opened)};
+    }};
+    one_device_strategy here{world};
+    auto expected = train(here);
+    one_device_strategy there{world, "gpu:0", gpus, {played_gpu(1)}};
+    CHECK(train(there) == expected);
+    central_storage_strategy central{
+      world, {.compute_devices = {"gpu:0"}, .gpus = gpus, .variable_devices = {played_gpu(1)}}};
+    CHECK(train(central) == expected);
+  }
+
+  TEST_CASE("variables get devices in turn, but for those that are to live beside another") {
+    auto world = world::virtual_time();
+    auto other = std::make_shared<cpu_device>(1, cpu_device_options{.plays_gpu = true});
+    parameter_server_strategy strategy{world, with_variables_on({played_gpu(1), other})};
+    auto first = strategy.make_variable("a", zeros({1}));
+    auto second = strategy.make_variable("b", zeros({1}));
+    auto guard = strategy.extended().colocate_vars_with(first);
+    auto beside = strategy.make_variable("c", zeros({1}));
+    CHECK(first.place().index == 0);
+    CHECK(second.place().index == 1);
+    CHECK(beside.place().index == 0);
+  }
+
+  TEST_CASE("a variable that a GPU has no room for is refused when it comes to that") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, with_variables_on({played_gpu(1, 100)})};
+    strategy.make_variable("w", zeros({100}));
+    sync_replicas_optimizer optimizer{rules::sgd{}, {2, 2, sync_policy::latest_token}};
+    CHECK(refusal_of([&] {
+            static_cast<void>(
+              train(strategy, optimizer, [](replica_context&) -> task<void> { co_return; }, {}));
+          })
+          == error{errc::resource, "gpu:0 has no room for 400 bytes: 0 of 100 are in use"});
+  }
+
+  TEST_CASE("aggregates of gradients that stay on a GPU are refused") {
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, with_variables_on({played_gpu(1)})};
+    auto weights = strategy.make_variable("w", zeros({1}));
+    sync_replicas_optimizer optimizer{rules::sgd{}, {2, 2, sync_policy::latest_token}};
+    auto step = [&](replica_context& context) -> task<void> {
+      std::vector<gradient_and_variable> gradients{{zeros({1}), weights}};
+      auto applying = optimizer.apply_gradients(context, gradients, {.read_aggregates = true});
+      co_await applying;
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 1});
+    REQUIRE(seen.report.failure);
+    CHECK(seen.report.failure->message.find("the gradients of variable 'w' stay on cuda:0, and "
+                                            "read_aggregates adds them up on the host")
+          != std::string::npos);
+  }
+
+  TEST_CASE("a device for variables that cannot be one is refused") {
+    auto world = world::virtual_time();
+    auto gpu = played_gpu(1);
+    auto refused = [&](parameter_server_options options) {
+      return refusal_of([&] { parameter_server_strategy{world, std::move(options)}; }).message;
+    };
+    CHECK(refused(with_variables_on({nullptr})) == "variable_devices[0] is no device");
+    CHECK(refused({.compute_devices = {gpu}, .variable_devices = {gpu}})
+          == "gpu:0 is one of compute_devices, and of variable_devices, too; open it once more, so "
+             "that updates do not wait for what replicas compute");
+    auto options = with_variables_on({gpu});
+    options.replicate_owners = 2;
+    CHECK(refused(options)
+          == "variables that two parameter servers hold lie in the host's memory; leave "
+             "variable_devices empty, or replicate_owners at 1");
+    auto mirrored = mirrored_layout(cpu_devices(2));
+    mirrored.variable_devices = {gpu};
+    CHECK(refusal_of([&] { check_layout(mirrored); }).message
+          == "a mirrored strategy has a copy of each variable for each replica, in the host's "
+             "memory; leave variable_devices empty");
+  }
+
+  TEST_CASE("a job ends, and says which, when the device of its variables is lost") {
+    auto gpu = played_gpu(1);
+    auto world = world::virtual_time();
+    parameter_server_strategy strategy{world, with_variables_on({gpu})};
+    auto weights = strategy.make_variable("w", zeros({1}));
+    sync_replicas_optimizer optimizer{rules::sgd{}, {2, 2, sync_policy::latest_token}};
+    auto step = [&](replica_context& context) -> task<void> {
+      if (context.local_step() == 3) gpu->lose({errc::unavailable, "CUDA error 700"});
+      auto applying = optimizer.apply_gradients(context, zeros({1}), weights);
+      co_await applying;
+    };
+    auto seen = play(strategy, optimizer, step, {.steps = 10});
+    REQUIRE(seen.report.failure);
+    CHECK(seen.report.failure->message.find("gpu:0 is lost: CUDA error 700") != std::string::npos);
+  }
+}
+
+} // namespace variable_devices_test

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job of four replicas that can compute, and have its variables, in the host's memory or on a
+// GPU.
+#pragma once
+
+#include "actors/training/optimizer_settings.hpp"
+#include "actors/world/compute_device.hpp"
+#include "messages/failure.hpp"
+#include "strategies/jobs/checkpoint_saver_hook.hpp"
+#include "tests/small_arrays.hpp"
+#include "tests/strategies/small_job.hpp"
+
+#include <array>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace troupe::test {
+
+/// Opens a handle to one and the same GPU. @param streams Of that handle.
+using gpu_opener = std::function<std::shared_ptr<compute_device>(uint32_t streams)>;
+
+/// Where a job computes, and where its variables lie.
+struct placed_job_layout {
+  bool computes_on_gpu = false;
+  bool has_variables_on_gpu = false;
+};
+
+/// All ways but that of a job without a GPU.
+inline constexpr std::array<placed_job_layout, 3> ways_with_gpu{
+  placed_job_layout{true, true}, placed_job_layout{false, true}, placed_job_layout{true, false}};
+
+/// What the end of a job is compared by: value, slots and average of each variable.
+using placed_outcome = std::map<std::string, numbers>;
+
+/// A variable with dense gradients, one with sparse ones, and one that gets some of each. Each
+/// gradient depends on its variable, and is made and left where its replica computes.
+class placed_job {
+public:
+  placed_job(troupe::world in, const gpu_opener& open, const placed_job_layout& where,
+             const update_plan& plan, const sync_options& sync)
+    : world_(std::move(in)), strategy_(world_, options_of(open, where, sync.total_num_replicas)),
+      optimizer_(plan, sync) {
+    double first = 0;
+    for (const auto* name : {"dense", "sparse", "mixed"})
+      variables_.push_back(strategy_.make_variable(name, ascending(++first)));
+  }
+
+  /// @param options But for the pace, which is that of the replicas here.
+  course run(training_options options) {
+    auto step = [this](replica_context& context) -> task<void> {
+      auto reading = context.read_on_device(variables_);
+      auto values = co_await reading;
+      auto work
+        = [values, replica = context.replica_id_in_sync_group(), key = context.random("gradient")](
+            std::stop_token, compute_stream& on) { return gradients(on, values, replica, key); };
+      auto computing = context.compute(std::move(work));
+      auto made = co_await computing;
+      values.clear();
+      std::vector<gradient_and_variable> pairs;
+      for (size_t i = 0; i < variables_.size(); ++i)
+        pairs.push_back({std::move(made[i]), variables_[i]});
+      auto applying = optimizer_.apply_gradients(context, std::move(pairs));
+      co_await applying;
+    };
+    return play(strategy_, optimizer_, step, std::move(options));
+  }
+
+  [[nodiscard]] placed_outcome outcome() {
+    placed_outcome all;
+    for (const auto& one : variables_)
+      all[one.name()] = numbers_of(strategy_.read(one));
+    for (const auto& [name, values] : optimizer_.variables(strategy_))
+      all[name] = numbers_of(values);
+    return all;
+  }
+
+  [[nodiscard]] parameter_server_strategy& strategy() { return strategy_; }
+
+  [[nodiscard]] const std::vector<variable>& variables() const { return variables_; }
+
+private:
+  static inline const shape extents{6, 33};
+
+  static parameter_server_options options_of(const gpu_opener& open, const placed_job_layout& where,
+                                             uint32_t replicas) {
+    parameter_server_options options{.replicas = replicas};
+    if (where.computes_on_gpu) options.compute_devices = {open(replicas)};
+    if (where.has_variables_on_gpu) options.variable_devices = {open(2)};
+    return options;
+  }
+
+  static tensor ascending(double first) {
+    tensor result{dtype::f32, extents};
+    for (auto& value : result.mutable_values<float>())
+      value = static_cast<float>(first += 0.125);
+    return result;
+  }
+
+  static tensor drawn(random_stream& noise, const shape& size) {
+    tensor result{dtype::f32, size};
+    for (auto& value : result.mutable_values<float>())
+      value = static_cast<float>(noise.normal());
+    return result;
+  }
+
+  // The value and a number for each element.
+  static tensor dense(compute_stream& on, const tensor& value, random_stream& noise) {
+    const tensor terms[] = {value, value_or_throw(on.to_device(drawn(noise, extents)))};
+    return value_or_throw(on.sum(terms));
+  }
+
+  // Rows of its own for each replica; one occurs twice.
+  static indexed_slices rows(compute_stream& on, uint32_t replica, random_stream& noise) {
+    tensor numbers{dtype::i64, {3}};
+    auto which = numbers.mutable_values<int64_t>();
+    which[0] = which[2] = replica % extents[0];
+    which[1] = (replica + 3) % extents[0];
+    auto values = value_or_throw(on.to_device(drawn(noise, {3, extents[1]})));
+    return {numbers, values, extents};
+  }
+
+  static std::vector<gradient> gradients(compute_stream& on, const std::vector<tensor>& values,
+                                         uint32_t replica, random_key key) {
+    auto there = value_or_throw(on.resident(values));
+    random_stream noise{key};
+    std::vector<gradient> made{dense(on, there[0], noise), rows(on, replica, noise)};
+    if (replica % 2 == 0)
+      made.emplace_back(dense(on, there[2], noise));
+    else
+      made.emplace_back(rows(on, replica, noise));
+    return made;
+  }
+
+  troupe::world world_;
+  parameter_server_strategy strategy_;
+  sync_replicas_optimizer optimizer_;
+  std::vector<variable> variables_;
+};
+
+/// Plans that take every way through an update: rules with and without slots, clips, an average.
+[[nodiscard]] inline std::vector<update_plan> placed_plans() {
+  return {{.rule = rules::sgd{.learning_rate = 0.05}},
+          {.rule = rules::adam{.learning_rate = 0.05},
+           .clip = {.norm_max = 3},
+           .average = moving_average{.decay = 0.9}},
+          {.rule = rules::momentum{.learning_rate = 0.05},
+           .clip = {.value_max = 1},
+           .sparse_exact = true,
+           .average = moving_average{.decay = 0.9, .num_updates = true}}};
+}
+
+} // namespace troupe::test
