@@ -185,6 +185,18 @@ void add_run_options(lenient_options all, sim_options& options) {
   all.add("--runs", "N", "runs, each with the next seed", whole_value(options.runs, {1, runs_max}));
   all.add("--threads", "N", "rows or runs at a time; results do not depend on it",
           whole_value(options.threads, {1, threads_max}), "all cores");
+  all.add("--engine", "actors|direct",
+          "what simulates: the actors of a real job, which can do everything, or what they decide, "
+          "without their messages; the ledger is the same",
+          text_or_none_value(options.engine),
+          "direct, unless there is a network, faults or --train");
+}
+
+expected<std::optional<simulation_engine>> engine_of(const sim_options& options) {
+  if (options.engine.empty()) return std::nullopt;
+  if (options.engine == "actors") return simulation_engine::actors;
+  if (options.engine == "direct") return simulation_engine::direct;
+  return misuse(fmt::format("--engine must be actors or direct, not '{}'", options.engine));
 }
 
 unsigned threads_of(const sim_options& options) {
@@ -370,21 +382,29 @@ expected<experiment> experiment_of(const sim_options& options) {
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());
   sync->require_finite = faults->plan.corrupts();
-  return experiment{.sync = *sync,
-                    .compute = *compute,
-                    .steps = options.steps,
-                    .warm_up = warm_up,
-                    .dead = static_cast<uint32_t>(options.dead),
-                    .local_sgd = local_sgd_of(options),
-                    .network = std::move(*network),
-                    .faults = std::move(faults->plan),
-                    .ask_again_after = faults->ask_again_after,
-                    .learning = std::move(*learning),
-                    .target_loss
-                    = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
-                    .seed = options.seed,
-                    .runs = options.runs,
-                    .threads = threads_of(options)};
+  auto engine = engine_of(options);
+  if (!engine) return tl::unexpected<error>(engine.error());
+  experiment what{.sync = *sync,
+                  .compute = *compute,
+                  .steps = options.steps,
+                  .warm_up = warm_up,
+                  .dead = static_cast<uint32_t>(options.dead),
+                  .local_sgd = local_sgd_of(options),
+                  .network = std::move(*network),
+                  .faults = std::move(faults->plan),
+                  .ask_again_after = faults->ask_again_after,
+                  .learning = std::move(*learning),
+                  .target_loss
+                  = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
+                  .seed = options.seed,
+                  .runs = options.runs,
+                  .engine = *engine,
+                  .threads = threads_of(options)};
+  auto reason = *engine == simulation_engine::direct ? reason_for_actors(what) : "";
+  if (reason.empty()) return what;
+  return misuse(fmt::format("--engine direct cannot simulate {}; leave that out, or take --engine "
+                            "actors",
+                            reason));
 }
 
 } // namespace troupe

@@ -57,6 +57,7 @@ struct sim_options {
   uint64_t seed = 0;
   uint64_t runs = 1;
   std::optional<uint64_t> threads; ///< Nothing: as many as there are cores.
+  std::string engine;              ///< "actors" or "direct"; empty: the latter where it can.
 };
 
 /// The largest value of an option that need not be a whole number.
