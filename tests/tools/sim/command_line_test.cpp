@@ -104,6 +104,20 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
   }
 
+  TEST_CASE("an engine is chosen by name, and refused where it cannot simulate the job") {
+    CHECK_FALSE(meant({}).engine);
+    CHECK(meant({"--engine", "actors"}).engine == simulation_engine::actors);
+    CHECK(meant({"--engine", "direct"}).engine == simulation_engine::direct);
+    CHECK(refusal({"--engine", "fast"}) == "--engine must be actors or direct, not 'fast'");
+    CHECK(refusal({"--engine", "direct", "--network", "1ms"})
+          == "--engine direct cannot simulate a network; leave that out, or take --engine actors");
+    CHECK(refusal({"--engine", "direct", "--faults", "crash=100"})
+          == "--engine direct cannot simulate faults; leave that out, or take --engine actors");
+    CHECK(refusal({"--engine", "direct", "--train", "logistic"})
+          == "--engine direct cannot simulate something to learn; leave that out, or take --engine "
+             "actors");
+  }
+
   TEST_CASE("a sweep may have options that only some of its rows know") {
     CHECK(refusal({"--sweep", "policy=cancel,ssp", "--slack", "3"}) == "accepted");
     CHECK(refusal({"--sweep", "policy=sync,local_sgd", "--local-steps", "3"}) == "accepted");
