@@ -10,14 +10,8 @@
 
 namespace troupe {
 
-bool gradient_ledger::is_repeated(const origin& from) const {
-  return one_per_replica_ && std::ranges::any_of(accepted_, [&](const arrival& one) {
-           return one.from.replica == from.replica;
-         });
-}
-
 bool gradient_ledger::drop_if_late(const origin& from, std::chrono::nanoseconds now) {
-  auto repeated = is_repeated(from);
+  auto repeated = givers_.contains(from.replica);
   auto is_stale = from.local_step < step_ && !asynchronous_;
   if (!is_stale && !repeated) return false;
   // Only the next step could have used a repeated one.
@@ -27,6 +21,7 @@ bool gradient_ledger::drop_if_late(const origin& from, std::chrono::nanoseconds 
 
 uint64_t gradient_ledger::accept(const origin& from, std::chrono::nanoseconds now) {
   accepted_.push_back({from, now, step_});
+  if (one_per_replica_) givers_.insert(from.replica);
   if (asynchronous_) return asynchronous_->next_step(step_, given());
   return one_per_replica_ ? step_ + 1 : 0;
 }
@@ -48,12 +43,17 @@ closed_gradients gradient_ledger::close_step(uint32_t required) {
   closed_gradients closed{std::exchange(accepted_, std::move(later)), std::exchange(stale_, {})};
   for (auto& one : closed.accepted)
     one.accumulator_step = step_; // it may have come for an earlier one
+  givers_.clear();
+  if (one_per_replica_)
+    for (const auto& one : accepted_)
+      givers_.insert(one.from.replica);
   ++step_;
   return closed;
 }
 
 void gradient_ledger::forget() {
   accepted_.clear();
+  givers_.clear();
   stale_.clear();
   missing_ = 0;
 }

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 #include <vector>
 
 namespace troupe {
@@ -61,14 +62,13 @@ public:
   void forget();
 
 private:
-  [[nodiscard]] bool is_repeated(const origin& from) const;
-
   uint64_t step_;
   bool one_per_replica_;
   std::optional<asynchronous_rule> asynchronous_;
-  std::vector<arrival> accepted_; ///< In order of arrival.
-  std::vector<arrival> stale_;    ///< Since the step before was closed.
-  uint64_t missing_ = 0;          ///< Gradients that count as given, and will never come.
+  std::vector<arrival> accepted_;       ///< In order of arrival.
+  std::unordered_set<uint32_t> givers_; ///< Their replicas, if each may give one.
+  std::vector<arrival> stale_;          ///< Since the step before was closed.
+  uint64_t missing_ = 0;                ///< Gradients that count as given, and will never come.
 };
 
 } // namespace troupe

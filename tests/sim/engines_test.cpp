@@ -55,6 +55,16 @@ TEST_SUITE("sim/engines") {
     }
   }
 
+  TEST_CASE("where computing takes no time, all steps are made in no time") {
+    for (auto policy : all_sync_policies) {
+      CAPTURE(to_string(policy));
+      scenario what{.sync = {1, 3, policy}, .steps = 20, .compute = constant_time(0s)};
+      auto report = run_by(simulation_engine::direct, what).report;
+      CHECK(report.step_times.size() == 20);
+      CHECK(report.virtual_time == 0s);
+    }
+  }
+
   TEST_CASE("without a choice a job runs directly, unless something needs the actors") {
     auto what = draw_scenario(1);
     auto directly = run_by(simulation_engine::direct, what).report.events;
