@@ -27,6 +27,7 @@ struct experiment {
   local_sgd_options local_sgd;
   /// What is between the nodes in the run of a seed; empty: messages take no time.
   std::function<network_options(uint64_t seed)> network;
+  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`.
   fault_plan faults;
   job_time ask_again_after{0}; ///< As in `training_options`.
   /// What is learnt in the run of a seed; empty: nothing.
@@ -104,6 +105,7 @@ struct experiment_report {
 
 /// As of the scenarios that it consists of.
 [[nodiscard]] std::string_view reason_for_actors(const experiment& experiment);
+[[nodiscard]] std::string_view reason_against_collectives(const experiment& experiment);
 
 /// Runs it. Two experiments with one seed are of the same draws: every replica's n-th gradient
 /// takes as long in both. Errors: throws `failure` with invalid_argument, as

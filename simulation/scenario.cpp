@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
+#include "simulation/collective_job.hpp"
 #include "simulation/direct_engine.hpp"
 #include "simulation/simulated_job.hpp"
 
@@ -40,7 +41,9 @@ scenario_report simulate(const scenario& scenario) {
     throw failure{{errc::invalid_argument,
                    fmt::format("the direct engine cannot simulate {}; take the actors", reason)}};
   scenario_report report;
-  if (reason.empty() && scenario.engine != simulation_engine::actors)
+  if (scenario.collective)
+    collective_job{scenario, report}.run();
+  else if (reason.empty() && scenario.engine != simulation_engine::actors)
     direct_engine{scenario, report}.run();
   else
     simulated_job{scenario, report}.run();

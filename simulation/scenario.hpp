@@ -6,6 +6,7 @@
 #include "actors/interfaces/job_report.hpp"
 #include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
+#include "messages/collective_message.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"
@@ -48,6 +49,9 @@ struct scenario {
   local_sgd_options local_sgd = {};
   /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
+  /// How the gradients of all replicas become one, in a job without parameter servers; nothing: in
+  /// a job with them. Goes with a latency, a speed and a size of gradients in `network`.
+  std::optional<collective_algorithm> collective = {};
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   /// If the network has a roll call: by node, how long after the job's its process is started.
   std::map<node_index, job_time> late_starts = {};
@@ -109,7 +113,8 @@ struct scenario_report {
 /// as the scenario says. A job that is restarted makes the steps after its snapshot again, and they
 /// count again.
 /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan`,
-/// `fault_plan::validate` and `check_owner_copies`; if the direct engine is asked for and cannot.
+/// `fault_plan::validate` and `check_owner_copies`; if the direct engine is asked for and cannot;
+/// for what a job of collectives has not.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe
