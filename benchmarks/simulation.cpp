@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast jobs are simulated: the actors of a real job beside a bare heap of events, which knows
-// the protocol and nothing else, in the same run. Both have one thread; what counts is the time
-// that they had a processor, since others may use the machine too.
+// How fast jobs are simulated: the actors of a real job, the direct engine, and a bare heap of
+// events, which knows the protocol and nothing else, in the same run. All have one thread; what
+// counts is the time that they had a processor, since others may use the machine too.
 #include "benchmarks/resident_memory.hpp"
 #include "kernels/tensor/huge_pages.hpp"
 #include "simulation/distribution.hpp"
@@ -16,6 +16,7 @@
 #include <numeric>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace troupe;
@@ -44,13 +45,11 @@ computing_time draws() {
   return distribution::parse("exponential(1)").value().times(seed);
 }
 
-// ---- the actors ----
+// ---- the engines ----
 
-measurement with_actors(uint32_t replicas, uint64_t steps, sync_policy policy) {
-  scenario what{.sync = {needed_of(replicas), replicas, policy},
-                .steps = steps,
-                .compute = draws(),
-                .seed = seed};
+measurement with_engine(simulation_engine engine, sync_options sync, uint64_t steps) {
+  scenario what{
+    .sync = std::move(sync), .steps = steps, .compute = draws(), .seed = seed, .engine = engine};
   auto begin = std::clock();
   auto report = simulate(what);
   return {report.events, seconds_since(begin),
@@ -163,15 +162,38 @@ void measure(uint32_t replicas, uint64_t steps, int turns) {
           return bare_heap{replicas, needed_of(replicas), steps}.run();
         }));
   for (auto policy : {sync_policy::latest_token, sync_policy::tensorflow, sync_policy::cancel})
-    print(replicas, steps, ("actors, " + std::string{to_string(policy)}).c_str(),
-          best_of(turns, [=] { return with_actors(replicas, steps, policy); }));
+    for (auto engine : {simulation_engine::actors, simulation_engine::direct})
+      print(replicas, steps,
+            ((engine == simulation_engine::actors ? "actors, " : "direct, ")
+             + std::string{to_string(policy)})
+              .c_str(),
+            best_of(turns, [=] {
+              return with_engine(engine, {needed_of(replicas), replicas, policy}, steps);
+            }));
+}
+
+uint64_t number(const char* text) {
+  return std::strtoul(text, nullptr, 10);
+}
+
+// For `simulation_models.py`: processor seconds, and the mean step.
+int print_direct(uint32_t replicas, uint32_t needed, uint64_t steps) {
+  auto done
+    = with_engine(simulation_engine::direct, {needed, replicas, sync_policy::cancel}, steps);
+  std::printf("%.6f %.6f\n", done.processor_seconds,
+              done.virtual_seconds / static_cast<double>(steps));
+  return 0;
 }
 
 } // namespace
 
-/// Arguments: replicas and steps of one more size, such as 100000 20.
+/// Arguments: replicas and steps of one more size, such as 100000 20; or "direct" with replicas,
+/// needed gradients and steps, for one run by the direct engine.
 int main(int argument_count, char** arguments) {
   prefer_huge_pages();
+  if (argument_count == 5 && std::string{arguments[1]} == "direct")
+    return print_direct(static_cast<uint32_t>(number(arguments[2])),
+                        static_cast<uint32_t>(number(arguments[3])), number(arguments[4]));
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("96 of 100 gradients needed, exponential times; of the last column's sizes 1e7 "
               "gradients are 10,000 x 1,000\n"
@@ -181,7 +203,6 @@ int main(int argument_count, char** arguments) {
   measure(1000, 100, 3);
   measure(10'000, 10, 3);
   if (argument_count == 3)
-    measure(static_cast<uint32_t>(std::strtoul(arguments[1], nullptr, 10)),
-            std::strtoul(arguments[2], nullptr, 10), 1);
+    measure(static_cast<uint32_t>(number(arguments[1])), number(arguments[2]), 1);
   std::printf("  memory at most %.0f MB\n", resident_megabytes_max());
 }

@@ -3,6 +3,7 @@
 #include "simulation/experiment.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "simulation/collective_job.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/on_threads.hpp"
 
@@ -41,6 +42,8 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .local_sgd = experiment.local_sgd,
                   .on_step = experiment.on_step,
                   .on_delivery = experiment.on_delivery};
+  result.engine = experiment.engine;
+  result.collective = experiment.collective;
   if (experiment.network) result.network = experiment.network(seed);
   result.faults = experiment.faults;
   result.ask_again_after = experiment.ask_again_after;
@@ -138,6 +141,14 @@ double experiment_report::gradients_per_second() const {
 
 double experiment_report::events_per_second() const {
   return ratio(static_cast<double>(events), wall_seconds);
+}
+
+std::string_view reason_for_actors(const experiment& experiment) {
+  return reason_for_actors(scenario_of(experiment, experiment.seed));
+}
+
+std::string_view reason_against_collectives(const experiment& experiment) {
+  return reason_against_collectives(scenario_of(experiment, experiment.seed));
 }
 
 experiment_report run(const experiment& experiment) {

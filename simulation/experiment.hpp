@@ -12,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -26,6 +27,7 @@ struct experiment {
   local_sgd_options local_sgd;
   /// What is between the nodes in the run of a seed; empty: messages take no time.
   std::function<network_options(uint64_t seed)> network;
+  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`.
   fault_plan faults;
   job_time ask_again_after{0}; ///< As in `training_options`.
   /// What is learnt in the run of a seed; empty: nothing.
@@ -33,6 +35,7 @@ struct experiment {
   double target_loss = std::numeric_limits<double>::quiet_NaN(); ///< NaN: none.
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
+  std::optional<simulation_engine> engine = {}; ///< As in `scenario`.
   unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
   /// Told of every step of every run; with it, one run is made after the other.
   std::function<void(const step_record&)> on_step = {};
@@ -99,6 +102,10 @@ struct experiment_report {
   /// In real time.
   [[nodiscard]] double events_per_second() const;
 };
+
+/// As of the scenarios that it consists of.
+[[nodiscard]] std::string_view reason_for_actors(const experiment& experiment);
+[[nodiscard]] std::string_view reason_against_collectives(const experiment& experiment);
 
 /// Runs it. Two experiments with one seed are of the same draws: every replica's n-th gradient
 /// takes as long in both. Errors: throws `failure` with invalid_argument, as

@@ -3,8 +3,12 @@
 #include "simulation/scenario.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "messages/failure.hpp"
+#include "simulation/collective_job.hpp"
+#include "simulation/direct_engine.hpp"
 #include "simulation/simulated_job.hpp"
 
+#include <fmt/format.h>
 #include <limits>
 #include <numeric>
 
@@ -22,9 +26,27 @@ double scenario_report::drop_fraction() const {
   return all == 0 ? 0 : static_cast<double>(stale + cancelled) / static_cast<double>(all);
 }
 
+std::string_view reason_for_actors(const scenario& scenario) {
+  if (scenario.network) return "a network";
+  if (!scenario.faults.is_empty()) return "faults";
+  if (scenario.learning) return "something to learn";
+  if (scenario.replicate_owners > 1) return "owners with mirrors";
+  if (scenario.deadline < job_time::max()) return "a deadline";
+  return {};
+}
+
 scenario_report simulate(const scenario& scenario) {
+  auto reason = reason_for_actors(scenario);
+  if (scenario.engine == simulation_engine::direct && !reason.empty())
+    throw failure{{errc::invalid_argument,
+                   fmt::format("the direct engine cannot simulate {}; take the actors", reason)}};
   scenario_report report;
-  simulated_job{scenario, report}.run();
+  if (scenario.collective)
+    collective_job{scenario, report}.run();
+  else if (reason.empty() && scenario.engine != simulation_engine::actors)
+    direct_engine{scenario, report}.run();
+  else
+    simulated_job{scenario, report}.run();
   return report;
 }
 

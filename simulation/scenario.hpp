@@ -6,6 +6,7 @@
 #include "actors/interfaces/job_report.hpp"
 #include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
+#include "messages/collective_message.hpp"
 #include "simulation/computing_time.hpp"
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning.hpp"
@@ -18,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe {
@@ -28,6 +30,12 @@ namespace troupe {
 struct local_sgd_options {
   uint32_t local_steps = 1;   ///< Gradients that a replica computes for one update; at least 1.
   job_time averaging_time{0}; ///< What every average takes: it comes before the next local step.
+};
+
+/// What carries a job through virtual time.
+enum class simulation_engine : uint8_t {
+  actors, ///< The cast of a real job, which sends its messages: simulates everything.
+  direct, ///< What the cast decides, without its messages: the same ledger in less time.
 };
 
 /// What to simulate.
@@ -41,6 +49,9 @@ struct scenario {
   local_sgd_options local_sgd = {};
   /// What is between the nodes; nothing: messages take no time, and replicas read no variables.
   std::optional<network_options> network = {};
+  /// How the gradients of all replicas become one, in a job without parameter servers; nothing: in
+  /// a job with them. Goes with a latency, a speed and a size of gradients in `network`.
+  std::optional<collective_algorithm> collective = {};
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   /// If the network has a roll call: by node, how long after the job's its process is started.
   std::map<node_index, job_time> late_starts = {};
@@ -49,8 +60,10 @@ struct scenario {
   uint32_t replicate_owners = 1;
   /// As in `training_options`; with a plan that loses messages 0 means: let it happen.
   job_time ask_again_after{0};
-  uint64_t snapshot_every = 100;                        ///< Steps, if the plan restarts the job.
-  job_time deadline = job_time::max();                  ///< A step that takes longer ends the job.
+  uint64_t snapshot_every = 100;       ///< Steps, if the plan restarts the job.
+  job_time deadline = job_time::max(); ///< A step that takes longer ends the job.
+  /// Nothing: the direct one, unless `reason_for_actors` has a reason.
+  std::optional<simulation_engine> engine = {};
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
   /// Told of every message that reaches another node, before its receiver is.
   std::function<void(const delivery&)> on_delivery = {};
@@ -72,10 +85,11 @@ struct scenario_report {
   std::map<uint64_t, uint64_t> needed; ///< Steps, by how many gradients they waited for.
   job_time wasted{0};                  ///< Computed for gradients that did not count.
   job_time virtual_time{0};            ///< From the beginning to the end of the last step.
-  uint64_t events = 0;                 ///< As `world::event_count`.
-  uint64_t log_hash = 0;               ///< Of everything that the ledger says, as `ledger_hash`.
-  uint64_t lost = 0;                   ///< Gradients that never arrived.
-  uint64_t restarts = 0;               ///< Of the job, from its last snapshot.
+  /// As `world::event_count`; of the direct engine: computations that ended.
+  uint64_t events = 0;
+  uint64_t log_hash = 0; ///< Of everything that the ledger says, as `ledger_hash`.
+  uint64_t lost = 0;     ///< Gradients that never arrived.
+  uint64_t restarts = 0; ///< Of the job, from its last snapshot.
   /// How often what has happened between nodes: "delivered Token", "fault crash", and so on; and to
   /// wrong gradients: "refused gradient".
   std::map<std::string, uint64_t> probes;
@@ -91,11 +105,16 @@ struct scenario_report {
   [[nodiscard]] double drop_fraction() const;
 };
 
-/// Runs the scenario with the actors of a real job; only computing is replaced by waiting, or takes
-/// as long as the scenario says. A job that is restarted makes the steps after its snapshot again,
-/// and they count again.
+/// What of a scenario only the actors simulate: "a network"; empty if the direct engine can do
+/// without them.
+[[nodiscard]] std::string_view reason_for_actors(const scenario& scenario);
+
+/// Runs the scenario, with the actors of a real job or by what they decide; computing takes as long
+/// as the scenario says. A job that is restarted makes the steps after its snapshot again, and they
+/// count again.
 /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, `owners_plan`,
-/// `fault_plan::validate` and `check_owner_copies`.
+/// `fault_plan::validate` and `check_owner_copies`; if the direct engine is asked for and cannot;
+/// for what a job of collectives has not.
 [[nodiscard]] scenario_report simulate(const scenario& scenario);
 
 } // namespace troupe

@@ -13,13 +13,6 @@
 
 namespace troupe {
 
-namespace {
-
-// No step takes longer than what is left of time then.
-constexpr job_time time_max = job_time::max() / 2;
-
-} // namespace
-
 void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
   last_ = taken;
   last_->tokens.clear();
@@ -29,8 +22,7 @@ void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
 simulated_job::simulated_job(const scenario& what, scenario_report& report)
   : what_(what), report_(report), book_(report, what.sync.policy),
     world_(world::virtual_time({.seed = what.seed, .observed = false})),
-    updates_(what.update, what.sync.total_num_replicas),
-    computations_(what.sync.total_num_replicas, 0), learning_(what.learning),
+    updates_(what.update, what.sync.total_num_replicas), draws_(what), learning_(what.learning),
     snapshots_(std::make_shared<snapshot_keeper>(what.snapshot_every)) {
   auto replicas = what.sync.total_num_replicas;
   if (learning_) {
@@ -75,13 +67,7 @@ void simulated_job::run() {
     wait_until(*restart);
     network_->reset();
   }
-  if (end_of_time_.stop_requested())
-    throw failure{
-      {errc::invalid_argument,
-       fmt::format(
-         "step {} ended after 146 virtual years, and clocks count no more than twice that; "
-         "make fewer steps, or let them take less time",
-         report_.step_times.size())}};
+  if (end_of_time_.stop_requested()) throw failure{end_of_time(report_.step_times.size())};
   if (network_) report_.probes = network_->counts();
   if (network_) report_.lost = network_->lost_gradients();
   if (faults_) report_.probes.insert(faults_->counts().begin(), faults_->counts().end());
@@ -228,14 +214,8 @@ void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
   }
 }
 
-// The first local step of a round begins with the averaging that ends the round before. A replica
-// that comes back goes on with the next of its draws.
 job_time simulated_job::pace(uint32_t replica) {
-  auto computation = computations_[replica]++;
-  const auto& local = what_.local_sgd;
-  auto time = what_.compute(replica, computation);
-  if (computation >= local.local_steps && computation % local.local_steps == 0)
-    time += local.averaging_time;
+  auto time = draws_.next(replica);
   if (!faults_) return updates_.remaining(replica, world_.now()) + time;
   time = updates_.remaining(replica, network_->now()) + faults_->with_freezes(replica, time);
   return faults_->on_its_clock(replica, time);

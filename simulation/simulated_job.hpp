@@ -5,6 +5,7 @@
 #include "simulation/faults/fault_driver.hpp"
 #include "simulation/learning_job.hpp"
 #include "simulation/network/simulated_network.hpp"
+#include "simulation/replica_draws.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/step_book.hpp"
 #include "simulation/update_delay.hpp"
@@ -70,7 +71,7 @@ private:
   step_book book_;
   world world_;
   update_delay updates_;
-  std::vector<uint64_t> computations_; ///< Begun so far, by replica.
+  replica_draws draws_;
   std::optional<simulated_network> network_;
   std::optional<simulated_processes> processes_; ///< If the job meets at a roll call.
   std::optional<fault_driver> faults_;

@@ -5,7 +5,20 @@
 #include "simulation/ledger_hash.hpp"
 #include "simulation/scenario.hpp"
 
+#include <fmt/format.h>
+
 namespace troupe {
+
+/// No step may end later: clocks count no more than twice as much.
+constexpr job_time time_max = job_time::max() / 2;
+
+/// What to say of a job whose step ended later.
+[[nodiscard]] inline error end_of_time(uint64_t step) {
+  return {errc::invalid_argument,
+          fmt::format("step {} ended after 146 virtual years, and clocks count no more than twice "
+                      "that; make fewer steps, or let them take less time",
+                      step)};
+}
 
 /// Adds each step of a run to its report, which outlives the book.
 class step_book {

@@ -5,6 +5,7 @@
 #include "actors/recording/records.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -27,16 +28,16 @@ public:
   /// How long the replica has still to wait, `now`.
   [[nodiscard]] job_time remaining(uint32_t replica, job_time now) const {
     auto local_step = steps_[replica];
-    if (!time_ || local_step == 0 || local_step < ended_step_) return job_time{0};
+    if (!time_ || local_step == 0) return job_time{0};
     // A step that was not added yet has ended at this very moment.
-    auto ended = local_step == ended_step_ ? ended_ : now;
+    auto ended = local_step <= ended_.size() ? ended_[local_step - 1] : now;
     return std::max(job_time{0}, ended + time_(local_step) - now);
   }
 
   /// A step was made. @returns Its record, as if its update and the one before had taken time.
   [[nodiscard]] step_record add(step_record step) {
-    ended_step_ = step.step;
-    ended_ = step.ended;
+    ended_.resize(std::max<size_t>(ended_.size(), step.step));
+    ended_[step.step - 1] = step.ended;
     if (step.step > 1) step.began += time_(step.step - 1);
     step.apply = time_(step.step);
     step.ended += step.apply;
@@ -46,8 +47,7 @@ public:
 private:
   update_time time_;
   std::vector<uint64_t> steps_; // that replicas work for
-  uint64_t ended_step_ = 0;
-  job_time ended_{0};
+  std::vector<job_time> ended_; // of each step, without its update
 };
 
 } // namespace troupe

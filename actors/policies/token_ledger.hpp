@@ -53,6 +53,17 @@ public:
     return std::nullopt;
   }
 
+  /// `slack_gate` has let these replicas go on. @param not_before As in `take`, of the one that
+  /// came last: those that waited for it are to see what it gave.
+  /// @returns The waiters that have their token now; the others are kept until `put`.
+  [[nodiscard]] std::vector<served> take_all(std::vector<Waiter> admitted, uint64_t not_before) {
+    std::vector<served> result;
+    for (auto& one : admitted)
+      if (auto step = take(one, one.local_step, std::max(one.not_before, not_before)))
+        result.push_back({std::move(one), *step});
+    return result;
+  }
+
   /// The chief has made `count` tokens for `step`.
   /// @returns The waiters that now have their token, first come first served.
   [[nodiscard]] std::vector<served> put(uint64_t step, uint32_t count) {

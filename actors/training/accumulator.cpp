@@ -3,11 +3,11 @@
 #include "actors/training/accumulator.hpp"
 
 #include "actors/training/aggregate.hpp"
-#include "messages/assert.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -65,7 +65,8 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
 }
 
 caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint64_t step) {
-  if (step < self->state.step) return to_caf({errc::out_of_range, "the step is over already"});
+  if (step < self->state.ledger.step())
+    return to_caf({errc::out_of_range, "the step is over already"});
   auto asker = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
   self->state.awaits.push_back({asker, promise});
@@ -97,13 +98,11 @@ void leave(accumulator_pointer self, caf::exit_msg& exit) {
 
 // What came before a mirror took over was given to the wrong one, and is given again.
 void set_step(accumulator_state& state, uint64_t step) {
-  state.step = step;
+  state.ledger.set_step(step);
   state.accepted_reply = {};
   if (!state.config.owner_is_replicated) return;
   state.accepted.clear();
-  state.accepted_arrivals.clear();
-  state.stale_arrivals.clear();
-  state.missing = 0;
+  state.ledger.forget();
   state.remembered.clear();
 }
 
@@ -127,12 +126,6 @@ auto forget(List& list, const caf::strong_actor_ptr& asker) {
 
 } // namespace
 
-bool accumulator_state::is_repeated(const origin& from) const {
-  return config.one_gradient_per_replica
-         && std::ranges::any_of(
-           accepted_arrivals, [&](const arrival& one) { return one.from.replica == from.replica; });
-}
-
 expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
   auto given = pushed.reader().getGradient();
   if (auto fits = check_form(given); !fits || !config.requires_finite) return fits;
@@ -149,7 +142,7 @@ expected<void> accumulator_state::check_form(wire::Gradient::Reader gradient) co
 // A gradient older than the last one is one that was overtaken by its repetition.
 std::optional<msg<wire::PushReply>> accumulator_state::said_before(const origin& from) const {
   if (const auto* known = remembered.find(request_of(from))) return *known;
-  if (remembered.is_over(request_of(from))) return make_push_reply(verdict::stale, step);
+  if (remembered.is_over(request_of(from))) return make_push_reply(verdict::stale, ledger.step());
   return std::nullopt;
 }
 
@@ -165,30 +158,22 @@ expected<msg<wire::PushReply>> accumulator_state::push(const msg<wire::PushGradi
 
 expected<msg<wire::PushReply>> accumulator_state::judge(const msg<wire::PushGradient>& gradient,
                                                         const origin& from, job_time now) {
-  arrival came{from, now, step};
-  auto repeated = is_repeated(came.from);
-  auto is_stale = came.from.local_step < step && !config.asynchronous;
-  if (is_stale || repeated) {
-    if (repeated) came.accumulator_step = step + 1; // only the next step could have used it
-    stale_arrivals.push_back(came);
-    return make_push_reply(verdict::stale, step);
-  }
+  if (ledger.drop_if_late(from, now)) return make_push_reply(verdict::stale, ledger.step());
   if (auto fits = check(gradient); !fits) return tl::unexpected<error>(fits.error());
   accepted.push_back(gradient);
-  accepted_arrivals.push_back(came);
-  return reply_to_accepted();
+  return reply_to_accepted(ledger.accept(from, now));
 }
 
-msg<wire::PushReply> accumulator_state::reply_to_accepted() {
-  if (config.asynchronous)
-    return make_push_reply(verdict::accepted, step, config.asynchronous->next_step(step, given()));
+// Where training is synchronous all replicas of a step are told the same.
+msg<wire::PushReply> accumulator_state::reply_to_accepted(uint64_t next_step) {
+  if (config.asynchronous) return make_push_reply(verdict::accepted, ledger.step(), next_step);
   if (accepted_reply.is_empty())
-    accepted_reply
-      = make_push_reply(verdict::accepted, step, config.one_gradient_per_replica ? step + 1 : 0);
+    accepted_reply = make_push_reply(verdict::accepted, ledger.step(), next_step);
   return accepted_reply;
 }
 
-msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& update) const {
+msg<wire::Aggregate> accumulator_state::sum_up(uint64_t step,
+                                               const msg<wire::ApplyUpdate>& update) const {
   std::vector<gradient> gradients;
   for (auto given : update.reader().getGradients())
     gradients.push_back(*read_gradient(given, update.owner()));
@@ -199,43 +184,30 @@ msg<wire::Aggregate> accumulator_state::sum_up(const msg<wire::ApplyUpdate>& upd
                         aggregate(gradients, config.how, declared));
 }
 
-accumulator_state::closing accumulator_state::take_first(uint32_t required) {
-  auto count = static_cast<ptrdiff_t>(accepted.size());
-  if (config.asynchronous && required > 0) {
-    count = std::min<ptrdiff_t>(count, required);
-    missing -= required - static_cast<uint64_t>(count);
-  }
-  closing first{
-    {std::make_move_iterator(accepted.begin()), std::make_move_iterator(accepted.begin() + count)},
-    {accepted_arrivals.begin(), accepted_arrivals.begin() + count}};
-  accepted.erase(accepted.begin(), accepted.begin() + count);
-  accepted_arrivals.erase(accepted_arrivals.begin(), accepted_arrivals.begin() + count);
-  for (auto& one : first.arrivals)
-    one.accumulator_step = step; // it may have come for an earlier one
+std::vector<msg<wire::PushGradient>> accumulator_state::take_first(size_t count) {
+  auto end = accepted.begin() + static_cast<ptrdiff_t>(count);
+  std::vector<msg<wire::PushGradient>> first{std::make_move_iterator(accepted.begin()),
+                                             std::make_move_iterator(end)};
+  accepted.erase(accepted.begin(), end);
   return first;
 }
 
 accumulator_state::taken accumulator_state::close_step(bool aggregates, const pending_take& take) {
-  TROUPE_ASSERT(given() >= take.required, take.required);
   uint32_t divisor = config.how == reduction::sum ? 1 : 0;
-  auto [gradients, arrivals] = take_first(take.required);
-  auto report = make_taken_gradient(step, arrivals, stale_arrivals);
+  auto step = ledger.step();
+  auto closed = ledger.close_step(take.required);
+  auto gradients = take_first(closed.accepted.size());
+  auto report = make_taken_gradient(step, closed.accepted, closed.stale);
   auto told = config.owner_is_replicated ? report : msg<wire::TakenGradient>{};
   taken result{report, make_apply_update(step, divisor, gradients, take.hold, take.measure, told)};
-  if (aggregates) result.aggregate = sum_up(result.update);
-  stale_arrivals.clear();
+  if (aggregates) result.aggregate = sum_up(step, result.update);
   accepted_reply = {};
-  ++step;
   return result;
-}
-
-void accumulator_state::count_missing(uint32_t gradients, uint64_t of_step) {
-  if (config.asynchronous && of_step == step) missing += gradients;
 }
 
 void accumulator_state::lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step,
                                     uint32_t at_most) {
-  if (of_step != step) return; // closed, with as many as it needed
+  if (of_step != ledger.step()) return; // closed, with as many as it needed
   for (auto& take : takes)
     if (take.asker == asker) take.required = std::min(take.required, at_most);
 }
@@ -251,12 +223,13 @@ accumulator_state::forget_awaits(const caf::strong_actor_ptr& asker) {
 }
 
 msg<wire::AccumulatorStatus> accumulator_state::status() const {
-  return make_accumulator_status(step, static_cast<uint32_t>(given()),
+  return make_accumulator_status(ledger.step(), static_cast<uint32_t>(ledger.given()),
                                  static_cast<uint32_t>(takes.size()));
 }
 
 accumulator_actor::behavior_type accumulator(accumulator_pointer self, accumulator_config config) {
-  self->state.step = config.first_step;
+  self->state.ledger
+    = gradient_ledger{config.first_step, config.one_gradient_per_replica, config.asynchronous};
   self->state.config = std::move(config);
   self->set_exit_handler([self](caf::exit_msg& exit) { leave(self, exit); });
   return {
@@ -274,7 +247,7 @@ accumulator_actor::behavior_type accumulator(accumulator_pointer self, accumulat
     },
     [self](const msg<wire::CancelTakes>& said) { cancel(self, said.reader()); },
     [self](const msg<wire::CountMissing>& said) {
-      self->state.count_missing(said.reader().getGradients(), said.reader().getStep());
+      self->state.ledger.count_missing(said.reader().getGradients(), said.reader().getStep());
       serve(self);
     },
     [self](const msg<wire::ReadAccumulator>&) { return self->state.status(); },

@@ -4,7 +4,7 @@
 
 #include "actors/interfaces/interfaces.hpp"
 #include "actors/observing/observed.hpp"
-#include "actors/policies/asynchronous_rule.hpp"
+#include "actors/policies/gradient_ledger.hpp"
 #include "actors/replication/request_session.hpp"
 #include "actors/training/accumulator_form.hpp"
 #include "actors/training/gradient_check.hpp"
@@ -44,9 +44,8 @@ struct accumulator_config {
 /// The rules are those of TensorFlow's conditional accumulators: a gradient from a past step is
 /// dropped whatever it holds, else it must fit; taking raises the step by one; takes are served in
 /// the order in which they came, and one that must wait holds up those behind it; everything that
-/// came before a take is part of it, so that it may have more gradients than it asked for. Where
-/// training is asynchronous, what is more waits for the next take, and gradients that will never
-/// come may count as given: a step may then have fewer than it asked for, or none.
+/// came before a take is part of it, so that it may have more gradients than it asked for
+/// (`gradient_ledger`, which knows asynchronous training, too).
 /// Source: tensorflow/core/kernels/conditional_accumulator_base.h.
 struct accumulator_state {
   static inline const char* name = "accumulator";
@@ -70,11 +69,8 @@ struct accumulator_state {
   };
 
   accumulator_config config;
-  uint64_t step = 0;
-  std::vector<msg<wire::PushGradient>> accepted;
-  std::vector<arrival> accepted_arrivals; ///< One for each of `accepted`, in order of arrival.
-  std::vector<arrival> stale_arrivals;    ///< Since the last take.
-  uint64_t missing = 0; ///< Gradients that count as given beside `accepted`: they will never come.
+  gradient_ledger ledger;
+  std::vector<msg<wire::PushGradient>> accepted; ///< Those that the ledger has, in its order.
 
   /// What was said of the last gradient of each replica: a client that numbers its iterations.
   request_table<msg<wire::PushReply>> remembered{limits::list_elements_max};
@@ -86,12 +82,9 @@ struct accumulator_state {
   [[nodiscard]] expected<msg<wire::PushReply>> push(const msg<wire::PushGradient>& gradient,
                                                     job_time now);
 
-  /// Gradients that are there for the next take, or count as given.
-  [[nodiscard]] uint64_t given() const { return accepted.size() + missing; }
-
   /// True if the take at the head has what it needs.
   [[nodiscard]] bool can_serve() const {
-    return !takes.empty() && given() >= takes.front().required;
+    return !takes.empty() && ledger.given() >= takes.front().required;
   }
 
   /// What a take hands out.
@@ -106,9 +99,6 @@ struct accumulator_state {
   /// @pre As many gradients are given as are required.
   [[nodiscard]] taken close_step(bool aggregates, const pending_take& take);
 
-  /// So many gradients for `of_step` and later ones will never come.
-  void count_missing(uint32_t gradients, uint64_t of_step);
-
   /// The takes of `asker` for `step` are content with so many gradients.
   void lower_takes(const caf::strong_actor_ptr& asker, uint64_t of_step, uint32_t at_most);
 
@@ -119,21 +109,15 @@ struct accumulator_state {
   [[nodiscard]] msg<wire::AccumulatorStatus> status() const;
 
 private:
-  /// What is part of the step that is closed, taken out.
-  struct closing {
-    std::vector<msg<wire::PushGradient>> gradients;
-    std::vector<arrival> arrivals;
-  };
-
-  [[nodiscard]] closing take_first(uint32_t required);
-  [[nodiscard]] msg<wire::PushReply> reply_to_accepted();
-  [[nodiscard]] bool is_repeated(const origin& from) const;
+  [[nodiscard]] std::vector<msg<wire::PushGradient>> take_first(size_t count);
+  [[nodiscard]] msg<wire::PushReply> reply_to_accepted(uint64_t next_step);
   [[nodiscard]] std::optional<msg<wire::PushReply>> said_before(const origin& from) const;
   [[nodiscard]] expected<msg<wire::PushReply>> judge(const msg<wire::PushGradient>& gradient,
                                                      const origin& from, job_time now);
   [[nodiscard]] expected<void> check(const msg<wire::PushGradient>& pushed) const;
   [[nodiscard]] expected<void> check_form(wire::Gradient::Reader gradient) const;
-  [[nodiscard]] msg<wire::Aggregate> sum_up(const msg<wire::ApplyUpdate>& update) const;
+  [[nodiscard]] msg<wire::Aggregate> sum_up(uint64_t step,
+                                            const msg<wire::ApplyUpdate>& update) const;
 };
 
 /// The behaviour of an accumulator.

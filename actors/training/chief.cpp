@@ -298,6 +298,14 @@ void begin_step(chief_pointer self) {
         [self](const caf::error& reason) { on_not_applied(self, from_caf(reason)); });
 }
 
+std::vector<arrival> arrivals_in(::capnp::List<wire::Arrival>::Reader list) {
+  std::vector<arrival> arrivals;
+  arrivals.reserve(list.size());
+  for (auto one : list)
+    arrivals.push_back(read_arrival(one));
+  return arrivals;
+}
+
 void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   auto& state = self->state;
   if (!state.is_training()) return;
@@ -305,7 +313,7 @@ void on_taken(chief_pointer self, const msg<wire::TakenGradient>& report) {
   auto is_due = state.is_collecting() && !state.ledger.complete();
   if (!is_due && !said.getAmends()) return; // it comes twice, or was not asked for
   if (auto stranger = state.stranger_in(said)) return finish(self, std::move(stranger));
-  state.ledger.add(report);
+  state.ledger.add(arrivals_in(said.getAccepted()), arrivals_in(said.getStale()), said.getAmends());
   if (!state.ledger.complete() || !state.is_collecting()) return;
   state.now_in.enter(chief_phase::applying);
   if (traits_of(state.config.sync.policy).cancels())

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the chief makes of what it knows: no message is sent here.
 #include "actors/policies/asynchronous_rule.hpp"
+#include "actors/policies/step_rules.hpp"
 #include "actors/recording/seconds.hpp"
 #include "actors/training/chief.hpp"
 
@@ -93,14 +94,8 @@ step_record chief_state::close_books() {
                      .live = live_count(),
                      .updates = open.applied};
   ledger.close(record);
-  if (traits_of(config.sync.policy).cancels()) {
-    auto live = roster.live();
-    std::set<uint32_t> lapsed(live.begin(), live.end());
-    for (const auto& accepted : record.accepted)
-      lapsed.erase(accepted.replica);
-    for (auto index : lapsed)
-      record.cancelled.push_back({.replica = index, .local_step = step, .arrived = now});
-  }
+  if (traits_of(config.sync.policy).cancels())
+    record.cancelled = cancelled_by(record, roster.live());
   if (choice) choice->add(record, open.all_norms());
   ++step;
   return record;
@@ -172,9 +167,8 @@ std::optional<error> chief_state::stranger_in(wire::TakenGradient::Reader report
 uint32_t chief_state::choose_needed() const {
   auto usual = config.sync.replicas_to_aggregate;
   if (!choice) return usual;
-  if (step == config.first_step || live_count() == 0)
-    return std::min(usual, std::max(roster.left(), 1U));
-  return choice->choose(roster.live(), config.world->now());
+  return troupe::choose_needed(*choice, usual, step == config.first_step,
+                               {.live = roster.live(), .left = roster.left()}, config.world->now());
 }
 
 bool chief_state::lowers_needed() {
@@ -260,12 +254,11 @@ chief_state::lost_parts(std::span<const accumulator_progress> progress) const {
 }
 
 error chief_state::stall(uint32_t tokens) const {
-  const auto* why = live_count() == 0 ? ""
-                    : tokens == 0     ? ", all of them wait for a token, and no token is left"
-                                      : ", and all of them have given the one that counts";
-  return {errc::stalled,
-          fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}",
-                      step + 1, open.needed, live_count(), roster.size(), why)};
+  return to_error({.step = step + 1,
+                   .needed = open.needed,
+                   .live = live_count(),
+                   .replicas = roster.size(),
+                   .tokens = tokens});
 }
 
 std::string chief_state::missing(const std::set<uint32_t>& waiting) const {

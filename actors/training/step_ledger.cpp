@@ -3,10 +3,8 @@
 #include "actors/training/step_ledger.hpp"
 
 #include "messages/assert.hpp"
-#include "messages/training_message.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace troupe {
@@ -20,38 +18,41 @@ bool earlier(const contribution& left, const contribution& right) {
 
 } // namespace
 
-// A report is sorted once and merged: a search for each gradient would cost more.
-void step_ledger::add(const msg<wire::TakenGradient>& report) {
-  if (!report.reader().getAmends()) {
+void step_ledger::add(std::span<const arrival> accepted, std::span<const arrival> stale,
+                      bool amends) {
+  if (!amends) {
     TROUPE_ASSERT(missing_ > 0);
     --missing_;
   }
-  auto known = static_cast<ptrdiff_t>(entries_.size());
-  for (auto arrival : report.reader().getAccepted())
-    entries_.push_back(entry_of(arrival, false));
-  for (auto arrival : report.reader().getStale())
-    entries_.push_back(entry_of(arrival, true));
-  auto by_id = [](const entry& left, const entry& right) { return left.id < right.id; };
-  std::stable_sort(entries_.begin() + known, entries_.end(), by_id);
-  std::inplace_merge(entries_.begin(), entries_.begin() + known, entries_.end(), by_id);
-  join_equals();
+  for (const auto& came : accepted)
+    add(came, false);
+  for (const auto& came : stale)
+    add(came, true);
 }
 
-step_ledger::entry step_ledger::entry_of(wire::Arrival::Reader arrival, bool stale) {
-  auto came = read_arrival(arrival);
+contribution step_ledger::contribution_of(const arrival& came) {
   auto lag = came.accumulator_step > came.from.local_step
                ? came.accumulator_step - came.from.local_step
                : 0;
-  return {.id = {came.from.replica, came.from.iteration},
-          .value = {.replica = came.from.replica,
-                    .local_step = came.from.local_step,
-                    .lag = lag,
-                    .arrived = came.arrived,
-                    .compute = came.from.compute,
-                    .waited = came.from.waited,
-                    .loss = came.from.loss,
-                    .examples = came.from.examples},
-          .stale = stale};
+  return {.replica = came.from.replica,
+          .local_step = came.from.local_step,
+          .lag = lag,
+          .arrived = came.arrived,
+          .compute = came.from.compute,
+          .waited = came.from.waited,
+          .loss = came.from.loss,
+          .examples = came.from.examples};
+}
+
+// A replica has few gradients that are not in the books.
+void step_ledger::add(const arrival& came, bool stale) {
+  auto replica = came.from.replica;
+  if (replica >= latest_.size()) latest_.resize(replica + size_t{1}, nowhere);
+  entry added{.iteration = came.from.iteration, .value = contribution_of(came), .stale = stale};
+  for (auto at = latest_[replica]; at != nowhere; at = entries_[at].before)
+    if (entries_[at].iteration == added.iteration) return join(entries_[at], added);
+  added.before = std::exchange(latest_[replica], entries_.size());
+  entries_.push_back(added);
 }
 
 void step_ledger::join(entry& known, const entry& another) {
@@ -64,18 +65,6 @@ void step_ledger::join(entry& known, const entry& another) {
   known.stale |= another.stale;
 }
 
-void step_ledger::join_equals() {
-  if (entries_.empty()) return;
-  auto last = entries_.begin();
-  for (auto next = std::next(last); next != entries_.end(); ++next) {
-    if (last->id == next->id)
-      join(*last, *next);
-    else if (++last != next)
-      *last = *next;
-  }
-  entries_.erase(std::next(last), entries_.end());
-}
-
 job_time step_ledger::last_arrival() const {
   job_time last{0};
   for (const auto& entry : entries_)
@@ -83,23 +72,27 @@ job_time step_ledger::last_arrival() const {
   return last;
 }
 
-bool step_ledger::is_due(size_t waiting) {
-  auto& entry = entries_[waiting];
-  if (!patience_) return entry.waits++ > 0;
-  auto next = waiting + 1;
-  auto is_followed = next < entries_.size() && entries_[next].id.first == entry.id.first;
-  return is_followed && entry.waits++ >= *patience_;
+bool step_ledger::is_due(entry& waiting) const {
+  if (!patience_) return waiting.waits++ > 0;
+  auto is_followed = false;
+  for (auto at = latest_[waiting.value.replica]; at != nowhere; at = entries_[at].before)
+    is_followed |= entries_[at].iteration > waiting.iteration;
+  return is_followed && waiting.waits++ >= *patience_;
 }
 
 void step_ledger::close(step_record& record) {
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    auto& entry = entries_[i];
-    entry.closed = entry.parts >= variables_ || is_due(i);
+  for (auto& entry : entries_) {
+    entry.closed = entry.parts >= variables_ || is_due(entry);
     if (entry.closed) (entry.stale ? record.stale : record.accepted).push_back(entry.value);
   }
+  for (const auto& entry : entries_)
+    latest_[entry.value.replica] = nowhere;
   std::erase_if(entries_, [](const entry& one) { return one.closed; });
-  std::sort(record.accepted.begin(), record.accepted.end(), earlier);
-  std::sort(record.stale.begin(), record.stale.end(), earlier);
+  for (place at = 0; at < entries_.size(); ++at)
+    entries_[at].before = std::exchange(latest_[entries_[at].value.replica], at);
+  for (auto* gradients : {&record.accepted, &record.stale})
+    if (!std::is_sorted(gradients->begin(), gradients->end(), earlier))
+      std::stable_sort(gradients->begin(), gradients->end(), earlier);
   missing_ = variables_;
 }
 

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
-#include "messages/msg.hpp"
+#include "messages/payload.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <utility>
+#include <span>
 #include <vector>
 
 namespace troupe {
@@ -26,7 +26,9 @@ public:
     : missing_(variable_count), variables_(variable_count), patience_(asynchronous_patience) {}
 
   /// An accumulator has closed the step, or amends what was reported of that.
-  void add(const msg<wire::TakenGradient>& report);
+  /// @param accepted The gradients that it took. @param stale Those that it dropped since the step
+  /// before.
+  void add(std::span<const arrival> accepted, std::span<const arrival> stale, bool amends = false);
 
   /// True once every accumulator has closed the step.
   [[nodiscard]] bool complete() const { return missing_ == 0; }
@@ -40,26 +42,30 @@ public:
   void close(step_record& record);
 
 private:
-  using gradient_id = std::pair<uint32_t, uint64_t>; ///< Replica and iteration.
+  /// Where an entry is, or `nowhere`.
+  using place = size_t;
+  static constexpr place nowhere = SIZE_MAX;
 
   struct entry {
-    gradient_id id;
+    uint64_t iteration = 0; ///< Names the gradient, with its replica.
     contribution value;
-    size_t parts = 1;    ///< Variables that have reported it.
-    uint32_t waits = 0;  ///< Steps that it was held over.
-    bool stale = false;  ///< A part of it was.
-    bool closed = false; ///< In the books.
+    place before = nowhere; ///< Of the replica's gradient that was told of before.
+    size_t parts = 1;       ///< Variables that have reported it.
+    uint32_t waits = 0;     ///< Steps that it was held over.
+    bool stale = false;     ///< A part of it was.
+    bool closed = false;    ///< In the books.
   };
 
-  [[nodiscard]] static entry entry_of(wire::Arrival::Reader arrival, bool stale);
+  [[nodiscard]] static contribution contribution_of(const arrival& came);
   static void join(entry& known, const entry& another);
-  void join_equals();
-  [[nodiscard]] bool is_due(size_t waiting);
+  void add(const arrival& came, bool stale);
+  [[nodiscard]] bool is_due(entry& waiting) const;
 
   size_t missing_;
   size_t variables_;
   std::optional<uint32_t> patience_;
-  std::vector<entry> entries_; ///< In the order of their ids.
+  std::vector<entry> entries_; ///< In the order of the reports.
+  std::vector<place> latest_;  ///< By replica: the entry that was told of last.
 };
 
 } // namespace troupe

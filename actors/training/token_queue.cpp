@@ -4,7 +4,7 @@
 
 #include "messages/training_message.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace troupe {
 
@@ -58,12 +58,9 @@ void grant(token_queue_state& state, waiter& to, uint64_t step) {
   to.promise.deliver(state.token(step));
 }
 
-// They have passed the gate. One that waited for a slower replica is to see what that one gave.
 void serve(token_queue_state& state, std::vector<waiter> admitted, uint64_t not_before = 0) {
-  for (auto& one : admitted) {
-    auto needed = std::max(one.not_before, not_before);
-    if (auto step = state.ledger.take(one, one.local_step, needed)) grant(state, one, *step);
-  }
+  for (auto& [waiter, step] : state.ledger.take_all(std::move(admitted), not_before))
+    grant(state, waiter, step);
 }
 
 caf::result<msg<wire::Token>> take(token_queue_pointer self, const msg<wire::TakeToken>& request) {

@@ -2,13 +2,14 @@
 // Which actor goes first, and when time goes on.
 #include "actors/world/virtual_coordinator.hpp"
 
+#include "actors/world/moment_rank.hpp"
+
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <caf/scheduled_actor.hpp>
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <iostream>
 #include <utility>
 
@@ -28,15 +29,6 @@ template <class Heap, class Element>
 void push(Heap& heap, Element element) {
   heap.push_back(std::move(element));
   std::push_heap(heap.begin(), heap.end());
-}
-
-// Source: the finaliser of SplitMix64; Steele, Lea and Flood, "Fast splittable pseudorandom number
-// generators", 2014.
-uint64_t mix(uint64_t bits) {
-  bits += 0x9e3779b97f4a7c15;
-  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-  return bits ^ (bits >> 31);
 }
 
 // 0 of what is no actor.
@@ -139,7 +131,7 @@ caf::actor_system::module* virtual_coordinator::make(caf::actor_system& system,
 
 void virtual_coordinator::introduce(caf::actor_id actor, const std::string& name) {
   if (actor >= identities_.size()) identities_.resize(actor + 1);
-  identities_[actor] = std::hash<std::string>{}(name);
+  identities_[actor] = identity_of(name);
 }
 
 void virtual_coordinator::start() {
@@ -190,7 +182,7 @@ uint64_t virtual_coordinator::rank_of(caf::resumable* actor) const {
   auto identity = id_of(actor);
   if (identity == 0) return 0;
   if (identity < identities_.size()) identity = identities_[identity].value_or(identity);
-  return mix(mix(seed_ ^ static_cast<uint64_t>(clock_.elapsed().count())) ^ identity);
+  return moment_rank(seed_, clock_.elapsed(), identity);
 }
 
 } // namespace troupe

@@ -2,8 +2,8 @@
 // Drawing a job and its faults, and writing down what happens.
 #include "tests/sim/drawn_job.hpp"
 
-#include "kernels/tensor/random.hpp"
 #include "simulation/distribution.hpp"
+#include "tests/sim/dice.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 
 #include <algorithm>
@@ -18,30 +18,6 @@ using namespace std::chrono_literals;
 namespace troupe::test {
 
 namespace {
-
-/// Draws for one purpose.
-class dice {
-public:
-  explicit dice(uint64_t seed) : stream_(random_key{seed, "drawn job", 0, 0}) {}
-
-  /// From 0 to below `end`.
-  uint32_t below(uint32_t end) { return static_cast<uint32_t>(stream_.uniform() * end); }
-
-  bool one_in(uint32_t count) { return below(count) == 0; }
-
-  job_time between(job_time low, job_time high) {
-    auto part = stream_.uniform() * static_cast<double>((high - low).count());
-    return low + job_time{static_cast<int64_t>(part)};
-  }
-
-  template <class T, size_t size>
-  const T& one_of(const std::array<T, size>& all) {
-    return all[below(static_cast<uint32_t>(size))];
-  }
-
-private:
-  random_stream stream_;
-};
 
 constexpr std::array computing{"constant(1)", "uniform(0.5, 1.5)", "0.5 + exponential(0.5)",
                                "two_point(0.2, 3)", "lognormal(1, 0.3) slow=1/4*2"};
@@ -182,7 +158,7 @@ void draw_replication(dice& draw, scenario& job) {
 }
 
 scenario draw_scenario(uint64_t seed) {
-  dice draw{seed};
+  dice draw{seed, "drawn job"};
   scenario job;
   job.seed = seed;
   job.sync = draw_sync(draw);

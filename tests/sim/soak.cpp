@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drawn jobs without end: soak [--meetings] [--first SEED] [--seeds COUNT]. Exit code 1 if a
-// promise was broken.
+// Drawn jobs without end: soak [--meetings | --engines] [--first SEED] [--seeds COUNT]. Exit code 1
+// if a promise was broken.
 #include "kernels/tensor/buffer.hpp"
 #include "tests/sim/checkers.hpp"
+#include "tests/sim/drawn_scenario.hpp"
 #include "tests/sim/meeting_job.hpp"
 #include "tests/sim/stuck_alarm.hpp"
 
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -79,27 +81,48 @@ outcome run_meeting_of(uint64_t seed) {
   return result;
 }
 
+outcome run_engines_of(uint64_t seed) {
+  auto what = draw_scenario(seed);
+  auto found = difference_between_engines(what);
+  return {describe(what), found.empty() ? "" : fmt::format("  {}\n", found)};
+}
+
+/// What is drawn for each seed.
+struct drawn_kind {
+  outcome (*run)(uint64_t seed);
+  std::string_view replay_command;
+};
+
+constexpr drawn_kind jobs{run_job_of, replay_command};
+constexpr drawn_kind meetings{run_meeting_of, replay_meeting_command};
+constexpr drawn_kind engines{run_engines_of, replay_engines_command};
+
 } // namespace
 
 int main(int argument_count, char** arguments) {
   uint64_t first = 1;
   uint64_t seeds = 10'000;
   bool meets = false;
+  bool compares = false;
   CLI::App app{"Whole jobs with drawn faults in virtual time, one for each seed, held to their "
                "promises."};
   app.add_option("--first", first, "The first seed")->capture_default_str();
   app.add_option("--seeds", seeds, "How many")->capture_default_str();
-  app.add_flag("--meetings", meets, "Jobs of a multi_worker_mirrored strategy");
+  auto* meetings_flag
+    = app.add_flag("--meetings", meets, "Jobs of a multi_worker_mirrored strategy");
+  app.add_flag("--engines", compares, "Jobs without faults, by both engines of the simulator")
+    ->excludes(meetings_flag);
   CLI11_PARSE(app, argument_count, arguments);
+  const auto& kind = meets ? meetings : compares ? engines : jobs;
   progress progress{seeds};
   leftovers leftovers;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    auto [description, complaints] = meets ? run_meeting_of(seed) : run_job_of(seed);
+    auto [description, complaints] = kind.run(seed);
     if (seeds == 1) fmt::print("seed {}: {}\n", seed, description);
     complaints += leftovers.complaint();
     progress.add(!complaints.empty());
     if (complaints.empty()) continue;
-    auto command = fmt::format(fmt::runtime(meets ? replay_meeting_command : replay_command), seed);
+    auto command = fmt::format(fmt::runtime(kind.replay_command), seed);
     fmt::print("seed {}: {}  replay with: {}\n", seed, complaints, command);
     std::fflush(stdout); // it may be ended before it is through
   }

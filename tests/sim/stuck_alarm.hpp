@@ -7,11 +7,13 @@
 
 namespace troupe::test {
 
-/// How to see the course of a seed again, for readers of a complaint: of a drawn job, and of a
-/// drawn meeting.
+/// How to see the course of a seed again, for readers of a complaint: of a drawn job, of a drawn
+/// meeting, and of a job by both engines.
 inline constexpr std::string_view replay_command = "build/tests/sim/soak --first {} --seeds 1";
 inline constexpr std::string_view replay_meeting_command
   = "build/tests/sim/soak --meetings --first {} --seeds 1";
+inline constexpr std::string_view replay_engines_command
+  = "build/tests/sim/soak --engines --first {} --seeds 1";
 
 /// A checker can say that a wait had no end only if the job is over. While this lives, a job or its
 /// checkers have `patience_seconds` of real time, which is thousands of times as long as they need;

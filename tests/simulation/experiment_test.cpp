@@ -4,9 +4,13 @@
 #include "messages/failure.hpp"
 #include "simulation/experiment.hpp"
 #include "simulation/ledger_hash.hpp"
+#include "simulation/on_threads.hpp"
 #include "tests/doctest.hpp"
 
 #include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace experiment_test {
 
@@ -38,7 +42,7 @@ TEST_SUITE("simulation/experiment") {
     CHECK(report.updates_per_second() == 0.5);
     CHECK(report.gradients_per_second() == 2);
     CHECK(report.wasted_replica_seconds == 120); // the fifth of every step, all of it
-    CHECK(report.events > 300);
+    CHECK(report.events == 300);                 // a computation of each replica for each step
     CHECK(report.events_per_second() > 0);
     CHECK_FALSE(report.stalled);
   }
@@ -136,6 +140,38 @@ TEST_SUITE("simulation/experiment") {
     auto report = run(what);
     what.runs = 2;
     CHECK_FALSE(step_time_difference(run(what), report));
+  }
+
+  TEST_CASE("any number of threads gives the same figures, by either engine") {
+    auto what = small("correlated(0.5, exponential(1)) slow=1/4*2", {6, 8});
+    what.runs = 7;
+    what.engine = simulation_engine::actors;
+    const auto alone = run(what);
+    for (auto engine : {simulation_engine::actors, simulation_engine::direct})
+      for (unsigned threads : {1U, 2U, 5U, 16U}) {
+        CAPTURE(threads);
+        what.engine = engine;
+        what.threads = threads;
+        auto report = run(what);
+        CHECK(report.log_hash == alone.log_hash);
+        CHECK(report.batches == alone.batches);
+        CHECK(report.lags == alone.lags);
+        CHECK(report.step_time.mean == alone.step_time.mean);
+        CHECK(report.step_time.p99 == alone.step_time.p99);
+        CHECK(report.wasted_replica_seconds == alone.wasted_replica_seconds);
+      }
+  }
+
+  TEST_CASE("what happens on threads is told like what happens on one") {
+    std::vector<int> done(9, 0);
+    for_each_on_threads(done.size(), 4, [&](size_t i) { ++done[i]; });
+    CHECK(done == std::vector<int>(9, 1));
+    CHECK_THROWS_WITH_AS(for_each_on_threads(5, 3,
+                                             [](size_t i) {
+                                               if (i > 1)
+                                                 throw std::runtime_error{std::to_string(i)};
+                                             }),
+                         "2", std::runtime_error);
   }
 
   TEST_CASE("refuses counts that no run could satisfy") {

@@ -43,6 +43,26 @@ void check_arrivals(uint32_t replicas, const distribution_case& expected, uint64
 } // namespace
 
 TEST_SUITE("simulation/order_statistics") {
+  TEST_CASE("the actors of a real job meet a target of each synchronous policy") {
+    struct policy_case {
+      sync_options sync;
+      double expected;
+      double error;
+    };
+
+    const policy_case cases[] = {{{14, 16, sync_policy::cancel}, 1.88073, 0},
+                                 {{14, 16, sync_policy::latest_token}, 2.11536, 0},
+                                 {{14, 16, sync_policy::tensorflow}, 1.8982, .0003}};
+    for (const auto& [sync, expected, error] : cases) {
+      CAPTURE(to_string(sync.policy));
+      target_run run{.sync = sync,
+                     .compute = "exponential(1)",
+                     .steps = 2000,
+                     .engine = simulation_engine::actors};
+      check_mean(estimate_of_series(run.step_seconds()), expected, error);
+    }
+  }
+
   TEST_CASE("the k-th of 100 gradients comes when theory says, for ten distributions") {
     const distribution_case cases[] = {
       {"exponential(1)",

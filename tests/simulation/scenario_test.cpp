@@ -93,6 +93,7 @@ TEST_SUITE("simulation/scenario") {
       auto what = constant(4, 4, sync_policy::latest_token);
       what.steps = 20;
       what.compute = troupe::constant_time(step);
+      what.engine = troupe::simulation_engine::actors;
       return simulate(what).events;
     };
     CHECK(events_of(100'000'000s)

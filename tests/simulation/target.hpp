@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +23,12 @@ struct target_run {
   uint64_t steps = 1000;
   uint32_t dead = 0;
   uint64_t seed = 1;
+  std::optional<simulation_engine> engine = {}; ///< As in `scenario`.
 
   /// Every step as the ledger has it.
   [[nodiscard]] std::vector<step_record> records() const {
     std::vector<step_record> result;
-    scenario what{.sync = sync, .steps = steps, .seed = seed};
+    scenario what{.sync = sync, .steps = steps, .seed = seed, .engine = engine};
     what.compute = distribution::parse(compute).value().times(seed);
     for (uint32_t i = 0; i < dead; ++i)
       what.dead_replicas.push_back(i);

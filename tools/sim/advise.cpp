@@ -258,9 +258,10 @@ expected<advice_question> question_of(const sim_command& command) {
   if (!is_given(command, "policy")) options.policy = to_string(policies.front());
   auto base = experiment_of(options);
   if (!base) return tl::unexpected<error>(base.error());
-  if (options.policy == "sync") {
-    return misuse(fmt::format("--policy sync: a step waits for all, so there is nothing to advise; "
+  if (options.policy == "sync" || base->collective) {
+    return misuse(fmt::format("--policy {}: a step waits for all, so there is nothing to advise; "
                               "leave it out, or take {}",
+                              options.policy,
                               names_of(policies_that(&policy_traits::is_synchronous))));
   }
   if (is_given(command, "policy")) policies = {base->sync.policy};

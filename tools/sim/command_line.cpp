@@ -93,8 +93,8 @@ std::string distributions_text() {
 } // namespace
 
 const char* const sim_introduction
-  = "Simulates training with the actors of a real job in virtual time: what do\n"
-    "stragglers cost, and what do backups save?\n"
+  = "Simulates training in virtual time, with the actors of a real job or by what they\n"
+    "decide: what do stragglers cost, and what do backups save?\n"
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
     "       troupe sim advise [OPTIONS]          how many backups, in words\n"

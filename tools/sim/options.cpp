@@ -2,6 +2,7 @@
 // The options of `troupe sim` with their ranges and descriptions, and what they mean together.
 #include "tools/sim/options.hpp"
 
+#include "simulation/collective_clock.hpp"
 #include "simulation/distribution_preset.hpp"
 #include "tools/sim/learning.hpp"
 #include "tools/sim/network.hpp"
@@ -25,6 +26,7 @@ constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
 constexpr std::string_view local_sgd_name = "local_sgd";
+constexpr std::string_view all_reduce_name = "all_reduce";
 
 /// What only the simulator knows by name: a policy, and what goes with it.
 struct shorthand {
@@ -41,6 +43,7 @@ constexpr shorthand shorthands[] = {
   {"async", sync_policy::k_batch_async, 1, true, "every gradient is an update"},
   {"ssp", sync_policy::ssp, 1, true, "every gradient is an update"},
   {local_sgd_name, sync_policy::latest_token, std::nullopt, false, ""},
+  {all_reduce_name, sync_policy::latest_token, std::nullopt, true, "a step waits for all"},
 };
 
 // "tensorflow, latest_token, cancel"
@@ -91,14 +94,15 @@ void add_job_options(lenient_options all, sim_options& options) {
   all.add("--gain-power", "POWER",
           "with --aggregate dynamic: an update of k gradients is taken to be worth k to that power",
           real_value(options.gain_power, reals), "1");
-  all.add(
-    "--policy", "NAME",
-    fmt::format("what becomes of the replicas that a step did not wait for: {}; sync: a step waits "
-                "for all. Stale gradients count under {}, async (every gradient is an update) and "
-                "{}; local_sgd averages replicas that train by themselves",
-                names_of(policies_that(&policy_traits::is_synchronous)),
-                in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace)),
-    text_or_none_value(options.policy));
+  all.add("--policy", "NAME",
+          fmt::format(
+            "what becomes of the replicas that a step did not wait for: {}; sync: a step waits "
+            "for all. Stale gradients count under {}, async (every gradient is an update) and "
+            "{}; local_sgd averages replicas that train by themselves; all_reduce: no parameter "
+            "servers, all wait for the sum of all",
+            names_of(policies_that(&policy_traits::is_synchronous)),
+            in_a_row(&policy_traits::gathers_stale), in_a_row(&policy_traits::keeps_pace)),
+          text_or_none_value(options.policy));
   all.add(
     "--distinct", "on|off",
     "whether a replica whose gradient counts waits for the step to end before it takes a token; "
@@ -110,6 +114,10 @@ void add_job_options(lenient_options all, sim_options& options) {
           whole_value(options.local_steps, step_counts), "1");
   all.add("--averaging-time", "SECONDS", "under local_sgd, what taking the average takes",
           real_value(options.averaging_time, reals), "0");
+  all.add("--collective", "NAME",
+          "under all_reduce, how the gradients of all become one over --network and --bandwidth: "
+          "ring, halving_doubling, all_to_all, direct, chain or tree",
+          text_or_none_value(options.collective), "ring");
   all.add("--initial-tokens", "N", "tokens at the start",
           whole_value(options.initial_tokens, {0, replicas_max}),
           "as many as gradients are needed under tensorflow");
@@ -185,6 +193,40 @@ void add_run_options(lenient_options all, sim_options& options) {
   all.add("--runs", "N", "runs, each with the next seed", whole_value(options.runs, {1, runs_max}));
   all.add("--threads", "N", "rows or runs at a time; results do not depend on it",
           whole_value(options.threads, {1, threads_max}), "all cores");
+  all.add("--engine", "actors|direct",
+          "what simulates: the actors of a real job, which can do everything, or what they decide, "
+          "without their messages; the ledger is the same",
+          text_or_none_value(options.engine),
+          "direct, unless there is a network, faults or --train");
+}
+
+expected<std::optional<collective_algorithm>> collective_of(const sim_options& options) {
+  if (options.policy != all_reduce_name) return std::nullopt;
+  auto known = parse_collective_algorithm(options.collective.empty() ? "ring" : options.collective);
+  if (!known) return misuse(fmt::format("--collective: {}", known.error().message));
+  return *known;
+}
+
+expected<void> check_engine(const experiment& what) {
+  auto reason = what.collective ? reason_against_collectives(what) : "";
+  if (!reason.empty())
+    return misuse(
+      fmt::format("--policy {} is simulated without {}; leave that out, or take another "
+                  "policy",
+                  all_reduce_name, reason));
+  reason = what.engine == simulation_engine::direct ? reason_for_actors(what) : "";
+  if (!reason.empty())
+    return misuse(fmt::format("--engine direct cannot simulate {}; leave that out, or take "
+                              "--engine actors",
+                              reason));
+  return {};
+}
+
+expected<std::optional<simulation_engine>> engine_of(const sim_options& options) {
+  if (options.engine.empty()) return std::nullopt;
+  if (options.engine == "actors") return simulation_engine::actors;
+  if (options.engine == "direct") return simulation_engine::direct;
+  return misuse(fmt::format("--engine must be actors or direct, not '{}'", options.engine));
 }
 
 unsigned threads_of(const sim_options& options) {
@@ -201,9 +243,10 @@ expected<sync_policy> policy_of(const sim_options& options) {
   if (const auto* known = find_shorthand(options.policy)) return known->policy;
   auto policy = parse_sync_policy(options.policy);
   if (policy) return policy;
-  return misuse(fmt::format("--policy: no policy '{}'; there are {}, sync, async, {} and {}",
+  return misuse(fmt::format("--policy: no policy '{}'; there are {}, sync, async, {}, {} and {}",
                             options.policy, in_a_row(&policy_traits::is_synchronous),
-                            in_a_row(&policy_traits::is_asynchronous), local_sgd_name));
+                            in_a_row(&policy_traits::is_asynchronous), local_sgd_name,
+                            all_reduce_name));
 }
 
 expected<uint64_t> needed_of(const sim_options& options) {
@@ -316,6 +359,8 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return of_policy("local-steps", local_sgd_name);
   if (first.averaging_time && without_policy(local_sgd_name))
     return of_policy("averaging-time", local_sgd_name);
+  if (!first.collective.empty() && without_policy(all_reduce_name))
+    return of_policy("collective", all_reduce_name);
   auto gives_one = [](const sim_options& row) {
     auto policy = policy_of(row);
     return policy && traits_of(*policy).is_synchronous() && !traits_of(*policy).repeats;
@@ -370,21 +415,29 @@ expected<experiment> experiment_of(const sim_options& options) {
   auto faults = faults_of(options);
   if (!faults) return tl::unexpected<error>(faults.error());
   sync->require_finite = faults->plan.corrupts();
-  return experiment{.sync = *sync,
-                    .compute = *compute,
-                    .steps = options.steps,
-                    .warm_up = warm_up,
-                    .dead = static_cast<uint32_t>(options.dead),
-                    .local_sgd = local_sgd_of(options),
-                    .network = std::move(*network),
-                    .faults = std::move(faults->plan),
-                    .ask_again_after = faults->ask_again_after,
-                    .learning = std::move(*learning),
-                    .target_loss
-                    = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
-                    .seed = options.seed,
-                    .runs = options.runs,
-                    .threads = threads_of(options)};
+  auto collective = collective_of(options);
+  if (!collective) return tl::unexpected<error>(collective.error());
+  auto engine = engine_of(options);
+  if (!engine) return tl::unexpected<error>(engine.error());
+  experiment what{.sync = *sync,
+                  .compute = *compute,
+                  .steps = options.steps,
+                  .warm_up = warm_up,
+                  .dead = static_cast<uint32_t>(options.dead),
+                  .local_sgd = local_sgd_of(options),
+                  .network = std::move(*network),
+                  .collective = *collective,
+                  .faults = std::move(faults->plan),
+                  .ask_again_after = faults->ask_again_after,
+                  .learning = std::move(*learning),
+                  .target_loss
+                  = options.target_loss.value_or(std::numeric_limits<double>::quiet_NaN()),
+                  .seed = options.seed,
+                  .runs = options.runs,
+                  .engine = *engine,
+                  .threads = threads_of(options)};
+  if (auto done = check_engine(what); !done) return tl::unexpected<error>(done.error());
+  return what;
 }
 
 } // namespace troupe

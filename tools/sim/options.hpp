@@ -31,6 +31,7 @@ struct sim_options {
   std::optional<uint64_t> local_steps;    ///< Under local_sgd; nothing: 1.
   std::optional<double> averaging_time;   ///< Under local_sgd. Units: seconds.
   std::optional<uint64_t> initial_tokens; ///< Nothing: as the policy says.
+  std::string collective;                 ///< Under all_reduce; empty: ring.
   uint64_t dead = 0;
   std::string compute = "chen2016-like";
   std::string train;                      ///< Empty: nothing is learnt, and what follows is empty.
@@ -57,6 +58,7 @@ struct sim_options {
   uint64_t seed = 0;
   uint64_t runs = 1;
   std::optional<uint64_t> threads; ///< Nothing: as many as there are cores.
+  std::string engine;              ///< "actors" or "direct"; empty: the latter where it can.
 };
 
 /// The largest value of an option that need not be a whole number.

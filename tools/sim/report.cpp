@@ -90,7 +90,8 @@ json scenario_json(const sim_row& row) {
   // What else was asked for, as it was said.
   for (auto& [name, value] : option_texts(row.options)) {
     std::ranges::replace(name, '-', '_');
-    if (name != "seed" && name != "threads" && !result.contains(name)) result[name] = value;
+    if (name != "seed" && name != "threads" && name != "engine" && !result.contains(name))
+      result[name] = value;
   }
   if (!row.options.fault_list.empty()) result["fault"] = planned_json(row.options.fault_list);
   return result;

@@ -2,7 +2,6 @@
 // Goal: a step's record says once of every replica's gradient what became of it, however many
 // variables it was for. Method: reports of accumulators, made by hand.
 #include "actors/training/step_ledger.hpp"
-#include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 
 #include <algorithm>
@@ -23,8 +22,8 @@ arrival at(job_time when, uint32_t replica, uint64_t local_step, uint64_t accumu
     {.replica = replica, .local_step = local_step, .iteration = iteration}, when, accumulator_step};
 }
 
-msg<wire::TakenGradient> report(const arrivals& accepted, const arrivals& stale = {}) {
-  return make_taken_gradient(0, accepted, stale);
+void report(step_ledger& ledger, const arrivals& accepted, const arrivals& stale = {}) {
+  ledger.add(accepted, stale);
 }
 
 step_record close(step_ledger& ledger) {
@@ -47,9 +46,9 @@ TEST_SUITE("actors/training/step_ledger") {
   TEST_CASE("a step is complete when every accumulator has reported") {
     step_ledger ledger{2};
     CHECK_FALSE(ledger.complete());
-    ledger.add(report({}));
+    report(ledger, {});
     CHECK_FALSE(ledger.complete());
-    ledger.add(report({}));
+    report(ledger, {});
     CHECK(ledger.complete());
     static_cast<void>(close(ledger));
     CHECK_FALSE(ledger.complete());
@@ -57,8 +56,8 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("contributions are in order of arrival, equal times in order of replicas") {
     step_ledger ledger{1};
-    ledger.add(report({at(3ns, 4, 0, 0), at(1ns, 2, 0, 0), at(3ns, 0, 0, 0), at(2ns, 9, 0, 0)},
-                      {at(2ns, 7, 0, 2), at(1ns, 8, 1, 2)}));
+    report(ledger, {at(3ns, 4, 0, 0), at(1ns, 2, 0, 0), at(3ns, 0, 0, 0), at(2ns, 9, 0, 0)},
+           {at(2ns, 7, 0, 2), at(1ns, 8, 1, 2)});
     auto record = close(ledger);
     CHECK(replicas_of(record.accepted) == replica_list{2, 9, 0, 4});
     CHECK(replicas_of(record.stale) == replica_list{8, 7});
@@ -75,7 +74,7 @@ TEST_SUITE("actors/training/step_ledger") {
                   .loss = 0.5},
                  17ns,
                  5};
-    ledger.add(report({came}));
+    report(ledger, {came});
     auto record = close(ledger);
     REQUIRE(record.accepted.size() == 1);
     const auto& gradient = record.accepted[0];
@@ -91,7 +90,7 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a stale gradient is behind by as many steps as it missed") {
     step_ledger ledger{1};
-    ledger.add(report({}, {at(1ns, 0, 3, 4), at(2ns, 1, 0, 4)}));
+    report(ledger, {}, {at(1ns, 0, 3, 4), at(2ns, 1, 0, 4)});
     auto record = close(ledger);
     REQUIRE(record.stale.size() == 2);
     CHECK(record.stale[0].lag == 1);
@@ -100,7 +99,7 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a gradient ahead of its accumulator is not behind") {
     step_ledger ledger{1};
-    ledger.add(report({at(1ns, 0, 7, 4)}));
+    report(ledger, {at(1ns, 0, 7, 4)});
     auto record = close(ledger);
     REQUIRE(record.accepted.size() == 1);
     CHECK(record.accepted[0].lag == 0);
@@ -108,10 +107,10 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a gradient for several variables counts once, and arrives with its last part") {
     step_ledger ledger{3};
-    ledger.add(report({at(1ns, 0, 0, 0), at(5ns, 1, 0, 0)}));
-    ledger.add(report({at(9ns, 0, 0, 0), at(2ns, 1, 0, 0)}));
+    report(ledger, {at(1ns, 0, 0, 0), at(5ns, 1, 0, 0)});
+    report(ledger, {at(9ns, 0, 0, 0), at(2ns, 1, 0, 0)});
     CHECK_FALSE(ledger.complete());
-    ledger.add(report({at(3ns, 0, 0, 0), at(2ns, 1, 0, 0)}));
+    report(ledger, {at(3ns, 0, 0, 0), at(2ns, 1, 0, 0)});
     CHECK(ledger.last_arrival() == 9ns);
     auto record = close(ledger);
     CHECK(replicas_of(record.accepted) == replica_list{1, 0});
@@ -121,13 +120,13 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a gradient is stale if a part of it is, and is told of when all parts are judged") {
     step_ledger ledger{2};
-    ledger.add(report({at(1ns, 0, 0, 0), at(2ns, 1, 0, 0)}));
-    ledger.add(report({at(1ns, 0, 0, 0)}));
+    report(ledger, {at(1ns, 0, 0, 0), at(2ns, 1, 0, 0)});
+    report(ledger, {at(1ns, 0, 0, 0)});
     auto first = close(ledger);
     CHECK(replicas_of(first.accepted) == replica_list{0});
     CHECK(first.stale.empty());
-    ledger.add(report({at(9ns, 0, 1, 1, 1)}));
-    ledger.add(report({at(8ns, 0, 1, 1, 1)}, {at(3ns, 1, 0, 1)}));
+    report(ledger, {at(9ns, 0, 1, 1, 1)});
+    report(ledger, {at(8ns, 0, 1, 1, 1)}, {at(3ns, 1, 0, 1)});
     auto second = close(ledger);
     CHECK(replicas_of(second.accepted) == replica_list{0});
     CHECK(replicas_of(second.stale) == replica_list{1});
@@ -137,12 +136,12 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a gradient that leaves variables out is told of one step later") {
     step_ledger ledger{2};
-    ledger.add(report({at(1ns, 0, 0, 0), at(2ns, 1, 0, 0)}));
-    ledger.add(report({at(1ns, 0, 0, 0)}));
+    report(ledger, {at(1ns, 0, 0, 0), at(2ns, 1, 0, 0)});
+    report(ledger, {at(1ns, 0, 0, 0)});
     CHECK(replicas_of(close(ledger).accepted) == replica_list{0});
     for (uint64_t step = 1; step < 4; ++step) {
-      ledger.add(report({at(9ns, 0, step, step, step)}));
-      ledger.add(report({at(9ns, 0, step, step, step)}));
+      report(ledger, {at(9ns, 0, step, step, step)});
+      report(ledger, {at(9ns, 0, step, step, step)});
       auto record = close(ledger);
       CHECK(replicas_of(record.accepted) == (step == 1 ? replica_list{1, 0} : replica_list{0}));
     }
@@ -150,28 +149,28 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("a gradient with two parts for one variable is told of at once") {
     step_ledger ledger{1};
-    ledger.add(report({at(1ns, 0, 0, 0), at(2ns, 0, 0, 0)}));
+    report(ledger, {at(1ns, 0, 0, 0), at(2ns, 0, 0, 0)});
     CHECK(replicas_of(close(ledger).accepted) == replica_list{0});
   }
 
   TEST_CASE("two gradients of one replica in one step are two") {
     step_ledger ledger{1};
-    ledger.add(report({at(1ns, 0, 0, 0, 0), at(2ns, 0, 0, 0, 1)}));
+    report(ledger, {at(1ns, 0, 0, 0, 0), at(2ns, 0, 0, 0, 1)});
     CHECK(replicas_of(close(ledger).accepted) == replica_list{0, 0});
   }
 
   TEST_CASE("the last arrival is that of an accepted gradient") {
     step_ledger ledger{1};
     CHECK(ledger.last_arrival() == 0ns);
-    ledger.add(report({at(4ns, 0, 1, 1)}, {at(6ns, 1, 0, 1)}));
+    report(ledger, {at(4ns, 0, 1, 1)}, {at(6ns, 1, 0, 1)});
     CHECK(ledger.last_arrival() == 4ns);
   }
 
   TEST_CASE("a step begins with empty books") {
     step_ledger ledger{1};
-    ledger.add(report({at(1ns, 0, 0, 0)}, {at(1ns, 1, 0, 1)}));
+    report(ledger, {at(1ns, 0, 0, 0)}, {at(1ns, 1, 0, 1)});
     static_cast<void>(close(ledger));
-    ledger.add(report({}));
+    report(ledger, {});
     auto record = close(ledger);
     CHECK(record.accepted.empty());
     CHECK(record.stale.empty());
@@ -179,7 +178,7 @@ TEST_SUITE("actors/training/step_ledger") {
 
   TEST_CASE("an accepted gradient may be late, where nothing is stale") {
     step_ledger ledger{1};
-    ledger.add(report({at(1ns, 0, 2, 5), at(2ns, 1, 5, 5)}));
+    report(ledger, {at(1ns, 0, 2, 5), at(2ns, 1, 5, 5)});
     auto record = close(ledger);
     REQUIRE(record.accepted.size() == 2);
     CHECK(record.accepted[0].lag == 3);
@@ -190,16 +189,16 @@ TEST_SUITE("actors/training/step_ledger") {
   TEST_CASE(
     "where training is asynchronous a gradient counts once, however far its parts are apart") {
     step_ledger ledger{2, 0};
-    ledger.add(report({at(1ns, 0, 0, 0)}));
-    ledger.add(report({at(1ns, 1, 0, 0)}));
+    report(ledger, {at(1ns, 0, 0, 0)});
+    report(ledger, {at(1ns, 1, 0, 0)});
     CHECK(close(ledger).accepted.empty());
     for (uint64_t step = 1; step < 9; ++step) {
-      ledger.add(report({at(2ns, 2, 0, step, step)}));
-      ledger.add(report({at(2ns, 2, 0, step, step)}));
+      report(ledger, {at(2ns, 2, 0, step, step)});
+      report(ledger, {at(2ns, 2, 0, step, step)});
       CHECK(replicas_of(close(ledger).accepted) == replica_list{2});
     }
-    ledger.add(report({at(3ns, 1, 0, 9)}));
-    ledger.add(report({at(3ns, 0, 0, 9)}));
+    report(ledger, {at(3ns, 1, 0, 9)});
+    report(ledger, {at(3ns, 0, 0, 9)});
     auto last = close(ledger);
     CHECK(replicas_of(last.accepted) == replica_list{0, 1});
     CHECK(last.accepted[0].lag == 9);
@@ -208,8 +207,8 @@ TEST_SUITE("actors/training/step_ledger") {
   TEST_CASE("what an asynchronous replica left out is known some steps after its next gradient") {
     step_ledger ledger{2, 1};
     for (uint64_t step = 0; step < 4; ++step) {
-      ledger.add(report({at(1ns, 0, step, step, step)}));
-      ledger.add(report({}));
+      report(ledger, {at(1ns, 0, step, step, step)});
+      report(ledger, {});
       CHECK(close(ledger).accepted.size() == (step < 2 ? 0 : 1));
     }
   }

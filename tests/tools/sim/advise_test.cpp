@@ -109,6 +109,9 @@ TEST_SUITE("tools/sim/advise") {
     CHECK(refusal({"--replicas", "4", "--policy", "sync"})
           == "--policy sync: a step waits for all, so there is nothing to advise; leave it out, or "
              "take tensorflow, latest_token or cancel");
+    CHECK(refusal({"--replicas", "4", "--policy", "all_reduce"})
+          == "--policy all_reduce: a step waits for all, so there is nothing to advise; leave it "
+             "out, or take tensorflow, latest_token or cancel");
   }
 
   TEST_CASE("what never makes its steps is told") {

@@ -104,6 +104,47 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--policy", "ssp", "--distinct", "on"}).find("one_gradient_per_replica") == 0);
   }
 
+  TEST_CASE("an engine is chosen by name, and refused where it cannot simulate the job") {
+    CHECK_FALSE(meant({}).engine);
+    CHECK(meant({"--engine", "actors"}).engine == simulation_engine::actors);
+    CHECK(meant({"--engine", "direct"}).engine == simulation_engine::direct);
+    CHECK(refusal({"--engine", "fast"}) == "--engine must be actors or direct, not 'fast'");
+    CHECK(refusal({"--engine", "direct", "--network", "1ms"})
+          == "--engine direct cannot simulate a network; leave that out, or take --engine actors");
+    CHECK(refusal({"--engine", "direct", "--faults", "crash=100"})
+          == "--engine direct cannot simulate faults; leave that out, or take --engine actors");
+    CHECK(refusal({"--engine", "direct", "--train", "logistic"})
+          == "--engine direct cannot simulate something to learn; leave that out, or take --engine "
+             "actors");
+  }
+
+  TEST_CASE("a job of collectives has replicas that wait for each other, and no more") {
+    auto what = meant({"--policy", "all_reduce", "--replicas", "8", "--network", "1ms"});
+    CHECK(what.collective == collective_algorithm::ring);
+    CHECK(what.sync.replicas_to_aggregate == 8);
+    CHECK(meant({"--policy", "all_reduce", "--collective", "tree"}).collective
+          == collective_algorithm::tree);
+    CHECK_FALSE(meant({}).collective);
+    CHECK(refusal({"--collective", "ring"})
+          == "--collective has no meaning under tensorflow; leave it out, or take --policy "
+             "all_reduce");
+    CHECK(refusal({"--policy", "all_reduce", "--collective", "star"})
+          == "--collective: no collective 'star'; there are ring, halving_doubling, all_to_all, "
+             "direct, chain, tree");
+    CHECK(refusal({"--policy", "all_reduce", "--dead", "1"})
+          == "--policy all_reduce is simulated without dead replicas; leave that out, or take "
+             "another policy");
+    CHECK(refusal({"--policy", "all_reduce", "--engine", "actors"})
+          == "--policy all_reduce is simulated without a choice of the engine; leave that out, or "
+             "take another policy");
+    CHECK(refusal({"--policy", "all_reduce", "--replicas", "8", "--aggregate", "7"})
+            .find("--aggregate is 7 with 8 replicas, but under all_reduce a step waits for all")
+          == 0);
+    CHECK(refusal({"--policy", "all_reduce", "--replicas", "9000"})
+          == "--policy all_reduce is simulated without so many messages; leave that out, or take "
+             "another policy");
+  }
+
   TEST_CASE("a sweep may have options that only some of its rows know") {
     CHECK(refusal({"--sweep", "policy=cancel,ssp", "--slack", "3"}) == "accepted");
     CHECK(refusal({"--sweep", "policy=sync,local_sgd", "--local-steps", "3"}) == "accepted");
@@ -258,9 +299,10 @@ TEST_SUITE("tools/sim/command_line") {
           == "unknown option '--stesp'; the nearest known one is '--steps'");
     CHECK(refusal({"now"}).find("unexpected argument 'now'") == 0);
     CHECK(refusal({"--policy", "best"})
-          == fmt::format("--policy: no policy 'best'; there are {}, sync, async, {} and local_sgd",
-                         names_of(policies_that(&policy_traits::is_synchronous), ", "),
-                         names_of(policies_that(&policy_traits::is_asynchronous), ", ")));
+          == fmt::format(
+            "--policy: no policy 'best'; there are {}, sync, async, {}, local_sgd and all_reduce",
+            names_of(policies_that(&policy_traits::is_synchronous), ", "),
+            names_of(policies_that(&policy_traits::is_asynchronous), ", ")));
     CHECK(refusal({"--distinct", "yes"}) == "--distinct must be on or off, not 'yes'");
     CHECK(refusal({"--distinct", "on", "--policy", "cancel"})
           == "--distinct on has no meaning under cancel, where no replica gives a step two "

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The chief's decisions about a step.
+#include "actors/policies/step_rules.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace troupe {
+
+uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
+                       const replicas_present& replicas, job_time now) {
+  if (is_first || replicas.live.empty()) return std::min(usual, std::max(replicas.left, 1U));
+  return choice.choose(replicas.live, now);
+}
+
+std::vector<contribution> cancelled_by(const step_record& step, std::span<const uint32_t> live) {
+  std::vector<contribution> cancelled;
+  if (live.empty()) return cancelled;
+  std::vector<bool> has_given(live.back() + size_t{1}, false);
+  for (const auto& accepted : step.accepted)
+    if (accepted.replica < has_given.size()) has_given[accepted.replica] = true;
+  for (auto replica : live)
+    if (!has_given[replica])
+      cancelled.push_back({.replica = replica, .local_step = step.step - 1, .arrived = step.ended});
+  return cancelled;
+}
+
+error to_error(const stalled_step& stalled) {
+  const auto* why = stalled.live == 0     ? ""
+                    : stalled.tokens == 0 ? ", all of them wait for a token, and no token is left"
+                                          : ", and all of them have given the one that counts";
+  return {errc::stalled,
+          fmt::format("step {} cannot end: it needs {} gradients, {} of {} replicas are live{}",
+                      stalled.step, stalled.needed, stalled.live, stalled.replicas, why)};
+}
+
+} // namespace troupe

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many gradients a step waits for, which replicas it does without, and why it cannot end: the
+// decisions of the chief, without actors.
+#pragma once
+
+#include "actors/policies/backup_choice.hpp"
+#include "actors/policies/sync_options.hpp"
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace troupe {
+
+/// The replicas of a job before a step begins.
+struct replicas_present {
+  std::vector<uint32_t> live; ///< Ascending.
+  uint32_t left = 0;          ///< Live ones, and those that are still expected.
+};
+
+/// How many gradients the next step waits for, where that is chosen anew for every step.
+/// @param usual As many as the options say. @param is_first No step is known yet.
+[[nodiscard]] uint32_t choose_needed(const backup_choice& choice, uint32_t usual, bool is_first,
+                                     const replicas_present& replicas, job_time now);
+
+/// The live replicas that are told to stop because the step has ended without them.
+/// @param step Its accepted gradients are known. @param live Ascending.
+/// @returns One line for each of them.
+[[nodiscard]] std::vector<contribution> cancelled_by(const step_record& step,
+                                                     std::span<const uint32_t> live);
+
+/// A step that cannot end.
+struct stalled_step {
+  uint64_t step = 0;     ///< Counted from 1.
+  uint32_t needed = 0;   ///< Gradients.
+  uint32_t live = 0;     ///< Replicas that are there; all of them wait for a token.
+  uint32_t replicas = 0; ///< That the job has.
+  uint32_t tokens = 0;   ///< That are left.
+};
+
+/// What to say of it: an error of the code `stalled`.
+[[nodiscard]] error to_error(const stalled_step& stalled);
+
+} // namespace troupe

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Step by step, all together.
+#include "simulation/collective_job.hpp"
+
+#include "messages/failure.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+namespace {
+
+// What their plans take in memory is some hundreds of megabytes then.
+constexpr double plan_steps_max = 1e7;
+
+const scenario& checked(const scenario& what) {
+  value_or_throw(what.sync.validate());
+  if (auto part = reason_against_collectives(what); !part.empty())
+    throw failure{
+      {errc::invalid_argument, fmt::format("a job of collectives is simulated without {}", part)}};
+  return what;
+}
+
+} // namespace
+
+std::string_view reason_against_collectives(const scenario& what) {
+  const auto& sync = what.sync;
+  if (sync.replicas_to_aggregate != sync.total_num_replicas) return "backups";
+  if (sync.dynamic) return "dynamic backups";
+  if (traits_of(sync.policy).is_asynchronous()) return "asynchronous training";
+  if (!what.dead_replicas.empty()) return "dead replicas";
+  if (!what.faults.is_empty()) return "faults";
+  if (what.learning) return "something to learn";
+  if (what.update) return "update times";
+  if (what.local_sgd.local_steps > 1) return "local steps";
+  if (what.network && (what.network->service || what.network->owners > 1)) return "owners";
+  auto bytes = what.network ? what.network->gradient_bytes : 0;
+  if (plan_steps_of(*what.collective, sync.total_num_replicas, bytes) > plan_steps_max)
+    return "so many messages";
+  if (what.engine) return "a choice of the engine";
+  return {};
+}
+
+collective_job::collective_job(const scenario& what, scenario_report& report)
+  : what_(checked(what)), report_(report), book_(report, what.sync.policy), draws_(what),
+    clock_(*what.collective, what.sync.total_num_replicas,
+           what.network.value_or(network_options{})),
+    begun_(what.sync.total_num_replicas), ends_(begun_.size(), job_time{0}),
+    waited_(begun_.size(), job_time{0}) {}
+
+void collective_job::run() {
+  for (uint64_t step = 1; step <= what_.steps; ++step)
+    make_step(step);
+  report_.job.step = what_.steps;
+}
+
+void collective_job::make_step(uint64_t step) {
+  auto replicas = static_cast<uint32_t>(begun_.size());
+  step_record record{.step = step, .began = ended_, .needed = replicas, .live = replicas};
+  for (uint32_t replica = 0; replica < replicas; ++replica) {
+    auto time = draws_.next(replica);
+    begun_[replica] = ends_[replica] + time;
+    record.accepted.push_back({.replica = replica,
+                               .local_step = step - 1,
+                               .arrived = begun_[replica],
+                               .compute = time,
+                               .waited = waited_[replica]});
+  }
+  ends_ = clock_.next(begun_);
+  for (uint32_t replica = 0; replica < replicas; ++replica)
+    waited_[replica] = ends_[replica] - begun_[replica];
+  ended_ = std::ranges::max(ends_);
+  std::ranges::sort(record.accepted, {}, [](const contribution& one) {
+    return std::pair{one.arrived, one.replica};
+  });
+  record.ended = ended_;
+  record.apply = ended_ - record.accepted.back().arrived;
+  report_.events += replicas;
+  book_.add(record);
+  if (record.ended > time_max) throw failure{end_of_time(step)};
+  if (what_.on_step) what_.on_step(record);
+}
+
+} // namespace troupe

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// A job without parameter servers: in every step all replicas wait for the sum of all gradients.
+#pragma once
+
+#include "simulation/collective_clock.hpp"
+#include "simulation/replica_draws.hpp"
+#include "simulation/scenario.hpp"
+#include "simulation/step_book.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+/// What a job of collectives has not, and the scenario asks for: "dead replicas"; empty if there is
+/// no such thing.
+[[nodiscard]] std::string_view reason_against_collectives(const scenario& what);
+
+/// As a `multi_worker_mirrored` strategy trains: each replica stands in a process of its own,
+/// computes its gradient, takes part in an all_reduce, and goes on as soon as it has the result. No
+/// number of backups can help: a straggler holds up all, and so does a slow link.
+class collective_job {
+public:
+  /// Both outlive it. @pre `what.collective` is given.
+  /// Errors: throws `failure` with invalid_argument, as `sync_options::validate`, and if there is a
+  /// reason against it.
+  collective_job(const scenario& what, scenario_report& report);
+
+  void run();
+
+private:
+  void make_step(uint64_t step);
+
+  const scenario& what_;
+  scenario_report& report_;
+  step_book book_;
+  replica_draws draws_;
+  collective_clock clock_;
+  std::vector<job_time> begun_;  ///< When each replica had its gradient of the current step.
+  std::vector<job_time> ends_;   ///< When each had the result of the last step.
+  std::vector<job_time> waited_; ///< For it.
+  job_time ended_{0};            ///< When all had.
+};
+
+} // namespace troupe

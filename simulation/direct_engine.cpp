@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// From one moment to the next.
+#include "simulation/direct_engine.hpp"
+
+#include "actors/policies/step_rules.hpp"
+#include "actors/world/moment_rank.hpp"
+#include "messages/failure.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace troupe {
+
+direct_engine::direct_engine(const scenario& what, scenario_report& report)
+  : what_(what), report_(report), book_(report, what.sync.policy), draws_(what),
+    updates_(what.update, what.sync.total_num_replicas),
+    gradients_(0, what.sync.one_gradient_per_replica, asynchronous_rule::of(what.sync)),
+    ledger_(1, asynchronous_rule::patience(what.sync)), tokens_(what.sync.policy),
+    replicas_(what.sync.total_num_replicas) {
+  value_or_throw(what.sync.validate());
+  if (traits_of(what.sync.policy).keeps_pace())
+    gate_ = slack_gate<waiter>{what.sync.total_num_replicas, what.sync.slack};
+  if (what.sync.dynamic) choice_.emplace(*what.sync.dynamic);
+  std::vector<bool> is_dead(replicas_.size(), false);
+  for (auto replica : what.dead_replicas)
+    if (replica < is_dead.size()) is_dead[replica] = true;
+  for (uint32_t replica = 0; replica < replicas_.size(); ++replica) {
+    if (!is_dead[replica]) live_.push_back(replica);
+    identities_.push_back(identity_of(fmt::format("replica {}", replica)));
+  }
+}
+
+void direct_engine::run() {
+  begin_job();
+  while (!is_over() && !moments_.empty())
+    pass_moment();
+  report_.job.step = report_.step_times.size();
+  if (!is_over()) stall();
+}
+
+void direct_engine::begin_job() {
+  if (traits_of(what_.sync.policy).keeps_pace())
+    for (uint32_t replica = 0; replica < replicas_.size(); ++replica)
+      if (!std::ranges::binary_search(live_, replica))
+        static_cast<void>(gate_.leave(replica)); // none waits yet
+  if (auto count = what_.sync.first_tokens(); count > 0) static_cast<void>(tokens_.put(0, count));
+  begin_step();
+  for (auto replica : live_)
+    begin_gradient(replica, 0);
+}
+
+// The chief acts when all that was due is done. Where training is asynchronous, the gradients of
+// more than one step may be there.
+void direct_engine::pass_moment() {
+  now_ = moments_.front().due;
+  auto is_asynchronous = traits_of(what_.sync.policy).is_asynchronous();
+  while (!moments_.empty() && moments_.front().due == now_) {
+    find_due();
+    for (auto [rank, replica] : due_)
+      end_computation(replica);
+    if (is_closed_ && is_asynchronous) break; // there may be no end of computations without time
+  }
+  while (is_closed_ && !is_over())
+    end_step();
+}
+
+// One that is alone needs no rank.
+void direct_engine::find_due() {
+  due_.clear();
+  while (!moments_.empty() && moments_.front().due == now_) {
+    due_.push_back({0, moments_.front().replica});
+    std::pop_heap(moments_.begin(), moments_.end());
+    moments_.pop_back();
+  }
+  report_.events += due_.size();
+  if (due_.size() == 1) return;
+  for (auto& one : due_)
+    one.rank = moment_rank(what_.seed, now_, identities_[one.replica]);
+  std::ranges::sort(due_, {}, &ranked_replica::rank);
+}
+
+void direct_engine::end_computation(uint32_t replica) {
+  auto& state = replicas_[replica];
+  if (--state.left > 0) return compute(replica);
+  origin from{.replica = replica,
+              .local_step = state.local_step,
+              .iteration = state.iteration,
+              .compute = state.compute,
+              .waited = state.waited};
+  uint64_t not_before = 0;
+  if (!gradients_.drop_if_late(from, now_)) {
+    not_before = gradients_.accept(from, now_);
+    close_if_full();
+  }
+  ask(replica, not_before);
+}
+
+void direct_engine::begin_gradient(uint32_t replica, uint64_t token) {
+  auto& state = replicas_[replica];
+  state.local_step = token;
+  state.left = what_.local_sgd.local_steps;
+  state.compute = job_time{0};
+  ++state.iteration;
+  updates_.begin(replica, token);
+  compute(replica);
+}
+
+void direct_engine::compute(uint32_t replica) {
+  auto& state = replicas_[replica];
+  auto time = updates_.remaining(replica, now_) + draws_.next(replica);
+  state.compute += time;
+  moments_.push_back({now_ + time, replica});
+  std::push_heap(moments_.begin(), moments_.end());
+}
+
+void direct_engine::ask(uint32_t replica, uint64_t not_before) {
+  auto& state = replicas_[replica];
+  state.asked = now_;
+  waiter asks{replica, state.local_step, not_before};
+  if (traits_of(what_.sync.policy).keeps_pace()) {
+    for (auto& [one, token] : tokens_.take_all(gate_.arrive(replica, asks), not_before))
+      grant(one.replica, token);
+  } else if (auto token = tokens_.take(asks, asks.local_step, not_before)) {
+    grant(replica, *token);
+  }
+}
+
+void direct_engine::grant(uint32_t replica, uint64_t token) {
+  replicas_[replica].waited = now_ - replicas_[replica].asked;
+  begin_gradient(replica, token);
+}
+
+void direct_engine::close_if_full() {
+  if (is_closed_ || gradients_.given() < needed_) return;
+  auto closed = gradients_.close_step(needed_);
+  ledger_.add(closed.accepted, closed.stale);
+  is_closed_ = true;
+}
+
+void direct_engine::end_step() {
+  record_.step = report_.step_times.size() + 1;
+  record_.began = began_;
+  record_.ended = now_;
+  record_.apply = now_ - ledger_.last_arrival();
+  record_.needed = needed_;
+  record_.live = static_cast<uint32_t>(live_.size());
+  record_.updates.assign(1, {.variable = "only", .ended = now_});
+  record_.accepted.clear();
+  record_.stale.clear();
+  record_.cancelled.clear();
+  ledger_.close(record_);
+  if (traits_of(what_.sync.policy).cancels()) cancel();
+  if (choice_) choice_->add(record_, {});
+  what_.update ? keep(updates_.add(record_)) : keep(record_);
+  is_closed_ = false;
+  if (is_over()) return;
+  for (auto& [one, token] : tokens_.put(record_.step, what_.sync.tokens_per_step()))
+    grant(one.replica, token);
+  begin_step();
+  close_if_full();
+}
+
+// Every replica that computes is told to stop. One that was done at this very moment waits already.
+void direct_engine::cancel() {
+  record_.cancelled = cancelled_by(record_, live_);
+  moments_.clear();
+  for (const auto& one : record_.cancelled) {
+    if (replicas_[one.replica].left == 0) continue;
+    replicas_[one.replica].left = 0;
+    ask(one.replica, 0);
+  }
+}
+
+void direct_engine::begin_step() {
+  began_ = now_;
+  needed_ = what_.sync.replicas_to_aggregate;
+  if (!choice_) return;
+  auto left = static_cast<uint32_t>(live_.size());
+  needed_ = choose_needed(*choice_, needed_, report_.step_times.empty(),
+                          {.live = live_, .left = left}, now_);
+}
+
+void direct_engine::keep(const step_record& step) {
+  book_.add(step);
+  if (step.ended > time_max) throw failure{end_of_time(step.step)};
+  if (what_.on_step) what_.on_step(step);
+}
+
+void direct_engine::stall() {
+  stalled_step stalled{.step = report_.step_times.size() + 1,
+                       .needed = needed_,
+                       .live = static_cast<uint32_t>(live_.size()),
+                       .replicas = what_.sync.total_num_replicas,
+                       .tokens = static_cast<uint32_t>(tokens_.tokens().size())};
+  report_.job.failure = to_error(stalled);
+  report_.job.open = open_step{stalled.step, stalled.live, stalled.needed, stalled.tokens};
+  report_.stalled = stall_report{*report_.job.open, report_.job.failure->message};
+}
+
+} // namespace troupe
