@@ -3,10 +3,12 @@
 #include "simulation/distribution.hpp"
 
 #include "simulation/distribution_node.hpp"
+#include "simulation/trace_resampling.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -98,9 +100,13 @@ private:
                ? of.numbers[0]
                : 1.0;
     case kind::trace:
-      return of.trace->at(where.replica == all_replicas ? 0 : where.replica, where.count);
+      return resampled(of).at(where.replica == all_replicas ? 0 : where.replica, where.count);
     }
     return 0;
+  }
+
+  trace_resampling& resampled(const node& of) {
+    return traces_.try_emplace(of.index, of.trace, seed_, of.stream).first->second;
   }
 
   static size_t choose(const std::vector<double>& weights, double uniform) {
@@ -185,6 +191,7 @@ private:
   // [node][1 + replica]; slot 0 is of all replicas.
   std::vector<std::vector<renewal>> renewals_;
   std::vector<std::vector<speed>> speeds_;
+  std::map<size_t, trace_resampling> traces_; // by node
 };
 
 std::optional<double> mean_of(const node& of);
@@ -239,6 +246,17 @@ std::optional<uint32_t> last_named(const node& of) {
   for (const auto& part : of.parts)
     last = std::max(last, last_named(part));
   return last;
+}
+
+const node* shortest_trace_in(const node& of) {
+  const node* shortest = of.what == kind::trace ? &of : nullptr;
+  for (const auto& part : of.parts) {
+    const auto* found = shortest_trace_in(part);
+    if (found == nullptr) continue;
+    if (shortest == nullptr || found->trace->draw_count() < shortest->trace->draw_count())
+      shortest = found;
+  }
+  return shortest;
 }
 
 std::string join(const node& of, std::string_view separator) {
@@ -317,6 +335,12 @@ std::optional<double> distribution::mean() const {
 
 std::optional<uint32_t> distribution::last_named_replica() const {
   return last_named(*root_);
+}
+
+std::optional<named_trace> distribution::shortest_trace() const {
+  const auto* found = shortest_trace_in(*root_);
+  if (found == nullptr) return std::nullopt;
+  return named_trace{found->file, found->trace};
 }
 
 computing_time distribution::times(uint64_t seed) const {

@@ -14,6 +14,13 @@
 namespace troupe {
 
 struct distribution_node;
+struct trace_table;
+
+/// A trace that an expression names.
+struct named_trace {
+  std::string file;
+  std::shared_ptr<const trace_table> table;
+};
 
 /// Stragglers come in kinds that one number cannot tell apart: every draw may vary, a replica may
 /// be slow for good, all may be slow together. An expression says which, in seconds:
@@ -33,7 +40,8 @@ struct distribution_node;
 /// |                                | draw of its own, `common(pause(...))` all at the same       |
 /// | `slow(3/50, 2.4)`              | 2.4 for 3 of every 50 replicas, drawn by the seed, else 1   |
 /// | `slow({7, 12}, 2.4)`           | 2.4 for the replicas 7 and 12, else 1                       |
-/// | `trace("FILE")`                | what was measured, as `read_trace_table` reads it           |
+/// | `trace("FILE")`                | what was measured, as `read_trace_table` reads it; beyond   |
+/// |                                | it as `trace_resampling` draws                              |
 /// | `chen2016-like`                | a preset; `distribution_presets` lists all                  |
 ///
 /// Behind the expression may stand `slow=3/50*2.4`, the same as `(...) * slow(3/50, 2.4)`.
@@ -59,6 +67,9 @@ public:
 
   /// The largest replica that the expression speaks of by its number, if any.
   [[nodiscard]] std::optional<uint32_t> last_named_replica() const;
+
+  /// The trace in the expression with the fewest draws of a replica, if there is one.
+  [[nodiscard]] std::optional<named_trace> shortest_trace() const;
 
   /// The draws of a seed. A draw depends on the seed, the replica and the replica's own count of
   /// draws, not on what others drew before: whatever else differs between two runs, replicas

@@ -6,9 +6,11 @@
 #include "simulation/collective_job.hpp"
 #include "simulation/ledger_hash.hpp"
 #include "simulation/on_threads.hpp"
+#include "simulation/trace_resampling.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -94,16 +96,61 @@ std::vector<double> warm_steps(const scenario_report& run, uint64_t warm_up) {
   return times;
 }
 
-step_time_figures figures_of(std::vector<double> times, std::span<const double> batches) {
+// How many times over what was measured has been drawn. Draws that repeat it make nothing surer.
+std::optional<trace_use> trace_use_of(const experiment& experiment,
+                                      const experiment_report& report) {
+  auto trace = experiment.compute.shortest_trace();
+  if (!trace) return std::nullopt;
+  auto gradients = static_cast<double>(report.accepted + report.stale + report.cancelled);
+  auto draws = gradients * experiment.local_sgd.local_steps;
+  auto replicas = experiment.sync.total_num_replicas;
+  auto repeats = draws / static_cast<double>(trace->table->time_count(replicas));
+  auto is_exceeded = repeats > 1 || replicas > trace->table->seconds.size();
+  return trace_use{std::move(*trace), repeats, is_exceeded};
+}
+
+double repeats_of(const experiment_report& report) {
+  return report.trace ? std::max(1.0, report.trace->repeats) : 1;
+}
+
+// Simulated steps that tell as much as one. Blocks of a finite trace vary less about its mean than
+// the trace's mean does about the truth.
+double steps_for_one(const experiment_report& report) {
+  auto repeats = repeats_of(report);
+  if (repeats == 1) return 1;
+  auto draws = report.trace->trace.table->draw_count();
+  auto block = trace_resampling::block_length(draws);
+  return repeats * static_cast<double>(draws)
+         / static_cast<double>(draws > block ? draws - block : 1);
+}
+
+// A trace holds no more independent values than it has blocks.
+uint64_t degrees_of_freedom(const experiment_report& report) {
+  uint64_t independent = report.batches.size();
+  if (repeats_of(report) > 1) {
+    auto draws = report.trace->trace.table->draw_count();
+    independent = std::min(independent, draws / trace_resampling::block_length(draws));
+  }
+  return std::max<uint64_t>(independent, 2) - 1;
+}
+
+step_time_figures figures_of(std::span<const std::vector<double>> runs,
+                             std::span<const double> batches, double repeats) {
+  std::vector<double> times;
+  for (const auto& run : runs)
+    times.insert(times.end(), run.begin(), run.end());
   auto mean = estimate_of(times).mean;
-  auto error = estimate_of(batches).standard_error;
   sorted_values sorted{std::move(times)};
-  return {mean,
-          error,
-          sorted.quantile(0.5),
-          sorted.quantile(0.9),
-          sorted.quantile(0.99),
-          sorted.quantile(1)};
+  auto range = [&](double fraction) { return range_of_quantile(runs, sorted, fraction, repeats); };
+  return {.mean = mean,
+          .standard_error = std::sqrt(repeats) * estimate_of(batches).standard_error,
+          .p50 = sorted.quantile(0.5),
+          .p90 = sorted.quantile(0.9),
+          .p99 = sorted.quantile(0.99),
+          .max = sorted.quantile(1),
+          .p50_range = range(0.5),
+          .p90_range = range(0.9),
+          .p99_range = range(0.99)};
 }
 
 std::vector<scenario_report> simulate_all(const experiment& experiment) {
@@ -125,6 +172,11 @@ double experiment_report::drop_fraction() const {
 
 double experiment_report::mean_lag() const {
   return mean_of(lags);
+}
+
+double experiment_report::half_width() const {
+  if (batches.size() < 2) return std::numeric_limits<double>::quiet_NaN();
+  return student_quantile(degrees_of_freedom(*this)) * step_time.standard_error;
 }
 
 double experiment_report::mean_needed() const {
@@ -154,7 +206,7 @@ std::string_view reason_against_collectives(const experiment& experiment) {
 experiment_report run(const experiment& experiment) {
   experiment_report report;
   ledger_hash hash;
-  std::vector<double> times;
+  std::vector<std::vector<double>> times; // of each run
   auto began = std::chrono::steady_clock::now();
   for (const auto& of_run : simulate_all(experiment)) {
     add(report, of_run);
@@ -163,19 +215,34 @@ experiment_report run(const experiment& experiment) {
     auto warm = warm_steps(of_run, experiment.warm_up);
     auto batches = batch_means(warm);
     report.batches.insert(report.batches.end(), batches.begin(), batches.end());
-    times.insert(times.end(), warm.begin(), warm.end());
+    report.timed_steps += warm.size();
+    times.push_back(std::move(warm));
   }
   report.wall_seconds = seconds(std::chrono::steady_clock::now() - began);
   report.log_hash = hash.value();
-  report.step_time = figures_of(std::move(times), report.batches);
+  report.trace = trace_use_of(experiment, report);
+  report.step_time = figures_of(times, report.batches, steps_for_one(report));
   return report;
+}
+
+interval_estimate widened(const interval_estimate& difference, const experiment_report& report,
+                          const experiment_report& baseline) {
+  auto repeats = std::max(steps_for_one(report), steps_for_one(baseline));
+  if (repeats == 1 || difference.count < 2) return difference;
+  auto result = difference;
+  auto freedom = std::min(degrees_of_freedom(report), degrees_of_freedom(baseline));
+  result.standard_error *= std::sqrt(repeats);
+  auto half = student_quantile(freedom) * result.standard_error;
+  result.low = result.mean - half;
+  result.high = result.mean + half;
+  return result;
 }
 
 std::optional<interval_estimate> step_time_difference(const experiment_report& report,
                                                       const experiment_report& baseline) {
   if (report.batches.size() != baseline.batches.size() || report.batches.size() < 2)
     return std::nullopt;
-  return paired_difference(report.batches, baseline.batches);
+  return widened(paired_difference(report.batches, baseline.batches), report, baseline);
 }
 
 } // namespace troupe

@@ -46,11 +46,14 @@ struct experiment {
 /// Times of steps, in seconds, of all runs and without their warm-up.
 struct step_time_figures {
   double mean = 0;
-  double standard_error = 0; ///< Of the mean, by batch means.
+  double standard_error = 0; ///< Of the mean, by batch means; of a trace, by what was measured.
   double p50 = 0;
   double p90 = 0;
   double p99 = 0;
   double max = 0;
+  quantile_range p50_range; ///< In 95 of 100 cases.
+  quantile_range p90_range;
+  quantile_range p99_range;
 };
 
 /// What was learnt: means over all runs. NaN where there is nothing: no target, or a run that never
@@ -63,9 +66,18 @@ struct learning_figures {
   std::vector<loss_point> curve; ///< Of the first run.
 };
 
+/// What a simulation that draws from a trace owes to it.
+struct trace_use {
+  named_trace trace;
+  /// Simulated draws for each time that was measured for these replicas.
+  double repeats = 0;
+  bool is_exceeded = false; ///< There are more steps or replicas than in the trace.
+};
+
 /// What came of an experiment, over all runs.
 struct experiment_report {
   step_time_figures step_time; ///< NaN if no step came after the warm-up.
+  uint64_t timed_steps = 0;    ///< Steps after the warm-up.
   std::vector<double> batches; ///< Mean step times of the batches of each run, for comparisons.
   std::map<uint64_t, uint64_t> lags; ///< As in `scenario_report`, as what follows.
   std::map<uint64_t, uint64_t> needed;
@@ -80,7 +92,8 @@ struct experiment_report {
   double virtual_seconds = 0;
   double wall_seconds = 0;
   uint64_t events = 0;
-  uint64_t log_hash = 0; ///< Of all runs, in order.
+  uint64_t log_hash = 0;          ///< Of all runs, in order.
+  std::optional<trace_use> trace; ///< If computing times are of one.
   std::optional<learning_figures> learnt;
   std::optional<stall_report> stalled; ///< Of the first run that did.
 
@@ -89,6 +102,10 @@ struct experiment_report {
 
   /// Mean steps that an accepted or stale gradient was late; 0 if there were none.
   [[nodiscard]] double mean_lag() const;
+
+  /// Half the interval that holds the true mean of the step time in 95 of 100 cases; NaN if there
+  /// are too few steps. Of a trace, steps beyond what was measured make it no smaller.
+  [[nodiscard]] double half_width() const;
 
   /// Mean gradients that a step waited for; 0 if there was none.
   [[nodiscard]] double mean_needed() const;
@@ -111,6 +128,11 @@ struct experiment_report {
 /// takes as long in both. Errors: throws `failure` with invalid_argument, as
 /// `sync_options::validate`, and as its task does.
 [[nodiscard]] experiment_report run(const experiment& experiment);
+
+/// A difference between two experiments as it is if a trace was measured no longer than it was.
+[[nodiscard]] interval_estimate widened(const interval_estimate& difference,
+                                        const experiment_report& report,
+                                        const experiment_report& baseline);
 
 /// How much longer a step takes than in `baseline`, which is of the same draws: run by run, batch
 /// by batch. Nothing if one of both is too short for it.

@@ -70,6 +70,30 @@ estimate estimate_of_series(std::span<const double> series) {
   return {mean_of(series), result.standard_error, series.size()};
 }
 
+quantile_range range_of_quantile(std::span<const std::vector<double>> runs,
+                                 const sorted_values& sorted, double fraction, double repeats) {
+  auto value = sorted.quantile(fraction);
+  std::vector<double> shares; // of each batch, that are no longer
+  for (const auto& run : runs) {
+    std::vector<double> is_below;
+    for (double one : run)
+      is_below.push_back(one <= value ? 1 : 0);
+    auto of_run = batch_means(is_below);
+    shares.insert(shares.end(), of_run.begin(), of_run.end());
+  }
+  if (shares.size() < 2) return {not_a_number, not_a_number};
+  auto count = static_cast<double>(sorted.values().size());
+  auto least_error = std::sqrt(fraction * (1 - fraction) / count);
+  auto error = std::sqrt(repeats) * std::max(estimate_of(shares).standard_error, least_error);
+  auto half = student_quantile(shares.size() - 1) * error;
+  // Without a value outside of the range, nothing bounds it there.
+  auto low = fraction - half;
+  auto high = fraction + half;
+  auto is_one = sorted.quantile(0) == sorted.quantile(1);
+  return {low * count < 1 && !is_one ? not_a_number : sorted.quantile(low),
+          high >= 1 && !is_one ? not_a_number : sorted.quantile(high)};
+}
+
 double student_quantile(uint64_t degrees_of_freedom) {
   TROUPE_ASSERT(degrees_of_freedom > 0);
   constexpr double first[] = {12.7062047, 4.30265273, 3.18244631};

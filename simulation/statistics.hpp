@@ -58,6 +58,22 @@ constexpr size_t batch_count = 20;
 /// Source: Law, "Simulation modeling and analysis", section 9.5.3, batch means.
 [[nodiscard]] estimate estimate_of_series(std::span<const double> series);
 
+/// Where the true quantile lies in 95 of 100 cases.
+struct quantile_range {
+  double low = 0; ///< NaN, here and below: too few values to tell.
+  double high = 0;
+};
+
+/// The range of a quantile of a series in which neighbours depend on each other. How far the share
+/// of values below it may be off comes from batch means, and is no less than of independent values;
+/// the quantiles at both ends of that share are the range.
+/// @param runs Series that do not depend on each other. @param sorted All their values.
+/// @param repeats Values that tell as much as one: above 1, if values repeat each other.
+/// Source: Law, "Simulation modeling and analysis", section 9.5.
+[[nodiscard]] quantile_range range_of_quantile(std::span<const std::vector<double>> runs,
+                                               const sorted_values& sorted, double fraction,
+                                               double repeats = 1);
+
 /// Two-sided 95 % quantile of Student's t distribution; relative error below 0.1 %.
 /// @pre degrees_of_freedom > 0.
 /// Source: Abramowitz and Stegun, "Handbook of mathematical functions", 26.7.5; a table below 4.

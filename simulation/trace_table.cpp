@@ -27,11 +27,16 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
+std::string_view unquoted(std::string_view text) {
+  auto is_quoted = text.size() > 1 && text.front() == '"' && text.back() == '"';
+  return is_quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 std::vector<std::string_view> fields_of(std::string_view line) {
   std::vector<std::string_view> fields;
   while (true) {
     auto comma = line.find(',');
-    fields.push_back(trimmed(line.substr(0, comma)));
+    fields.push_back(unquoted(trimmed(line.substr(0, comma))));
     if (comma == std::string_view::npos) return fields;
     line.remove_prefix(comma + 1);
   }
@@ -45,6 +50,13 @@ std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
+// "0,1,2": what pandas calls columns that have no names. No gradient takes 0 s, then 1 s, then 2 s.
+bool counts_up(std::span<const std::string_view> fields) {
+  for (size_t i = 0; i < fields.size(); ++i)
+    if (fields[i] != std::to_string(i)) return false;
+  return fields.size() > 1;
+}
+
 /// Reads line after line; knows where it is.
 class trace_reader {
 public:
@@ -55,7 +67,7 @@ public:
     auto fields = fields_of(line);
     if (is_first_) {
       is_first_ = false;
-      if (!number_of(fields[0])) return read_heading(fields);
+      if (!number_of(fields[0]) || counts_up(fields)) return read_heading(fields);
     }
     return is_matrix_ ? read_row(fields) : read_entry(fields);
   }
@@ -70,7 +82,8 @@ public:
       for (const auto& one : entries)
         of_replica.push_back(one.seconds);
     }
-    if (matrix_.empty()) return fail(errc::malformed, fmt::format("{}: no times", name_));
+    if (matrix_.empty() || matrix_.front().empty())
+      return fail(errc::malformed, fmt::format("{}: no times", name_));
     return trace_table{std::move(matrix_)};
   }
 
@@ -85,6 +98,9 @@ private:
   }
 
   expected<void> read_heading(std::span<const std::string_view> names) {
+    constexpr std::string_view keys[] = {"replica", "start", "seconds", "duration"};
+    if (std::ranges::none_of(names, [&](auto name) { return std::ranges::count(keys, name) > 0; }))
+      return read_replica_names(names);
     is_matrix_ = false;
     auto column = [names](std::string_view wanted) -> std::optional<size_t> {
       auto found = std::ranges::find(names, wanted);
@@ -94,17 +110,26 @@ private:
     auto order = column("step") ? column("step") : column("start");
     auto seconds = column("seconds") ? column("seconds") : column("duration");
     if (!replica || !order || !seconds)
-      return refuse("begin with numbers, or with the names of columns: 'step,replica,seconds' or "
-                    "'replica,start,duration'");
+      return refuse("begin with numbers, with a name for each replica, or with the columns "
+                    "'step,replica,seconds' or 'replica,start,duration'");
     columns_ = {*replica, *order, *seconds};
+    return {};
+  }
+
+  expected<void> read_replica_names(std::span<const std::string_view> names) {
+    has_index_
+      = names[0].empty() || names[0] == "step" || names[0] == "index" || names[0] == "Unnamed: 0";
+    if (names.size() == (has_index_ ? 1U : 0U)) return refuse("there is no column of a replica");
+    matrix_.resize(names.size() - (has_index_ ? 1 : 0));
     return {};
   }
 
   expected<void> read_row(std::span<const std::string_view> fields) {
     if (matrix_.empty()) matrix_.resize(fields.size());
-    if (fields.size() != matrix_.size())
-      return refuse(
-        fmt::format("{} fields, but the lines above have {}", fields.size(), matrix_.size()));
+    auto wanted = matrix_.size() + (has_index_ ? 1 : 0);
+    if (fields.size() != wanted)
+      return refuse(fmt::format("{} fields, but the lines above have {}", fields.size(), wanted));
+    if (has_index_) fields = fields.subspan(1);
     for (size_t i = 0; i < fields.size(); ++i) {
       auto seconds = number_of(fields[i]);
       if (!seconds) return refuse_number(fields[i]);
@@ -135,6 +160,7 @@ private:
   size_t line_ = 0;
   bool is_first_ = true;
   bool is_matrix_ = true;
+  bool has_index_ = false; ///< The first column of the matrix is of no replica.
   std::vector<size_t> columns_;
   std::vector<std::vector<double>> matrix_; ///< [replica][draw]
   std::map<uint32_t, std::vector<entry>> entries_;
@@ -153,7 +179,20 @@ double trace_table::mean() const {
   return sum / count;
 }
 
+uint64_t trace_table::draw_count() const {
+  return std::ranges::min(seconds, {}, &std::vector<double>::size).size();
+}
+
+uint64_t trace_table::time_count(uint64_t replicas) const {
+  uint64_t count = 0;
+  for (size_t i = 0; i < std::min<uint64_t>(replicas, seconds.size()); ++i)
+    count += seconds[i].size();
+  return count;
+}
+
 expected<trace_table> read_trace_table(std::string_view text, const std::string& name) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   trace_reader reader{name};
   for (size_t number = 1; !text.empty(); ++number) {
     auto end = text.find('\n');

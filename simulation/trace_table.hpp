@@ -16,32 +16,37 @@ namespace troupe {
 struct trace_table {
   std::vector<std::vector<double>> seconds; ///< [replica][draw]; no replica is without.
 
-  /// A replica beyond the last begins at the first again, and so do draws.
-  [[nodiscard]] double at(uint32_t replica, uint64_t draw) const {
-    const auto& of_replica = seconds[replica % seconds.size()];
-    return of_replica[draw % of_replica.size()];
-  }
+  /// Draws of the replica that has the fewest.
+  [[nodiscard]] uint64_t draw_count() const;
+
+  /// Times of the first so many replicas, or of all if there are fewer.
+  [[nodiscard]] uint64_t time_count(uint64_t replicas) const;
 
   /// Over all times.
   [[nodiscard]] double mean() const;
 };
 
-/// Reads comma-separated values in one of three shapes:
+/// Reads comma-separated values in one of these shapes:
 ///
 /// | first line               | each line                                                         |
 /// |--------------------------|-------------------------------------------------------------------|
 /// | numbers                  | a step: the seconds of replica 0, replica 1, ...                  |
+/// | a name for each replica  | the same                                                          |
 /// | `step,replica,seconds`   | one gradient; further columns are passed over, the order is free  |
-/// | `replica,start,duration` | likewise: the draws of a replica are in the order of `start`      |
+/// | `replica,start,duration` | one gradient; the draws of a replica are in the order of `start`  |
 ///
-/// Lines that are empty or begin with '#' count for nothing.
+/// `0,1,2,...` are names. A first column without a name, or named `step`, `index` or `Unnamed: 0`,
+/// holds the indices of lines, as pandas writes them, and is passed over. Lines that are empty or
+/// begin with
+/// '#' count for nothing, and quotes around a field neither.
 /// @param name Begins every error message.
 /// Errors: malformed, naming the line, for what is no number or below 0; if there is no line, or no
 /// line of some replica below the largest.
 [[nodiscard]] expected<trace_table> read_trace_table(std::string_view text,
                                                      const std::string& name);
 
-/// Likewise from a file. Errors: not_found, resource; limit_exceeded for more than 1 GiB.
+/// Reads a file as `read_trace_table` does. Errors: not_found, resource; limit_exceeded for more
+/// than 1 GiB.
 [[nodiscard]] expected<trace_table> load_trace_table(const std::string& path);
 
 } // namespace troupe

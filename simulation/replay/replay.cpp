@@ -2,8 +2,10 @@
 // Times of a recorded run as those of a simulated one.
 #include "simulation/replay/replay.hpp"
 
+#include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 #include "messages/failure.hpp"
+#include "simulation/replay/survival.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,28 +27,6 @@ double mean_of(const std::vector<recorded_time>& times) {
   return sum / static_cast<double>(times.size());
 }
 
-// Times of gradients that were not told to stop, in ascending order.
-replica_times whole_times(std::span<const std::vector<recorded_time>> replicas) {
-  replica_times whole;
-  for (const auto& times : replicas)
-    for (const auto& one : times)
-      if (!one.at_least) whole.push_back(one.time);
-  std::ranges::sort(whole);
-  return whole;
-}
-
-// One of those that took longer; which one, its place in the run says, so that it is the same
-// again.
-job_time longer_time(const replica_times& own, const replica_times& all, job_time least,
-                     size_t place) {
-  for (const auto* times : {&own, &all}) {
-    auto first = std::ranges::upper_bound(*times, least);
-    auto count = static_cast<size_t>(times->end() - first);
-    if (count > 0) return first[static_cast<ptrdiff_t>(place * 7919 % count)];
-  }
-  return least;
-}
-
 /// What a replica's gradients take in a replay, one after the other, and then again from the first.
 struct replayed_replica {
   replica_times times;
@@ -58,20 +38,55 @@ struct replayed_replica {
   }
 };
 
-std::vector<replayed_replica> complete_times(const recorded_run& run) {
-  auto all = whole_times(run.times);
-  std::vector<replayed_replica> result;
-  for (size_t replica = 0; replica < run.times.size(); ++replica) {
-    const auto& times = run.times[replica];
-    auto own = whole_times({&times, 1});
-    auto& completed = result.emplace_back();
-    for (size_t i = 0; i < times.size(); ++i)
-      completed.times.push_back(times[i].at_least ? longer_time(own, all, times[i].time, i)
-                                                  : times[i].time);
-    completed.next = longer_time(own, all, run.unfinished[replica], times.size());
+/// Draws how long computations would have taken that were cut; the same again for the same seed.
+class cut_completion {
+public:
+  cut_completion(const recorded_run& run, const replay_options& options)
+    : run_(run), groups_(survival_groups_of(run.times)), seed_(options.seed),
+      beyond_(!options.no_longer_than_seen) {}
+
+  [[nodiscard]] job_time longer_than(job_time least, size_t replica, size_t place) const {
+    random_stream stream{
+      random_key{seed_, "cut computation", static_cast<uint32_t>(replica), place}};
+    auto uniform = 1 - stream.uniform();
+    return groups_.of(replica).longer_than(least, uniform, beyond_);
   }
-  return result;
-}
+
+  [[nodiscard]] std::vector<replayed_replica> times() const {
+    std::vector<replayed_replica> result;
+    for (size_t replica = 0; replica < run_.times.size(); ++replica) {
+      const auto& times = run_.times[replica];
+      auto& completed = result.emplace_back();
+      for (size_t i = 0; i < times.size(); ++i)
+        completed.times.push_back(times[i].at_least ? longer_than(times[i].time, replica, i)
+                                                    : times[i].time);
+      completed.next = longer_than(run_.unfinished[replica], replica, times.size());
+    }
+    return result;
+  }
+
+  [[nodiscard]] cut_estimate figures() const {
+    cut_estimate result;
+    for (size_t replica = 0; replica < run_.times.size(); ++replica) {
+      const auto& times = run_.times[replica];
+      const auto longest = groups_.of(replica).longest_completed();
+      if (groups_.is_unknown[replica]) result.unknown.push_back(static_cast<uint32_t>(replica));
+      for (size_t i = 0; i < times.size(); ++i) {
+        result.longest = std::max(result.longest, times[i].at_least ? job_time{0} : times[i].time);
+        if (!times[i].at_least) continue;
+        ++result.cut;
+        if (longer_than(times[i].time, replica, i) > longest) ++result.beyond;
+      }
+    }
+    return result;
+  }
+
+private:
+  const recorded_run& run_;
+  survival_groups groups_;
+  uint64_t seed_;
+  bool beyond_;
+};
 
 // The same times, begun elsewhere.
 replica_times rotated(replica_times times, size_t by) {
@@ -105,8 +120,34 @@ uint32_t typical_replica(const recorded_run& run, std::span<const uint32_t> excl
   return *middle;
 }
 
+cut_estimate cut_estimate_of(const recorded_run& run, const replay_options& options) {
+  return cut_completion{run, options}.figures();
+}
+
+recorded_run resampled(const recorded_run& run, uint64_t seed) {
+  random_stream stream{random_key{seed, "blocks of a recorded run"}};
+  std::vector<double> places;
+  for (size_t i = 0; i < resampled_blocks; ++i)
+    places.push_back(stream.uniform());
+  auto again = [&](const auto& series) {
+    auto result = series;
+    for (size_t i = 0; i < series.size(); ++i) {
+      auto block = i * resampled_blocks / series.size();
+      auto first = static_cast<size_t>(places[block] * static_cast<double>(series.size()));
+      auto begin = (block * series.size() + resampled_blocks - 1) / resampled_blocks;
+      result[i] = series[(first + i - begin) % series.size()];
+    }
+    return result;
+  };
+  auto result = run;
+  result.updates = again(run.updates);
+  for (auto& times : result.times)
+    times = again(times);
+  return result;
+}
+
 scenario replay_of(const recorded_run& run, const replay_options& options) {
-  auto times = complete_times(run);
+  auto times = cut_completion{run, options}.times();
   auto changed = changed_replicas(run, options);
   if (!changed.empty()) {
     auto unchanged = std::ranges::count_if(run.times, [&](const auto& of_replica) {

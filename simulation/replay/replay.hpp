@@ -17,8 +17,32 @@ namespace troupe {
 struct replay_options {
   sync_options sync;              ///< As it was recorded, or otherwise.
   std::vector<uint32_t> repaired; ///< Replicas that get the times of a typical one.
-  uint64_t seed = 0;              ///< Draws the order of events at equal times.
+  /// Draws the order of events at equal times, and times for computations that were cut.
+  uint64_t seed = 0;
+  /// Computations that were cut take no longer than the longest that was completed, unless they
+  /// were cut later: the least that can have been.
+  bool no_longer_than_seen = false;
 };
+
+/// What is known of the computations of a run that were cut short.
+struct cut_estimate {
+  uint64_t cut = 0;
+  uint64_t beyond = 0; ///< Of these, those that are drawn longer than every completed one.
+  job_time longest{0}; ///< That was completed.
+  /// Replicas unlike the others that hardly ever completed a gradient: times drawn for them are too
+  /// short, and so is a step that waits for them.
+  std::vector<uint32_t> unknown;
+};
+
+/// What a replay with these options makes of them.
+[[nodiscard]] cut_estimate cut_estimate_of(const recorded_run& run, const replay_options& options);
+
+/// Blocks of which `resampled` makes a run.
+constexpr size_t resampled_blocks = 10;
+
+/// Another run as this one might have been: long blocks of gradients, all replicas' from the same
+/// places, that the seed draws. Long ones keep what lasts and what drifts.
+[[nodiscard]] recorded_run resampled(const recorded_run& run, uint64_t seed);
 
 /// The replica whose mean time is the median of all but `excluded`, which is what a repaired or
 /// added one is expected to be. @pre One that came is not excluded.
@@ -30,8 +54,8 @@ struct replay_options {
 /// - Repaired replicas, and those beyond the recorded ones, have the times of the typical one,
 /// begun
 ///   at another place, so that they are not late together with it.
-/// - A gradient that was told to stop took at least so long; in its place stands one of the same
-///   replica, or else of any, that did take longer.
+/// - A gradient that was told to stop took at least so long; in its place stands a longer time of
+///   what `survival_groups` tells of its replica.
 /// - A replica that never came never comes.
 ///
 /// It goes by durations: replicas that compete for one processor, or one wire, are assumed to

@@ -104,7 +104,7 @@ void compare(advice& found) {
     auto these = batch_costs(one, baseline.cost);
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     one.difference = these.size() == those.size()
-                       ? paired_difference(these, those)
+                       ? widened(paired_difference(these, those), one.report, baseline.report)
                        : interval_estimate{unknown, unknown, unknown, unknown, 0};
     one.time /= baseline.time;
     one.cost /= baseline.cost;

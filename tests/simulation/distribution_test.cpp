@@ -418,13 +418,15 @@ TEST_SUITE("simulation/distribution") {
     CHECK(accepted > 300);
   }
 
-  TEST_CASE("a trace gives what was measured, from its beginning again when it runs out") {
+  TEST_CASE("a trace gives what was measured, and the expression knows it") {
     troupe::test::scratch_folder folder;
     auto path = (folder.path() / "times.csv").string();
     std::ofstream{path} << "1,2\n3,4\n5,6\n";
     auto expression = "trace(\"" + path + "\")";
-    CHECK(draws(expression, 4, 0) == std::vector<double>{1, 3, 5, 1});
-    CHECK(draws(expression, 4, 3) == std::vector<double>{2, 4, 6, 2});
+    CHECK(draws(expression, 3, 0) == std::vector<double>{1, 3, 5});
+    CHECK(draws(expression, 3, 1) == std::vector<double>{2, 4, 6});
+    CHECK(parsed("1 + " + expression + " * 2").shortest_trace()->file == path);
+    CHECK_FALSE(parsed("1 + exponential(2)").shortest_trace());
     CHECK(draws("2 * trace(" + path + ")", 2, 1) == std::vector<double>{4, 8});
     CHECK(parsed(expression).mean() == 3.5);
     CHECK(parsed(expression).text() == expression);

@@ -90,6 +90,39 @@ TEST_SUITE("simulation/statistics") {
     CHECK(estimate_of(baseline).standard_error > 3);
   }
 
+  TEST_CASE(
+    "a quantile lies in its range in about 95 of 100 cases, whether neighbours depend or not") {
+    for (double kept : {0.0, 0.7}) {
+      int holds = 0;
+      for (uint64_t run = 0; run < 400; ++run) {
+        random_stream draw{random_key{8, "quantile", 0, run}};
+        std::vector<values> series(1);
+        double last = draw.uniform();
+        for (int i = 0; i < 2000; ++i) { // each value is uniform, and kept for a while
+          if (draw.uniform() >= kept) last = draw.uniform();
+          series[0].push_back(last);
+        }
+        auto range = range_of_quantile(series, sorted_values{series[0]}, 0.9);
+        holds += range.low < 0.9 && 0.9 < range.high ? 1 : 0;
+      }
+      CHECK(holds / 400.0 == doctest::Approx(0.95).epsilon(0.04));
+    }
+  }
+
+  TEST_CASE("a quantile beyond which there are too few values has no upper end") {
+    std::vector<values> series(1);
+    for (int i = 0; i < 40; ++i)
+      series[0].push_back(i);
+    auto range = range_of_quantile(series, sorted_values{series[0]}, 0.99);
+    CHECK(range.low > 30);
+    CHECK(std::isnan(range.high));
+    auto same
+      = range_of_quantile(std::vector<values>{values(40, 2)}, sorted_values{values(40, 2)}, 0.99);
+    CHECK(same.low == 2);
+    CHECK(same.high == 2);
+    CHECK(std::isnan(range_of_quantile({}, sorted_values{{}}, 0.5).low));
+  }
+
   TEST_CASE("the interval of 95 % holds the truth in about 95 of 100 cases") {
     int holds = 0;
     for (uint64_t run = 0; run < 2000; ++run) {

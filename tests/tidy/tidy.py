@@ -66,6 +66,7 @@ ROOMS = {
         "": ["faults", "network"],
         "reports": ["", "network"],
         "replay": [""],
+        "fitting": [""],
     },
     "tools": {
         "system": [],

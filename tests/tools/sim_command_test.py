@@ -158,6 +158,98 @@ class Sim(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertIn("troupe sim replay: not the folder of a run of troupe train", result.stderr)
 
+    def test_a_simulated_run_leaves_the_files_of_a_real_one(self):
+        plain = ["--replicas", "4", "--aggregate", "3", "--policy", "cancel", "--steps", "30"]
+        result = self.sim(*plain, "--ledger", "ledger.csv", "--steps-csv", "steps.csv")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len((self.folder / "steps.csv").read_text().splitlines()), 31)
+        (self.folder / "config.toml").write_text('replicas = 4\naggregate = 3\npolicy = "cancel"\n')
+        replayed = self.replay(".", "--aggregate", "4")
+        self.assertEqual(replayed["error"]["mean_step"], 0)
+        self.assertEqual(replayed["cut"]["cut"], 30)
+        self.assertGreater(replayed["prediction"]["high"], replayed["prediction"]["mean"])
+        self.assertEqual(self.sim(*plain, "--ledger", "no/such/l.csv").returncode, 2)
+
+    def test_two_options_are_swept_as_a_grid(self):
+        report = self.report("--replicas", "6", "--steps", "40", "--sweep", "policy=cancel,tensorflow", "--sweep", "aggregate=5,6")
+        self.assertEqual(report["sweep"], ["policy", "aggregate"])
+        self.assertEqual([row["value"] for row in report["rows"]],
+                         [["cancel", "5"], ["cancel", "6"], ["tensorflow", "5"], ["tensorflow", "6"]])
+
+    def test_a_trace_is_not_repeated_in_silence(self):
+        rows = "".join(f"{i},{1 + i % 7 / 10},{1 + i % 5 / 10}\n" for i in range(40))
+        (self.folder / "times.csv").write_text(",a,b\n" + rows)
+        plain = ["--compute", "trace(times.csv)", "--replicas", "2", "--policy", "latest_token"]
+        self.assertFalse(self.report(*plain, "--steps", "40")["trace"]["is_exceeded"])
+        beyond = self.report(*plain, "--steps", "400")["trace"]
+        self.assertEqual([beyond[key] for key in ["replicas", "draws", "block", "repeats"]], [2, 40, 7, 10])
+        self.assertIn("times.csv: 40 times of 2 replicas; what goes beyond is blocks of 7",
+                      self.sim(*plain, "--steps", "400").stdout)
+        self.assertIn("intervals are those of", self.sim("advise", *plain, "--steps", "400").stdout)
+
+    def test_a_trace_is_fitted_and_drawn(self):
+        simulated = self.sim("--replicas", "3", "--aggregate", "3", "--compute", "lognormal(1, 0.1) slow={1}*2", "--steps", "200",
+                             "--ledger", "ledger.csv")
+        self.assertEqual(simulated.returncode, 0, simulated.stderr)
+        lines = [line.split(",") for line in (self.folder / "ledger.csv").read_text().splitlines()[1:]]
+        (self.folder / "times.csv").write_text("step,replica,seconds\n" + "".join(f"{l[0]},{l[1]},{l[6]}\n" for l in lines))
+        report = self.sim("fit", "times.csv", "--json", "-", "--plots", "plots")
+        self.assertEqual(report.returncode, 0, report.stderr)
+        report = json.loads(report.stdout)
+        self.assertTrue(report["expression"].startswith("lognormal("), report["expression"])
+        self.assertEqual([one["replica"] for one in report["slow_replicas"]], [1])
+        self.assertTrue((self.folder / "plots" / "fit.csv").exists())
+        self.assertIn("replica 1: ", self.sim("fit", "times.csv").stdout)
+
+    def test_refuses_a_fit_without_a_trace_and_names_what_is_wrong(self):
+        (self.folder / "bad.csv").write_text("1,2\n3,x\n")
+        for arguments, said in [([], "which trace?"), (["none.csv"], "none.csv"), (["bad.csv"], "bad.csv:2: "),
+                                (["bad.csv", "--seed", "3"], "unknown option '--seed'")]:
+            result = self.sim("fit", *arguments)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("troupe sim fit: ", result.stderr)
+            self.assertIn(said, result.stderr)
+
+    def test_failures_cost_what_theory_says_and_backups_help_large_jobs(self):
+        result = self.sim("goodput", "--json", "-", "--nodes", "100,10000", "--backups", "0,4", "--mtbf", "20000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = json.loads(result.stdout)["rows"]
+        self.assertEqual([(row["nodes"], row["backups"]) for row in rows], [(100, 0), (100, 4), (10000, 0), (10000, 4)])
+        for row in rows:
+            if row["backups"] == 0:
+                self.assertAlmostEqual(row["useful"] / row["closed_form"], 1, delta=0.02)
+        self.assertGreater(rows[3]["useful_of_all"], rows[2]["useful_of_all"])
+        self.assertLess(rows[3]["stops"], 0.1 * rows[2]["stops"])
+
+    def test_checkpoints_of_a_run_are_taken_from_its_folder(self):
+        (self.folder / "config.toml").write_text("replicas = 2\naggregate = 2\ncheckpoint-every = 10\n")
+        seconds, lines = 0, ["step,seconds,loss\n"]
+        for step in range(1, 41):
+            seconds += 2 + (5 if step % 10 == 1 and step > 1 else 0)
+            lines.append(f"{step},{seconds},0.5\n")
+        (self.folder / "metrics.csv").write_text("".join(lines))
+        report = json.loads(self.sim("goodput", "--run", ".", "--json", "-").stdout)
+        self.assertEqual(report["checkpoint_cost"], 5)
+        self.assertEqual(report["rows"][0]["interval"], 20)
+        (self.folder / "metrics.csv").write_text("".join(lines[:5]))
+        self.assertIn("has no step behind a checkpoint", self.sim("goodput", "--run", ".").stderr)
+
+    def test_advice_tells_of_failures_if_it_is_asked(self):
+        plain = ["advise", "--replicas", "10", "--steps", "100", "--compute", "exponential(1)"]
+        self.assertIn("failures   if a node fails every 500 h: a job with no backups stops",
+                      self.sim(*plain, "--mtbf", "500").stdout)
+        self.assertNotIn("failures", self.sim(*plain).stdout)
+        self.assertEqual(self.sim("--mtbf", "500").returncode, 2)
+
+    def test_refuses_nonsense_about_failures(self):
+        for options, said in [(["--mtbf", "0"], "--mtbf must be"), (["--nodes", "0"], "--nodes"), (["--nodes", "x"], "--nodes"),
+                              (["--run", "nowhere"], "nowhere"), (["--checkpoint-every", "-1"], "--checkpoint-every must be"),
+                              (["--nodes", "1000000", "--mtbf", "0.0001"], "no job comes to work there"), (["now"], "'now'")]:
+            result = self.sim("goodput", *options)
+            self.assertEqual(result.returncode, 2, options)
+            self.assertTrue(result.stderr.startswith("troupe sim goodput: "), result.stderr)
+            self.assertIn(said, result.stderr)
+
     def test_plots_come_with_their_numbers(self):
         result = self.sim("--replicas", "4", "--steps", "40", "--sweep", "aggregate=2:4", "--plots", "plots")
         self.assertEqual(result.returncode, 0, result.stderr)

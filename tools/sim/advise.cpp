@@ -5,6 +5,7 @@
 #include "messages/failure.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/help.hpp"
+#include "tools/sim/goodput.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 
 #include <algorithm>
@@ -23,6 +24,8 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr uint64_t failure_runs = 1000; // weeks that are drawn
+
 std::string advise_introduction() {
   const auto about_policies = fmt::format(
     "With --policy, advice is about that one only, instead of {}; there is no --sweep. The cost is "
@@ -40,7 +43,8 @@ std::string advise_introduction() {
 
 // The help shows what advise does without an option, which is not what `troupe sim` does.
 void fit_help(command_options& all) {
-  all.hide("sweep");
+  for (const auto* key : {"sweep", "ledger", "steps-csv"})
+    all.hide(key);
   all.show_default("policy", names_of(policies_with_backups(), " and "));
   all.show_default("aggregate", "what advise looks for");
 }
@@ -131,6 +135,9 @@ std::string savings(const advice_report& report) {
   auto [fewest, most] = report.found.nearly_best();
   if (fewest != most)
     text += fmt::format("           {} to {} backups come within 1 % of it\n", fewest, most);
+  if (report.question.buys && best.backups == best.needed)
+    text += fmt::format("           {} are the most that were tried: more may save more\n",
+                        backups(best.backups));
   return text;
 }
 
@@ -167,6 +174,30 @@ std::string alternatives(const advice_report& report) {
   return text;
 }
 
+// A week of the best, and of the baseline, on nodes that fail.
+std::string failures_text(const sim_command& command, const advice_report& report) {
+  if (!command.mtbf_hours) return {};
+  goodput_command usual;
+  usual.mtbf_hours = *command.mtbf_hours;
+  auto week_of = [&](const advice_candidate& one) {
+    constexpr double week = 7 * 24 * 3600;
+    auto row = goodput_row_of(usual.model(one.needed, one.backups), {}, week, failure_runs,
+                              report.question.base.seed);
+    return fmt::format("a job with {} stops {:.2f} times a week, {:.2f} % of it is useful work",
+                       backups(one.backups), row.stops, 100 * row.useful);
+  };
+  const auto& best = report.found.tried[report.found.best];
+  const auto& least = report.found.tried[report.found.baseline];
+  auto text = fmt::format("failures   if a node fails every {:g} h: {}\n", *command.mtbf_hours,
+                          week_of(least));
+  if (report.found.is_worth_it()) text += fmt::format("           {}\n", week_of(best));
+  return text
+         + fmt::format(
+           "           (a restart takes {:g} s, a checkpoint {:g} s at the best interval; "
+           "troupe sim goodput takes other numbers)\n",
+           usual.restart, usual.checkpoint_cost);
+}
+
 // What else was simulated, as it was asked for.
 std::string other_options(const sim_command& command) {
   std::string text;
@@ -177,6 +208,12 @@ std::string other_options(const sim_command& command) {
   return text.empty() ? "" : fmt::format("           with{}\n", text);
 }
 
+std::string trace_note(const advice_report& report) {
+  const auto& best = report.found.tried[report.found.best].report;
+  if (!best.trace || !best.trace->is_exceeded) return {};
+  return fmt::format("           {}\n", trace_text(*best.trace, best));
+}
+
 std::string assumptions(const sim_command& command, const advice_report& report) {
   return fmt::format(
            "assumes    steps to the goal go as {}, N being the gradients of each; computing "
@@ -185,7 +222,7 @@ std::string assumptions(const sim_command& command, const advice_report& report)
            "hold the truth in 95 of 100 cases\n",
            command.iterations.text(), command.options.compute, report.found.tried.size(),
            report.question.base.steps * report.question.base.runs)
-         + other_options(command);
+         + trace_note(report) + other_options(command);
 }
 
 json candidate_json(const advice_candidate& one) {
@@ -236,12 +273,25 @@ std::vector<sync_policy> policies_with_backups() {
 }
 
 expected<sim_command> parse_advise_options(int argument_count, const char* const* arguments) {
-  return parse_sim_options(argument_count, arguments, advise_introduction(), fit_help);
+  std::optional<double> mtbf;
+  auto command = parse_sim_options(
+    argument_count, arguments, advise_introduction(), [&](command_options& all) {
+      fit_help(all);
+      all.add("--mtbf", "HOURS",
+              "mean time between failures of one node: say also what backups save of a week by "
+              "taking the place of nodes that fail",
+              real_value(mtbf, {.low = 0, .high = real_max, .above_low = true}), "not asked");
+    });
+  if (command) command->mtbf_hours = mtbf;
+  return command;
 }
 
 expected<advice_question> question_of(const sim_command& command) {
   if (!command.sweep.key.empty())
     return misuse("--sweep: advise chooses by itself what to try; leave it out");
+  if (!command.ledger.empty() || !command.steps_csv.empty())
+    return misuse(fmt::format("--{}: advise makes many runs, and the file is of one; leave it out",
+                              command.ledger.empty() ? "steps-csv" : "ledger"));
   auto options = command.options;
   if (options.aggregate == dynamic_aggregate) {
     return misuse("--aggregate dynamic: advise is about a fixed number of backups; give one, or "
@@ -317,7 +367,7 @@ advice_report advise(const sim_command& command, const advice_question& question
 std::string advice_text(const sim_command& command, const advice_report& report) {
   auto mean = report.question.base.compute.mean();
   return headline(report) + savings(report) + costs(report) + alternatives(report)
-         + assumptions(command, report)
+         + failures_text(command, report) + assumptions(command, report)
          + (mean && std::isinf(*mean) ? "note       the computing times have no mean: another seed "
                                         "may advise otherwise; look at medians\n"
                                       : "");

@@ -54,14 +54,52 @@ expected<std::vector<std::string>> values_of(std::string_view text) {
   return values;
 }
 
-option_value sweep_value(sim_sweep& place) {
-  auto value = parsed_value(place, parse_sweep);
-  value.store = [store_one = value.store](const option_value::text_list& texts) {
-    if (texts.size() <= 1) return store_one(texts);
-    return expected<void>{misuse(" is given twice, but one option is swept at a time; give all "
-                                 "values of one, and run again for the other")};
-  };
-  return value;
+expected<void> store_sweeps(const option_value::text_list& texts, sim_command& command) {
+  command.sweep = {};
+  command.across = {};
+  if (texts.size() > 2)
+    return misuse(
+      fmt::format(" is given {} times, but two options are the most that are swept at a "
+                  "time",
+                  texts.size()));
+  for (const auto& text : texts) {
+    auto read = parse_sweep(text);
+    if (!read) return misuse(": " + read.error().message);
+    (command.sweep.key.empty() ? command.sweep : command.across) = std::move(*read);
+  }
+  if (command.across.key.empty()) return {};
+  if (command.across.key == command.sweep.key)
+    return misuse(fmt::format(" is given twice with {}; give all its values at once, or another "
+                              "option",
+                              command.sweep.key));
+  if (auto count = command.sweep.values.size() * command.across.values.size();
+      count > sweep_rows_max)
+    return misuse(fmt::format(": {} pairs of values; {} are the most", count, sweep_rows_max));
+  return {};
+}
+
+option_value sweep_value(sim_command& command) {
+  return unwritten(
+    {[&command](const option_value::text_list& texts) { return store_sweeps(texts, command); },
+     {},
+     toml_form::any});
+}
+
+// The rows that one more swept option makes of each.
+std::vector<sim_options> swept(const std::vector<sim_options>& rows, const sim_sweep& sweep) {
+  if (sweep.key.empty()) return rows;
+  sim_options row;
+  command_options all;
+  add_options(all, row);
+  const auto* option = all.find(sweep.key);
+  std::vector<sim_options> result;
+  for (const auto& one : rows)
+    for (const auto& value : sweep.values) {
+      row = one;
+      static_cast<void>(option->value.store({value})); // was checked
+      result.push_back(row);
+    }
+  return result;
 }
 
 expected<void> take_faults(const toml::node& value, const std::string& path, sim_command& command) {
@@ -98,23 +136,14 @@ const char* const sim_introduction
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
     "       troupe sim advise [OPTIONS]          how many backups, in words\n"
+    "       troupe sim fit TRACE [OPTIONS]       which distribution measured times have\n"
+    "       troupe sim goodput [OPTIONS]         what failures of nodes leave of a week\n"
     "       troupe sim replay RUN_DIR [OPTIONS]  a run of troupe train, with a change\n"
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n";
 
 std::vector<sim_options> sim_command::rows() const {
-  if (sweep.key.empty()) return {options};
-  sim_options row;
-  command_options all;
-  add_options(all, row);
-  const auto* swept = all.find(sweep.key);
-  std::vector<sim_options> rows;
-  for (const auto& value : sweep.values) {
-    row = options;
-    static_cast<void>(swept->value.store({value})); // was checked
-    rows.push_back(row);
-  }
-  return rows;
+  return swept(swept({options}, sweep), across);
 }
 
 expected<sim_sweep> parse_sweep(std::string_view text) {
@@ -146,16 +175,24 @@ expected<sim_sweep> parse_sweep(std::string_view text) {
 
 void add_options(command_options& all, sim_command& command) {
   add_options(all, command.options);
+  all.begin_group("Report", true);
   all.add("--sweep", "NAME=VALUES",
           "a row for each value of an option: aggregate=90:100, replicas=10:100:10, "
-          "policy=cancel,latest_token; all rows are of the same draws and compared in pairs",
-          sweep_value(command.sweep));
+          "policy=cancel,latest_token; all rows are of the same draws and compared in pairs. Given "
+          "twice, it is a row for each pair of values of two options",
+          sweep_value(command));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_or_none_value(command.json));
   all.add("--plots", "DIR",
           "draw what was found as SVG files, and leave the numbers beside them as CSV files; made "
           "by gnuplot, if it is there",
           text_or_none_value(command.plots));
+  all.add("--ledger", "FILE",
+          "write a line for each gradient, as ledger.csv of troupe train has it",
+          text_or_none_value(command.ledger));
+  all.add("--steps-csv", "FILE",
+          "write a line for each step, as metrics.csv of troupe train has it",
+          text_or_none_value(command.steps_csv));
   all.add("--iterations", "CURVE",
           "steps that the model needs if each averages N gradients, for the time to converge: "
           "N^-0.8, 9000 + 5e5/N, or measured: '50: 13000, 90: 9500'",
@@ -176,7 +213,7 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
   add_options(all, command);
   if (fit_help) fit_help(all);
   std::string scenario;
-  all.begin_group("Options"); // those that files may not hold
+  all.begin_group("And"); // those that files may not hold
   all.add("--scenario", "FILE", "TOML file with options", text_value(scenario));
   all.add_help();
   auto answer = all.parse(argument_count, arguments);

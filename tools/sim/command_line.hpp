@@ -7,6 +7,7 @@
 #include "tools/sim/options.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,13 +26,17 @@ struct sim_sweep {
 struct sim_command {
   sim_options options;
   sim_sweep sweep;
-  std::string json;           ///< File for the report, "-" for standard output; empty: none.
-  std::string plots;          ///< Folder for pictures and what they show; empty: none.
-  iteration_curve iterations; ///< Steps that the model needs, by the gradients of each.
-  option_origins origins;     ///< Of the options that the user gave a value.
-  std::string answer;         ///< To be printed instead of a simulation, if not empty.
+  sim_sweep across; ///< A second swept option: rows are a grid, its values within those of `sweep`.
+  std::string ledger;               ///< File for a line for each gradient; empty: none.
+  std::string steps_csv;            ///< File for a line for each step; empty: none.
+  std::string json;                 ///< File for the report, "-" for standard output; empty: none.
+  std::string plots;                ///< Folder for pictures and what they show; empty: none.
+  iteration_curve iterations;       ///< Steps that the model needs, by the gradients of each.
+  option_origins origins;           ///< Of the options that the user gave a value.
+  std::optional<double> mtbf_hours; ///< Of a node; for advise alone.
+  std::string answer;               ///< To be printed instead of a simulation, if not empty.
 
-  /// The options of each row, in order.
+  /// The options of each row, in order; those of `across` change first.
   [[nodiscard]] std::vector<sim_options> rows() const;
 };
 

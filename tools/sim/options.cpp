@@ -83,6 +83,7 @@ struct lenient_options {
 };
 
 void add_job_options(lenient_options all, sim_options& options) {
+  all.all.begin_group("What computes", true);
   all.add("--replicas", "N", "replicas that compute",
           whole_value(options.replicas, sim_replica_counts));
   all.add(
@@ -129,6 +130,7 @@ void add_job_options(lenient_options all, sim_options& options) {
 }
 
 void add_network_options(lenient_options all, sim_options& options) {
+  all.all.begin_group("What is between nodes, and what goes wrong", true);
   all.add("--network", "DIST", "how long a message between two nodes is on its way, in seconds",
           text_or_none_value(options.network), "no time");
   all.add("--bandwidth", "BYTES",
@@ -158,6 +160,7 @@ void add_network_options(lenient_options all, sim_options& options) {
 }
 
 void add_learning_options(lenient_options all, sim_options& options) {
+  all.all.begin_group("What is learnt", true);
   all.add("--train", "NAME",
           "learn something in virtual time: logistic (a regression on data that are drawn) or "
           "language (the model of troupe train, made small)",
@@ -185,6 +188,7 @@ void add_learning_options(lenient_options all, sim_options& options) {
 }
 
 void add_run_options(lenient_options all, sim_options& options) {
+  all.all.begin_group("How long, and how often", true);
   all.add("--steps", "N", "updates to make in a run", whole_value(options.steps, step_counts));
   all.add("--warm-up", "N", "of these, the first ones that step times leave out",
           whole_value(options.warm_up, {0, steps_max}), "a twentieth");

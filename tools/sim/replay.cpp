@@ -3,6 +3,7 @@
 #include "tools/sim/replay.hpp"
 
 #include "messages/failure.hpp"
+#include "simulation/on_threads.hpp"
 #include "strategies/jobs/exit_codes.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
@@ -17,6 +18,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <numbers>
+#include <thread>
 
 namespace troupe {
 
@@ -24,6 +27,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
+constexpr size_t resampled_runs = 20;
 constexpr uint64_t ledger_bytes_max = uint64_t{4} << 30;
 
 // ---- the command line ----
@@ -76,20 +80,42 @@ sync_options changed_sync(const run_folder& folder, const replay_command& comman
   return sync;
 }
 
-// Of the same gradients, so batch by batch.
-std::optional<interval_estimate> difference_of(const replayed_steps& changed,
-                                               const replayed_steps& unchanged) {
-  auto these = batch_means(changed.seconds);
-  auto those = batch_means(unchanged.seconds);
-  if (these.size() != those.size() || these.size() < 2) return std::nullopt;
-  auto whole = estimate_of(unchanged.seconds).mean;
-  for (auto* batches : {&these, &those})
-    for (double& mean : *batches)
-      mean /= whole;
-  return paired_difference(these, those);
+// What other runs that this one might have been make of the change. They differ by chance, and by
+// what was estimated of them; a run that is really made differs by chance as much again.
+std::optional<interval_estimate> prediction_of(const run_folder& folder,
+                                               const replay_options& options, double mean) {
+  if (folder.run.step_count() < 2 * resampled_blocks) return std::nullopt;
+  std::vector<double> means(resampled_runs);
+  for_each_on_threads(means.size(), std::max(1U, std::thread::hardware_concurrency()),
+                      [&](size_t i) {
+                        auto again = resampled(folder.run, folder.seed + i);
+                        means[i] = estimate_of(steps_of(again, options).seconds).mean;
+                      });
+  auto error = estimate_of(means).standard_error * std::sqrt(static_cast<double>(means.size()));
+  if (!std::isfinite(error)) return std::nullopt;
+  auto half = student_quantile(resampled_blocks - 1) * std::numbers::sqrt2 * error;
+  return interval_estimate{mean, error, std::max(0.0, mean - half), mean + half, means.size()};
+}
+
+double difference_of_halves(const std::vector<double>& seconds) {
+  auto half = static_cast<ptrdiff_t>(seconds.size() / 2);
+  std::vector<double> first{seconds.begin(), seconds.begin() + half};
+  std::vector<double> second{seconds.begin() + half, seconds.end()};
+  auto whole = estimate_of(seconds).mean;
+  return (estimate_of(second).mean - estimate_of(first).mean) / whole;
+}
+
+// A prediction in shares of what the recorded steps took.
+interval_estimate difference_of(const interval_estimate& prediction, double recorded) {
+  auto share = [recorded](double seconds) { return seconds / recorded - 1; };
+  return {share(prediction.mean), prediction.standard_error / recorded, share(prediction.low),
+          share(prediction.high), prediction.count};
 }
 
 // ---- reports ----
+
+// A replay that makes the same steps again proves nothing; one that does not, proves a limit.
+constexpr double error_worth_telling = 0.0005;
 
 std::string described(const sync_options& sync) {
   return fmt::format("{} replicas, {} gradients a step, {}", sync.total_num_replicas,
@@ -119,8 +145,10 @@ std::string share(double value) {
 
 std::string difference_text(const interval_estimate& difference) {
   if (difference.low <= 0 && difference.high >= 0)
-    return fmt::format("no difference that one could tell: {:+.1f} % [{:+.1f} %, {:+.1f} %]",
-                       100 * difference.mean, 100 * difference.low, 100 * difference.high);
+    return fmt::format(
+      "no difference that could be told from chance: {:+.1f} % [{:+.1f} %, {:+.1f} "
+      "%]",
+      100 * difference.mean, 100 * difference.low, 100 * difference.high);
   auto less = difference.mean < 0;
   auto ends = std::minmax({std::abs(difference.low), std::abs(difference.high)});
   return fmt::format("a step takes {} {} [{} to {}]", share(difference.mean),
@@ -140,6 +168,37 @@ json sync_json(const sync_options& sync) {
   return {{"replicas", sync.total_num_replicas},
           {"aggregate", sync.replicas_to_aggregate},
           {"policy", to_string(sync.policy)}};
+}
+
+// What is estimated of gradients that were told to stop, and what cannot be known of them.
+std::string cut_text(const replay_report& report, uint64_t time_count) {
+  const auto& cut = report.cut;
+  if (cut.cut == 0) return {};
+  auto seconds = std::chrono::duration<double>(cut.longest).count();
+  auto text
+    = fmt::format("note       {} of {} gradients were told to stop; how long they would have "
+                  "taken is estimated (Kaplan and Meier)\n",
+                  cut.cut, time_count);
+  if (report.at_least)
+    text += fmt::format("           {} of them take longer than any that was completed, {:#.4g} s: "
+                        "if no longer than that, a step takes {:#.4g} s\n",
+                        cut.beyond, seconds, *report.at_least);
+  for (auto replica : cut.unknown)
+    text += fmt::format("           replica {} was hardly ever completed, so nothing says how long "
+                        "it takes\n",
+                        replica);
+  return text;
+}
+
+json cut_json(const cut_estimate& cut) {
+  return {{"cut", cut.cut},
+          {"beyond", cut.beyond},
+          {"longest_completed", std::chrono::duration<double>(cut.longest).count()},
+          {"unknown_replicas", cut.unknown}};
+}
+
+json interval_json(const interval_estimate& interval) {
+  return {{"mean", interval.mean}, {"low", interval.low}, {"high", interval.high}};
 }
 
 expected<void> write(const replay_command& command, const run_folder& folder,
@@ -224,37 +283,61 @@ replay_report replay(const run_folder& folder, const replay_command& command) {
                                               command.run_dir, why)}};
   }
   report.error = error_of(report.recorded, report.unchanged.seconds);
+  report.halves = difference_of_halves(report.recorded);
   if (!command.has_change()) return report;
-  report.changed = steps_of(
-    folder.run, {.sync = report.changed_sync, .repaired = command.repaired, .seed = folder.seed});
-  report.difference = difference_of(*report.changed, report.unchanged);
+  replay_options options{
+    .sync = report.changed_sync, .repaired = command.repaired, .seed = folder.seed};
+  report.changed = steps_of(folder.run, options);
+  if (report.changed->seconds.empty()) return report;
+  auto mean = estimate_of(report.changed->seconds).mean;
+  report.cut = cut_estimate_of(folder.run, options);
+  std::erase_if(report.cut.unknown, [&](uint32_t replica) {
+    return std::ranges::count(command.repaired, replica) > 0;
+  });
+  const auto& sync = report.changed_sync;
+  report.is_lower_bound
+    = sync.replicas_to_aggregate + report.cut.unknown.size() > sync.total_num_replicas;
+  if (!report.is_lower_bound) report.prediction = prediction_of(folder, options, mean);
+  if (report.cut.beyond == 0) return report;
+  options.no_longer_than_seen = true;
+  report.at_least = estimate_of(steps_of(folder.run, options).seconds).mean;
   return report;
 }
 
 std::string replay_text(const replay_command& command, const run_folder& folder,
                         const replay_report& report) {
   auto text = fmt::format("recorded   {}: {} steps, {}\n"
-                          "           {}\n"
-                          "replayed   as it was: {}\n"
-                          "           off by {:+.2f} % in the mean; of single steps by {} in the "
-                          "median, {} at p90\n",
+                          "           {}\n",
                           command.run_dir, report.recorded.size(), described(report.recorded_sync),
-                          figures(report.recorded), figures(report.unchanged.seconds),
-                          100 * report.error.mean_step, share(report.error.median),
-                          share(report.error.p90));
+                          figures(report.recorded));
+  if (report.recorded.size() > 1)
+    text += fmt::format("           the mean step of its second half is {:+.1f} % that of the "
+                        "first: so much runs differ at least\n",
+                        100 * report.halves);
+  text += fmt::format("replayed   as it was: {}\n", figures(report.unchanged.seconds));
+  if (std::abs(report.error.mean_step) >= error_worth_telling)
+    text += fmt::format("           off by {:+.1f} % in the mean; of single steps by {} in the "
+                        "median, {} at p90: predictions are no better\n",
+                        100 * report.error.mean_step, share(report.error.median),
+                        share(report.error.p90));
   if (report.changed) {
     text += fmt::format("with       {}: {}\n", changes(command), described(report.changed_sync));
     if (!report.changed->seconds.empty())
       text += fmt::format("           {}\n", figures(report.changed->seconds));
-    if (report.difference)
-      text += fmt::format("so         {}\n", difference_text(*report.difference));
+    if (report.prediction) {
+      const auto& [mean, error, low, high, count] = *report.prediction;
+      auto recorded = estimate_of(report.recorded).mean;
+      text
+        += fmt::format("so         {}\n"
+                       "           in 95 of 100 cases, another run with that change takes {:#.4g} "
+                       "to {:#.4g} s a step on average\n",
+                       difference_text(difference_of(*report.prediction, recorded)), low, high);
+    }
+    if (report.is_lower_bound)
+      text += "so         a step takes at least this long; how much longer, the run does not say\n";
     if (report.changed->stalled)
       text += fmt::format("stalled    {}\n", report.changed->stalled->reason);
-  }
-  if (auto cut = folder.run.at_least_count(); cut > 0) {
-    text += fmt::format("note       {} of {} gradients were told to stop; each is replayed as one "
-                        "that took longer\n",
-                        cut, folder.run.time_count());
+    text += cut_text(report, folder.run.time_count());
   }
   if (folder.run.first_step > 0) {
     text += fmt::format("note       the run was resumed after step {}: what was on its way then, "
@@ -272,19 +355,26 @@ std::string replay_json(const replay_command& command, const replay_report& repo
                {{"mean_step", report.error.mean_step},
                 {"step_p50", report.error.median},
                 {"step_p90", report.error.p90}}},
+              {"halves", report.halves},
               {"changed", nullptr},
+              {"prediction", nullptr},
               {"difference", nullptr},
+              {"at_least", nullptr},
+              {"cut", nullptr},
               {"stalled", nullptr}};
   result["recorded"].update(sync_json(report.recorded_sync));
   if (!report.changed) return result.dump(2) + "\n";
   result["changed"] = steps_json(report.changed->seconds);
   result["changed"].update(sync_json(report.changed_sync));
   result["changed"]["repaired"] = command.repaired;
-  if (report.difference) {
-    result["difference"] = {{"mean", report.difference->mean},
-                            {"low", report.difference->low},
-                            {"high", report.difference->high}};
+  if (report.prediction) {
+    auto recorded = estimate_of(report.recorded).mean;
+    result["prediction"] = interval_json(*report.prediction);
+    result["difference"] = interval_json(difference_of(*report.prediction, recorded));
   }
+  if (report.at_least) result["at_least"] = *report.at_least;
+  result["is_lower_bound"] = report.is_lower_bound;
+  result["cut"] = cut_json(report.cut);
   if (report.changed->stalled) result["stalled"] = report.changed->stalled->reason;
   return result.dump(2) + "\n";
 }

@@ -58,10 +58,17 @@ struct replay_report {
   std::vector<double> recorded; ///< Seconds of each step.
   replayed_steps unchanged;
   replay_error error;
+  double halves = 0; ///< Mean step of the second half less that of the first, over that of all.
   std::optional<replayed_steps> changed;
-  /// Of the changed replay to the unchanged one, in shares of the latter's mean step time; nothing
-  /// if there are too few steps.
-  std::optional<interval_estimate> difference;
+  /// The mean step time of another run with the change; nothing if there are too few steps, or if
+  /// what is replayed is a lower bound.
+  std::optional<interval_estimate> prediction;
+  /// The mean step time if no cut computation took longer than the longest completed one; nothing
+  /// if none is drawn longer.
+  std::optional<double> at_least;
+  cut_estimate cut; ///< Of the changed replay, without repaired replicas.
+  /// A step waits for replicas of which the run does not say how long they take.
+  bool is_lower_bound = false;
 };
 
 /// Replays the run as it was, and with the change if there is one.

@@ -5,6 +5,7 @@
 #include "actors/recording/output_file.hpp"
 #include "actors/recording/readable.hpp"
 #include "actors/recording/seconds.hpp"
+#include "simulation/trace_resampling.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -127,6 +128,10 @@ json existing(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
 }
 
+json range_json(const quantile_range& range) {
+  return {existing(range.low), existing(range.high)};
+}
+
 json learning_json(const learning_figures& learnt, const experiment& what) {
   json curve = json::array();
   for (const auto& point : learnt.curve)
@@ -143,6 +148,13 @@ json learning_json(const learning_figures& learnt, const experiment& what) {
           {"curve", std::move(curve)}};
 }
 
+json trace_json(const trace_use& use) {
+  auto draws = use.trace.table->draw_count();
+  return {{"file", use.trace.file}, {"replicas", use.trace.table->seconds.size()},
+          {"draws", draws},         {"block", trace_resampling::block_length(draws)},
+          {"repeats", use.repeats}, {"is_exceeded", use.is_exceeded}};
+}
+
 json row_json(const sim_row& row) {
   const auto& report = row.report;
   const auto& time = report.step_time;
@@ -155,7 +167,10 @@ json row_json(const sim_row& row) {
       {"p50", time.p50},
       {"p90", time.p90},
       {"p99", time.p99},
-      {"max", time.max}}},
+      {"max", time.max},
+      {"p50_interval", range_json(time.p50_range)},
+      {"p90_interval", range_json(time.p90_range)},
+      {"p99_interval", range_json(time.p99_range)}}},
     {"steps", report.steps},
     {"updates_per_second", report.updates_per_second()},
     {"gradients_per_second", report.gradients_per_second()},
@@ -174,9 +189,11 @@ json row_json(const sim_row& row) {
     {"events", report.events},
     {"events_per_second", report.events_per_second()},
     {"log_hash", fmt::format("{:016x}", report.log_hash)},
+    {"trace", nullptr},
     {"learning", nullptr},
     {"stalled", nullptr},
     {"difference", nullptr}};
+  if (report.trace) result["trace"] = trace_json(*report.trace);
   if (report.learnt) result["learning"] = learning_json(*report.learnt, row.what);
   if (report.stalled) result["stalled"] = stall_json(*report.stalled);
   if (row.difference) result["difference"] = difference_json(*row.difference);
@@ -214,11 +231,16 @@ std::string number(double value) {
   return std::isfinite(value) ? fmt::format("{:#.5g}", value) : "-";
 }
 
-// Of the mean, in 95 of 100 cases.
-std::string half_width(const experiment_report& report) {
-  auto batches = report.batches.size();
-  return number(batches < 2 ? std::nan("")
-                            : student_quantile(batches - 1) * report.step_time.standard_error);
+// Where quantiles lie in 95 of 100 cases; "-": too few steps to tell.
+std::string quantile_line(const sim_row& row) {
+  const auto& time = row.report.step_time;
+  if (row.report.batches.size() < 2) return {};
+  auto one = [](std::string_view name, double value, const quantile_range& range) {
+    return fmt::format("{} {} [{}, {}]", name, number(value), number(range.low),
+                       number(range.high));
+  };
+  return fmt::format("in 95 of 100 cases: {}, {}, {}\n", one("p50", time.p50, time.p50_range),
+                     one("p90", time.p90, time.p90_range), one("p99", time.p99, time.p99_range));
 }
 
 std::string difference_text(const sim_row& row) {
@@ -237,7 +259,7 @@ std::vector<std::string> cells_of(const sim_row& row) {
   const auto& report = row.report;
   const auto& time = report.step_time;
   return {number(time.mean),
-          half_width(report),
+          number(report.half_width()),
           number(time.p50),
           number(time.p90),
           number(time.p99),
@@ -259,8 +281,35 @@ void add_learnt(const sim_row& row, std::vector<std::string>& cells) {
 std::string headline(const sim_command& command, const sim_row& first) {
   auto line = std::string{"simulated"};
   for (const auto& [key, value] : option_texts(first.options))
-    if (key != command.sweep.key) line += fmt::format("  --{} {}", key, value);
+    if (key != command.sweep.key && key != command.across.key)
+      line += fmt::format("  --{} {}", key, value);
   return line + "\n";
+}
+
+// What tells this row from the others: a value of each swept option.
+std::vector<std::string> values_of(const sim_command& command, const sim_row& row) {
+  std::vector<std::string> values;
+  for (const auto& key : {command.sweep.key, command.across.key})
+    if (!key.empty()) values.push_back(value_text(key, row.options));
+  return values;
+}
+
+// Beyond the last N that was tried, there may be a better one. @returns A line, or nothing.
+std::string edge_remark(const sim_command& command, const std::vector<sim_row>& rows) {
+  auto is_whole = [](const sim_row& row) { return !row.report.stalled && !row.what.sync.dynamic; };
+  if (command.sweep.key != "aggregate" || !command.across.key.empty() || rows.size() < 2
+      || !std::ranges::all_of(rows, is_whole))
+    return {};
+  auto needed = [](const sim_row& row) { return row.what.sync.replicas_to_aggregate; };
+  auto best = std::ranges::max_element(
+    rows, {}, [](const sim_row& row) { return row.report.gradients_per_second(); });
+  auto [fewest, most] = std::ranges::minmax(rows, {}, needed);
+  auto at_most = needed(*best) == needed(most) && needed(most) < best->what.sync.total_num_replicas;
+  auto at_fewest = needed(*best) == needed(fewest) && needed(fewest) > 1;
+  if (!at_most && !at_fewest) return {};
+  return fmt::format("most gradients a second: aggregate {}, at the edge of the sweep: {} may give "
+                     "more\n",
+                     needed(*best), at_most ? "a larger one" : "a smaller one");
 }
 
 std::string footline(const std::vector<sim_row>& rows) {
@@ -281,12 +330,14 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
   std::string text;
   for (const auto& row : rows) {
     auto name = row_name(command, row);
-    auto prefix = name.empty() ? "" : fmt::format("{} {}: ", command.sweep.key, name);
+    auto prefix = name.empty() ? "" : row_column(command) + " " + name + ": ";
     if (row.what.sync.dynamic)
       text += fmt::format("{}steps waited for {:.1f} gradients, on average\n", prefix,
                           row.report.mean_needed());
     if (row.report.stalled)
       text += fmt::format("{}stalled: {}\n", prefix, row.report.stalled->reason);
+    if (row.report.trace && row.report.trace->is_exceeded)
+      text += fmt::format("{}{}\n", prefix, trace_text(*row.report.trace, row.report));
     if (auto mean = row.what.compute.mean(); mean && std::isinf(*mean))
       text += fmt::format("{}the computing times have no mean: look at the median\n", prefix);
   }
@@ -296,14 +347,36 @@ std::string remarks(const sim_command& command, const std::vector<sim_row>& rows
 } // namespace
 
 std::string row_name(const sim_command& command, const sim_row& row) {
-  return command.sweep.key.empty() ? "" : value_text(command.sweep.key, row.options);
+  std::string name;
+  for (auto& value : values_of(command, row))
+    name += (name.empty() ? "" : ", ") + value;
+  return name;
+}
+
+std::string row_column(const sim_command& command) {
+  if (command.sweep.key.empty()) return "row";
+  return command.across.key.empty() ? command.sweep.key
+                                    : command.sweep.key + ", " + command.across.key;
+}
+
+std::string trace_text(const trace_use& use, const experiment_report& report) {
+  const auto& [file, table] = use.trace;
+  auto draws = table->draw_count();
+  return fmt::format("{}: {} times of {} replicas; what goes beyond is blocks of {} drawn from "
+                     "them by the seed, and "
+                     "intervals are those of {:.0f} steps",
+                     file, draws, table->seconds.size(), trace_resampling::block_length(draws),
+                     static_cast<double>(report.timed_steps) / std::max(1.0, use.repeats));
 }
 
 std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows) {
   if (command.sweep.key.empty()) return row_json(rows.front()).dump(2) + "\n";
+  auto is_grid = !command.across.key.empty();
   json result{{"sweep", command.sweep.key}, {"rows", json::array()}};
+  if (is_grid) result["sweep"] = {command.sweep.key, command.across.key};
   for (const auto& row : rows) {
     json of_row{{"value", row_name(command, row)}};
+    if (is_grid) of_row["value"] = values_of(command, row);
     of_row.update(row_json(row));
     result["rows"].push_back(std::move(of_row));
   }
@@ -350,6 +423,7 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
     for (const auto* name : {"loss", "of slow", "of fast", "s to target"})
       heading.emplace_back(name);
   if (swept) {
+    if (!command.across.key.empty()) heading.insert(heading.begin(), command.across.key);
     heading.insert(heading.begin(), command.sweep.key);
     heading.push_back(fmt::format("step s - that of {}", row_name(command, rows.front())));
   }
@@ -358,13 +432,15 @@ std::string sim_table(const sim_command& command, const std::vector<sim_row>& ro
     auto cells = cells_of(row);
     if (learns) add_learnt(row, cells);
     if (swept) {
-      cells.insert(cells.begin(), row_name(command, row));
+      auto names = values_of(command, row);
+      cells.insert(cells.begin(), names.begin(), names.end());
       cells.push_back(difference_text(row));
     }
     lines.add(std::move(cells));
   }
-  return headline(command, rows.front()) + "\n" + lines.text() + "\n" + remarks(command, rows)
-         + footline(rows);
+  return headline(command, rows.front()) + "\n" + lines.text() + "\n"
+         + (rows.size() == 1 ? quantile_line(rows.front()) : "") + edge_remark(command, rows)
+         + remarks(command, rows) + footline(rows);
 }
 
 } // namespace troupe

@@ -21,11 +21,19 @@ struct sim_row {
   std::optional<profile_figures> profile;      ///< For plots.
 };
 
-/// What tells this row from the others; empty if there is but one.
+/// What tells this row from the others, "cancel, 96" in a grid; empty if there is but one.
 [[nodiscard]] std::string row_name(const sim_command& command, const sim_row& row);
 
-/// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such.
-/// Times are in seconds; what does not exist is null.
+/// The options of which `row_name` gives the values: "policy, aggregate"; "row" if there is but
+/// one.
+[[nodiscard]] std::string row_column(const sim_command& command);
+
+/// What was drawn from a trace beyond its times, in words.
+[[nodiscard]] std::string trace_text(const trace_use& use, const experiment_report& report);
+
+/// The report as one JSON object: of the row, or with `sweep` and an array `rows` of such. In a
+/// grid `sweep` and the `value` of each row are pairs. Times are in seconds; what does not exist is
+/// null.
 [[nodiscard]] std::string sim_json(const sim_command& command, const std::vector<sim_row>& rows);
 
 /// Looks, before minutes of simulation, whether a report can be written to the file; it may be "-",

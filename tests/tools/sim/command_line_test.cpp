@@ -5,6 +5,7 @@
 #include "tests/scratch_folder.hpp"
 #include "tools/options/config_file.hpp"
 #include "tools/sim/command_line.hpp"
+#include "tools/sim/step_files.hpp"
 
 #include <fmt/format.h>
 #include <fstream>
@@ -259,6 +260,32 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--network", ""}) == "--network needs a value");
   }
 
+  TEST_CASE("two sweeps are a row for each pair of values") {
+    auto rows
+      = parsed({"--sweep", "policy=cancel,latest_token", "--sweep", "aggregate=95:97"}).rows();
+    REQUIRE(rows.size() == 6);
+    CHECK(rows[0].policy == "cancel");
+    CHECK(rows[2].policy == "cancel");
+    CHECK(rows[2].aggregate == 97);
+    CHECK(rows[3].policy == "latest_token");
+    CHECK(rows[3].aggregate == 95);
+  }
+
+  TEST_CASE("a file of one run is not written of several") {
+    auto refused = [](const std::vector<std::string>& arguments) {
+      auto files = step_files::create(parsed(arguments));
+      return files ? std::string{"accepted"} : files.error().message;
+    };
+    CHECK(refused({}) == "accepted");
+    CHECK(refused({"--ledger", "l.csv", "--sweep", "seed=1:2"})
+          == "--ledger is of one run; leave out --sweep");
+    CHECK(refused({"--steps-csv", "l.csv", "--runs", "2"})
+          == "--steps-csv is of one run; leave out --runs");
+    CHECK(refused({"--steps-csv", "a", "--ledger", "a"})
+          == "--ledger and --steps-csv are both a; name two files");
+    CHECK(refused({"--ledger", "no/such/folder/l.csv"}).find("--ledger: ") == 0);
+  }
+
   TEST_CASE("takes every value away where no text is given") {
     auto command = parsed({"--sweep", "seed=1:2", "--iterations", "N^-0.8", "--network", "0.1"});
     command_options all;
@@ -318,9 +345,13 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--compute", "1 slow={7,99}*2"}) == "accepted");
     CHECK(refusal({"--aggregate", "101", "--policy", "cancel"}).find("replicas_to_aggregate") == 0);
     CHECK(refusal({"--scenario", "no/such.toml"}).find("--scenario: ") == 0);
-    CHECK(refusal({"--sweep", "aggregate=1,2", "--sweep", "policy=cancel,async"})
-          == "--sweep is given twice, but one option is swept at a time; give all values of one, "
-             "and run again for the other");
+    CHECK(
+      refusal({"--sweep", "aggregate=1,2", "--sweep", "aggregate=3"})
+      == "--sweep is given twice with aggregate; give all its values at once, or another option");
+    CHECK(refusal({"--sweep", "seed=1,2", "--sweep", "steps=5,6", "--sweep", "dead=0,1"})
+          == "--sweep is given 3 times, but two options are the most that are swept at a time");
+    CHECK(refusal({"--sweep", "seed=1:200", "--sweep", "steps=1:200"})
+          == "--sweep: 40000 pairs of values; 10000 are the most");
     CHECK(refusal({"--scenario", ""}) == "--scenario needs a value");
     CHECK(refusal({"--sweep", "aggregate"})
           == "--sweep: 'aggregate' is no NAME=VALUES, such as aggregate=90:100");

@@ -68,6 +68,41 @@ TEST_SUITE("tools/sim/plots") {
           != std::string::npos);
   }
 
+  TEST_CASE("two sweeps are a heat map, on which the best pair is marked") {
+    auto command = parsed({"--replicas", "8", "--steps", "40", "--compute", "exponential(1)",
+                           "--sweep", "policy=cancel,latest_token", "--sweep", "aggregate=5:8"});
+    auto rows = simulated(command);
+    auto plots = sim_plots(command, rows);
+    const auto& grid = plot_named(plots, "grid");
+    CHECK(grid.why_not == "");
+    CHECK(line_count(grid.csv) == 9);
+    CHECK(grid.csv.find("column,row,aggregate,policy,time_of_best,") == 0);
+    CHECK(grid.csv.find("\n3,1,8,latest_token,") != std::string::npos);
+    CHECK(grid.csv.find(",1,") != std::string::npos); // the best is 1
+    CHECK(plot_named(plots, "backups").why_not == "shows one sweep: leave out the second --sweep");
+    CHECK(row_name(command, rows[5]) == "latest_token, 6");
+    CHECK(sim_table(command, rows).find("step s - that of cancel, 5") != std::string::npos);
+    auto dead = parsed({"--replicas", "4", "--steps", "10", "--policy", "cancel", "--sweep",
+                        "dead=0,1", "--sweep", "aggregate=3,4"});
+    CHECK(plot_named(sim_plots(dead, simulated(dead)), "grid").csv.find("\n1,1,4,1,,")
+          != std::string::npos); // one dead, all needed: it stalls
+    auto one = parsed({"--replicas", "4", "--steps", "10"});
+    CHECK(plot_named(sim_plots(one, simulated(one)), "grid").why_not.find("needs two options")
+          == 0);
+  }
+
+  TEST_CASE("an optimum at the edge of a sweep says so") {
+    auto text_of = [](const char* values) {
+      auto command = parsed({"--replicas", "16", "--steps", "60", "--policy", "cancel", "--compute",
+                             "lognormal(1, 0.1) slow={3}*4", "--sweep", values});
+      return sim_table(command, simulated(command));
+    };
+    CHECK(
+      text_of("aggregate=10:13").find("aggregate 13, at the edge of the sweep: a larger one may")
+      != std::string::npos);
+    CHECK(text_of("aggregate=12:16").find("at the edge") == std::string::npos);
+  }
+
   TEST_CASE("one run shows its replicas, and no backups") {
     auto command = parsed({"--replicas", "8", "--aggregate", "7", "--steps", "40", "--policy",
                            "latest_token", "--compute", "1 slow={0}*2.5"});

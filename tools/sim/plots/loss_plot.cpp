@@ -18,8 +18,8 @@ bool has_learnt(const sim_row& row) {
 }
 
 std::string loss_table(const sim_command& command, const sim_rows& rows) {
-  auto text
-    = fmt::format("row,{},step,seconds,loss,loss_of_slow,loss_of_fast\n", row_column(command));
+  auto text = fmt::format("row,{},step,seconds,loss,loss_of_slow,loss_of_fast\n",
+                          field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!has_learnt(rows[i])) continue;
     for (const auto& point : rows[i].report.learnt->curve) {

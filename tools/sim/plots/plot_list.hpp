@@ -22,6 +22,9 @@ using sim_rows = std::vector<sim_row>;
 /// Time to the goal by the gradients of a step.
 [[nodiscard]] sim_plot convergence_plot(const sim_command& command, const sim_rows& rows);
 
+/// Time to the goal by two swept options.
+[[nodiscard]] sim_plot grid_plot(const sim_command& command, const sim_rows& rows);
+
 /// What was learnt by when.
 [[nodiscard]] sim_plot loss_plot(const sim_command& command, const sim_rows& rows);
 

@@ -86,7 +86,8 @@ std::string line_colour(size_t index, size_t count) {
 }
 
 std::string caption_of(const sim_command& command, const sim_row& row) {
-  auto is_swept = [&](std::string_view key) { return command.sweep.key == key; };
+  auto is_swept
+    = [&](std::string_view key) { return command.sweep.key == key || command.across.key == key; };
   std::vector<std::string> parts;
   const auto& sync = row.what.sync;
   if (!is_swept("replicas")) parts.push_back(fmt::format("n = {}", sync.total_num_replicas));
@@ -108,11 +109,7 @@ std::string line_name(const sim_command& command, const sim_row& row) {
   auto name = row_name(command, row);
   if (name.empty()) return "all steps";
   if (name.size() > line_name_max) return without_middle(name);
-  return fmt::format("{} {}", command.sweep.key, name);
-}
-
-std::string row_column(const sim_command& command) {
-  return command.sweep.key.empty() ? "row" : command.sweep.key;
+  return command.across.key.empty() ? fmt::format("{} {}", command.sweep.key, name) : name;
 }
 
 std::string whole_tics(std::string_view axis, size_t count) {

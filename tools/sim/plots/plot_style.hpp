@@ -53,9 +53,6 @@ constexpr size_t lines_max = 8;
 /// "aggregate 96", of a long value its ends alone; "all steps" if there is but one row.
 [[nodiscard]] std::string line_name(const sim_command& command, const sim_row& row);
 
-/// The head of the column that tells rows apart: the swept option.
-[[nodiscard]] std::string row_column(const sim_command& command);
-
 /// Numbers to write below an axis with logarithmic scale, with commas between: 1, 2, 5, 10, ...
 /// @pre 0 < low <= high.
 [[nodiscard]] std::string logarithmic_tics(double low, double high);

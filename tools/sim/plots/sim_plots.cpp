@@ -90,11 +90,12 @@ std::string draw(const fs::path& folder, const std::vector<std::string>& names) 
 } // namespace
 
 std::vector<sim_plot> sim_plots(const sim_command& command, const sim_rows& rows) {
-  return {step_time_plot(command, rows), arrivals_plot(command, rows),
-          backups_plot(command, rows),   convergence_plot(command, rows),
-          loss_plot(command, rows),      work_plot(command, rows),
-          staleness_plot(command, rows), contributions_plot(command, rows),
-          timeline_plot(command, rows),  slow_down_plot(command, rows)};
+  return {step_time_plot(command, rows),     arrivals_plot(command, rows),
+          backups_plot(command, rows),       convergence_plot(command, rows),
+          grid_plot(command, rows),          loss_plot(command, rows),
+          work_plot(command, rows),          staleness_plot(command, rows),
+          contributions_plot(command, rows), timeline_plot(command, rows),
+          slow_down_plot(command, rows)};
 }
 
 expected<void> make_plots_folder(const std::string& folder) {
@@ -107,6 +108,12 @@ expected<void> make_plots_folder(const std::string& folder) {
   if (::access(folder.c_str(), W_OK) == 0) return {};
   return fail(errc::resource,
               fmt::format("--plots {}: cannot write there: {}", folder, std::strerror(errno)));
+}
+
+expected<std::string> write_plots(const std::string& folder, const std::vector<sim_plot>& plots) {
+  auto written = write_all(folder, plots);
+  if (!written) return tl::unexpected<error>(written.error());
+  return (written->names.empty() ? "" : draw(folder, written->names)) + written->refused;
 }
 
 expected<std::string> write_sim_plots(const sim_command& command,

@@ -37,7 +37,7 @@ std::string only(size_t row, double per_second, std::string_view x, std::string_
 // ---- step times ----
 
 std::string step_time_table(const sim_command& command, const sim_rows& rows) {
-  auto text = fmt::format("row,{},share_of_steps,step_seconds\n", row_column(command));
+  auto text = fmt::format("row,{},share_of_steps,step_seconds\n", field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     for (auto [share, seconds] : rows[i].profile->step_times)
       text += csv::line(
@@ -88,7 +88,7 @@ bool is_shown(size_t index, size_t count) {
 
 std::string arrivals_table(const sim_command& command, const sim_rows& rows) {
   auto text = fmt::format("row,{},k,mean_seconds,p10_seconds,median_seconds,p90_seconds\n",
-                          row_column(command));
+                          field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto& arrivals = rows[i].profile->arrivals;
     for (size_t k = 0; k < arrivals.size(); ++k) {

@@ -15,12 +15,11 @@ namespace {
 
 using csv::field;
 
-bool sweeps(const sim_command& command, std::string_view key) {
-  return command.sweep.key == key;
-}
-
-bool counts_replicas(const sim_command& command) {
-  return sweeps(command, "aggregate") || sweeps(command, "replicas");
+// Why the rows of a sweep cannot stand along one axis; empty if nothing is.
+std::string why_no_axis(const sim_command& command) {
+  if (!command.across.key.empty()) return "shows one sweep: leave out the second --sweep";
+  auto counts = command.sweep.key == "aggregate" || command.sweep.key == "replicas";
+  return counts ? "" : "needs --sweep aggregate=... or replicas=...";
 }
 
 uint32_t backups_of(const sim_row& row) {
@@ -33,10 +32,23 @@ bool is_shown(const sim_row& row) {
   return !row.profile->step_times.empty() && !row.what.sync.dynamic;
 }
 
-// Of the mean, in 95 of 100 cases.
+// A bar without length where no interval is known.
 double interval_half(const experiment_report& report) {
-  auto batches = report.batches.size();
-  return batches < 2 ? 0 : student_quantile(batches - 1) * report.step_time.standard_error;
+  auto half = report.half_width();
+  return std::isnan(half) ? 0 : half;
+}
+
+// Beyond the last value that was tried, there may be a better one.
+std::string_view edge_remark(bool is_at_edge) {
+  return is_at_edge ? ", at the edge of the sweep" : "";
+}
+
+// No step takes fewer than one gradient, or waits for more than all.
+bool can_go_on(const sim_rows& rows, double gradients) {
+  uint32_t replicas = 0;
+  for (const auto& row : rows)
+    replicas = std::max(replicas, row.what.sync.total_num_replicas);
+  return gradients > 1 && gradients < replicas;
 }
 
 // ---- backups ----
@@ -111,13 +123,14 @@ set yrange [0:{3:.6g}]
 set y2range [0:{4:.6g}]
 set key at screen 0.5, screen 0.05 center horizontal Left reverse samplen 1.6 width 1 maxrows 1
 set arrow from first {5}, graph 0 to first {5}, graph 1 nohead lw 1 dt 2 lc rgb "#d1410c" back
-set label "best: b = {5}, {6:.3f} times" at first {5}, graph 0.06 {7} offset {8},0 textcolor rgb "#d1410c" front
+set label "best: b = {5}, {6:.3f} times{10}" at first {5}, graph 0.06 {7} offset {8},0 textcolor rgb "#d1410c" front
 )gnuplot",
     unit.name, points.front().backups - margin, points.back().backups + margin,
     unit.per_second * 1.08 * top, 1.25 * best->speed_up, best->backups, best->speed_up,
     2 * best->backups > points.front().backups + points.back().backups ? "right" : "left",
     2 * best->backups > points.front().backups + points.back().backups ? -1 : 1,
-    points.front().backups);
+    points.front().backups,
+    edge_remark(best->backups > 0 && (best == points.begin() || std::next(best) == points.end())));
   script += fmt::format(
     R"gnuplot(plot "backups.csv" skip 1 using 1:({0} * $5):({0} * $4):({0} * $6) with yerrorbars pt 7 ps 0.7 lw 1.5 lc rgb "#0b5394" title "median, 10 to 90 %", \
      "" skip 1 using 1:({0} * $7) with points pt 2 ps 0.8 lw 2 lc rgb "#6fa8dc" title "mean", \
@@ -176,7 +189,8 @@ std::string convergence_script(const sim_command& command, const sim_rows& rows,
   auto what = relative ? fmt::format("time, that of N = {} is 1", points.back().gradients)
                        : "time, " + unit.name;
   auto on_the_right = 2 * best->gradients > points.front().gradients + points.back().gradients;
-  script += fmt::format(R"gnuplot(
+  script += fmt::format(
+    R"gnuplot(
 set rmargin at screen 0.97
 set xlabel "N, gradients that a step needs"
 set ylabel {0} offset 1.2,0
@@ -184,24 +198,24 @@ set offsets graph 0.03, graph 0.03, 0, 0
 set yrange [{1:.6g}:{2:.6g}]
 unset key
 set arrow from first {3}, graph 0 to first {3}, graph 1 nohead lw 1 dt 2 lc rgb "#d1410c" back
-set label "best: N = {3}, time {4}" at first {3}, graph 0.93 {5} offset {6},0 textcolor rgb "#d1410c" front
+set label "best: N = {3}, time {4}{8}" at first {3}, graph 0.93 {5} offset {6},0 textcolor rgb "#d1410c" front
 plot "convergence.csv" skip 1 using 1:({7:.9g} * $2):({7:.9g} * $3) with yerrorbars pt 7 ps 0.3 lw 1 lc rgb "#6fa8dc" notitle, \
      "" skip 1 using 1:({7:.9g} * $2) with linespoints pt 7 ps 0.6 lw 2 lc rgb "#0b5394" notitle
 )gnuplot",
-                        gnuplot_text(what),
-                        std::max(0.0, height(best->seconds - 0.25 * (top - best->seconds))),
-                        height(top + 0.08 * (top - best->seconds)), best->gradients,
-                        relative ? fmt::format("{:.3f}", height(best->seconds))
-                                 : fmt::format("{:.4g} {}", height(best->seconds), unit.name),
-                        on_the_right ? "right" : "left", on_the_right ? -1 : 1, unit.per_second);
+    gnuplot_text(what), std::max(0.0, height(best->seconds - 0.25 * (top - best->seconds))),
+    height(top + 0.08 * (top - best->seconds)), best->gradients,
+    relative ? fmt::format("{:.3f}", height(best->seconds))
+             : fmt::format("{:.4g} {}", height(best->seconds), unit.name),
+    on_the_right ? "right" : "left", on_the_right ? -1 : 1, unit.per_second,
+    edge_remark(can_go_on(rows, best->gradients)
+                && (best == points.begin() || std::next(best) == points.end())));
   return script;
 }
 
 } // namespace
 
 sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
-  if (!counts_replicas(command))
-    return {.name = "backups", .why_not = "needs --sweep aggregate=... or replicas=..."};
+  if (auto why = why_no_axis(command); !why.empty()) return {.name = "backups", .why_not = why};
   auto points = backup_points(rows);
   if (points.size() < 2)
     return {.name = "backups", .why_not = "needs two rows that made steps with a fixed N"};
@@ -211,8 +225,7 @@ sim_plot backups_plot(const sim_command& command, const sim_rows& rows) {
 }
 
 sim_plot convergence_plot(const sim_command& command, const sim_rows& rows) {
-  if (!counts_replicas(command))
-    return {.name = "convergence", .why_not = "needs --sweep aggregate=... or replicas=..."};
+  if (auto why = why_no_axis(command); !why.empty()) return {.name = "convergence", .why_not = why};
   auto points = goal_points(command, rows);
   if (!points) return {.name = "convergence", .why_not = points.error().message};
   if (points->size() < 2)

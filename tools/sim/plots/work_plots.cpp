@@ -23,7 +23,7 @@ std::string work_table(const sim_command& command, const sim_rows& rows) {
                           "stale_replica_seconds,cancelled_replica_seconds,"
                           "waiting_replica_seconds,down_replica_seconds,"
                           "replica_seconds_per_accepted\n",
-                          row_column(command));
+                          field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     auto work = rows[i].profile->work;
     text += csv::line({std::to_string(i), field(row_name(command, rows[i])),
@@ -104,7 +104,7 @@ std::string cost_panel(const work_totals& all, const time_unit& unit) {
 // ---- staleness ----
 
 std::string staleness_table(const sim_command& command, const sim_rows& rows) {
-  auto text = fmt::format("row,{},lag_steps,gradients,share_percent\n", row_column(command));
+  auto text = fmt::format("row,{},lag_steps,gradients,share_percent\n", field(row_column(command)));
   for (size_t i = 0; i < rows.size(); ++i) {
     double all = 0;
     for (auto [lag, count] : rows[i].report.lags)

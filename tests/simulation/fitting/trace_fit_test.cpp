@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a trace of a known distribution is recognised, with its parameters, its slow replicas and
+// its slow periods; and nothing is seen where there is nothing. Method: traces that the lab draws.
+#include "simulation/distribution.hpp"
+#include "simulation/fitting/trace_fit.hpp"
+#include "tests/doctest.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace trace_fit_test {
+
+using namespace troupe;
+
+namespace {
+
+trace_table drawn(const std::string& expression, uint32_t replicas, uint64_t draws,
+                  uint64_t seed = 1) {
+  auto times = distribution::parse(expression)->times(seed);
+  trace_table table;
+  for (uint32_t replica = 0; replica < replicas; ++replica) {
+    auto& of_replica = table.seconds.emplace_back();
+    for (uint64_t draw = 0; draw < draws; ++draw)
+      of_replica.push_back(std::chrono::duration<double>(times(replica, draw)).count());
+  }
+  return table;
+}
+
+std::string best_of(const std::string& expression) {
+  return fit_trace(drawn(expression, 10, 500)).families.front().expression;
+}
+
+bool begins(const std::string& text, const std::string& beginning) {
+  return text.compare(0, beginning.size(), beginning) == 0;
+}
+
+} // namespace
+
+TEST_SUITE("simulation/fitting") {
+  TEST_CASE("each distribution is recognised among all of them") {
+    for (const char* expression :
+         {"uniform(1, 2)", "exponential(0.3)", "shifted_exponential(0.8, 5)", "gumbel(5.8, 0.45)",
+          "lognormal(1.5, 0.25)", "weibull(3, 2)", "pareto(1, 2.5)",
+          "shifted_gamma(2, 1.5, 0.5)"}) {
+      CAPTURE(expression);
+      auto best = best_of(expression);
+      CAPTURE(best);
+      CHECK(begins(best, std::string{expression}.substr(0, std::string{expression}.find('('))));
+    }
+    CHECK(best_of("constant(0.25)") == "constant(0.25)");
+  }
+
+  TEST_CASE("its parameters are the most likely ones, and the distance is small") {
+    auto fit = fit_trace(drawn("lognormal(1.5, 0.25)", 10, 1000));
+    double median = 0;
+    double sigma = 0;
+    REQUIRE(
+      std::sscanf(fit.families.front().expression.c_str(), "lognormal(%lf, %lf)", &median, &sigma)
+      == 2);
+    CHECK(median == doctest::Approx(1.5).epsilon(0.01));
+    CHECK(sigma == doctest::Approx(0.25).epsilon(0.02));
+    CHECK(fit.families.front().distance < 0.02);
+    CHECK(fit.families.back().distance > 0.2);
+    CHECK(fit.families.front().cumulative(1.5) == doctest::Approx(0.5).epsilon(0.02));
+  }
+
+  TEST_CASE("a body with a tail is a mixture") {
+    auto fit = fit_trace(drawn("chen2016-like", 20, 500));
+    CHECK(begins(fit.expression(), "mixture("));
+    CHECK(fit.families.front().distance < 0.02);
+    CHECK(distribution::parse(fit.expression()));
+    CHECK(
+      begins(best_of("mixture(0.6: lognormal(1, 0.03), 0.4: lognormal(1.25, 0.03))"), "mixture("));
+  }
+
+  TEST_CASE("every fit is an expression that the lab reads, with the fitted shares") {
+    for (const auto& one : fit_trace(drawn("chen2016-like", 10, 500)).families) {
+      CAPTURE(one.expression);
+      auto read = distribution::parse(one.expression);
+      REQUIRE(read);
+      auto times = read->times(3);
+      int shorter = 0;
+      for (uint64_t i = 0; i < 4000; ++i)
+        shorter += std::chrono::duration<double>(times(0, i)).count() <= 1.6 ? 1 : 0;
+      CHECK(shorter / 4000.0 == doctest::Approx(one.cumulative(1.6)).epsilon(0.06));
+    }
+  }
+
+  TEST_CASE("a slow replica is named, with its factor, and does not blur the others") {
+    auto fit = fit_trace(drawn("lognormal(1, 0.1) slow={7}*2.4", 10, 100));
+    REQUIRE(fit.slow.size() == 1);
+    CHECK(fit.slow[0].replica == 7);
+    CHECK(fit.slow[0].factor == doctest::Approx(2.4).epsilon(0.05));
+    CHECK(begins(fit.families.front().expression, "lognormal("));
+    CHECK(fit.expression().find("slow={7}*2.") != std::string::npos);
+    CHECK(fit.of_one.list.empty());
+    CHECK(distribution::parse(fit.expression()));
+  }
+
+  TEST_CASE("slow periods of single replicas are told from slow draws") {
+    auto fit = fit_trace(drawn("lognormal(1, 0.05) * on_off(0.003, 0.01, 5)", 20, 3000));
+    CHECK(fit.slow.empty());
+    CHECK(fit.of_all.list.empty());
+    CHECK(fit.of_one.list.size() > 80); // 20 * 3000 / (1/0.003 + 100) is 138; some are short
+    CHECK(fit.of_one.factor == doctest::Approx(5).epsilon(0.02));
+    auto share = 1 - static_cast<double>(fit.of_one.usual_draws) / 60'000;
+    CHECK(share == doctest::Approx(0.003 / 0.013).epsilon(0.1));
+    CHECK(begins(fit.families.front().expression, "lognormal("));
+    CHECK(fit.families.front().cumulative(1) == doctest::Approx(0.5).epsilon(0.05));
+    CHECK(distribution::parse(fit.expression()));
+    auto alone = fit_trace(drawn("lognormal(1, 0.05) * two_point(0.2, 5)", 20, 3000));
+    CHECK(alone.of_one.list.empty());
+  }
+
+  TEST_CASE("periods in which all are slow together are those of all") {
+    auto fit = fit_trace(drawn("lognormal(1, 0.05) * common(on_off(0.01, 0.05, 2))", 8, 1000));
+    REQUIRE(fit.of_all.list.size() >= 3);
+    CHECK(fit.of_one.list.empty());
+    CHECK(fit.of_all.factor == doctest::Approx(2).epsilon(0.02));
+    const auto& first = fit.of_all.list[0];
+    CHECK(first.seconds
+          == doctest::Approx(2.0 * static_cast<double>(first.draw_count)).epsilon(0.05));
+    CHECK(fit.expression().find(" * common(on_off(") != std::string::npos);
+    CHECK(distribution::parse(fit.expression()));
+  }
+
+  TEST_CASE("nothing is slow where draws do not depend on each other") {
+    for (const char* expression : {"exponential(1)", "pareto(1, 1.5)", "lognormal(1, 0.3)"})
+      for (uint64_t seed = 1; seed <= 5; ++seed) {
+        CAPTURE(expression);
+        auto fit = fit_trace(drawn(expression, 20, 100, seed));
+        CHECK(fit.slow.empty());
+        CHECK(fit.of_all.list.empty());
+        CHECK(fit.of_one.list.size() <= 1);
+      }
+  }
+
+  TEST_CASE("the smallest traces are fitted as well") {
+    CHECK(fit_trace({{{2}}}).expression() == "constant(2)");
+    CHECK(fit_trace({{{0, 0}, {0}}}).expression() == "constant(0)");
+    auto with_zero = fit_trace({{{0, 1, 2}, {3, 1, 0.5}}});
+    CHECK(distribution::parse(with_zero.expression()));
+  }
+}
+
+} // namespace trace_fit_test

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading a trace, and telling what it is made of.
+#include "tools/sim/fit.hpp"
+
+#include "actors/recording/readable.hpp"
+#include "simulation/statistics.hpp"
+#include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/command_options.hpp"
+#include "tools/options/help.hpp"
+#include "tools/sim/plots/fit_plot.hpp"
+#include "tools/sim/plots/sim_plots.hpp"
+#include "tools/sim/report.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr const char* fit_introduction
+  = "Says which distribution measured computing times have, as --compute takes it, and\n"
+    "which replicas and periods are slow.\n"
+    "\n"
+    "Usage: troupe sim fit TRACE [OPTIONS]\n"
+    "\n"
+    "TRACE is a CSV file: a line for each step and a column for each replica, with or\n"
+    "without headings and an index; or the columns step,replica,seconds.\n";
+
+// Beyond this distance, a simulation with the fit is one of another cluster.
+constexpr double distance_max = 0.05;
+
+constexpr size_t listed_max = 10;
+
+std::string listed(std::string_view what, const std::string& line, bool is_first) {
+  return fmt::format("{:<11}{}\n", is_first ? what : "", line);
+}
+
+std::string table_of(const std::vector<family_fit>& families, size_t time_count) {
+  size_t width = 12;
+  for (const auto& one : families)
+    width = std::max(width, one.expression.size());
+  auto text = fmt::format("\n{:<{}}  log likelihood a time  BIC - the best  distance\n",
+                          "distribution", width);
+  for (const auto& one : families)
+    text += fmt::format("{:<{}}  {:>21.4f}  {:>14.1f}  {:>8.3f}\n", one.expression, width,
+                        one.log_likelihood / static_cast<double>(time_count),
+                        one.criterion - families.front().criterion, one.distance);
+  return text + "\n";
+}
+
+std::string slow_text(const trace_fit& fit) {
+  if (fit.slow.empty()) return listed("slow", "no replica is slow for good", true);
+  std::string text;
+  for (size_t i = 0; i < fit.slow.size() && i < listed_max; ++i) {
+    const auto& one = fit.slow[i];
+    text += listed("slow",
+                   fmt::format("replica {}: {:#.3g} times as long as a typical one, {:#.4g} s "
+                               "instead of {:#.4g} s",
+                               one.replica, one.factor, one.median_seconds, fit.median_seconds),
+                   i == 0);
+  }
+  if (fit.slow.size() > listed_max)
+    text += listed("", fmt::format("and {} more replicas", fit.slow.size() - listed_max), false);
+  return text;
+}
+
+std::string period_text(const slow_period& one, bool is_of_all) {
+  auto of = is_of_all ? std::string{"all replicas"} : fmt::format("replica {}", one.replica);
+  return fmt::format("{}: {} draws from draw {} on, {:#.4g} s", of, one.draw_count, one.first_draw,
+                     one.seconds);
+}
+
+std::string periods_text(const trace_fit& fit) {
+  std::string text;
+  for (const auto* periods : {&fit.of_all, &fit.of_one}) {
+    if (periods->list.empty()) continue;
+    auto is_of_all = periods == &fit.of_all;
+    text += listed("periods",
+                   fmt::format("{}: {} slow period{}, {:#.4g} s together, {:#.3g} times as long as "
+                               "usual",
+                               is_of_all ? "all replicas" : "single replicas", periods->list.size(),
+                               periods->list.size() == 1 ? "" : "s", periods->seconds(),
+                               periods->factor),
+                   text.empty());
+    for (size_t i = 0; i < periods->list.size() && i < listed_max; ++i)
+      text += listed("", "  " + period_text(periods->list[i], is_of_all), false);
+    if (periods->list.size() > listed_max)
+      text += listed("", fmt::format("  and {} more", periods->list.size() - listed_max), false);
+  }
+  return text.empty() ? listed("periods", "no period is slow", true) : text;
+}
+
+json periods_json(const slow_periods& periods, bool is_of_all) {
+  json list = json::array();
+  for (const auto& one : periods.list) {
+    json of_one{
+      {"first_draw", one.first_draw}, {"draws", one.draw_count}, {"seconds", one.seconds}};
+    if (!is_of_all) of_one["replica"] = one.replica;
+    list.push_back(std::move(of_one));
+  }
+  return {{"factor", periods.factor}, {"seconds", periods.seconds()}, {"list", std::move(list)}};
+}
+
+// A single time has no density.
+json finite(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+expected<void> write(const fit_command& command, const trace_table& table, const trace_fit& fit) {
+  if (command.json != "-") fmt::print("{}", fit_text(command, table, fit));
+  if (!command.plots.empty()) {
+    auto told = write_plots(command.plots, {fit_plot(command.trace, fit)});
+    if (!told) return tl::unexpected<error>(told.error());
+    fmt::print(command.json == "-" ? stderr : stdout, "{}", *told);
+  }
+  if (command.json.empty()) return {};
+  return write_json(command.json, fit_json(command, table, fit));
+}
+
+} // namespace
+
+expected<fit_command> parse_fit_options(int argument_count, const char* const* arguments) {
+  fit_command command;
+  command_options all{fit_introduction, "values follow their option, as in --plots DIR",
+                      "\n" + exit_codes_text()};
+  all.add("trace", "", "", text_value(command.trace));
+  all.add("--plots", "DIR", "draw what was measured and what fits best, with the numbers beside it",
+          text_value(command.plots));
+  all.add("--json", "FILE", "write the report to a file; to standard output for -",
+          text_value(command.json));
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected(answer.error());
+  command.answer = *answer;
+  if (!command.answer.empty() || !command.trace.empty()) return command;
+  return misuse("which trace? Give its file: troupe sim fit times.csv");
+}
+
+std::string fit_text(const fit_command& command, const trace_table& table, const trace_fit& fit) {
+  sorted_values usual{fit.usual};
+  const auto& best = fit.families.front();
+  auto text = fmt::format(
+    "fits       {}\n"
+    "of         {}: {} times of {} replicas; {} of them usual: median {:#.4g} s, p90 {:#.4g}, p99 "
+    "{:#.4g}, longest {:#.4g}\n",
+    fit.expression(), command.trace, readable::count(fit.time_count), table.seconds.size(),
+    readable::count(fit.usual.size()), usual.quantile(0.5), usual.quantile(0.9),
+    usual.quantile(0.99), usual.quantile(1));
+  text += slow_text(fit) + periods_text(fit);
+  if (fit.families.size() > 1)
+    text
+      += table_of(fit.families, even_selection(fit.usual).size())
+         + "The best has the lowest Bayesian information criterion (BIC). The distance is that of\n"
+           "Kolmogorov and Smirnov: the largest difference between measured and fitted shares.\n\n";
+  if (best.distance > distance_max)
+    text += fmt::format("note       no distribution comes close (distance {:.3f}): --compute "
+                        "'trace(\"{}\")' simulates with the times themselves\n",
+                        best.distance, command.trace);
+  return text
+         + fmt::format("try        troupe sim --replicas {} --compute '{}'\n", table.seconds.size(),
+                       fit.expression());
+}
+
+std::string fit_json(const fit_command& command, const trace_table& table, const trace_fit& fit) {
+  sorted_values usual{fit.usual};
+  json result{{"trace", command.trace},
+              {"expression", fit.expression()},
+              {"replicas", table.seconds.size()},
+              {"times", fit.time_count},
+              {"median", fit.median_seconds},
+              {"usual",
+               {{"times", fit.usual.size()},
+                {"p50", usual.quantile(0.5)},
+                {"p90", usual.quantile(0.9)},
+                {"p99", usual.quantile(0.99)},
+                {"max", usual.quantile(1)}}},
+              {"families", json::array()},
+              {"slow_replicas", json::array()},
+              {"periods_of_all", periods_json(fit.of_all, true)},
+              {"periods_of_one", periods_json(fit.of_one, false)}};
+  for (const auto& one : fit.families)
+    result["families"].push_back({{"expression", one.expression},
+                                  {"log_likelihood", finite(one.log_likelihood)},
+                                  {"criterion", finite(one.criterion)},
+                                  {"distance", one.distance}});
+  for (const auto& one : fit.slow)
+    result["slow_replicas"].push_back(
+      {{"replica", one.replica}, {"factor", one.factor}, {"median", one.median_seconds}});
+  return result.dump(2) + "\n";
+}
+
+int fit_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_fit_options(argument_count, arguments);
+  if (auto code = answered("sim fit", command)) return *code;
+  auto table = load_trace_table(command->trace);
+  if (!table) return refuse("sim fit", table.error());
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse("sim fit", place.error());
+  if (auto written = write(*command, *table, fit_trace(*table)); !written)
+    return refuse("sim fit", written.error(), exit_code::user_error);
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace troupe

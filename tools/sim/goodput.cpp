@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures, checkpoints and backups of a job, as a table.
+#include "tools/sim/goodput.hpp"
+
+#include "strategies/jobs/exit_codes.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/options/help.hpp"
+#include "tools/options/train_options.hpp"
+#include "tools/sim/report.hpp"
+#include "tools/system/file_content.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace troupe {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr double hour = 3600;
+constexpr double day = 24 * hour;
+constexpr double failures_max = 2e7; // that are drawn for one row
+constexpr uint64_t metrics_bytes_max = uint64_t{1} << 30;
+
+constexpr const char* goodput_introduction
+  = "Says how much of a week is useful work if nodes fail: what is computed since the\n"
+    "last checkpoint is lost, and a job of more nodes stops more often. Backups take\n"
+    "the place of nodes that fail; the job stops only if more are down than there are.\n"
+    "\n"
+    "Usage: troupe sim goodput [OPTIONS]\n";
+
+constexpr option_range seconds_range{0, 1e7};
+
+// ---- the checkpoints of a run ----
+
+/// The columns `step` and `seconds` of metrics.csv.
+struct recorded_step {
+  uint64_t step = 0;
+  double seconds = 0;
+};
+
+expected<std::vector<recorded_step>> read_steps(const std::string& path) {
+  auto text = file_content(path, metrics_bytes_max);
+  if (!text) return tl::unexpected<error>(text.error());
+  std::vector<recorded_step> steps;
+  std::string_view rest = *text;
+  for (size_t number = 1; rest.find('\n') != std::string_view::npos; ++number) {
+    auto line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(line.size() + 1);
+    if (number == 1) continue;
+    auto first = line.find(',');
+    auto second = first == std::string_view::npos ? first : line.find(',', first + 1);
+    auto step = number_of<uint64_t>(line.substr(0, first));
+    auto seconds = second == std::string_view::npos
+                     ? std::nullopt
+                     : number_of<double>(line.substr(first + 1, second - first - 1));
+    if (!step || !seconds || !std::isfinite(*seconds))
+      return fail(errc::malformed, fmt::format("{}:{}: not a line of metrics.csv", path, number));
+    steps.push_back({*step, *seconds});
+  }
+  return steps;
+}
+
+double median_of(std::vector<double> values) {
+  return sorted_values{std::move(values)}.quantile(0.5);
+}
+
+// ---- the report ----
+
+// How long one horizon may be drawn again before it takes minutes.
+uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
+  auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
+  auto most = std::max(1.0, failures_max / std::max(1.0, failures));
+  return std::min(command.runs, static_cast<uint64_t>(std::min(most, 1e9)));
+}
+
+// What there was no stop for is not known.
+std::string if_stopped(const goodput_row& row, double value, int digits) {
+  return row.stops > 0 ? fmt::format("{:.{}f}", value, digits) : "-";
+}
+
+std::string row_text(const goodput_row& row, double days) {
+  return fmt::format(
+    "{:>7.0f} {:>8} {:>8.2f} {:>10} {:>11.0f} {:>8} {:>8} {:>9.1f} {:>9.2f} {:>9} {:>9.2f}\n",
+    row.model.nodes, row.model.backups, row.stops, if_stopped(row, row.mean_time / hour, 2),
+    row.interval, if_stopped(row, row.young, 0), if_stopped(row, row.daly, 0),
+    row.useful * days * 24, 100 * row.useful,
+    row.closed_form ? fmt::format("{:.2f}", 100 * *row.closed_form) : "-",
+    100 * row.useful_of_all());
+}
+
+// What backups are worth for one number of nodes. @param rows Of that number.
+std::string comparison(std::span<const goodput_row> rows) {
+  const auto& none
+    = *std::ranges::min_element(rows, {}, [](const goodput_row& row) { return row.model.backups; });
+  const auto& best = *std::ranges::max_element(rows, {}, &goodput_row::useful_of_all);
+  if (none.model.backups > 0 || rows.size() < 2) return {};
+  if (best.model.backups == 0)
+    return fmt::format("{:.0f} nodes: restarts alone give most useful work for each node\n",
+                       none.model.nodes);
+  auto most = std::ranges::max(rows, {}, [](const goodput_row& row) { return row.model.backups; });
+  return fmt::format(
+    "{:.0f} nodes: {} backup{} give{} {:.2f} % more useful work for each node than "
+    "restarts alone{}\n",
+    none.model.nodes, best.model.backups, best.model.backups == 1 ? "" : "s",
+    best.model.backups == 1 ? "s" : "", 100 * (best.useful_of_all() / none.useful_of_all() - 1),
+    best.model.backups == most.model.backups ? "; more were not tried" : "");
+}
+
+template <class Function>
+std::string for_each_number(const std::vector<goodput_row>& rows, const Function& function) {
+  std::string text;
+  for (size_t first = 0; first < rows.size();) {
+    auto end = first;
+    while (end < rows.size() && rows[end].model.nodes == rows[first].model.nodes)
+      ++end;
+    text += function(std::span{rows}.subspan(first, end - first));
+    first = end;
+  }
+  return text;
+}
+
+expected<void> check(const goodput_command& command) {
+  if (command.nodes.empty()) return misuse("--nodes needs at least one number");
+  if (command.backups.empty()) return misuse("--backups needs at least one number");
+  auto most = static_cast<double>(std::ranges::max(command.nodes));
+  if (most * command.days * day / (command.mtbf_hours * hour) > failures_max)
+    return misuse(
+      fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
+                  "in {:g} days; no job comes to work there",
+                  most, command.mtbf_hours, failures_max, command.days));
+  return {};
+}
+
+} // namespace
+
+failure_model goodput_command::model(double needed, uint32_t more) const {
+  return {.nodes = needed,
+          .backups = more,
+          .node_mtbf = mtbf_hours * hour,
+          .node_return = node_return,
+          .detection = detection,
+          .restart = restart,
+          .checkpoint_cost = checkpoint_cost};
+}
+
+expected<goodput_command> parse_goodput_options(int argument_count, const char* const* arguments) {
+  goodput_command command;
+  std::optional<double> cost;
+  command_options all{goodput_introduction, "values follow their option, as in --mtbf 50000",
+                      "\n" + exit_codes_text()};
+  all.add("--nodes", "N,N,...", "how many nodes the job needs",
+          whole_numbers_value(command.nodes, {1, 1e6}));
+  all.add("--backups", "N,N,...", "how many compute beside them",
+          whole_numbers_value(command.backups, {0, 1e5}));
+  all.add("--mtbf", "HOURS", "mean time between failures of one node",
+          real_value(command.mtbf_hours, {.low = 0, .high = 1e9, .above_low = true}));
+  all.add("--return", "SECONDS",
+          "after how long a node that failed computes again, if it is a backup",
+          real_value(command.node_return, seconds_range));
+  all.add("--detection", "SECONDS", "from a failure until the job knows of it",
+          real_value(command.detection, seconds_range));
+  all.add("--restart", "SECONDS", "from there until the job works again",
+          real_value(command.restart, seconds_range));
+  all.add("--checkpoint-cost", "SECONDS", "for how long the job stands still for a checkpoint",
+          real_value(cost, seconds_range), "30, or as in the run of --run");
+  all.add("--checkpoint-every", "SECONDS", "work between two checkpoints",
+          real_value(command.checkpoint_every, {.low = 0, .high = 1e9, .above_low = true}),
+          "the best for each row, or as in the run of --run");
+  all.add("--run", "DIR", "take cost and interval of checkpoints from a run of troupe train",
+          text_value(command.run_dir));
+  all.add("--days", "DAYS", "how long the job is looked at",
+          real_value(command.days, {.low = 0, .high = 1e5, .above_low = true}));
+  all.add("--runs", "N", "how many times, each with other failures",
+          whole_value(command.runs, {1, 1e6}));
+  all.add("--seed", "N", "of all draws", whole_value(command.seed, {0, 1e15}));
+  all.add("--json", "FILE", "write the report to a file; to standard output for -",
+          text_value(command.json));
+  all.add_help();
+  auto answer = all.read(argument_count, arguments);
+  if (!answer) return tl::unexpected(answer.error());
+  command.answer = *answer;
+  if (!command.answer.empty()) return command;
+  if (!command.run_dir.empty()) {
+    auto recorded = read_checkpoints(command.run_dir);
+    if (!recorded) return tl::unexpected<error>(recorded.error());
+    if (!command.checkpoint_every) command.checkpoint_every = recorded->every;
+    command.checkpoint_cost = recorded->cost;
+  }
+  command.checkpoint_cost = cost.value_or(command.checkpoint_cost);
+  std::ranges::sort(command.nodes);
+  std::ranges::sort(command.backups);
+  if (auto good = check(command); !good) return tl::unexpected<error>(good.error());
+  return command;
+}
+
+goodput_row goodput_row_of(const failure_model& model, std::optional<double> interval,
+                           double horizon, uint64_t runs, uint64_t seed) {
+  auto history = draw_failures(model, horizon, runs, seed);
+  goodput_row row{.model = model, .mean_time = mean_time_to_stop(history)};
+  row.stops
+    = static_cast<double>(std::ranges::count(history.ended, true)) / static_cast<double>(runs);
+  row.young = young_interval(model.checkpoint_cost, row.mean_time);
+  row.daly = daly_interval(model.checkpoint_cost, row.mean_time);
+  row.interval = interval ? *interval : best_interval(history, model.checkpoint_cost);
+  row.useful = goodput_of(history, model.checkpoint_cost, row.interval);
+  if (model.backups == 0) row.closed_form = daly_goodput(model, row.interval);
+  return row;
+}
+
+std::vector<goodput_row> goodput_rows(const goodput_command& command) {
+  std::vector<goodput_row> rows;
+  for (auto nodes : command.nodes)
+    for (auto backups : command.backups) {
+      auto model = command.model(static_cast<double>(nodes), static_cast<uint32_t>(backups));
+      rows.push_back(goodput_row_of(model, command.checkpoint_every, command.days * day,
+                                    affordable_runs(command, model), command.seed));
+    }
+  return rows;
+}
+
+std::string goodput_text(const goodput_command& command, const std::vector<goodput_row>& rows) {
+  auto text = fmt::format("{:g} days; a node fails every {:g} h and is back after {:g} s; a stop "
+                          "is detected after {:g} s, "
+                          "a restart takes {:g} s, a checkpoint {:.4g} s\n\n"
+                          "  nodes  backups    stops  stopped h  interval s  Young s   Daly s  "
+                          "useful h  useful %    Daly "
+                          "%  of all %\n",
+                          command.days, command.mtbf_hours, command.node_return, command.detection,
+                          command.restart, command.checkpoint_cost);
+  for (const auto& row : rows)
+    text += row_text(row, command.days);
+  return text
+         + "\nstopped h: work until a stop, on average. Useful is work that was not lost and is no "
+           "checkpoint; of\nall: over the time of all nodes, backups included. Daly %: what his "
+           "closed "
+           "form says of this interval.\n"
+         + for_each_number(rows, comparison);
+}
+
+std::string goodput_json(const goodput_command& command, const std::vector<goodput_row>& rows) {
+  json result{{"days", command.days},
+              {"mtbf_hours", command.mtbf_hours},
+              {"node_return", command.node_return},
+              {"detection", command.detection},
+              {"restart", command.restart},
+              {"checkpoint_cost", command.checkpoint_cost},
+              {"seed", command.seed},
+              {"rows", json::array()}};
+  for (const auto& row : rows) {
+    json of_row{{"nodes", row.model.nodes},
+                {"backups", row.model.backups},
+                {"stops", row.stops},
+                {"seconds_to_stop", nullptr},
+                {"interval", row.interval},
+                {"young_interval", nullptr},
+                {"daly_interval", nullptr},
+                {"useful", row.useful},
+                {"useful_of_all", row.useful_of_all()},
+                {"closed_form", nullptr}};
+    if (row.stops > 0) {
+      of_row["seconds_to_stop"] = row.mean_time;
+      of_row["young_interval"] = row.young;
+      of_row["daly_interval"] = row.daly;
+    }
+    if (row.closed_form) of_row["closed_form"] = *row.closed_form;
+    result["rows"].push_back(std::move(of_row));
+  }
+  return result.dump(2) + "\n";
+}
+
+expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
+  auto folder = std::filesystem::path{run_dir};
+  train_options options;
+  command_options all;
+  add_options(all, options);
+  auto config = read_config_file((folder / "config.toml").string(), "--run", all);
+  if (!config) return tl::unexpected<error>(config.error());
+  auto path = (folder / "metrics.csv").string();
+  auto steps = read_steps(path);
+  if (!steps) return tl::unexpected<error>(steps.error());
+  std::vector<double> behind_checkpoints;
+  std::vector<double> others;
+  for (size_t i = 1; i < steps->size(); ++i) {
+    auto before = (*steps)[i - 1];
+    auto is_behind = options.checkpoint_every > 0 && before.step % options.checkpoint_every == 0;
+    (is_behind ? behind_checkpoints : others).push_back((*steps)[i].seconds - before.seconds);
+  }
+  if (behind_checkpoints.empty() || others.empty())
+    return fail(errc::failed_precondition,
+                fmt::format("--run: {} has no step behind a checkpoint; give --checkpoint-cost and "
+                            "--checkpoint-every instead",
+                            path));
+  auto usual = median_of(others);
+  return recorded_checkpoints{.every = usual * static_cast<double>(options.checkpoint_every),
+                              .cost = std::max(0.0, median_of(behind_checkpoints) - usual)};
+}
+
+int goodput_command_main(int argument_count, const char* const* arguments) {
+  auto command = parse_goodput_options(argument_count, arguments);
+  if (auto code = answered("sim goodput", command)) return *code;
+  if (auto place = check_json(command->json); !place) return refuse("sim goodput", place.error());
+  auto rows = goodput_rows(*command);
+  if (command->json != "-") fmt::print("{}", goodput_text(*command, rows));
+  if (!command->json.empty())
+    if (auto written = write_json(command->json, goodput_json(*command, rows)); !written)
+      return refuse("sim goodput", written.error(), exit_code::user_error);
+  return static_cast<int>(exit_code::finished);
+}
+
+} // namespace troupe

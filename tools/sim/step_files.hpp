@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// `troupe sim --ledger FILE --steps-csv FILE`: what a simulated run leaves behind, as a real one
+// does.
+#pragma once
+
+#include "actors/recording/ledger_file.hpp"
+#include "actors/recording/metrics_file.hpp"
+#include "tools/sim/command_line.hpp"
+
+#include <optional>
+
+namespace troupe {
+
+/// The files that a command asks for. They are created before the simulation, so that minutes of it
+/// are not lost to a wrong name.
+class step_files {
+public:
+  /// Errors: invalid_argument, for a sweep or several runs, which no such file can tell apart;
+  /// resource, naming the file.
+  [[nodiscard]] static expected<step_files> create(const sim_command& command);
+
+  [[nodiscard]] bool is_empty() const { return !ledger_ && !steps_; }
+
+  /// Takes in a step. An error is kept for `flush`.
+  void add(const step_record& step);
+
+  /// Brings all lines to the files. Errors: resource, naming the file.
+  [[nodiscard]] expected<void> flush();
+
+private:
+  std::optional<ledger_file> ledger_;
+  std::optional<metrics_file> steps_;
+};
+
+} // namespace troupe
