@@ -5,6 +5,7 @@
 #include "actors/gpu/gpu.hpp"
 #include "actors/training/replica.hpp"
 #include "kernels/math/elementwise.hpp"
+#include "kernels/updates/update_pass.hpp"
 #include "tests/doctest.hpp"
 
 #include <caf/send.hpp>
@@ -110,6 +111,40 @@ TEST_SUITE("actors/gpu/cuda_device") {
     auto back = good(stream.to_host(changed[0]));
     finish(*device);
     CHECK(floats(back) == floats(variables[0]));
+  }
+
+  TEST_CASE("a variable that lies on the GPU is updated there, to the bits of the host") {
+    auto device = open();
+    auto& stream = device->stream(0);
+    const update_plan plan{
+      .rule = rules::adam{}, .clip = {.norm_max = 2}, .average = moving_average{}};
+    const auto value = ramp(6 * 33, 0.37F).reshape({6, 33});
+    variable_state here{.value = value.clone()};
+    variable_state there{.value = good(stream.to_device(value))};
+    REQUIRE(host_stream().prepare(here, plan));
+    REQUIRE(stream.prepare(there, plan));
+    tensor rows{dtype::i64, {2}};
+    rows.mutable_values<int64_t>()[0] = 4;
+    rows.mutable_values<int64_t>()[1] = 1;
+    const auto dense = ramp(6 * 33, 0.1F).reshape({6, 33});
+    const auto some = ramp(2 * 33, 0.2F).reshape({2, 33});
+    const std::vector<gradient> given{dense, indexed_slices{rows, some, {6, 33}}};
+    const std::vector<gradient> placed{good(stream.to_device(dense)),
+                                       indexed_slices{rows, good(stream.to_device(some)), {6, 33}}};
+    for (size_t count : {2U, 1U}) {
+      auto expected = good(host_stream().squared_norm(here, {std::span{given}.last(count)}));
+      CHECK(good(stream.squared_norm(there, {std::span{placed}.last(count)})) == expected);
+      REQUIRE(host_stream().update(here, plan, {std::span{given}.last(count)}));
+      REQUIRE(stream.update(there, plan, {std::span{placed}.last(count)}));
+    }
+    auto arrays = arrays_of(there);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      CHECK(arrays[i]->device() == device->where());
+      auto back = good(stream.to_host(*arrays[i]));
+      REQUIRE(stream.wait());
+      CHECK(floats(back) == floats(*arrays_of(here)[i]));
+    }
+    finish(*device);
   }
 
   TEST_CASE("several replicas on one GPU have streams of their own, and their gpu answers each") {

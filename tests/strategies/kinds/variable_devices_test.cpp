@@ -209,6 +209,7 @@ TEST_SUITE("strategies/kinds/variable_devices") {
     parameter_server_strategy strategy{world, with_variables_on({played_gpu(1), other})};
     auto first = strategy.make_variable("a", zeros({1}));
     auto second = strategy.make_variable("b", zeros({1}));
+    auto scope = strategy.scope();
     auto guard = strategy.extended().colocate_vars_with(first);
     auto beside = strategy.make_variable("c", zeros({1}));
     CHECK(first.place().index == 0);
