@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Actors and messages of one's own in several processes: each process has a juror with data of its
 // own. The first process asks all jurors for their gradients, takes the median, and goes on without
-// a juror whose process is gone.
+// a juror that is gone with its process.
 //
 //   troupe launch -n 3 -- jury_cluster
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' jury_cluster     once for each task

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How messages travel whose schemas are not Troupe's.
+# How messages of other schemas than Troupe's travel.
 #
 # A trainer's author defines structs of his own.  Such a message has this root instead of the envelope, and its frame header
 # says so (`content_code::own`).  Before two nodes greet each other, each tells which of these messages it knows; they speak

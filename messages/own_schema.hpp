@@ -27,7 +27,7 @@ inline constexpr size_t own_name_bytes_max = 64;
 struct own_schema {
   capnp::StructSchema type;
   std::string name;        ///< For people: "trial.Opinion".
-  uint64_t version = 0;    ///< A hash; equal for two processes whose messages have one layout.
+  uint64_t version = 0;    ///< A hash; equal in two processes if both have one layout.
   bool has_arrays = false; ///< A message may hold tensors or blobs, of whatever length.
 };
 

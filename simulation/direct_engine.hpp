@@ -20,10 +20,10 @@ namespace troupe {
 
 /// With actors a gradient is five messages, and most of a simulation's time goes into them. Where
 /// messages take no time, nothing is lost and nothing is learnt, they decide nothing. This engine
-/// asks the actors' own classes who has given what, who gets which token and when a step is over,
+/// asks the actors' own classes what was given, which replica gets a token, when a step is over,
 /// and leaves the messages out. Its ledger is that of the actors, bit for bit.
 ///
-/// Replicas whose computations end at one moment come in the order in which the virtual world ranks
+/// Replicas that end computing at one moment come in the order in which the virtual world ranks
 /// their actors; the chief acts when the moment is over. A computation that takes no time ends in
 /// the same moment, after those that were due before: among several of these the actors may have
 /// another order.

@@ -30,10 +30,11 @@ struct request_numbers {
   }
 };
 
-/// A client whose request, or its answer, is lost with a link or with an actor asks again, perhaps
-/// another actor that has taken over. The request may have been served already: to add twice is not
-/// to add once. So the server remembers, for each client, the requests that may come again and what
-/// they were answered. Gradients, questions for tokens and changes of variables all go by this.
+/// If a request, or its answer, is lost with a link or with an actor, its client asks again,
+/// perhaps another actor that has taken over. The request may have been served already: to add
+/// twice is not to add once. So the server remembers, for each client, the requests that may come
+/// again and what they were answered. Gradients, questions for tokens and changes of variables all
+/// go by this.
 ///
 /// Bounded by `limits::requests_of_client_max`, beyond which a client's earliest requests are over,
 /// and by a number of clients, beyond which the one that has asked nothing new for longest is

@@ -70,7 +70,7 @@ troupe::device variable_copies::where() const {
   return config_.device ? config_.device->where() : troupe::device{};
 }
 
-// A stream may be asked only by those whose turn it is: so not when a variable is made.
+// A stream may be asked only in turn: so not when a variable is made.
 expected<void> variable_copies::place() {
   if (!config_.device) return {};
   for (auto& copy : copies_)

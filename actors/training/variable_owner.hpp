@@ -189,7 +189,7 @@ private:
 /// the mirror does not know of such a change waits until it does: so none has heard of a change
 /// that is lost with an owner, and made once more later.
 ///
-/// An owner whose variable lies on a device has nothing of that. It hands each request on to the
+/// The owner of a variable on a device has nothing of that. It hands each request on to the
 /// device's actor, which makes them one after the other, and answers when the device has done it.
 ///
 /// An owner or mirror that comes back in a new life is a mirror of the one that holds the variable

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: actors of one's own talk between processes, and a process that is killed is missed by name, not waited for.
-# Method: the example jury_cluster, whose chief cannot go on, since its output is not read, when a juror is killed.
+# Method: the example jury_cluster; its chief, since its output is not read, cannot go on when a juror is killed.
 # Usage: jury_test.py PATH/TO/jury_cluster
 import fcntl
 import json

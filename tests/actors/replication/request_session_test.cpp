@@ -18,7 +18,7 @@ using namespace troupe;
 
 namespace {
 
-/// A table whose answers say which requests they are of.
+/// A table of answers that say which requests they are of.
 struct table : request_table<request_id> {
   using request_table::request_table;
 
