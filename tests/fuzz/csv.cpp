@@ -14,7 +14,7 @@ bool accepts(std::span<const std::byte> input) {
   auto times = read_trace_table(text_of(input), "input");
   if (times) {
     TROUPE_ASSERT(times->mean() >= 0, times->mean());
-    TROUPE_ASSERT(times->at(7, 7) >= 0);
+    TROUPE_ASSERT(times->draw_count() > 0);
   }
   auto is_table = reads(csv_dataset(file));
   return is_table || times.has_value();
