@@ -131,13 +131,13 @@ std::string distributions_text() {
 } // namespace
 
 const char* const sim_introduction
-  = "Simulates training in virtual time, with the actors of a real job or by what they\n"
+  = "Simulates training in virtual time, by the actors of a real job or by what they\n"
     "decide: what do stragglers cost, and what do backups save?\n"
     "\n"
     "Usage: troupe sim [OPTIONS]\n"
     "       troupe sim advise [OPTIONS]          how many backups, in words\n"
-    "       troupe sim fit TRACE [OPTIONS]       which distribution measured times have\n"
-    "       troupe sim goodput [OPTIONS]         what failures of nodes leave of a week\n"
+    "       troupe sim fit TRACE [OPTIONS]       which distribution times have\n"
+    "       troupe sim goodput [OPTIONS]         what failures leave of a week\n"
     "       troupe sim replay RUN_DIR [OPTIONS]  a run of troupe train, with a change\n"
     "\n"
     "Every option can also stand in a TOML file, without the dashes (--scenario).\n";
