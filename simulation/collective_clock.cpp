@@ -5,6 +5,7 @@
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/tensor/dtype.hpp"
 #include "messages/assert.hpp"
+#include "simulation/step_book.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,12 @@ constexpr uint64_t number_bytes = sizeof(float);
 
 // Plans cut an array into segments of about so many bytes.
 constexpr double usual_segment_bytes = 512 << 10;
+
+// No step may end beyond `time_max`, so that all times there are alike.
+job_time later(job_time at, job_time by) {
+  constexpr auto beyond = time_max + job_time{1};
+  return at >= beyond || by >= beyond - at ? beyond : at + by;
+}
 
 // An array without elements would be no reason to wait for each other.
 collective_meaning meaning_of(collective_algorithm algorithm, uint64_t bytes) {
@@ -99,7 +106,7 @@ void collective_clock::happen(const event& next) {
     return begin_strands(next.rank, next.due);
   }
   if (next.card_time > job_time{0}) {
-    state.receives_until = std::max(next.due, state.receives_until + next.card_time);
+    state.receives_until = std::max(next.due, later(state.receives_until, next.card_time));
     if (state.receives_until > next.due)
       return push({state.receives_until, 0, next.rank, next.strand, next.from, job_time{0}});
   }
@@ -140,8 +147,9 @@ bool collective_clock::go_on(uint32_t rank, uint32_t strand, job_time now) {
 void collective_clock::send(uint32_t rank, uint32_t strand, const plan_step& step, job_time now) {
   job_time card_time{0};
   if (network_.bytes_per_second > 0)
-    card_time = job_time{std::llround(1e9 * static_cast<double>(step.range.count() * number_bytes)
-                                      / network_.bytes_per_second)};
+    card_time = job_time{std::llround(std::min(
+      1e9 * static_cast<double>(step.range.count() * number_bytes) / network_.bytes_per_second,
+      static_cast<double>(time_max.count())))};
   if (step.peer != everybody) return send_to(step.peer, rank, strand, card_time, now);
   auto size = static_cast<uint32_t>(ranks_.size());
   for (uint32_t distance = 1; distance < size; ++distance)
@@ -151,9 +159,9 @@ void collective_clock::send(uint32_t rank, uint32_t strand, const plan_step& ste
 void collective_clock::send_to(uint32_t peer, uint32_t rank, uint32_t strand, job_time card_time,
                                job_time now) {
   auto& sends_until = ranks_[rank].sends_until;
-  sends_until = std::max(now, sends_until) + card_time;
+  sends_until = later(std::max(now, sends_until), card_time);
   auto& last = last_arrival_[size_t{rank} * ranks_.size() + peer];
-  last = std::max(last, sends_until + std::max(latency_of(rank), latency_of(peer)));
+  last = std::max(last, later(sends_until, std::max(latency_of(rank), latency_of(peer))));
   push({last, 0, peer, strand, rank, card_time});
 }
 

@@ -35,7 +35,9 @@ std::string_view reason_against_collectives(const scenario& what) {
   if (what.learning) return "something to learn";
   if (what.update) return "update times";
   if (what.local_sgd.local_steps > 1) return "local steps";
-  if (what.network && (what.network->service || what.network->owners > 1)) return "owners";
+  if (what.network && what.network->service) return "service times";
+  if (what.network && what.network->owners > 1) return "owners";
+  if (what.network && what.network->model_bytes > 0) return "a model to be read";
   auto bytes = what.network ? what.network->gradient_bytes : 0;
   if (plan_steps_of(*what.collective, sync.total_num_replicas, bytes) > plan_steps_max)
     return "so many messages";

@@ -12,7 +12,7 @@
 
 namespace troupe {
 
-/// What a job of collectives has not, and the scenario asks for: "dead replicas"; empty if there is
+/// The part of the scenario that a job of collectives lacks: "dead replicas"; empty if there is
 /// no such thing.
 [[nodiscard]] std::string_view reason_against_collectives(const scenario& what);
 

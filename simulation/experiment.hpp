@@ -66,7 +66,7 @@ struct learning_figures {
   std::vector<loss_point> curve; ///< Of the first run.
 };
 
-/// What a simulation that draws from a trace owes to it.
+/// How much of a trace a simulation used.
 struct trace_use {
   named_trace trace;
   /// Simulated draws for each time that was measured for these replicas.

@@ -17,9 +17,8 @@ namespace troupe {
 /// the trace is a block bootstrap of it:
 ///
 /// - The draws of the trace's own replicas are those that were measured, in their order. Later
-/// draws
-///   are blocks of consecutive draws, each from a place that the seed chooses. Blocks keep what
-///   lasts for several draws.
+///   draws are blocks of consecutive draws, each from a place that the seed chooses. Blocks keep
+///   what lasts for several draws.
 /// - Replicas beyond the columns take the columns again, in groups of as many as there are columns,
 ///   each group in an order that the seed chooses. So each group has the trace's share of slow
 ///   replicas. All their draws are blocks.

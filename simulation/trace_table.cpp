@@ -42,10 +42,18 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   }
 }
 
+// Whether a field is a number of any kind, infinite and negative ones, too.
+bool is_number(std::string_view text) {
+  double number = 0;
+  return !text.empty()
+         && std::from_chars(text.data(), text.data() + text.size(), number).ptr
+              == text.data() + text.size();
+}
+
 std::optional<double> number_of(std::string_view text) {
   double number = 0;
   auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  if (result.ec != std::errc{} || !is_number(text)) return std::nullopt;
   if (!std::isfinite(number) || number < 0) return std::nullopt;
   return number;
 }
@@ -67,7 +75,7 @@ public:
     auto fields = fields_of(line);
     if (is_first_) {
       is_first_ = false;
-      if (!number_of(fields[0]) || counts_up(fields)) return read_heading(fields);
+      if (!is_number(fields[0]) || counts_up(fields)) return read_heading(fields);
     }
     return is_matrix_ ? read_row(fields) : read_entry(fields);
   }

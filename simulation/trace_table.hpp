@@ -37,8 +37,7 @@ struct trace_table {
 ///
 /// `0,1,2,...` are names. A first column without a name, or named `step`, `index` or `Unnamed: 0`,
 /// holds the indices of lines, as pandas writes them, and is passed over. Lines that are empty or
-/// begin with
-/// '#' count for nothing, and quotes around a field neither.
+/// begin with '#' count for nothing, and quotes around a field neither.
 /// @param name Begins every error message.
 /// Errors: malformed, naming the line, for what is no number or below 0; if there is no line, or no
 /// line of some replica below the largest.

@@ -4,12 +4,10 @@
 #pragma once
 
 #include "actors/policies/backup_choice.hpp"
-#include "actors/policies/sync_options.hpp"
 #include "actors/recording/records.hpp"
 #include "messages/errc.hpp"
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,12 +34,12 @@ struct replicas_present {
 struct stalled_step {
   uint64_t step = 0;     ///< Counted from 1.
   uint32_t needed = 0;   ///< Gradients.
-  uint32_t live = 0;     ///< Replicas that are there; all of them wait for a token.
+  uint32_t live = 0;     ///< Replicas that are there; none of them can end the step.
   uint32_t replicas = 0; ///< That the job has.
   uint32_t tokens = 0;   ///< That are left.
 };
 
-/// What to say of it: an error of the code `stalled`.
+/// The error that reports it, of the code `stalled`.
 [[nodiscard]] error to_error(const stalled_step& stalled);
 
 } // namespace troupe

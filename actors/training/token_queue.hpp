@@ -41,7 +41,7 @@ struct token_queue_state {
     caf::typed_response_promise<msg<wire::Token>> promise;
     uint64_t local_step = 0;
     uint64_t not_before = 0; ///< As in TakeToken.
-    uint64_t request = 0;    ///< Likewise.
+    uint64_t request = 0;    ///< As TakeToken.request; 0: it has none.
   };
 
   token_queue_config config;

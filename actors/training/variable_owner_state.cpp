@@ -136,7 +136,7 @@ owned_variable::owned_variable(const variable_owner_config& config)
 
 expected<msg<wire::VariableSnapshot>> owned_variable::read(const msg<wire::ReadVariable>& wanted) {
   auto component = wanted.reader().getComponent();
-  if (computes_at(wanted.reader(), copies_.where()))
+  if (copies_.has(component) && computes_at(wanted.reader(), copies_.where()))
     return copies_.read_in_place().map([this](const tensor& value) {
       return make_variable_snapshot(copies_.first().version, value);
     });

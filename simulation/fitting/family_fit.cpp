@@ -100,7 +100,7 @@ double gamma_share(double shape, double x) {
 fitted fit_uniform(values sorted) {
   auto low = sorted.front();
   auto high = sorted.back();
-  return {fmt::format("uniform({:.5g}, {:.5g})", low, high), 2,
+  return {fmt::format("uniform({:.9g}, {:.9g})", low, high), 2,
           -static_cast<double>(sorted.size()) * std::log(high - low),
           [=](double x) { return std::clamp((x - low) / (high - low), 0.0, 1.0); }};
 }
@@ -109,7 +109,7 @@ fitted fit_uniform(values sorted) {
 fitted fit_exponential(values sorted, bool is_shifted) {
   auto shift = is_shifted ? sorted.front() : 0;
   auto mean = average_of(sorted) - shift;
-  return {is_shifted ? fmt::format("shifted_exponential({:.5g}, {:.5g})", shift, 1 / mean)
+  return {is_shifted ? fmt::format("shifted_exponential({:.9g}, {:.5g})", shift, 1 / mean)
                      : fmt::format("exponential({:.5g})", mean),
           is_shifted ? 2U : 1U, -static_cast<double>(sorted.size()) * (std::log(mean) + 1),
           [=](double x) { return x < shift ? 0 : -std::expm1(-(x - shift) / mean); }};
@@ -142,7 +142,7 @@ fitted fit_gumbel(values sorted) {
     = least - scale * std::log(average_of(sorted, [&](double x) { return weight(x, scale); }));
   auto log_likelihood
     = -static_cast<double>(sorted.size()) * (std::log(scale) + (mean - location) / scale + 1);
-  return {fmt::format("gumbel({:.5g}, {:.5g})", location, scale), 2, log_likelihood,
+  return {fmt::format("gumbel({:.9g}, {:.5g})", location, scale), 2, log_likelihood,
           [=](double x) { return std::exp(-std::exp((location - x) / scale)); }};
 }
 
@@ -172,7 +172,7 @@ fitted fit_pareto(values sorted) {
   auto alpha = 1 / above;
   auto log_likelihood = static_cast<double>(sorted.size())
                         * (std::log(alpha) - std::log(minimum) - (alpha + 1) * above);
-  return {fmt::format("pareto({:.5g}, {:.5g})", minimum, alpha), 2, log_likelihood,
+  return {fmt::format("pareto({:.9g}, {:.5g})", minimum, alpha), 2, log_likelihood,
           [=](double x) { return x < minimum ? 0 : 1 - std::pow(minimum / x, alpha); }};
 }
 
@@ -189,7 +189,7 @@ std::optional<fitted> fit_gamma(values sorted, double shift) {
   auto log_likelihood
     = static_cast<double>(sorted.size())
       * ((shape - 1) * mean_log - shape - shape * std::log(scale) - std::lgamma(shape));
-  return fitted{fmt::format("shifted_gamma({:.5g}, {:.5g}, {:.5g})", shift, shape, scale), 3,
+  return fitted{fmt::format("shifted_gamma({:.9g}, {:.5g}, {:.5g})", shift, shape, scale), 3,
                 log_likelihood, [=](double x) { return gamma_share(shape, (x - shift) / scale); }};
 }
 

@@ -153,6 +153,7 @@ series step_ratios(const trace_table& table, const series& medians) {
     ratios.push_back(quantile_of(std::move(of_step), 0.25));
   }
   auto usual = median_of(ratios);
+  if (usual <= 0) return {};
   for (double& ratio : ratios)
     ratio /= usual;
   return ratios;

@@ -39,17 +39,17 @@ struct replayed_replica {
 };
 
 /// Draws how long computations would have taken that were cut; the same again for the same seed.
+/// The run and the options outlive it.
 class cut_completion {
 public:
   cut_completion(const recorded_run& run, const replay_options& options)
-    : run_(run), groups_(survival_groups_of(run.times)), seed_(options.seed),
-      beyond_(!options.no_longer_than_seen) {}
+    : run_(run), options_(options), groups_(survival_groups_of(run.times)) {}
 
   [[nodiscard]] job_time longer_than(job_time least, size_t replica, size_t place) const {
     random_stream stream{
-      random_key{seed_, "cut computation", static_cast<uint32_t>(replica), place}};
+      random_key{options_.seed, "cut computation", static_cast<uint32_t>(replica), place}};
     auto uniform = 1 - stream.uniform();
-    return groups_.of(replica).longer_than(least, uniform, beyond_);
+    return groups_.of(replica).longer_than(least, uniform, !options_.no_longer_than_seen);
   }
 
   [[nodiscard]] std::vector<replayed_replica> times() const {
@@ -68,6 +68,7 @@ public:
   [[nodiscard]] cut_estimate figures() const {
     cut_estimate result;
     for (size_t replica = 0; replica < run_.times.size(); ++replica) {
+      if (!has_recorded_times(replica)) continue;
       const auto& times = run_.times[replica];
       const auto longest = groups_.of(replica).longest_completed();
       if (groups_.is_unknown[replica]) result.unknown.push_back(static_cast<uint32_t>(replica));
@@ -82,10 +83,15 @@ public:
   }
 
 private:
+  // Whether the replica computes as it did: it is neither repaired nor left out.
+  [[nodiscard]] bool has_recorded_times(size_t replica) const {
+    return replica < options_.sync.total_num_replicas
+           && std::ranges::count(options_.repaired, static_cast<uint32_t>(replica)) == 0;
+  }
+
   const recorded_run& run_;
+  const replay_options& options_;
   survival_groups groups_;
-  uint64_t seed_;
-  bool beyond_;
 };
 
 // The same times, begun elsewhere.

@@ -24,17 +24,17 @@ struct replay_options {
   bool no_longer_than_seen = false;
 };
 
-/// What is known of the computations of a run that were cut short.
+/// Computations that were cut short, of replicas that compute in a replay as they did.
 struct cut_estimate {
   uint64_t cut = 0;
-  uint64_t beyond = 0; ///< Of these, those that are drawn longer than every completed one.
-  job_time longest{0}; ///< That was completed.
+  uint64_t beyond = 0; ///< Drawn longer than every one that replicas like theirs completed.
+  job_time longest{0}; ///< Completed by any of these replicas.
   /// Replicas unlike the others that hardly ever completed a gradient: times drawn for them are too
   /// short, and so is a step that waits for them.
   std::vector<uint32_t> unknown;
 };
 
-/// What a replay with these options makes of them.
+/// Those of a replay with these options.
 [[nodiscard]] cut_estimate cut_estimate_of(const recorded_run& run, const replay_options& options);
 
 /// Blocks of which `resampled` makes a run.
@@ -52,8 +52,7 @@ constexpr size_t resampled_blocks = 10;
 /// update too; a replica that runs out of gradients begins with its first again.
 ///
 /// - Repaired replicas, and those beyond the recorded ones, have the times of the typical one,
-/// begun
-///   at another place, so that they are not late together with it.
+///   begun at another place, so that they are not late together with it.
 /// - A gradient that was told to stop took at least so long; in its place stands a longer time of
 ///   what `survival_groups` tells of its replica.
 /// - A replica that never came never comes.

@@ -90,7 +90,7 @@ double goodput_of(const failure_history& history, double checkpoint_cost, double
 
 double best_interval(const failure_history& history, double checkpoint_cost) {
   auto longest = std::ranges::max(history.stretches);
-  auto low = std::max(1e-3 * mean_time_to_stop(history), checkpoint_cost);
+  auto low = std::max(1e-3 * std::min(mean_time_to_stop(history), longest), checkpoint_cost);
   auto high = std::max(longest, 2 * low);
   double best = low;
   double most = -1;

@@ -12,9 +12,8 @@ namespace troupe {
 /// - Each node fails after an exponential time of this mean. Of `nodes` + `backups` nodes that
 ///   compute, the job needs `nodes`; a node that has failed is back after `node_return`.
 /// - If more than `backups` nodes are down at a time, the job stops: what was computed since the
-/// last
-///   checkpoint is lost, and after detection and restart it goes on with all its nodes. If too many
-///   fail in that time, detection and restart begin again.
+///   last checkpoint is lost, and after detection and restart it goes on with all its nodes. If too
+///   many fail in that time, detection and restart begin again.
 /// - After each interval of work the job stands still for a checkpoint.
 struct failure_model {
   double nodes = 1; ///< At least 1.
@@ -44,12 +43,14 @@ struct failure_history {
 [[nodiscard]] double goodput_of(const failure_history& history, double checkpoint_cost,
                                 double interval);
 
-/// The interval with the largest share of useful work: from a thousandth of the mean stretch, but
-/// no less than the checkpoint's cost, to the whole horizon. Where checkpoints cost nothing that is
+/// The interval with the largest share of useful work: from a thousandth of the time to a stop, or
+/// of the longest stretch if that is less, but no less than the checkpoint's cost, to the longest
+/// stretch. Where checkpoints cost nothing that is
 /// the smallest one.
 [[nodiscard]] double best_interval(const failure_history& history, double checkpoint_cost);
 
-/// The mean time from the beginning of work to a stop; the horizon's length where there was none.
+/// The mean time from the beginning of work to a stop: of all work there was, over the number of
+/// stops, or over one where there was none.
 [[nodiscard]] double mean_time_to_stop(const failure_history& history);
 
 /// The best interval by Young's formula: sqrt(2 * cost * mtbf). @param mtbf Of the job.

@@ -140,6 +140,13 @@ TEST_SUITE("simulation/collective_job") {
     };
     auto what = job_of(4, collective_algorithm::ring);
     CHECK(refusal_of(what) == "none");
+    auto endless = job_of(20, collective_algorithm::ring);
+    endless.network = constant_latency(std::chrono::seconds{1'000'000'000});
+    CHECK(refusal_of(endless).find("step 1 ended after 146 virtual years") == 0);
+    auto reading = what;
+    reading.network = cards(8);
+    reading.network->model_bytes = 8;
+    CHECK(refusal_of(reading) == "a job of collectives is simulated without a model to be read");
     what.dead_replicas = {1};
     CHECK(refusal_of(what) == "a job of collectives is simulated without dead replicas");
     what.sync.replicas_to_aggregate = 3;

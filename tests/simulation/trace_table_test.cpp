@@ -63,6 +63,8 @@ TEST_SUITE("simulation/trace_table") {
     CHECK(refusal("1,2\n3\n") == "times.csv:2: 1 fields, but the lines above have 2");
     CHECK(refusal("1,2\n\n3,x\n").find("times.csv:3: ") == 0);
     CHECK(refusal("1,-2\n").find("times.csv:1: ") == 0);
+    CHECK(refusal("-1,2\n3,4\n").find("times.csv:1: ") == 0);
+    CHECK(refusal("nan,2\n3,4\n").find("times.csv:1: ") == 0);
     CHECK(refusal("1,nan\n").find("times.csv:1: ") == 0);
     CHECK(refusal("step,replica,secs\n0,0,1\n").find("times.csv:1: begin with numbers, with a name")
           == 0);

@@ -240,11 +240,15 @@ class Sim(unittest.TestCase):
                       self.sim(*plain, "--mtbf", "500").stdout)
         self.assertNotIn("failures", self.sim(*plain).stdout)
         self.assertEqual(self.sim("--mtbf", "500").returncode, 2)
+        endless = self.sim(*plain, "--mtbf", "1e-9")
+        self.assertEqual(endless.returncode, 2)
+        self.assertIn("troupe sim advise: --mtbf: 10 nodes that fail every 1e-09 h", endless.stderr)
 
     def test_refuses_nonsense_about_failures(self):
         for options, said in [(["--mtbf", "0"], "--mtbf must be"), (["--nodes", "0"], "--nodes"), (["--nodes", "x"], "--nodes"),
                               (["--run", "nowhere"], "nowhere"), (["--checkpoint-every", "-1"], "--checkpoint-every must be"),
-                              (["--nodes", "1000000", "--mtbf", "0.0001"], "no job comes to work there"), (["now"], "'now'")]:
+                              (["--nodes", "1000000", "--mtbf", "0.0001"], "no job comes to work there"),
+                              (["--nodes", "1", "--backups", "100000", "--mtbf", "0.0001"], "--mtbf: 100001 nodes"), (["now"], "'now'")]:
             result = self.sim("goodput", *options)
             self.assertEqual(result.returncode, 2, options)
             self.assertTrue(result.stderr.startswith("troupe sim goodput: "), result.stderr)

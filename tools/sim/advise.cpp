@@ -24,8 +24,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr uint64_t failure_runs = 1000; // weeks that are drawn
-
 std::string advise_introduction() {
   const auto about_policies = fmt::format(
     "With --policy, advice is about that one only, instead of {}; there is no --sweep. The cost is "
@@ -180,8 +178,8 @@ std::string failures_text(const sim_command& command, const advice_report& repor
   goodput_command usual;
   usual.mtbf_hours = *command.mtbf_hours;
   auto week_of = [&](const advice_candidate& one) {
-    constexpr double week = 7 * 24 * 3600;
-    auto row = goodput_row_of(usual.model(one.needed, one.backups), {}, week, failure_runs,
+    const auto model = usual.model(one.needed, one.backups);
+    auto row = goodput_row_of(model, {}, usual.days * 24 * 3600, affordable_runs(usual, model),
                               report.question.base.seed);
     return fmt::format("a job with {} stops {:.2f} times a week, {:.2f} % of it is useful work",
                        backups(one.backups), row.stops, 100 * row.useful);
@@ -314,6 +312,9 @@ expected<advice_question> question_of(const sim_command& command) {
                               options.policy,
                               names_of(policies_that(&policy_traits::is_synchronous))));
   }
+  auto mtbf = command.mtbf_hours.value_or(real_max);
+  if (auto rare = check_mtbf(base->sync.total_num_replicas, mtbf, goodput_command{}.days); !rare)
+    return tl::unexpected<error>(rare.error());
   if (is_given(command, "policy")) policies = {base->sync.policy};
   if (traits_of(policies.front()).is_asynchronous()) {
     return misuse(fmt::format("--policy {}: advise is about those that have backups: {}",

@@ -213,7 +213,7 @@ expected<sim_command> parse_sim_options(int argument_count, const char* const* a
   add_options(all, command);
   if (fit_help) fit_help(all);
   std::string scenario;
-  all.begin_group("And"); // those that files may not hold
+  all.begin_group("Files and help"); // those that files may not hold
   all.add("--scenario", "FILE", "TOML file with options", text_value(scenario));
   all.add_help();
   auto answer = all.parse(argument_count, arguments);

@@ -11,6 +11,7 @@
 #include "tools/sim/plots/sim_plots.hpp"
 #include "tools/sim/report.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <fmt/format.h>

@@ -72,12 +72,15 @@ double median_of(std::vector<double> values) {
 
 // ---- the report ----
 
-// How long one horizon may be drawn again before it takes minutes.
+} // namespace
+
 uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
   auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
   auto most = std::max(1.0, failures_max / std::max(1.0, failures));
   return std::min(command.runs, static_cast<uint64_t>(std::min(most, 1e9)));
 }
+
+namespace {
 
 // What there was no stop for is not known.
 std::string if_stopped(const goodput_row& row, double value, int digits) {
@@ -128,16 +131,19 @@ std::string for_each_number(const std::vector<goodput_row>& rows, const Function
 expected<void> check(const goodput_command& command) {
   if (command.nodes.empty()) return misuse("--nodes needs at least one number");
   if (command.backups.empty()) return misuse("--backups needs at least one number");
-  auto most = static_cast<double>(std::ranges::max(command.nodes));
-  if (most * command.days * day / (command.mtbf_hours * hour) > failures_max)
-    return misuse(
-      fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
-                  "in {:g} days; no job comes to work there",
-                  most, command.mtbf_hours, failures_max, command.days));
-  return {};
+  return check_mtbf(
+    static_cast<double>(std::ranges::max(command.nodes) + std::ranges::max(command.backups)),
+    command.mtbf_hours, command.days);
 }
 
 } // namespace
+
+expected<void> check_mtbf(double nodes, double mtbf_hours, double days) {
+  if (nodes * days * day / (mtbf_hours * hour) <= failures_max) return {};
+  return misuse(fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
+                            "in {:g} days; no job comes to work there, give more hours",
+                            nodes, mtbf_hours, failures_max, days));
+}
 
 failure_model goodput_command::model(double needed, uint32_t more) const {
   return {.nodes = needed,
@@ -225,21 +231,23 @@ std::vector<goodput_row> goodput_rows(const goodput_command& command) {
 }
 
 std::string goodput_text(const goodput_command& command, const std::vector<goodput_row>& rows) {
-  auto text = fmt::format("{:g} days; a node fails every {:g} h and is back after {:g} s; a stop "
-                          "is detected after {:g} s, "
-                          "a restart takes {:g} s, a checkpoint {:.4g} s\n\n"
-                          "  nodes  backups    stops  stopped h  interval s  Young s   Daly s  "
-                          "useful h  useful %    Daly "
-                          "%  of all %\n",
-                          command.days, command.mtbf_hours, command.node_return, command.detection,
-                          command.restart, command.checkpoint_cost);
+  auto text
+    = fmt::format("{:g} days; a node fails every {:g} h and is back after {:g} s; a stop "
+                  "is detected after {:g} s, a restart takes {:g} s, a checkpoint {:.4g} s\n"
+                  "\n"
+                  "  nodes  backups    stops  stopped h  interval s  Young s   Daly s  "
+                  "useful h  useful %    Daly %  of all %\n",
+                  command.days, command.mtbf_hours, command.node_return, command.detection,
+                  command.restart, command.checkpoint_cost);
   for (const auto& row : rows)
     text += row_text(row, command.days);
   return text
-         + "\nstopped h: work until a stop, on average. Useful is work that was not lost and is no "
-           "checkpoint; of\nall: over the time of all nodes, backups included. Daly %: what his "
-           "closed "
-           "form says of this interval.\n"
+         + "\n"
+           "stopped h: work until a stop, on average. Useful is work that was not lost and is no "
+           "checkpoint; of\n"
+           "all: over the time of all nodes, backups included. Daly %: what his closed form says "
+           "of "
+           "this interval.\n"
          + for_each_number(rows, comparison);
 }
 

@@ -56,6 +56,13 @@ struct goodput_row {
   }
 };
 
+/// Errors: invalid_argument if so many nodes fail so often in these days that drawing it would take
+/// for ever.
+[[nodiscard]] expected<void> check_mtbf(double nodes, double mtbf_hours, double days);
+
+/// How many of the command's runs can be drawn of a model before it takes minutes; at least 1.
+[[nodiscard]] uint64_t affordable_runs(const goodput_command& command, const failure_model& model);
+
 /// One row. @param interval Nothing: the best.
 [[nodiscard]] goodput_row goodput_row_of(const failure_model& model, std::optional<double> interval,
                                          double horizon, uint64_t runs, uint64_t seed);

@@ -174,15 +174,14 @@ json sync_json(const sync_options& sync) {
 std::string cut_text(const replay_report& report, uint64_t time_count) {
   const auto& cut = report.cut;
   if (cut.cut == 0) return {};
-  auto seconds = std::chrono::duration<double>(cut.longest).count();
   auto text
     = fmt::format("note       {} of {} gradients were told to stop; how long they would have "
                   "taken is estimated (Kaplan and Meier)\n",
                   cut.cut, time_count);
   if (report.at_least)
-    text += fmt::format("           {} of them take longer than any that was completed, {:#.4g} s: "
-                        "if no longer than that, a step takes {:#.4g} s\n",
-                        cut.beyond, seconds, *report.at_least);
+    text += fmt::format("           {} of them take longer than any that replicas like theirs "
+                        "completed: if no longer than that, a step takes {:#.4g} s\n",
+                        cut.beyond, *report.at_least);
   for (auto replica : cut.unknown)
     text += fmt::format("           replica {} was hardly ever completed, so nothing says how long "
                         "it takes\n",
@@ -291,9 +290,6 @@ replay_report replay(const run_folder& folder, const replay_command& command) {
   if (report.changed->seconds.empty()) return report;
   auto mean = estimate_of(report.changed->seconds).mean;
   report.cut = cut_estimate_of(folder.run, options);
-  std::erase_if(report.cut.unknown, [&](uint32_t replica) {
-    return std::ranges::count(command.repaired, replica) > 0;
-  });
   const auto& sync = report.changed_sync;
   report.is_lower_bound
     = sync.replicas_to_aggregate + report.cut.unknown.size() > sync.total_num_replicas;

@@ -36,6 +36,10 @@ expected<step_files> step_files::create(const sim_command& command) {
   if (!command.ledger.empty() && command.ledger == command.steps_csv)
     return misuse(
       fmt::format("--ledger and --steps-csv are both {}; name two files", command.ledger));
+  for (const auto* file : {&command.ledger, &command.steps_csv})
+    if (!file->empty() && *file == command.json)
+      return misuse(fmt::format("--json and --{} are both {}; name two files",
+                                file == &command.ledger ? "ledger" : "steps-csv", *file));
   step_files files;
   auto ledger = created<ledger_file>("ledger", command.ledger);
   if (!ledger) return tl::unexpected<error>(ledger.error());

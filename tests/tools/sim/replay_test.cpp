@@ -158,6 +158,17 @@ TEST_SUITE("tools/sim/replay") {
           != std::string::npos);
   }
 
+  TEST_CASE("replicas that a replay leaves out make its prediction no lower bound") {
+    test::scratch_folder folder;
+    write_cut_run(folder, "lognormal(1, 0.1) slow={7}*3", 1);
+    auto run = read_run_folder(folder.path().string());
+    REQUIRE(run);
+    CHECK(replay(*run, parsed({"x", "--aggregate", "8"})).is_lower_bound);
+    auto fewer = replay(*run, parsed({"x", "--replicas", "7", "--aggregate", "7"}));
+    CHECK(fewer.cut.unknown.empty());
+    CHECK_FALSE(fewer.is_lower_bound);
+  }
+
   TEST_CASE("a change that no run can make is refused") {
     test::scratch_folder folder;
     write_run(folder);
