@@ -283,6 +283,8 @@ TEST_SUITE("tools/sim/command_line") {
           == "--steps-csv is of one run; leave out --runs");
     CHECK(refused({"--steps-csv", "a", "--ledger", "a"})
           == "--ledger and --steps-csv are both a; name two files");
+    CHECK(refused({"--steps-csv", "a", "--json", "a"})
+          == "--json and --steps-csv are both a; name two files");
     CHECK(refused({"--ledger", "no/such/folder/l.csv"}).find("--ledger: ") == 0);
   }
 
