@@ -63,8 +63,12 @@ expected<std::vector<known_message>> read_known_messages(received_bytes bytes) {
   if (list.size() > limits::own_messages_max)
     return fail(errc::limit_exceeded, "it knows too many messages");
   std::vector<known_message> known;
-  for (auto one : list)
+  for (auto one : list) {
+    auto bytes = one.getName().size();
+    if (bytes == 0 || bytes > limits::own_name_bytes_max)
+      return fail(errc::malformed, "a message that it knows has no name, or one that is too long");
     known.push_back({one.getSchema(), one.getVersion(), one.getName()});
+  }
   return known;
 }
 

@@ -85,6 +85,7 @@ private:
       visit(type.asEnum());
       return fmt::format("{} {:x}", which, type.asEnum().getProto().getId());
     case Type::LIST:
+      has_arrays_ = true;
       return fmt::format("{} {}", which, describe(type.asList().getElementType(), owner, field));
     case Type::DATA:
       has_arrays_ = true;

@@ -28,7 +28,7 @@ struct own_schema {
   capnp::StructSchema type;
   std::string name;        ///< For people: "trial.Opinion".
   uint64_t version = 0;    ///< A hash; equal in two processes if both have one layout.
-  bool has_arrays = false; ///< A message may hold tensors or blobs, of whatever length.
+  bool has_arrays = false; ///< A message may hold tensors, lists or blobs, of whatever length.
 };
 
 /// Looks through a struct and all structs that its fields lead to. The version is made of names,

@@ -28,7 +28,9 @@ std::string name_for_finders(const std::string& name) {
 
 caf::typed_response_promise<found_actor> finder_state::begin(find_actor what) {
   auto number = ++count;
-  auto until = self->clock().now() + what.deadline;
+  auto now = self->clock().now();
+  constexpr auto end_of_time = caf::actor_clock::time_point::max();
+  auto until = what.deadline < end_of_time - now ? now + what.deadline : end_of_time;
   auto answer = self->make_response_promise<found_actor>();
   open.emplace(number, search{std::move(what), until, answer});
   if (ended)

@@ -114,7 +114,7 @@ expected<const network_messages::form*> own_form(const caf::message& content,
   const auto* form = type && known ? known->find(*type) : nullptr;
   if (form == nullptr) return does_not_travel(content);
   auto storage = form->storage_of(content);
-  if (!storage || !storage->received_frame.empty()) return form;
+  if (!storage || storage->is_on_device || !storage->received_frame.empty()) return form;
   return check_own_message(*storage, form->schema).map([form] { return form; });
 }
 

@@ -32,6 +32,10 @@ void remote_proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* /
   refuse(*what, caf::sec::request_receiver_down);
 }
 
+bool is_of_another_node(const caf::strong_actor_ptr& actor) {
+  return dynamic_cast<const remote_proxy*>(actor->get()) != nullptr;
+}
+
 void remote_proxy::kill_proxy(caf::execution_unit* host, caf::error reason) {
   cleanup(std::move(reason), host);
 }

@@ -39,4 +39,7 @@ private:
   actor_address stands_for_;
 };
 
+/// Whether a handle is that of an actor of another node. @pre Not null.
+[[nodiscard]] bool is_of_another_node(const caf::strong_actor_ptr& actor);
+
 } // namespace troupe

@@ -3,8 +3,10 @@
 #include "strategies/cluster/server.hpp"
 
 #include "actors/net/host_port.hpp"
+#include "actors/net/remote_proxy.hpp"
 #include "kernels/tensor/crc32c.hpp"
 #include "messages/failure.hpp"
+#include "messages/refuse.hpp"
 #include "strategies/cluster/launcher_notice.hpp"
 #include "strategies/cluster/listening_card.hpp"
 
@@ -100,9 +102,8 @@ std::vector<std::string> node_names(const resolved_cluster& cluster) {
 void check_name(const std::string& name) {
   constexpr size_t bytes_max = 256;
   if (!name.empty() && name.size() <= bytes_max) return;
-  throw failure{
-    {errc::invalid_argument,
-     fmt::format("'{}' is no name for an actor: give one of 1 to {} bytes", name, bytes_max)}};
+  refuse(errc::invalid_argument, "'{}' is no name for an actor: give one of 1 to {} bytes", name,
+         bytes_max);
 }
 
 socket_network_options network_of(const resolved_cluster& cluster, const cluster_layout& layout,
@@ -208,6 +209,11 @@ membership& server::nodes() {
 
 void server::publish_actor(const std::string& name, const caf::strong_actor_ptr& actor) {
   check_name(name);
+  if (!actor) refuse(errc::invalid_argument, "'{}' cannot be published: the handle is empty", name);
+  if (is_of_another_node(actor))
+    refuse(errc::invalid_argument,
+           "'{}' cannot be published here: it is an actor of another process; publish it there",
+           name);
   publish_for_finders(*nodes().here(), name, actor);
 }
 

@@ -85,7 +85,7 @@ public:
   /// Lets actors of all processes of the job find an actor of this one by a name, until it ends. An
   /// actor that had the name before has it no more. Thread: any.
   /// Errors: throws `failure` with invalid_argument for a name that is empty or has more than 256
-  /// bytes.
+  /// bytes, for an empty handle, and for an actor of another process.
   template <class Handle>
   void publish(const std::string& name, const Handle& actor) {
     publish_actor(name, caf::actor_cast<caf::strong_actor_ptr>(actor));

@@ -123,6 +123,11 @@ TEST_SUITE("strategies/cluster/server") {
     auto answer = ask<msg<trial::Count>>(second.world, *found, make_count(7));
     REQUIRE(answer);
     CHECK(answer->reader().getValue() == 8);
+    CHECK(refusal_of([&] { second.server.publish("again", *found); })
+          == error{errc::invalid_argument, "'again' cannot be published here: it is an actor of "
+                                           "another process; publish it there"});
+    CHECK(refusal_of([&] { second.server.publish("none", successor_actor{}); })
+          == error{errc::invalid_argument, "'none' cannot be published: the handle is empty"});
     auto near = first.server.find<successor_actor>("worker:0", "successor").wait();
     REQUIRE(near);
     CHECK(*near == actor);
@@ -173,6 +178,8 @@ TEST_SUITE("strategies/cluster/server") {
     auto actor = alone.world.system().spawn(successor);
     alone.server.publish("successor", actor);
     CHECK(alone.server.find<successor_actor>("worker:0", "successor").wait() == actor);
+    CHECK(alone.server.find<successor_actor>("worker:0", "successor", world::for_ever).wait()
+          == actor);
     CHECK(alone.server.find<successor_actor>("worker:0", "nothing", 1ms).wait().error().code
           == errc::deadline_exceeded);
     caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
