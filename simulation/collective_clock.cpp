@@ -34,12 +34,6 @@ constexpr uint64_t number_bytes = sizeof(float);
 // Plans cut an array into segments of about so many bytes.
 constexpr double usual_segment_bytes = 512 << 10;
 
-// No step may end beyond `time_max`, so that all times there are alike.
-job_time later(job_time at, job_time by) {
-  constexpr auto beyond = time_max + job_time{1};
-  return at >= beyond || by >= beyond - at ? beyond : at + by;
-}
-
 // An array without elements would be no reason to wait for each other.
 collective_meaning meaning_of(collective_algorithm algorithm, uint64_t bytes) {
   auto elements = std::max<uint64_t>(1, bytes / number_bytes);

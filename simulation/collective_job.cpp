@@ -35,6 +35,9 @@ std::string_view reason_against_collectives(const scenario& what) {
   if (what.learning) return "something to learn";
   if (what.update) return "update times";
   if (what.local_sgd.local_steps > 1) return "local steps";
+  if (what.replicate_owners > 1) return "owners with mirrors";
+  if (what.deadline < job_time::max()) return "a deadline";
+  if (!what.late_starts.empty()) return "late starts";
   if (what.network && what.network->service) return "service times";
   if (what.network && what.network->owners > 1) return "owners";
   if (what.network && what.network->model_bytes > 0) return "a model to be read";
@@ -63,7 +66,7 @@ void collective_job::make_step(uint64_t step) {
   step_record record{.step = step, .began = ended_, .needed = replicas, .live = replicas};
   for (uint32_t replica = 0; replica < replicas; ++replica) {
     auto time = draws_.next(replica);
-    begun_[replica] = ends_[replica] + time;
+    begun_[replica] = later(ends_[replica], time);
     record.accepted.push_back({.replica = replica,
                                .local_step = step - 1,
                                .arrived = begun_[replica],

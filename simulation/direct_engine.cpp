@@ -109,9 +109,9 @@ void direct_engine::begin_gradient(uint32_t replica, uint64_t token) {
 void direct_engine::compute(uint32_t replica) {
   auto& state = replicas_[replica];
   auto time = updates_.remaining(replica, now_) + draws_.next(replica);
-  if (time > time_max - now_) throw failure{end_of_time(report_.step_times.size() + 1)};
-  state.compute += time;
-  moments_.push_back({now_ + time, replica});
+  auto ends = later(now_, time);
+  state.compute += ends - now_;
+  moments_.push_back({ends, replica});
   std::push_heap(moments_.begin(), moments_.end());
 }
 

@@ -216,7 +216,10 @@ void simulated_job::spoil(uint32_t replica, std::vector<gradient>& gradients) {
 
 job_time simulated_job::pace(uint32_t replica) {
   auto time = draws_.next(replica);
-  if (!faults_) return updates_.remaining(replica, world_.now()) + time;
+  if (!faults_) {
+    auto now = world_.now();
+    return later(now, updates_.remaining(replica, now) + time) - now;
+  }
   time = updates_.remaining(replica, network_->now()) + faults_->with_freezes(replica, time);
   return faults_->on_its_clock(replica, time);
 }

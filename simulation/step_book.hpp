@@ -12,7 +12,13 @@ namespace troupe {
 /// No step may end later: clocks count no more than twice as much.
 constexpr job_time time_max = job_time::max() / 2;
 
-/// What to say of a job whose step ended later.
+/// A later time; at the most the first at which no step may end, so that no clock runs over.
+[[nodiscard]] constexpr job_time later(job_time at, job_time by) {
+  constexpr auto beyond = time_max + job_time{1};
+  return at >= beyond || by >= beyond - at ? beyond : at + by;
+}
+
+/// The error that reports a step that ended later.
 [[nodiscard]] inline error end_of_time(uint64_t step) {
   return {errc::invalid_argument,
           fmt::format("step {} ended after 146 virtual years, and clocks count no more than twice "

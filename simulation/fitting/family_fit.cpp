@@ -252,7 +252,10 @@ std::vector<family_fit> fit_families(std::vector<double> seconds) {
              [time](double x) { return x < time ? 0.0 : 1.0; }}};
   }
   std::vector<family_fit> fits;
-  auto add = [&](fitted one) { fits.push_back(judged(sorted, std::move(one))); };
+  // Times that hardly differ may leave a scale of 0.
+  auto add = [&](fitted one) {
+    if (std::isfinite(one.log_likelihood)) fits.push_back(judged(sorted, std::move(one)));
+  };
   add(fit_uniform(sorted));
   add(fit_exponential(sorted, false));
   add(fit_exponential(sorted, true));

@@ -110,7 +110,7 @@ double lognormal_share(double x, double middle, double sigma) {
 std::string lognormal_mixture::expression() const {
   auto part = std::round(1e4 * weight) / 1e4; // so that the weights sum to 1 as they are written
   auto other = has_tail
-                 ? fmt::format("pareto({:.5g}, {:.5g})", std::exp(other_middle), other_sigma)
+                 ? fmt::format("pareto({:.9g}, {:.5g})", std::exp(other_middle), other_sigma)
                  : fmt::format("lognormal({:.5g}, {:.5g})", std::exp(other_middle), other_sigma);
   return fmt::format("mixture({:.4f}: lognormal({:.5g}, {:.5g}), {:.4f}: {})", 1 - part,
                      std::exp(middle), sigma, part, other);

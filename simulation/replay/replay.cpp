@@ -71,6 +71,7 @@ public:
       if (!has_recorded_times(replica)) continue;
       const auto& times = run_.times[replica];
       const auto longest = groups_.of(replica).longest_completed();
+      result.gradients += times.size();
       if (groups_.is_unknown[replica]) result.unknown.push_back(static_cast<uint32_t>(replica));
       for (size_t i = 0; i < times.size(); ++i) {
         result.longest = std::max(result.longest, times[i].at_least ? job_time{0} : times[i].time);

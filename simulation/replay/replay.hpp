@@ -26,6 +26,7 @@ struct replay_options {
 
 /// Computations that were cut short, of replicas that compute in a replay as they did.
 struct cut_estimate {
+  uint64_t gradients = 0; ///< Of these replicas, whether cut or completed.
   uint64_t cut = 0;
   uint64_t beyond = 0; ///< Drawn longer than every one that replicas like theirs completed.
   job_time longest{0}; ///< Completed by any of these replicas.

@@ -45,8 +45,7 @@ struct failure_history {
 
 /// The interval with the largest share of useful work: from a thousandth of the time to a stop, or
 /// of the longest stretch if that is less, but no less than the checkpoint's cost, to the longest
-/// stretch. Where checkpoints cost nothing that is
-/// the smallest one.
+/// stretch. Where checkpoints cost nothing that is the smallest one.
 [[nodiscard]] double best_interval(const failure_history& history, double checkpoint_cost);
 
 /// The mean time from the beginning of work to a stop: of all work there was, over the number of

@@ -111,6 +111,18 @@ TEST_SUITE("simulation/scenario") {
       troupe::failure);
   }
 
+  TEST_CASE("local steps that last longer than clocks can count are refused by every engine") {
+    for (auto engine : {troupe::simulation_engine::direct, troupe::simulation_engine::actors}) {
+      auto what = constant(2, 2, sync_policy::latest_token);
+      what.local_sgd.local_steps = 10;
+      what.compute = troupe::constant_time(1'000'000'000s);
+      what.engine = engine;
+      CHECK_THROWS_WITH_AS(static_cast<void>(simulate(what)),
+                           doctest::Contains("step 1 ended after 146 virtual years"),
+                           troupe::failure);
+    }
+  }
+
   TEST_CASE("as many dead as backups cost latest_token and cancel nothing, one more stalls them") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       CHECK(simulate(constant(96, 100, policy, first_replicas(4))).mean_step_seconds() == 1);

@@ -72,16 +72,6 @@ double median_of(std::vector<double> values) {
 
 // ---- the report ----
 
-} // namespace
-
-uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
-  auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
-  auto most = std::max(1.0, failures_max / std::max(1.0, failures));
-  return std::min(command.runs, static_cast<uint64_t>(std::min(most, 1e9)));
-}
-
-namespace {
-
 // What there was no stop for is not known.
 std::string if_stopped(const goodput_row& row, double value, int digits) {
   return row.stops > 0 ? fmt::format("{:.{}f}", value, digits) : "-";
@@ -143,6 +133,12 @@ expected<void> check_mtbf(double nodes, double mtbf_hours, double days) {
   return misuse(fmt::format("--mtbf: {:.0f} nodes that fail every {:g} h fail more than {:g} times "
                             "in {:g} days; no job comes to work there, give more hours",
                             nodes, mtbf_hours, failures_max, days));
+}
+
+uint64_t affordable_runs(const goodput_command& command, const failure_model& model) {
+  auto failures = (model.nodes + model.backups) * command.days * day / model.node_mtbf;
+  auto most = std::max(1.0, failures_max / std::max(1.0, failures));
+  return std::min(command.runs, static_cast<uint64_t>(std::min(most, 1e9)));
 }
 
 failure_model goodput_command::model(double needed, uint32_t more) const {
@@ -246,8 +242,7 @@ std::string goodput_text(const goodput_command& command, const std::vector<goodp
            "stopped h: work until a stop, on average. Useful is work that was not lost and is no "
            "checkpoint; of\n"
            "all: over the time of all nodes, backups included. Daly %: what his closed form says "
-           "of "
-           "this interval.\n"
+           "of this interval.\n"
          + for_each_number(rows, comparison);
 }
 

@@ -271,7 +271,8 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
                   options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
   network.bytes_per_second = *speed;
   if (options.patience) network.patience = time_of(*options.patience);
-  network.model_bytes = static_cast<uint64_t>(*model);
+  // A replica without parameter servers reads no model: its size is but that of a gradient.
+  if (options.policy != all_reduce_name) network.model_bytes = static_cast<uint64_t>(*model);
   network.gradient_bytes = static_cast<uint64_t>(*gradient);
   std::optional<distribution> latency;
   std::optional<distribution> service;

@@ -26,7 +26,6 @@ constexpr double threads_max = 1024;
 
 constexpr std::string_view dynamic_word = "dynamic";
 constexpr std::string_view local_sgd_name = "local_sgd";
-constexpr std::string_view all_reduce_name = "all_reduce";
 
 /// What only the simulator knows by name: a policy, and what goes with it.
 struct shorthand {
@@ -365,6 +364,12 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return of_policy("averaging-time", local_sgd_name);
   if (!first.collective.empty() && without_policy(all_reduce_name))
     return of_policy("collective", all_reduce_name);
+  auto reads_models = [](const sim_options& row) { return row.policy != all_reduce_name; };
+  if (!first.model_bytes.empty() && !first.gradient_bytes.empty() && no_row(reads_models))
+    return misuse(
+      fmt::format("--model-bytes has no meaning under {}, where no replica reads the model; leave "
+                  "it out: --gradient-bytes says what is summed",
+                  all_reduce_name));
   auto gives_one = [](const sim_options& row) {
     auto policy = policy_of(row);
     return policy && traits_of(*policy).is_synchronous() && !traits_of(*policy).repeats;

@@ -19,6 +19,9 @@ namespace troupe {
 /// The number of gradients that stands for "dynamic": chosen anew for every step.
 inline constexpr uint64_t dynamic_aggregate = 0;
 
+/// The value of --policy for a job without parameter servers.
+inline constexpr std::string_view all_reduce_name = "all_reduce";
+
 /// What to simulate, as the user says it.
 struct sim_options {
   uint64_t replicas = 100;

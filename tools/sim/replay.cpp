@@ -171,13 +171,13 @@ json sync_json(const sync_options& sync) {
 }
 
 // What is estimated of gradients that were told to stop, and what cannot be known of them.
-std::string cut_text(const replay_report& report, uint64_t time_count) {
+std::string cut_text(const replay_report& report) {
   const auto& cut = report.cut;
   if (cut.cut == 0) return {};
   auto text
     = fmt::format("note       {} of {} gradients were told to stop; how long they would have "
                   "taken is estimated (Kaplan and Meier)\n",
-                  cut.cut, time_count);
+                  cut.cut, cut.gradients);
   if (report.at_least)
     text += fmt::format("           {} of them take longer than any that replicas like theirs "
                         "completed: if no longer than that, a step takes {:#.4g} s\n",
@@ -333,7 +333,7 @@ std::string replay_text(const replay_command& command, const run_folder& folder,
       text += "so         a step takes at least this long; how much longer, the run does not say\n";
     if (report.changed->stalled)
       text += fmt::format("stalled    {}\n", report.changed->stalled->reason);
-    text += cut_text(report, folder.run.time_count());
+    text += cut_text(report);
   }
   if (folder.run.first_step > 0) {
     text += fmt::format("note       the run was resumed after step {}: what was on its way then, "

@@ -66,7 +66,7 @@ expected<train_command> parse_train_options(int argument_count, const char* cons
   all.begin_group("A job of several processes (on the command line only)");
   add_options(all, command.cluster);
   add_options(all, command.server);
-  all.begin_group("And");
+  all.begin_group("Files and help");
   all.add("--config", "FILE", "TOML file with options", text_value(config));
   all.add_flag("--dump-config", dump_config,
                "print all options as such a file, with where each came from");

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an owner knows whether it holds its variable, and answers its callers when that, and what
 // its mirror has made, is certain. Method: the parts of its state, without actors.
+#include "actors/gpu/cpu_device.hpp"
 #include "actors/training/variable_owner.hpp"
+#include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/small_arrays.hpp"
 
@@ -33,6 +35,21 @@ variable_owner_state new_owner() {
 } // namespace
 
 TEST_SUITE("actors/training/variable_owner_state") {
+  TEST_CASE(
+    "a reader on the variable's device learns of a copy that there is not, as on the host") {
+    auto gpu = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+    owned_variable variable{{.variable = {"w", dtype::f32, {1}},
+                             .initial = array({1}, {1}),
+                             .place = processor{.owned = gpu}}};
+    for (auto reader : {gpu->where(), device{}}) {
+      CHECK(variable.read(make_read_variable(whole_variable, reader)));
+      auto refused = variable.read(make_read_variable(7, reader));
+      REQUIRE_FALSE(refused);
+      CHECK(refused.error().code == errc::out_of_range);
+      CHECK(refused.error().message == "variable 'w' has 1 copies, and no copy 7");
+    }
+  }
+
   TEST_CASE("the mirror is told of one change after the other") {
     diary diary;
     told_changes changes;

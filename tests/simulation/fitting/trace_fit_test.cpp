@@ -136,6 +136,33 @@ TEST_SUITE("simulation/fitting") {
       }
   }
 
+  TEST_CASE("steps of which most begin with times of 0 are no slow ones") {
+    trace_table table{std::vector(4, std::vector<double>(40, 1))};
+    for (size_t draw = 0; draw < 30; ++draw) // half of the replicas, in turns
+      for (size_t replica = draw % 2; replica < 4; replica += 2)
+        table.seconds[replica][draw] = 0;
+    auto fit = fit_trace(table);
+    CHECK(fit.of_all.list.empty());
+    CHECK(distribution::parse(fit.expression()));
+  }
+
+  TEST_CASE("times that hardly differ are fitted by what they are") {
+    trace_table table{{{}}};
+    for (int i = 0; i <= 300; ++i)
+      table.seconds[0].push_back(100.001 + 1e-5 * i);
+    auto families = fit_trace(table).families;
+    CHECK(families.front().expression == "uniform(100.001, 100.004)");
+    std::vector<double> nearly(100, 1);
+    nearly.push_back(std::nextafter(1, 2));
+    families = fit_families(nearly);
+    REQUIRE_FALSE(families.empty());
+    for (const auto& one : families) {
+      CAPTURE(one.expression);
+      CHECK(std::isfinite(one.log_likelihood));
+      CHECK(std::isfinite(one.criterion));
+    }
+  }
+
   TEST_CASE("the smallest traces are fitted as well") {
     CHECK(fit_trace({{{2}}}).expression() == "constant(2)");
     CHECK(fit_trace({{{0, 0}, {0}}}).expression() == "constant(0)");

@@ -148,6 +148,17 @@ TEST_SUITE("simulation/reports/goodput") {
     CHECK(goodput_of(history, 10, 2 * week) == 1);
   }
 
+  TEST_CASE("the best interval of rare stops is below a thousandth of the work of all runs") {
+    failure_history history{.stretches = std::vector<double>(20'000, week),
+                            .ended = std::vector<bool>(20'000, false),
+                            .seconds = 20'000 * week};
+    history.stretches.front() = week / 2; // the only stop
+    history.ended.front() = true;
+    CHECK(1e-3 * mean_time_to_stop(history) > 10 * week);
+    CHECK(best_interval(history, 10) <= week);
+    CHECK(goodput_of(history, 10, best_interval(history, 10)) > 0.9999);
+  }
+
   TEST_CASE("the same seed gives the same failures, and another one others") {
     failure_model model{.nodes = 100, .node_mtbf = 1000 * hour, .restart = 60};
     CHECK(draw_failures(model, week, 2, 5).stretches == draw_failures(model, week, 2, 5).stretches);

@@ -125,6 +125,13 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(what.sync.replicas_to_aggregate == 8);
     CHECK(meant({"--policy", "all_reduce", "--collective", "tree"}).collective
           == collective_algorithm::tree);
+    auto moved = meant({"--policy", "all_reduce", "--bandwidth", "1GB", "--model-bytes", "4MB"});
+    CHECK(moved.network(1).gradient_bytes == 4'000'000);
+    CHECK(moved.network(1).model_bytes == 0);
+    CHECK(refusal({"--policy", "all_reduce", "--bandwidth", "1GB", "--model-bytes", "4MB",
+                   "--gradient-bytes", "2MB"})
+          == "--model-bytes has no meaning under all_reduce, where no replica reads the model; "
+             "leave it out: --gradient-bytes says what is summed");
     CHECK_FALSE(meant({}).collective);
     CHECK(refusal({"--collective", "ring"})
           == "--collective has no meaning under tensorflow; leave it out, or take --policy "

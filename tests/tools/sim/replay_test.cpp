@@ -153,7 +153,11 @@ TEST_SUITE("tools/sim/replay") {
     CHECK(replay_text(command, *run, report).find("a step takes at least this long")
           != std::string::npos);
     CHECK_FALSE(replay(*run, parsed({"x", "--aggregate", "7"})).is_lower_bound);
-    CHECK_FALSE(replay(*run, parsed({"x", "--aggregate", "8", "--repair", "2"})).is_lower_bound);
+    auto repaired = replay(*run, parsed({"x", "--aggregate", "8", "--repair", "2"}));
+    CHECK_FALSE(repaired.is_lower_bound);
+    CHECK(repaired.cut.gradients == 1400);
+    CHECK(replay_text(command, *run, report).find("longer than any that replicas like theirs")
+          != std::string::npos);
     CHECK(replay_text(command, *run, report).find("replica 2 was hardly ever completed")
           != std::string::npos);
   }
@@ -166,6 +170,8 @@ TEST_SUITE("tools/sim/replay") {
     CHECK(replay(*run, parsed({"x", "--aggregate", "8"})).is_lower_bound);
     auto fewer = replay(*run, parsed({"x", "--replicas", "7", "--aggregate", "7"}));
     CHECK(fewer.cut.unknown.empty());
+    CHECK(fewer.cut.gradients == 1400); // of 7 replicas
+    CHECK(fewer.cut.cut < 210);         // most were of replica 7
     CHECK_FALSE(fewer.is_lower_bound);
   }
 
