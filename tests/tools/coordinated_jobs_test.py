@@ -89,7 +89,7 @@ class Coordinated(jobs.Job):
         for how in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(how=how.name):
                 _, job = self.begin()
-                job["chief:0"].says("^step 50$")
+                job["worker:1"].says("worker 1 begins")  # else none misses it
                 job["worker:1"].send(how)
                 job["chief:0"].says(r"worker 1 is gone \(worker:1 ")
                 self.is_over(job["worker:1"], -how)
