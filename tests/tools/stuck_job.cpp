@@ -14,8 +14,8 @@ namespace {
 tensor wrong_gradient(std::string_view how, bool is_last) {
   while (how == "endless" && is_last)
     std::this_thread::sleep_for(std::chrono::seconds{1});
-  // Longer than the deadline, and than any world waits for it.
-  if (how == "slow" && is_last) std::this_thread::sleep_for(std::chrono::seconds{6});
+  // Longer than the deadline, and than any world waits for it, on a busy machine, too.
+  if (how == "slow" && is_last) std::this_thread::sleep_for(std::chrono::seconds{12});
   return zeros(how == "misshapen" ? shape{3} : shape{2});
 }
 
@@ -41,6 +41,6 @@ int main(int count, char** arguments) {
     };
     report = train(strategy, optimizer, step, {.steps = 5, .deadline = std::chrono::seconds{2}});
   }
-  if (how == "slow") std::this_thread::sleep_for(std::chrono::seconds{4});
+  if (how == "slow") std::this_thread::sleep_for(std::chrono::seconds{9});
   return report.failure ? static_cast<int>(exit_code_of(report.failure->code)) : 0;
 }
