@@ -12,9 +12,8 @@
 #include "messages/own_message.hpp"
 #include "messages/tensor_message.hpp"
 #include "strategies/cluster/resolve.hpp"
-#include "strategies/cluster/server.hpp"
+#include "strategies/cluster/server_groups.hpp"
 #include "strategies/jobs/exit_codes.hpp"
-#include "strategies/kinds/mirrored_strategy.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -74,47 +73,36 @@ juror_actor::behavior_type juror(observed_pointer<juror_actor, juror_state> /*se
 
 // ---- the process that asks ----
 
-// Element by element; a juror that is lost has said nothing.
+// Element by element.
 tensor median_of(const std::vector<tensor>& opinions) {
   auto result = zeros({2});
   for (size_t i = 0; i < 2; ++i) {
     std::vector<float> said;
     for (const auto& one : opinions)
-      if (one.element_count() == 2) said.push_back(one.values<float>()[i]);
-    if (said.empty()) throw failure{{errc::unavailable, "no juror is left"}};
+      said.push_back(one.values<float>()[i]);
     std::ranges::sort(said);
     result.mutable_values<float>()[i] = said[said.size() / 2];
   }
   return result;
 }
 
-// Each replica of this process speaks to one juror, so that all are asked at once.
+// Without its process a juror has no opinion; the others decide.
 void preside(world& world, server& server) {
-  auto tasks = server.trainers();
-  std::vector<juror_actor> jurors;
-  for (const auto& task : tasks)
-    jurors.push_back(value_or_throw(server.find<juror_actor>(task, "juror").wait()));
-  mirrored_strategy strategy{world, {.devices = cpu_devices(static_cast<uint32_t>(tasks.size()))}};
-
+  auto jurors = value_or_throw(find_group<juror_actor>(world, server, "juror", server.trainers()));
   auto line = zeros({2});
   for (int step = 1; step <= 300; ++step) {
-    auto said = strategy.run([=](replica_context& context) -> task<tensor> {
-      auto asked = jurors[context.replica_id_in_sync_group()];
-      auto asking = context.request<msg<trial::Opinion>>(asked, make_question(line));
-      auto opinion = co_await asking;
-      if (!opinion) co_return tensor{}; // its process is gone, as the error says
-      co_return read_tensor(opinion->reader().getGradient(), opinion->owner());
-    });
-    auto opinions = said.local_results();
+    auto answers = jurors.ask<msg<trial::Opinion>>(make_question(line)).wait();
+    std::vector<tensor> opinions;
+    for (const auto& opinion : answers.counted())
+      opinions.push_back(read_tensor(opinion.reader().getGradient(), opinion.owner()));
+    if (opinions.empty()) throw failure{answers.why_not_enough()};
     auto gradient = median_of(opinions);
     auto next = line.clone();
     for (size_t i = 0; i < 2; ++i)
       next.mutable_values<float>()[i] -= gradient.values<float>()[i] / 2;
     line = next;
-    auto heard = std::ranges::count(opinions, 2U, &tensor::element_count);
-    std::printf("step %d: y = %.3f x + %.3f, said by %ld of %zu jurors\n", step,
-                line.values<float>()[0], line.values<float>()[1], static_cast<long>(heard),
-                tasks.size());
+    std::printf("step %d: y = %.3f x + %.3f, said by %zu of %zu jurors\n", step,
+                line.values<float>()[0], line.values<float>()[1], opinions.size(), jurors.size());
   }
 }
 
@@ -128,7 +116,7 @@ int take_part() {
   std::shared_ptr<void> end{nullptr, [own](void*) { // whatever happens: its world waits for it
                               caf::anon_send_exit(own, caf::exit_reason::user_shutdown);
                             }};
-  server.publish("juror", own);
+  publish_members(server, "juror", std::vector{own});
   if (server.is_chief())
     preside(world, server);
   else

@@ -2,7 +2,15 @@
 // What is written down of a message.
 #include "actors/observing/observed.hpp"
 
+#include "actors/interfaces/caf_compat.hpp"
+#include "messages/failure.hpp"
+
 #include <caf/exit_reason.hpp>
+#include <caf/scheduled_actor.hpp>
+
+#include <cxxabi.h>
+#include <memory>
+#include <string>
 
 namespace troupe {
 
@@ -15,7 +23,34 @@ bool is_failure(const caf::error& reason) {
   return reason && reason != caf::exit_reason::normal && reason != caf::exit_reason::user_shutdown;
 }
 
+// "msg<trial::Question>" for a message that is none of Troupe's own.
+std::string type_name_of(const std::type_info& type) {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text{
+    abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), &std::free};
+  return status == 0 ? text.get() : type.name();
+}
+
+std::string name_of_message(const caf::message& content) {
+  if (content.empty()) return "an empty message";
+  auto [number, type] = content.type(0);
+  if (const auto* kind = find_message_kind(number, type)) return kind->name;
+  return type != nullptr ? type_name_of(*type) : content.cvals()->stringify(0);
+}
+
 } // namespace
+
+caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
+  static_cast<void>(caf::scheduled_actor::default_exception_handler(by, thrown)); // prints it
+  auto why = reason_of(thrown);
+  if (const auto* handled = by->current_mailbox_element()) {
+    auto content = handled->copy_content_to_message();
+    why.message += ", while it handled " + name_of_message(content);
+    if (auto step = step_of(content); step != no_step)
+      why.message += " of step " + std::to_string(step);
+  }
+  return to_caf(why);
+}
 
 self_observation::self_observation(const caf::actor_system& system, uint64_t actor) {
   const auto* config = dynamic_cast<const observed_system_config*>(&system.config());

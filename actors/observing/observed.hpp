@@ -10,6 +10,7 @@
 #include <caf/stateful_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -57,6 +58,10 @@ private:
   std::shared_ptr<observation> seen_; ///< Null if it is not observed.
 };
 
+/// Why an actor ends that has thrown: what its code says, and the message that it was handling. CAF
+/// prints a line of it, and tells monitors no more than that there was an exception.
+[[nodiscard]] caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown);
+
 /// CAF 0.17 does not tell what its actors do. This counts at the two places that every message
 /// passes: where it enters the mailbox, and where it is taken out.
 ///
@@ -81,6 +86,7 @@ public:
 
   void initialize() override {
     seen_.set_role(this->name());
+    this->set_exception_handler(why_thrown);
     Base::initialize();
   }
 

@@ -76,6 +76,9 @@ public:
   /// The processes with replicas, by rank, the chief first: "worker:2".
   [[nodiscard]] std::vector<std::string> trainers() const;
 
+  /// `server_options::start_deadline`.
+  [[nodiscard]] job_time start_deadline() const { return start_deadline_; }
+
   /// This process: "worker 1".
   [[nodiscard]] const cluster_task& task() const { return task_; }
 

@@ -47,6 +47,12 @@ public:
     return *result;
   }
 
+  /// Either of both. Fails the test if none has come.
+  [[nodiscard]] const expected<Reply>& result() const {
+    REQUIRE(has_come());
+    return **content_;
+  }
+
   /// The error. Fails the test if none has come, or a reply.
   [[nodiscard]] const troupe::error& error() const {
     REQUIRE(has_come());

@@ -34,6 +34,8 @@ ROOMS = {
         "net": ["recording", "interfaces", "policies"],
         "observing": ["recording", "interfaces", "net"],
         "world": ["recording", "interfaces", "observing"],
+        "groups": ["recording", "interfaces", "observing", "world"],
+        "supervision": ["recording", "interfaces", "observing", "world"],
         "collective": ["recording", "interfaces", "net", "observing", "world"],
         "gpu": ["recording", "interfaces", "observing", "world"],
         "replication": ["recording", "interfaces", "policies", "net", "observing", "world"],

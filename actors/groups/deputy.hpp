@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// One actor that answers for a group: answers are combined where the members are.
+#pragma once
+
+#include "actors/groups/group.hpp"
+#include "actors/observing/observed.hpp"
+
+#include <caf/typed_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+/// It is asked as a member is.
+template <class Message, class Reply>
+using deputy_actor = caf::typed_actor<typename caf::replies_to<Message>::template with<Reply>>;
+
+/// Makes one answer of those that count, which come in the order of members.
+template <class Reply>
+using combine_function = std::function<expected<Reply>(std::vector<Reply>)>;
+
+struct deputy_state {
+  static inline const char* name = "deputy";
+};
+
+/// With one deputy for the members of each process, a question to all members is one message to a
+/// process, and one back: the group that is asked is that of the deputies, and combines once more.
+/// @param members Of the deputy's process. @param options As members are asked.
+/// Errors: answers with `group_report::why_not_enough`, or with the error of `combine`.
+template <class Message, class Reply, class Handle>
+[[nodiscard]] typename deputy_actor<Message, Reply>::behavior_type
+deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<Handle> members,
+       combine_function<Reply> combine, group_options options) {
+  return {[self, members, combine, options](const Message& question) {
+    auto answer = self->template make_response_promise<Reply>();
+    auto asking = members.template ask<Reply>(question, options);
+    asking.then(self, [answer, combine](const expected<group_answers<Reply>>& answers) mutable {
+      if (!answers) return answer.deliver(to_caf(answers.error()));
+      if (!answers->is_enough()) return answer.deliver(to_caf(answers->why_not_enough()));
+      auto combined = combine(answers->counted());
+      if (!combined) return answer.deliver(to_caf(combined.error()));
+      answer.deliver(std::move(*combined));
+    });
+    return answer;
+  }};
+}
+
+/// Spawns a deputy, known to observers as "deputy <name>". It ends when it is told to exit.
+template <class Message, class Reply, class Handle>
+[[nodiscard]] deputy_actor<Message, Reply>
+spawn_deputy(const std::string& name, group<Handle> members, combine_function<Reply> combine,
+             group_options options = {}) {
+  auto& world = members.world();
+  auto result = world.system().spawn(deputy<Message, Reply, Handle>, std::move(members),
+                                     std::move(combine), std::move(options));
+  world.introduce(result.id(), "deputy " + name);
+  return result;
+}
+
+} // namespace troupe

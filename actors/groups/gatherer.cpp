@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to a group, from the first message to the last answer that counts.
+#include "actors/groups/gatherer.hpp"
+
+#include "actors/world/world.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace troupe {
+
+caf::result<group_outcome> gatherer_state::begin(group_call what) {
+  auto number = ++count;
+  auto now = world->now();
+  auto wanted = what.options.first == 0 ? what.members.size() : what.options.first;
+  auto until = now + what.options.limit;
+  gather_ledger ledger{what.members.size(), wanted, what.options.awaits_late, now};
+  auto& call
+    = open.emplace(number, open_call{std::move(ledger), std::move(what), until, {}}).first->second;
+  auto is_stream = call.what.stream != 0;
+  if (is_stream)
+    streams[call.what.stream]; // from now on it can be read
+  else
+    call.answer = self->make_response_promise<group_outcome>();
+  auto answer = call.answer;
+  plan_look(until);
+  auto asked = call.what.members; // the call may be over before all are asked
+  for (uint32_t position = 0; position < asked.size(); ++position) {
+    if (!is_wanted(number, position)) continue;
+    const auto& lost = members[asked[position]].lost;
+    if (lost)
+      fail(number, position, to_caf(*lost));
+    else
+      open.at(number).what.ask(*this, number, position);
+  }
+  if (is_stream) return group_outcome{};
+  return answer;
+}
+
+caf::result<group_arrival> gatherer_state::next(uint64_t stream) {
+  auto found = streams.find(stream);
+  if (found == streams.end()) return group_arrival{};
+  auto& one = found->second;
+  if (!one.unread.empty()) {
+    auto first = std::move(one.unread.front());
+    one.unread.pop_front();
+    return first;
+  }
+  if (one.is_over) return group_arrival{};
+  one.reader = self->make_response_promise<group_arrival>();
+  return *one.reader;
+}
+
+bool gatherer_state::is_wanted(uint64_t call, uint32_t position) const {
+  auto found = open.find(call);
+  return found != open.end()
+         && found->second.ledger.members()[position].state == member_status::asked;
+}
+
+void gatherer_state::answer(uint64_t call, uint32_t position) {
+  auto found = open.find(call);
+  if (found != open.end() && found->second.ledger.answer(position, world->now()))
+    settled(call, position);
+}
+
+void gatherer_state::fail(uint64_t call, uint32_t position, const caf::error& reason) {
+  auto found = open.find(call);
+  if (found == open.end()) return;
+  auto why = from_caf(reason);
+  auto how = why.code == errc::unavailable ? member_status::lost : member_status::failed;
+  if (found->second.ledger.fail(position, how, std::move(why), world->now()))
+    settled(call, position);
+}
+
+void gatherer_state::settled(uint64_t call, uint32_t position) {
+  auto& one = open.at(call);
+  auto stream = streams.find(one.what.stream);
+  if (stream != streams.end()) tell(stream->second, {position, one.ledger.members()[position]});
+  if (one.ledger.is_over()) end(call);
+}
+
+void gatherer_state::end(uint64_t call) {
+  auto node = open.extract(call);
+  auto& over = node.mapped();
+  for (uint32_t position = 0; position < over.what.members.size(); ++position) {
+    auto is_open = over.ledger.members()[position].state == member_status::asked;
+    if (is_open && over.what.options.cancel)
+      over.what.options.cancel(members[over.what.members[position]].actor);
+  }
+  over.ledger.end(world->now());
+  auto stream = streams.find(over.what.stream);
+  if (over.what.stream == 0) {
+    over.answer.deliver(group_outcome{over.ledger.members()});
+  } else if (stream != streams.end()) {
+    stream->second.is_over = true;
+    if (stream->second.reader) tell(stream->second, {});
+  }
+}
+
+void gatherer_state::tell(stream& to, group_arrival what) {
+  if (to.reader)
+    std::exchange(to.reader, std::nullopt)->deliver(std::move(what));
+  else
+    to.unread.push_back(std::move(what));
+}
+
+void gatherer_state::lose(const caf::actor_addr& gone, const caf::error& reason) {
+  auto why = reason ? from_caf(reason) : error{errc::unavailable, "has ended"};
+  // A member that died of an exception of its own is lost, too.
+  why.code = errc::unavailable;
+  std::vector<std::pair<uint64_t, uint32_t>> waiting;
+  for (uint32_t number = 0; number < members.size(); ++number) {
+    if (caf::actor_cast<caf::actor_addr>(members[number].actor) != gone) continue;
+    members[number].lost = why;
+    for (const auto& [call, one] : open) {
+      auto at = std::ranges::find(one.what.members, number);
+      if (at != one.what.members.end())
+        waiting.emplace_back(call, static_cast<uint32_t>(at - one.what.members.begin()));
+    }
+  }
+  for (auto [call, position] : waiting)
+    fail(call, position, to_caf(why));
+}
+
+void gatherer_state::look() {
+  auto now = world->now();
+  looks_at.reset();
+  std::vector<uint64_t> late;
+  for (const auto& [number, call] : open)
+    if (call.until <= now) late.push_back(number);
+  for (auto number : late)
+    end(number);
+  auto is_sooner = [](const auto& a, const auto& b) { return a.second.until < b.second.until; };
+  auto soonest = std::ranges::min_element(open, is_sooner);
+  if (soonest != open.end()) plan_look(soonest->second.until);
+}
+
+void gatherer_state::plan_look(job_time until) {
+  if (looks_at && *looks_at <= until) return;
+  looks_at = until;
+  self->delayed_send(self, until - world->now(), look_at_limits{});
+}
+
+void gatherer_state::end_all(const error& why) {
+  for (auto& [number, call] : std::exchange(open, {}))
+    if (call.what.stream == 0) call.answer.deliver(to_caf(why));
+  for (auto& [number, one] : std::exchange(streams, {}))
+    if (one.reader) one.reader->deliver(to_caf(why));
+}
+
+gatherer_actor::behavior_type gatherer(gatherer_pointer self, troupe::world* world,
+                                       const std::vector<caf::strong_actor_ptr>& members) {
+  self->state.self = self;
+  self->state.world = world;
+  for (const auto& actor : members) {
+    self->state.members.push_back({actor, {}});
+    self->monitor(actor);
+  }
+  self->set_down_handler(
+    [self](const caf::down_msg& down) { self->state.lose(down.source, down.reason); });
+  self->set_exit_handler([self](const caf::exit_msg& exit) {
+    self->state.end_all({errc::cancelled, "the group is asked no more"});
+    self->quit(exit.reason);
+  });
+  return {
+    [self](group_call what) { return self->state.begin(std::move(what)); },
+    [self](const next_arrival& of) { return self->state.next(of.stream); },
+    [self](const end_stream& of) { self->state.streams.erase(of.stream); },
+    [self](look_at_limits) { self->state.look(); },
+  };
+}
+
+} // namespace troupe

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// The actor that asks the members of a group, and knows which of them are gone.
+#pragma once
+
+#include "actors/groups/gather_ledger.hpp"
+#include "actors/interfaces/caf_compat.hpp"
+#include "actors/observing/observed.hpp"
+#include "actors/recording/records.hpp"
+#include "messages/errc.hpp"
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/typed_actor.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <caf/typed_response_promise.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace troupe {
+
+class world;
+struct gatherer_state;
+
+/// How a group is asked.
+struct group_options {
+  size_t first = 0;                          ///< Answers that are enough; 0 = those of all.
+  job_time limit = std::chrono::seconds{60}; ///< Members that have not answered by then are late.
+
+  /// Whether the question goes on when there are enough answers, until the others have come, too.
+  /// They are `late`, and have answers.
+  bool awaits_late = false;
+
+  /// Tells a member that its answer is not needed any more: `group::cancel_by`. Empty: it goes on,
+  /// and its answer is dropped.
+  std::function<void(const caf::strong_actor_ptr& member)> cancel{};
+
+  /// Told of each answer that comes when the question is over, which is dropped. Thread: that of
+  /// the group's actor.
+  std::function<void(size_t member, job_time took)> on_late{};
+};
+
+/// One question to members of a group. The types of messages are known to `ask` alone.
+struct group_call {
+  std::vector<uint32_t> members; ///< The ones that are asked, by their numbers in the gatherer.
+  group_options options;
+
+  /// Sends the question to one of them, and has the state told what comes of it.
+  /// @param position Among `members`.
+  std::function<void(gatherer_state& from, uint64_t call, uint32_t position)> ask;
+
+  uint64_t stream = 0; ///< The stream that reads answers one by one; 0 = none.
+};
+
+/// What a question has come to, by position.
+struct group_outcome {
+  std::vector<member_report> members;
+};
+
+/// Asks for the next member of a stream that is settled.
+struct next_arrival {
+  uint64_t stream = 0;
+};
+
+struct group_arrival {
+  std::optional<uint32_t> position; ///< Nothing, if the question is over.
+  member_report report{};
+};
+
+/// The stream is read no more.
+struct end_stream {
+  uint64_t stream = 0;
+};
+
+/// What the gatherer tells itself: a limit may have passed.
+struct look_at_limits {};
+
+} // namespace troupe
+
+TROUPE_LOCAL_MESSAGE(troupe::group_call)
+TROUPE_LOCAL_MESSAGE(troupe::group_outcome)
+TROUPE_LOCAL_MESSAGE(troupe::next_arrival)
+TROUPE_LOCAL_MESSAGE(troupe::group_arrival)
+TROUPE_LOCAL_MESSAGE(troupe::end_stream)
+TROUPE_LOCAL_MESSAGE(troupe::look_at_limits)
+
+namespace troupe {
+
+/// A call that a stream reads is answered when it has begun, with an empty outcome.
+using gatherer_actor = caf::typed_actor<caf::replies_to<group_call>::with<group_outcome>,
+                                        caf::replies_to<next_arrival>::with<group_arrival>,
+                                        caf::reacts_to<end_stream>, caf::reacts_to<look_at_limits>>;
+
+using gatherer_pointer = observed_pointer<gatherer_actor, gatherer_state>;
+
+/// The members, and the questions that are open.
+struct gatherer_state {
+  static inline const char* name = "gatherer";
+
+  struct member {
+    caf::strong_actor_ptr actor;
+    std::optional<error> lost; ///< The reason why it is gone, if it is.
+  };
+
+  struct open_call {
+    gather_ledger ledger;
+    group_call what;
+    job_time until{0};
+    caf::typed_response_promise<group_outcome> answer; ///< Of one without a stream.
+  };
+
+  /// The reader of a call's answers.
+  struct stream {
+    std::deque<group_arrival> unread;
+    std::optional<caf::typed_response_promise<group_arrival>> reader; ///< It waits.
+    bool is_over = false;
+  };
+
+  [[nodiscard]] caf::result<group_outcome> begin(group_call what);
+  [[nodiscard]] caf::result<group_arrival> next(uint64_t stream);
+  void lose(const caf::actor_addr& gone, const caf::error& reason);
+  void look();
+  void end_all(const error& why);
+
+  // -- told by the function that has asked --
+
+  /// Whether an answer of the member is still wanted.
+  [[nodiscard]] bool is_wanted(uint64_t call, uint32_t position) const;
+
+  void answer(uint64_t call, uint32_t position);
+  void fail(uint64_t call, uint32_t position, const caf::error& reason);
+
+  gatherer_pointer self = nullptr;
+  troupe::world* world = nullptr;
+  std::vector<member> members;
+  std::map<uint64_t, open_call> open; ///< By number.
+  std::map<uint64_t, stream> streams;
+  uint64_t count = 0;
+  std::optional<job_time> looks_at; ///< When it will look at limits next.
+
+private:
+  void settled(uint64_t call, uint32_t position);
+  void end(uint64_t call);
+  void tell(stream& to, group_arrival what);
+  void plan_look(job_time until);
+};
+
+/// @param members Not null. @param world Outlives the actor.
+/// Errors: cancelled, to all that is open, if it is told to exit.
+[[nodiscard]] gatherer_actor::behavior_type
+gatherer(gatherer_pointer self, troupe::world* world,
+         const std::vector<caf::strong_actor_ptr>& members);
+
+} // namespace troupe

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages on their way through, and answers on their way back.
+#include "actors/supervision/supervised_proxy.hpp"
+
+#include "actors/interfaces/caf_compat.hpp"
+
+#include <caf/mailbox_element.hpp>
+#include <caf/message.hpp>
+#include <caf/system_messages.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace troupe {
+
+namespace {
+
+void answer_with(const caf::strong_actor_ptr& asker, caf::message_id number,
+                 const caf::error& why) {
+  if (asker) asker->enqueue(nullptr, number.response_id(), caf::make_message(why), nullptr);
+}
+
+} // namespace
+
+supervised_proxy::supervised_proxy(caf::actor_config& config, std::function<void()> on_exit)
+  : caf::monitorable_actor(config), on_exit_(std::move(on_exit)),
+    why_(to_caf({errc::unavailable, "the actor has not begun yet"})) {}
+
+void supervised_proxy::enqueue(caf::mailbox_element_ptr what, caf::execution_unit* host) {
+  if (what->mid.is_response()) return hand_back(*what, host);
+  if (what->content().match_elements<caf::exit_msg>()) return on_exit_();
+  std::unique_lock guard{mutex_};
+  auto to = actor_;
+  if (!to) {
+    auto why = why_;
+    guard.unlock();
+    if (what->mid.is_request()) answer_with(what->sender, what->mid, why);
+    return;
+  }
+  if (!what->mid.is_request()) {
+    guard.unlock();
+    to->get()->enqueue(std::move(what), host);
+    return;
+  }
+  auto number = ++count_;
+  open_.emplace(number, question{what->sender, what->mid});
+  guard.unlock();
+  to->enqueue(ctrl(), caf::message_id{number}.with_category(what->mid.category()),
+              what->move_content_to_message(), host);
+}
+
+void supervised_proxy::hand_back(caf::mailbox_element& answer, caf::execution_unit* host) {
+  std::unique_lock guard{mutex_};
+  auto asked = open_.extract(answer.mid.request_id().integer_value());
+  guard.unlock();
+  if (!asked || !asked.mapped().asker) return; // it was answered when the actor ended
+  asked.mapped().asker->enqueue(ctrl(), asked.mapped().number.response_id(),
+                                answer.move_content_to_message(), host);
+}
+
+void supervised_proxy::bind(caf::strong_actor_ptr actor) {
+  std::lock_guard guard{mutex_};
+  actor_ = std::move(actor);
+}
+
+void supervised_proxy::unbind(const error& why) {
+  std::vector<std::pair<uint64_t, question>> unanswered;
+  {
+    std::lock_guard guard{mutex_};
+    actor_ = nullptr;
+    why_ = to_caf(why);
+    unanswered.assign(open_.begin(), open_.end());
+    open_.clear();
+  }
+  // In the order of the questions, so that runs in virtual time repeat.
+  std::ranges::sort(unanswered, {}, [](const auto& one) { return one.first; });
+  for (const auto& [number, one] : unanswered)
+    answer_with(one.asker, one.number, to_caf(why));
+}
+
+void supervised_proxy::end(const error& why, caf::error reason) {
+  unbind(why);
+  cleanup(std::move(reason), nullptr);
+}
+
+} // namespace troupe
