@@ -7,19 +7,14 @@ using Cxx = import "/capnp/c++.capnp";
 using Tensor = import "/messages/tensor.capnp".Tensor;
 $Cxx.namespace("population");
 
-struct Trial {
-  # A trainer is to make some steps from here.  Answered by Outcome.
+struct Attempt {
+  # A trainer is to make some steps from here.  Answered by another one: where they have led to.
 
   learningRate @0 :Float64;
 
   line @1 :Tensor;
-  # Slope and height to begin with.
-}
+  # Slope and height.
 
-struct Outcome {
-  loss @0 :Float64;
-  # After these steps, on data that no trainer has trained on.
-
-  line @1 :Tensor;
-  # Where they have led to.
+  loss @2 :Float64;
+  # Of that line, on data that no trainer has trained on.
 }

@@ -2,7 +2,7 @@
 // A search for a learning rate, after population-based training: every process has trainers that
 // make some steps each with a rate of its own. Then the worst of them go on from where the best
 // are, with rates a little off theirs. Each round takes the answers that come in time: a trainer
-// that is late, or whose process is gone, is left out of it.
+// that is late, or gone with its process, is left out.
 //
 //   troupe launch -n 3 -- population_search
 //   TF_CONFIG='{"cluster": {...}, "task": {...}}' population_search     once for each task
@@ -35,24 +35,23 @@ struct attempt {
   double loss = INFINITY;
 };
 
-msg<population::Trial> make_trial(const attempt& from) {
-  own_message_builder<population::Trial> made;
-  made.body.setLearningRate(from.learning_rate);
-  write_tensor(*made.storage, made.body.initLine(), from.line);
+msg<population::Attempt> make_attempt(const attempt& one) {
+  own_message_builder<population::Attempt> made;
+  made.body.setLearningRate(one.learning_rate);
+  made.body.setLoss(one.loss);
+  write_tensor(*made.storage, made.body.initLine(), one.line);
   return std::move(made).finish();
 }
 
-msg<population::Outcome> make_outcome(const tensor& line, double loss) {
-  own_message_builder<population::Outcome> made;
-  made.body.setLoss(loss);
-  write_tensor(*made.storage, made.body.initLine(), line);
-  return std::move(made).finish();
+attempt read_attempt(const msg<population::Attempt>& said) {
+  auto body = said.reader();
+  return {body.getLearningRate(), read_tensor(body.getLine(), said.owner()), body.getLoss()};
 }
 
 // ---- a trainer ----
 
 using trainer_actor
-  = caf::typed_actor<caf::replies_to<msg<population::Trial>>::with<msg<population::Outcome>>>;
+  = caf::typed_actor<caf::replies_to<msg<population::Attempt>>::with<msg<population::Attempt>>>;
 
 struct trainer_state {
   static inline const char* name = "trainer";
@@ -79,11 +78,13 @@ double step(tensor& line, double rate, const random_key& key) {
 
 trainer_actor::behavior_type trainer(observed_pointer<trainer_actor, trainer_state> self,
                                      uint32_t index) {
-  return {[self, index](const msg<population::Trial>& trial) {
-    auto line = read_tensor(trial.reader().getLine(), trial.owner()).clone();
+  return {[self, index](const msg<population::Attempt>& told) {
+    auto made = read_attempt(told);
+    made.line = made.line.clone();
     for (int i = 0; i < 10; ++i)
-      step(line, trial.reader().getLearningRate(), {1, "points", index, self->state.steps++});
-    return make_outcome(line, step(line, 0, {1, "held out"}));
+      step(made.line, made.learning_rate, {1, "points", index, self->state.steps++});
+    made.loss = step(made.line, 0, {1, "held out"});
+    return make_attempt(made);
   }};
 }
 
@@ -109,17 +110,15 @@ void search(world& world, server& server) {
     population[i].learning_rate
       = std::pow(10, 4.0 * static_cast<double>(i) / static_cast<double>(population.size()) - 4);
   for (int round = 1; round <= rounds; ++round) {
-    std::vector<msg<population::Trial>> trials;
+    std::vector<msg<population::Attempt>> told;
     for (const auto& one : population)
-      trials.push_back(make_trial(one));
-    auto answers = trainers
-                     .ask_each<msg<population::Outcome>>(std::move(trials),
-                                                         {.limit = std::chrono::seconds{10}})
-                     .wait();
+      told.push_back(make_attempt(one));
+    auto asking = trainers.ask_each<msg<population::Attempt>>(std::move(told),
+                                                              {.limit = std::chrono::seconds{10}});
+    auto answers = asking.wait();
     for (size_t i = 0; i < population.size(); ++i) {
-      const auto& answer = answers.replies[i];
-      population[i].loss = answer ? answer->reader().getLoss() : INFINITY;
-      if (answer) population[i].line = read_tensor(answer->reader().getLine(), answer->owner());
+      population[i].loss = INFINITY; // nothing is known of what was lost or late
+      if (answers.replies[i]) population[i] = read_attempt(*answers.replies[i]);
     }
     if (answers.counted().empty()) throw failure{answers.why_not_enough()};
     replace_the_worst(population, static_cast<uint64_t>(round));
@@ -133,7 +132,7 @@ int take_part() {
   auto cluster = resolve({}, process_environment());
   auto world = world::threads();
   network_messages known;
-  known.add<population::Trial>("population.Trial").add<population::Outcome>("population.Outcome");
+  known.add<population::Attempt>("population.Attempt");
   server server{world, cluster, {.messages = known}};
   std::vector<trainer_actor> own;
   for (uint32_t i = 0; i < trainers_of_a_process; ++i)

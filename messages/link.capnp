@@ -4,7 +4,8 @@
 # Roles.  Two nodes that have something to say to each other share one connection.  Of the two, the one
 # with the higher position in the job's list of nodes *dials*, the other *listens*.
 #
-#   dialer    -> listener   Hello       answered by Hello or Abort; the first frame of a connection
+#   dialer    -> listener   Hello       answered by Hello or Abort; the first frame of a connection,
+#                                       unless messages of other schemas are known: their list comes before
 #   either    -> peer       FindActor   answered by a frame without a body, when an actor has that name
 #   either    -> peer       Abort       not answered; the sender's last frame
 #

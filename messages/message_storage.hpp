@@ -23,13 +23,14 @@ struct attachment {
 /// A message is read thousands of times by many threads, so all that reading needs is found once,
 /// when the message is finished or received, and nothing that it says changes after that.
 struct message_storage {
-  /// The body inside the envelope. It has no traversal limit: received frames are checked before.
+  /// The struct that the message is: the body inside an envelope, or one of another schema. It has no
+  /// traversal limit: received frames are checked before.
   capnp::AnyStruct::Reader body;
 
-  /// Which body it is.
+  /// Which body of an envelope it is; `UNIMPLEMENTED` for a struct of another schema.
   wire::Envelope::Which which = wire::Envelope::UNIMPLEMENTED;
 
-  /// The segments, if the message was built here; none if it lies outside of the envelope.
+  /// The segments, if the message was built here.
   kj::ArrayPtr<const kj::ArrayPtr<const capnp::word>> segments;
 
   /// What segments refer to, in the order in which it was attached.
