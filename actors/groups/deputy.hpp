@@ -39,11 +39,14 @@ deputy(observed_pointer<deputy_actor<Message, Reply>, deputy_state> self, group<
     auto answer = self->template make_response_promise<Reply>();
     auto asking = members.template ask<Reply>(question, options);
     asking.then(self, [answer, combine](const expected<group_answers<Reply>>& answers) mutable {
-      if (!answers) return answer.deliver(to_caf(answers.error()));
-      if (!answers->is_enough()) return answer.deliver(to_caf(answers->why_not_enough()));
-      auto combined = combine(answers->counted());
-      if (!combined) return answer.deliver(to_caf(combined.error()));
-      answer.deliver(std::move(*combined));
+      auto combined = answers.and_then([&combine](const group_answers<Reply>& all) {
+        return all.is_enough() ? combine(all.counted())
+                               : expected<Reply>(tl::unexpected<error>(all.why_not_enough()));
+      });
+      if (combined)
+        answer.deliver(std::move(*combined));
+      else
+        answer.deliver(to_caf(combined.error()));
     });
     return answer;
   }};

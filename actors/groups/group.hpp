@@ -219,8 +219,8 @@ public:
   /// Members by dimensions. Errors: as above; throws `failure` with invalid_argument if the shape
   /// has not as many members.
   group(troupe::world& world, const std::string& name, const std::vector<Handle>& actors,
-        group_shape shape)
-    : group(world, name, actors, names_by(shape), std::move(shape)) {}
+        const group_shape& shape)
+    : group(world, name, actors, names_by(shape), shape) {}
 
   /// Members with names of their own, such as those of their processes. Errors: as above.
   group(troupe::world& world, const std::string& name, const std::vector<Handle>& actors,
