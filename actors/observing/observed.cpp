@@ -8,6 +8,8 @@
 #include <caf/exit_reason.hpp>
 #include <caf/scheduled_actor.hpp>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cxxabi.h>
 #include <memory>
 #include <string>
@@ -41,7 +43,6 @@ std::string name_of_message(const caf::message& content) {
 } // namespace
 
 caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
-  static_cast<void>(caf::scheduled_actor::default_exception_handler(by, thrown)); // prints it
   auto why = reason_of(thrown);
   if (const auto* handled = by->current_mailbox_element()) {
     auto content = handled->copy_content_to_message();
@@ -49,6 +50,7 @@ caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown) {
     if (auto step = step_of(content); step != no_step)
       why.message += " of step " + std::to_string(step);
   }
+  std::fprintf(stderr, "actor '%s' has ended: %s\n", by->name(), why.message.c_str());
   return to_caf(why);
 }
 

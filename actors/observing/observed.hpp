@@ -58,8 +58,9 @@ private:
   std::shared_ptr<observation> seen_; ///< Null if it is not observed.
 };
 
-/// Why an actor ends that has thrown: what its code says, and the message that it was handling. CAF
-/// prints a line of it, and tells monitors no more than that there was an exception.
+/// Why an actor ends that has thrown: what its code says, and the message that it was handling.
+/// Monitors are told; without any, a line on standard error tells. (CAF tells monitors no more than
+/// that there was an exception, and prints by an actor that the virtual world does not have.)
 [[nodiscard]] caf::error why_thrown(caf::scheduled_actor* by, std::exception_ptr& thrown);
 
 /// CAF 0.17 does not tell what its actors do. This counts at the two places that every message
