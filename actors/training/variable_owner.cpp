@@ -50,6 +50,21 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
   }
 }
 
+// The device's actor ended before it came to a request: its end says why, which is heard of as that
+// of any other actor.
+void on_bounced(variable_owner_pointer self, const caf::error& bounced,
+                std::function<void(const caf::error&)> fail) {
+  auto& waiting = self->state.bounced;
+  waiting.push_back(
+    [fail = std::move(fail), bounced](const caf::error& end) { fail(end ? end : bounced); });
+  if (waiting.size() == 1) self->monitor(self->state.config.place->device);
+}
+
+void on_device_end(variable_owner_state& state, const caf::error& end) {
+  for (const auto& tell : std::exchange(state.bounced, {}))
+    tell(end);
+}
+
 // The device's actor does one request of a stream after the other, and keeps what each refers to
 // until the device has done it.
 // @param ask A method of the variable.
@@ -72,7 +87,10 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
         if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
         *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
       },
-      [promise](const caf::error& reason) mutable { promise.deliver(reason); });
+      [self, promise](const caf::error& reason) mutable {
+        auto tell = [promise](const caf::error& why) mutable { promise.deliver(why); };
+        reason == caf::sec::request_receiver_down ? on_bounced(self, reason, tell) : tell(reason);
+      });
   return promise;
 }
 
@@ -342,6 +360,8 @@ replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self
     },
     [self](const msg<wire::ReadState>& wanted) { return read_state(self, wanted); },
     [self](const msg<wire::RestoreState>& wanted) {
+  self->set_down_handler(
+    [self](const caf::down_msg& down) { on_device_end(self->state, down.reason); });
       return change_by(self, wanted, &owned::restore);
     },
     [self](const use_mirror& told) { begin_with(self, told.mirror); },

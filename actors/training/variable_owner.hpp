@@ -219,9 +219,11 @@ struct variable_owner_state {
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
-  std::optional<come_back> returned;        ///< While `returning`.
-  replicated_owner_actor mirror;            ///< Null: there is none.
-  uint32_t mirror_number = 0;               ///< Which one it is, as the directory counts them.
+  /// Requests that the device's actor did not come to: they are told what that ended with.
+  std::vector<std::function<void(const caf::error&)>> bounced;
+  std::optional<come_back> returned; ///< While `returning`.
+  replicated_owner_actor mirror;     ///< Null: there is none.
+  uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
   uint64_t telling
     = 0; ///< How often it began to tell a mirror all: answers to an earlier one are late.
   told_changes changes;          ///< Of the mirror.
