@@ -35,7 +35,12 @@ struct accumulator_config {
   /// counts no more: for links that double messages, and replicas that ask again.
   bool remembers = false;
   bool owner_is_replicated = false; ///< Then it is told which replicas' gradients it gets.
+  device place{}; ///< Where the variable lies: on a device, gradients may lie there, too.
 };
+
+/// Whether a caller may see what the gradients of a variable come to, which lies at `place`.
+/// Errors: unimplemented on a device: the host adds them up, and cannot read them there.
+[[nodiscard]] expected<void> check_aggregates(const std::string& variable, device place);
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
 /// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
