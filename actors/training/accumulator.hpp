@@ -78,7 +78,7 @@ struct accumulator_state {
   std::vector<msg<wire::PushGradient>> accepted; ///< Those that the ledger has, in its order.
 
   /// What was said of the last gradient of each replica: a client that numbers its iterations.
-  request_table<msg<wire::PushReply>> remembered{limits::list_elements_max};
+  request_table<msg<wire::PushReply>> remembered;
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.
