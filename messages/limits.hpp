@@ -39,9 +39,6 @@ inline constexpr size_t copied_bytes_max = 64;
 /// Most requests of one client that a session remembers, and that a stand-in makes at a time.
 inline constexpr size_t requests_of_client_max = 256;
 
-/// Most clients that an owner remembers; the one that has not asked for longest is forgotten.
-inline constexpr size_t clients_max = 4096;
-
 /// Words of the segment that lies inside a message's own allocation. Messages without tensors fit.
 inline constexpr size_t first_segment_words = 40;
 
@@ -51,8 +48,8 @@ static_assert(part_bytes_max <= (size_t{1} << 29) - 1);
 static_assert(part_bytes_max % sizeof(capnp::word) == 0);
 // A list of structs counts its words in 29 bits; the largest struct has fewer than 16.
 static_assert(list_elements_max * 16 <= (size_t{1} << 29) - 1);
-// An owner tells its mirror all changes that it remembers.
-static_assert(requests_of_client_max * clients_max <= list_elements_max);
+// An owner tells its mirror all changes that it remembers, in one list.
+static_assert(requests_of_client_max <= list_elements_max);
 // The limits agree: a tensor of that many parts fits into a frame of that many segments.
 static_assert(parts_max < segments_max);
 static_assert(parts_max * part_bytes_max <= frame_bytes_max);

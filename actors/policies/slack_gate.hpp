@@ -62,6 +62,14 @@ public:
     return all;
   }
 
+  /// The waiter that is held up and of which `is_it` is true; null if there is none.
+  template <class Predicate>
+  [[nodiscard]] Waiter* find_waiter(Predicate is_it) {
+    auto found
+      = std::ranges::find_if(waiting_, [&is_it](const auto& one) { return is_it(one.second); });
+    return found == waiting_.end() ? nullptr : &found->second;
+  }
+
   /// The waiters that are held up, and their clocks, in the order of asking.
   [[nodiscard]] const std::vector<std::pair<uint64_t, Waiter>>& waiting() const { return waiting_; }
 

@@ -23,6 +23,12 @@ struct request_numbers {
   uint64_t count = 0;      ///< Requests so far.
   std::set<uint64_t> open; ///< Those without an answer.
 
+  /// Whether a server that remembers a new request, too, still remembers the first one without an
+  /// answer: it does not forget those between them that are answered.
+  [[nodiscard]] bool has_room() const {
+    return open.empty() || count - *open.begin() + 1 < limits::requests_of_client_max;
+  }
+
   /// A new request, which is open from now on.
   [[nodiscard]] request_id begin() {
     open.insert(++count);
@@ -37,12 +43,15 @@ struct request_numbers {
 /// go by this.
 ///
 /// Bounded by `limits::requests_of_client_max`, beyond which a client's earliest requests are over,
-/// and by a number of clients, beyond which the one that has asked nothing new for longest is
-/// unknown again.
+/// and by a number of answers in all, beyond which the client that has asked nothing new for
+/// longest is unknown again. A client that asks one thing after the other needs one answer: so as
+/// many replicas are remembered as a job may have.
 template <class Answer>
 class request_table {
 public:
-  explicit request_table(size_t clients_max = limits::clients_max) : clients_max_(clients_max) {}
+  /// @param answers_max Of all clients.
+  explicit request_table(size_t answers_max = limits::list_elements_max)
+    : answers_max_(answers_max) {}
 
   /// The answer to a request that has come before; null if it has not, or is over.
   [[nodiscard]] const Answer* find(const request_id& id) const {
@@ -65,13 +74,14 @@ public:
     known.asked = ++count_;
     known.oldest = std::max(known.oldest, std::min(id.oldest, id.number));
     auto& answers = known.answers;
+    answers_ -= answers.size();
     answers.insert_or_assign(id.number, std::move(answer));
     if (answers.size() > limits::requests_of_client_max)
       known.oldest = std::max(known.oldest, std::next(answers.begin())->first);
     answers.erase(answers.begin(), answers.lower_bound(known.oldest));
-    if (clients_.size() <= clients_max_) return;
-    auto asked = [](const auto& one) { return one.second.asked; };
-    clients_.erase(std::ranges::min_element(clients_, {}, asked));
+    answers_ += answers.size();
+    while (answers_ > answers_max_)
+      forget_longest_silent();
   }
 
   /// All answers that are remembered; those of the client that asked last come last.
@@ -89,6 +99,7 @@ public:
 
   void clear() {
     clients_.clear();
+    answers_ = 0;
     count_ = 0;
   }
 
@@ -99,7 +110,15 @@ private:
     std::map<uint64_t, Answer> answers;
   };
 
-  size_t clients_max_;
+  void forget_longest_silent() {
+    auto asked = [](const auto& one) { return one.second.asked; };
+    auto longest = std::ranges::min_element(clients_, {}, asked);
+    answers_ -= longest->second.answers.size();
+    clients_.erase(longest);
+  }
+
+  size_t answers_max_;
+  size_t answers_ = 0; ///< Of all clients.
   std::map<uint64_t, client> clients_;
   uint64_t count_ = 0; ///< Of all requests that were added.
 };

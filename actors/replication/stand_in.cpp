@@ -135,6 +135,12 @@ void on_failed(stand_in_pointer self, uint64_t id, const error& why) {
   if (failed.keeps_order) ask_early_ones(self);
 }
 
+// The answer comes when a step is over, and is given once: a repetition would come after that, and
+// the answer to the first asking would be that to a request that has timed out.
+template <class Message>
+constexpr bool waits_for_step
+  = std::is_same_v<Message, wire::AwaitAggregate> || std::is_same_v<Message, wire::TakeAggregate>;
+
 // @param holder The actor to ask: the owner, or the accumulator.
 // @param tell Told of the answer, or why there is none.
 template <class Reply, class Handle, class Message, class Tell>
@@ -142,20 +148,21 @@ void set_out(stand_in_pointer self, Handle variable_holder::*holder, const msg<M
              Tell tell, bool is_repetition = false) {
   if (is_lost(self->state))
     return tell(expected<msg<Reply>>{tl::unexpected<error>(self->state.why)});
-  auto may_be_lost = self->state.config.ask_again_after > job_time{0};
+  auto again_after = waits_for_step<Message> ? job_time{0} : self->state.config.ask_again_after;
+  auto may_be_lost = again_after > job_time{0};
   auto keeps_order = may_be_lost && std::is_same_v<Message, wire::PushGradient>;
   auto id = self->state.flights.add({.is_repetition = is_repetition, .keeps_order = keeps_order});
   auto& one = self->state.flights.at(id);
   auto settle = std::make_shared<Tell>(std::move(tell));
-  one.ask = [self, id, holder, message, settle, may_be_lost] {
+  one.ask = [self, id, holder, message, settle, again_after] {
     auto& one = self->state.flights.at(id);
     const auto& found = self->state.holder.*holder;
     auto attempt = ++one.attempts;
     one.is_early = !found || self->state.flights.would_overtake(id);
     if (one.is_early) return;
-    const auto& said = attempt == 1 && !may_be_lost ? message : renewed(message);
+    const auto& said = attempt == 1 && again_after == job_time{0} ? message : renewed(message);
     ask_until_answered<msg<Reply>>(
-      self, found, said, self->state.config.ask_again_after, // it answers, or is gone
+      self, found, said, again_after, // it answers, or is gone
       [self, id, attempt, message, settle](const expected<msg<Reply>>& reply) {
         if (self->state.flights.find(id, attempt) == nullptr) return;
         if (!reply) return on_failed(self, id, reply.error());

@@ -40,7 +40,8 @@ struct stand_in_config {
   job_time start_deadline = std::chrono::seconds{60};
   /// How long to wait, after the owner is lost, for the word of the new holder.
   job_time patience = std::chrono::seconds{15};
-  /// As `ask_until_answered` has it, for all that is asked: reads, gradients and changes.
+  /// As `ask_until_answered` has it, for reads, gradients and changes. A question for what a step
+  /// comes to is asked once.
   job_time ask_again_after{0};
 };
 

@@ -56,7 +56,7 @@ bool flight_list::any_waits() const {
 }
 
 void change_numbers::ask_later_ones(bool is_lost) {
-  auto may_ask = [&] { return client > 0 && open.size() < limits::requests_of_client_max; };
+  auto may_ask = [&] { return client > 0 && has_room(); };
   while (!later.empty() && (is_lost || may_ask())) {
     auto ask = std::move(later.front());
     later.pop_front();

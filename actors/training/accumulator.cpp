@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <fmt/format.h>
 #include <iterator>
 #include <utility>
 
@@ -57,6 +58,10 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
   if (std::is_same_v<Reply, wire::UpdateApplied> && !self->state.config.owner)
     return to_caf({errc::failed_precondition, "this accumulator has no owner to give gradients to; "
                                               "ask it for an aggregate"});
+  if constexpr (std::is_same_v<Reply, wire::Aggregate>)
+    if (auto seen = check_aggregates(self->state.config.variable.name, self->state.config.place);
+        !seen)
+      return to_caf(seen.error());
   auto asker = self->current_sender(); // the promise takes the sender out of the message
   auto promise = self->make_response_promise<msg<Reply>>();
   self->state.takes.push_back({required, hold, measure, asker, promise});
@@ -67,6 +72,9 @@ caf::result<msg<Reply>> take(accumulator_pointer self, uint32_t required, bool h
 caf::result<msg<wire::Aggregate>> await_aggregate(accumulator_pointer self, uint64_t step) {
   if (step < self->state.ledger.step())
     return to_caf({errc::out_of_range, "the step is over already"});
+  if (auto seen = check_aggregates(self->state.config.variable.name, self->state.config.place);
+      !seen)
+    return to_caf(seen.error());
   auto asker = self->current_sender();
   auto promise = self->make_response_promise<msg<wire::Aggregate>>();
   self->state.awaits.push_back({asker, promise});
@@ -125,6 +133,15 @@ auto forget(List& list, const caf::strong_actor_ptr& asker) {
 }
 
 } // namespace
+
+expected<void> check_aggregates(const std::string& variable, device place) {
+  if (place.kind == device_kind::cpu) return {};
+  return fail(
+    errc::unimplemented,
+    fmt::format("the gradients of variable '{}' stay on {}, and read_aggregates adds them "
+                "up on the host; leave variable_devices empty, or read_aggregates off",
+                variable, to_string(place)));
+}
 
 expected<void> accumulator_state::check(const msg<wire::PushGradient>& pushed) const {
   auto given = pushed.reader().getGradient();

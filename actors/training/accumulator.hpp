@@ -35,7 +35,12 @@ struct accumulator_config {
   /// counts no more: for links that double messages, and replicas that ask again.
   bool remembers = false;
   bool owner_is_replicated = false; ///< Then it is told which replicas' gradients it gets.
+  device place{}; ///< Where the variable lies: on a device, gradients may lie there, too.
 };
+
+/// Whether a caller may see what the gradients of a variable come to, which lies at `place`.
+/// Errors: unimplemented on a device: the host adds them up, and cannot read them there.
+[[nodiscard]] expected<void> check_aggregates(const std::string& variable, device place);
 
 /// Summing gradients as they come would read and write the sum once for each of them. An
 /// accumulator does no arithmetic: it keeps the messages, and the owner reads all gradients in one
@@ -73,7 +78,7 @@ struct accumulator_state {
   std::vector<msg<wire::PushGradient>> accepted; ///< Those that the ledger has, in its order.
 
   /// What was said of the last gradient of each replica: a client that numbers its iterations.
-  request_table<msg<wire::PushReply>> remembered{limits::list_elements_max};
+  request_table<msg<wire::PushReply>> remembered;
   std::deque<pending_take> takes;
   std::vector<pending_await> awaits;
   msg<wire::PushReply> accepted_reply; ///< What every accepted push of this step is told.

@@ -48,6 +48,8 @@ bool is_repeated(token_queue_state& state, waiter& asks) {
     asks.promise.deliver(to_caf(overtaken));
   else if (*known)
     asks.promise.deliver(state.token(**known));
+  else if (auto* held = state.gate.find_waiter(is_same))
+    *held = asks;
   else if (auto* first = state.ledger.find_waiter(is_same))
     *first = asks;
   return true;

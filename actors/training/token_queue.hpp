@@ -48,7 +48,7 @@ struct token_queue_state {
   token_ledger<waiter> ledger{sync_policy::tensorflow};
   slack_gate<waiter> gate; ///< Under `ssp` they have to pass it first.
   /// The step that the last question of each replica was answered; nothing, as long as it waits.
-  request_table<std::optional<uint64_t>> questions{limits::list_elements_max};
+  request_table<std::optional<uint64_t>> questions;
   std::set<caf::actor_addr> watched;
   msg<wire::Token> newest; ///< The last token made: most replicas get a share in this message.
   uint64_t newest_step = 0;

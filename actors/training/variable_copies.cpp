@@ -4,6 +4,7 @@
 
 #include "actors/world/compute_device.hpp"
 #include "messages/assert.hpp"
+#include "messages/limits.hpp"
 #include "messages/training_message.hpp"
 
 #include <algorithm>
@@ -50,6 +51,26 @@ bool are_equal(const variable_state& a, const variable_state& b) {
          && (!a.average || are_equal(*a.average, *b.average));
 }
 
+/// Puts a version back unless the update was made: the next one is to be that update again.
+class version_of_update {
+public:
+  explicit version_of_update(uint64_t& version) : version_(version), before_(version) {}
+
+  version_of_update(const version_of_update&) = delete;
+  version_of_update& operator=(const version_of_update&) = delete;
+
+  ~version_of_update() {
+    if (!is_made_) version_ = before_;
+  }
+
+  void keep() { is_made_ = true; }
+
+private:
+  uint64_t& version_;
+  uint64_t before_;
+  bool is_made_ = false;
+};
+
 tensor divided(const tensor& whole, uint32_t count) {
   return computed(whole, change::divide, filled(whole.type(), whole.extents(), count));
 }
@@ -86,6 +107,14 @@ expected<void> variable_copies::wait() const {
   return stream().wait();
 }
 
+// A message refers to a large array, and is read once the device has written that. A small array is
+// copied into its message at once, so it has to be there before.
+expected<tensor> variable_copies::to_host(const tensor& array) const {
+  auto here = stream().to_host(array);
+  if (!here || !config_.device || array.bytes() > limits::copied_bytes_max) return here;
+  return wait().map([&] { return *here; });
+}
+
 bool variable_copies::has(int32_t component) const {
   return component >= whole_variable && component < static_cast<int64_t>(config_.count);
 }
@@ -105,7 +134,7 @@ expected<tensor> variable_copies::read(int32_t component) const {
   if (on_host_) return *on_host_;
   auto value = component == whole_variable ? combined() : copy(component).value;
   if (!value) return value;
-  auto here = stream().to_host(*value);
+  auto here = to_host(*value);
   if (here && config_.device) on_host_ = *here;
   return here;
 }
@@ -115,7 +144,7 @@ expected<tensor> variable_copies::read_in_place() {
 }
 
 expected<tensor> variable_copies::read_average() const {
-  return stream().to_host(first().average->values);
+  return to_host(first().average->values);
 }
 
 expected<tensor> variable_copies::combined() const {
@@ -219,8 +248,11 @@ expected<std::vector<gradient>> variable_copies::placed(std::vector<gradient> gr
 expected<void> variable_copies::update(const update_plan& plan, const gradient_mean& mean) {
   if (auto there = place(); !there) return there;
   on_host_.reset();
-  for (auto& copy : copies_)
+  for (auto& copy : copies_) {
+    version_of_update version{copy.version};
     if (auto done = stream().update(copy, plan, mean); !done) return done;
+    version.keep();
+  }
   bring_together();
   return {};
 }
@@ -240,7 +272,7 @@ expected<variable_state> variable_copies::saved() const {
   auto state = first();
   for (auto* array : arrays_of(state)) {
     if (array == &state.value && config_.rule != copy_rule::none) continue;
-    auto here = stream().to_host(*array);
+    auto here = to_host(*array);
     if (!here) return tl::unexpected<error>(here.error());
     *array = std::move(*here);
   }

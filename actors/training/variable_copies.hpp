@@ -43,7 +43,8 @@ struct copies_config {
 /// again, bit for bit, they are one array again.
 ///
 /// What is done on a device is queued: arrays that are read are there, and may be looked at, once
-/// the stream has done it. Thread: that of the stream.
+/// the stream has done it. Arrays of at most `limits::copied_bytes_max` are there at once.
+/// Thread: that of the stream.
 class variable_copies {
 public:
   variable_copies() = default;
@@ -85,7 +86,8 @@ public:
   /// Row numbers stay in the host's memory. Errors: as the device's.
   [[nodiscard]] expected<std::vector<gradient>> placed(std::vector<gradient> gradients) const;
 
-  /// One update of every copy. @pre As `update_variable`; the gradients are `placed`.
+  /// One update of every copy. The version of a copy counts those that did not fail.
+  /// @pre As `update_variable`; the gradients are `placed`.
   /// Errors: as the device's; throws what a program's rule throws.
   [[nodiscard]] expected<void> update(const update_plan& plan, const gradient_mean& mean);
 
@@ -110,6 +112,7 @@ public:
 private:
   [[nodiscard]] compute_stream& stream() const;
   [[nodiscard]] expected<void> place();
+  [[nodiscard]] expected<tensor> to_host(const tensor& array) const;
   [[nodiscard]] expected<tensor> apply_for_device(change how, const gradient& operand);
   [[nodiscard]] expected<void> check(int32_t component) const;
   [[nodiscard]] const variable_state& copy(int32_t component) const;

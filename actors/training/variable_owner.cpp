@@ -22,16 +22,16 @@ const error taken_over{errc::cancelled, "its mirror has taken over"};
 
 // A change that the mirror does not have yet may be lost, and asked for again: a caller that is
 // told of it before would know more than there is.
+// @param change That the mirror is to have made before; null: the answer does not wait.
 template <class Reply>
-void deliver_after(variable_owner_state& state, caf::typed_response_promise<msg<Reply>> promise,
+void deliver_after(told_change* change, caf::typed_response_promise<msg<Reply>> promise,
                    expected<msg<Reply>> answer) {
-  auto* last = answer ? state.changes.last_numbered() : nullptr;
-  if (last == nullptr) {
+  if (!answer || change == nullptr) {
     answer ? promise.deliver(std::move(*answer)) : promise.deliver(to_caf(answer.error()));
     return;
   }
-  last->settle = [settle = std::move(last->settle), promise,
-                  answer = std::move(*answer)](const std::optional<error>& refused) mutable {
+  change->settle = [settle = std::move(change->settle), promise,
+                    answer = std::move(*answer)](const std::optional<error>& refused) mutable {
     settle(refused);
     refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
   };
@@ -48,6 +48,21 @@ void stamp(msg<Reply>& answer, job_time now, job_time took) {
     done.took = took;
     answer = make_update_applied(done);
   }
+}
+
+// The device's actor ended before it came to a request: its end says why, which is heard of as that
+// of any other actor.
+void on_bounced(variable_owner_pointer self, const caf::error& bounced,
+                std::function<void(const caf::error&)> fail) {
+  auto& waiting = self->state.bounced;
+  waiting.push_back(
+    [fail = std::move(fail), bounced](const caf::error& end) { fail(end ? end : bounced); });
+  if (waiting.size() == 1) self->monitor(self->state.config.place->device);
+}
+
+void on_device_end(variable_owner_state& state, const caf::error& end) {
+  for (const auto& tell : std::exchange(state.bounced, {}))
+    tell(end);
 }
 
 // The device's actor does one request of a stream after the other, and keeps what each refers to
@@ -72,7 +87,10 @@ ask_device(variable_owner_pointer self, const msg<Message>& wanted,
         if (*answer) stamp(**answer, self->state.config.world->now(), done.elapsed);
         *answer ? promise.deliver(std::move(**answer)) : promise.deliver(to_caf(answer->error()));
       },
-      [promise](const caf::error& reason) mutable { promise.deliver(reason); });
+      [self, promise](const caf::error& reason) mutable {
+        auto tell = [promise](const caf::error& why) mutable { promise.deliver(why); };
+        reason == caf::sec::request_receiver_down ? on_bounced(self, reason, tell) : tell(reason);
+      });
   return promise;
 }
 
@@ -93,7 +111,9 @@ caf::result<msg<Reply>> answer(variable_owner_pointer self, const msg<Message>& 
   auto is_certain = state.now_in != owner_phase::unsure;
   if (is_certain && state.changes.last_numbered() == nullptr) return to_result(read_now());
   auto promise = self->make_response_promise<msg<Reply>>();
-  auto deliver = [self, promise, read_now] { deliver_after(self->state, promise, read_now()); };
+  auto deliver = [self, promise, read_now] {
+    deliver_after(self->state.changes.last_numbered(), promise, read_now());
+  };
   if (is_certain)
     deliver();
   else
@@ -156,20 +176,20 @@ void on_made(variable_owner_pointer self, const told_mirror& told,
 template <class Reply, class Message>
 void tell_mirror(variable_owner_pointer self, msg<Message> told,
                  std::function<void(const std::optional<error>&)> settle,
-                 bool is_numbered = false) {
+                 std::optional<request_id> id = {}) {
   auto tell = [self, to = told_mirror{self->state}, told = std::move(told)] {
     self
       ->request(to.mirror, caf::infinite, told) // the mirror answers, or is gone
       .then([self, to](const msg<Reply>&) { on_made(self, to, std::nullopt); },
             [self, to](const caf::error& reason) { on_made(self, to, from_caf(reason)); });
   };
-  self->state.changes.add({std::move(tell), std::move(settle), is_numbered});
+  self->state.changes.add({std::move(tell), std::move(settle), id});
 }
 
 // The answer to a change that was made here, when the mirror has made it, too.
 template <class Reply, class Message>
 caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>& told,
-                                 expected<msg<Reply>> answer, bool is_numbered = false) {
+                                 expected<msg<Reply>> answer, std::optional<request_id> id = {}) {
   if (!answer || !self->state.mirror) return to_result(std::move(answer));
   auto promise = self->make_response_promise<msg<Reply>>();
   tell_mirror<Reply>(
@@ -177,7 +197,7 @@ caf::result<msg<Reply>> mirrored(variable_owner_pointer self, const msg<Message>
     [promise, answer = std::move(*answer)](const auto& refused) mutable {
       refused ? promise.deliver(to_caf(*refused)) : promise.deliver(answer);
     },
-    is_numbered);
+    id);
   return promise;
 }
 
@@ -192,29 +212,45 @@ bool is_former_owner(variable_owner_pointer self) {
   return is_mirrored_owner(self) && !self->state.repeats();
 }
 
-// The mirror is told of a change that is asked for again once more: it may not have it yet.
+// The number of a change that may be asked for again.
+template <class Message>
+std::optional<request_id> request_id_of(const msg<Message>& wanted) {
+  if constexpr (requires { wanted.reader().getId(); })
+    if (wanted.reader().hasId()) return read_request_id(wanted.reader().getId());
+  return std::nullopt;
+}
+
+// The mirror is told of each change once. A change that is asked for again is answered when the
+// mirror has made it, before later ones: else askings could come faster than the mirror makes them.
 // @param make A method of the variable.
 template <class Reply, class Message>
-caf::result<msg<Reply>> change_by(variable_owner_pointer self, const msg<Message>& wanted,
-                                  expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&),
-                                  bool is_numbered = false) {
+caf::result<msg<Reply>>
+change_by(variable_owner_pointer self, const msg<Message>& wanted,
+          expected<msg<Reply>> (owned_variable::*make)(const msg<Message>&)) {
   if (self->state.config.place) return ask_device(self, wanted, make);
   if (is_former_owner(self)) return to_caf(taken_over);
   auto& state = self->state; // GCC 12 takes it from a null `self` in the call, under sanitizers
-  return mirrored(self, wanted, (state.variable.get()->*make)(wanted), is_numbered);
+  auto id = request_id_of(wanted);
+  const auto* known = id ? state.variable->made(*id) : nullptr;
+  auto shows_later_ones = known != nullptr && !known->snapshot && !known->applied;
+  auto answer = (state.variable.get()->*make)(wanted);
+  if (known == nullptr) return mirrored(self, wanted, std::move(answer), id);
+  auto promise = self->make_response_promise<msg<Reply>>();
+  deliver_after(shows_later_ones ? state.changes.last_numbered() : state.changes.find(*id), promise,
+                std::move(answer));
+  return promise;
 }
 
 // The mirror is told what is fewer bytes; an update that is held has changed nothing yet.
 caf::result<msg<wire::UpdateApplied>> apply(variable_owner_pointer self,
                                             const msg<wire::ApplyUpdate>& update) {
-  if (self->state.config.place) return ask_device(self, update, &owned_variable::apply_once);
+  if (self->state.config.place || update.reader().hasId())
+    return change_by(self, update, &owned_variable::apply_once);
   auto& variable = *self->state.variable;
   if (is_former_owner(self)) return to_caf(taken_over);
   auto answer = variable.apply_once(update);
-  auto is_numbered = update.reader().hasId();
-  if (!self->state.mirror || !answer || !variable.closed() || update.reader().getHold()
-      || is_numbered)
-    return mirrored(self, update, std::move(answer), is_numbered);
+  if (!self->state.mirror || !answer || !variable.closed() || update.reader().getHold())
+    return mirrored(self, update, std::move(answer));
   auto outcome = variable.told_state();
   auto is_smaller = outcome.reader().totalSize().wordCount < update.reader().totalSize().wordCount;
   return is_smaller ? mirrored(self, outcome, std::move(answer))
@@ -324,12 +360,14 @@ caf::result<msg<wire::TookOver>> take_over(variable_owner_pointer self, uint64_t
 replicated_owner_actor::behavior_type variable_owner(variable_owner_pointer self,
                                                      variable_owner_config config) {
   self->state = variable_owner_state{std::move(config)};
+  self->set_down_handler(
+    [self](const caf::down_msg& down) { on_device_end(self->state, down.reason); });
   using owned = owned_variable;
   return {
     [self](const msg<wire::ReadVariable>& wanted) { return answer(self, wanted, &owned::read); },
     [self](const msg<wire::PullVariable>& wanted) { return answer(self, wanted, &owned::pull); },
     [self](const msg<wire::ChangeVariable>& wanted) {
-      return change_by(self, wanted, &owned::change_once, wanted.reader().hasId());
+      return change_by(self, wanted, &owned::change_once);
     },
     [self](const msg<wire::FollowOwner>&) { return make_client_known(++self->state.clients); },
     [self](const msg<wire::ReadAverage>& wanted) {

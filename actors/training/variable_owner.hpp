@@ -101,6 +101,9 @@ public:
   /// The last update of the job; nothing, if the owner has no mirror.
   [[nodiscard]] const std::optional<closed_step>& closed() const { return closed_; }
 
+  /// A change that was made and may be asked for again; null, if it was not made, or is over.
+  [[nodiscard]] const made_change* made(const request_id& id) const { return made_.find(id); }
+
   /// The optimizer in use, and the update that is held; empty, if there is none.
   [[nodiscard]] const msg<wire::UseOptimizer>& optimizer() const { return optimizer_; }
 
@@ -149,7 +152,7 @@ private:
 struct told_change {
   std::function<void()> tell;
   std::function<void(const std::optional<error>& refused)> settle;
-  bool is_numbered = false; ///< It may be asked for again.
+  std::optional<request_id> id{}; ///< It may be asked for again.
 };
 
 /// The changes that the mirror has not made yet: the first one is on its way to it.
@@ -165,6 +168,9 @@ public:
 
   /// Their callers get no answer: they are those of a former life.
   void forget() { changes_.clear(); }
+
+  /// The one with that number; null: the mirror has made it.
+  [[nodiscard]] told_change* find(const request_id& id);
 
   /// The last one that may be asked for again; null: there is none.
   [[nodiscard]] told_change* last_numbered();
@@ -185,7 +191,8 @@ private:
 /// nor of an owner before its mirror has said that it repeats this one's changes.
 ///
 /// A change that is asked for by way of a stand-in has a number, since it may be asked for again,
-/// of the mirror: the variable knows whether it was made. A caller that reads the variable while
+/// of the mirror: the variable knows whether it was made. The mirror is told of it once, however
+/// often it is asked for. A caller that reads the variable while
 /// the mirror does not know of such a change waits until it does: so none has heard of a change
 /// that is lost with an owner, and made once more later.
 ///
@@ -219,9 +226,11 @@ struct variable_owner_state {
   std::shared_ptr<owned_variable> variable; ///< Shared with the device, if that works on it.
   phase_in<phase, transitions> now_in{phase::holding};
   std::vector<std::function<void()>> early; ///< Answers that wait while it is `unsure`.
-  std::optional<come_back> returned;        ///< While `returning`.
-  replicated_owner_actor mirror;            ///< Null: there is none.
-  uint32_t mirror_number = 0;               ///< Which one it is, as the directory counts them.
+  /// Requests that the device's actor did not come to: they are told what that ended with.
+  std::vector<std::function<void(const caf::error&)>> bounced;
+  std::optional<come_back> returned; ///< While `returning`.
+  replicated_owner_actor mirror;     ///< Null: there is none.
+  uint32_t mirror_number = 0;        ///< Which one it is, as the directory counts them.
   uint64_t telling
     = 0; ///< How often it began to tell a mirror all: answers to an earlier one are late.
   told_changes changes;          ///< Of the mirror.

@@ -461,9 +461,16 @@ void told_changes::settle_all(const std::optional<error>& refused) {
     change.settle(refused);
 }
 
+told_change* told_changes::find(const request_id& id) {
+  auto found = std::ranges::find_if(changes_, [&id](const told_change& change) {
+    return change.id && change.id->client == id.client && change.id->number == id.number;
+  });
+  return found == changes_.end() ? nullptr : &*found;
+}
+
 told_change* told_changes::last_numbered() {
   auto last = std::find_if(changes_.rbegin(), changes_.rend(),
-                           [](const auto& change) { return change.is_numbered; });
+                           [](const auto& change) { return change.id.has_value(); });
   return last == changes_.rend() ? nullptr : &*last;
 }
 

@@ -54,7 +54,8 @@ struct training_options {
 
   /// For links that lose or double messages: what a replica asks (to read, to push, to change a
   /// variable, for a token) is asked again if no answer has come after this time, and counts once
-  /// however often it comes.
+  /// however often it comes. But a variable that another process holds alone, without
+  /// `replicate_owners`, is asked for by this process's cache, once.
   /// Choose a few times what a message takes there and back. 0: links are reliable, as TCP's are.
   job_time ask_again_after{0};
 

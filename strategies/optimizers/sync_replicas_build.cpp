@@ -163,6 +163,7 @@ accumulator_config sync_replicas_optimizer::collects(const strategy& strategy, c
   config.requires_finite = options_.require_finite;
   config.remembers = links.ask_again_after > job_time{0};
   config.owner_is_replicated = strategy.layout().owner_copies > 1;
+  config.place = of.place();
   return config;
 }
 

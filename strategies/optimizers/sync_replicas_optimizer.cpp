@@ -3,6 +3,7 @@
 #include "strategies/optimizers/sync_replicas_optimizer.hpp"
 
 #include "actors/policies/asynchronous_rule.hpp"
+#include "actors/training/accumulator.hpp"
 #include "messages/tensor_message.hpp"
 #include "messages/training_message.hpp"
 #include "strategies/contexts/gradient_values.hpp"
@@ -52,14 +53,10 @@ std::vector<tensor*> arrays_for_host(std::vector<gradient_and_variable>& given, 
   return arrays;
 }
 
+// A process that does not hold a variable is told by its accumulator.
 void check_aggregates(const std::vector<gradient_and_variable>& given) {
   for (const auto& [gradient, variable] : given)
-    if (variable.place().kind != device_kind::cpu)
-      throw failure{
-        {errc::unimplemented,
-         fmt::format("the gradients of variable '{}' stay on {}, and read_aggregates adds them up "
-                     "on the host; leave variable_devices empty, or read_aggregates off",
-                     variable.name(), to_string(variable.place()))}};
+    value_or_throw(troupe::check_aggregates(variable.name(), variable.place()));
 }
 
 // A gradient that is for an older step by now need not arrive.
@@ -86,6 +83,7 @@ await_list make_awaits(const std::vector<push>& pushes, uint64_t step) {
 }
 
 std::optional<gradient> gradient_of(const expected<msg<wire::Aggregate>>& aggregate) {
+  if (!aggregate && aggregate.error().code == errc::unimplemented) throw failure{aggregate.error()};
   if (!aggregate) return std::nullopt;
   return *read_gradient(aggregate->reader().getGradient(), aggregate->owner());
 }

@@ -100,7 +100,9 @@ public:
                                              uint32_t examples = 0) const;
 
   /// Pushes each gradient to its variable's accumulator; when all are judged, waits for a token.
-  /// A variable that the loss does not depend on is left out.
+  /// A variable that the loss does not depend on is left out. Where gradients may come twice
+  /// (`ask_again_after`, `replicate_owners`), give a variable's once in a step function: a second
+  /// one passes for the first, and is not counted.
   /// Errors: throws `failure`: invalid_argument ("Must supply at least one variable") if there is
   /// no gradient at all, or one does not fit its variable; not_found for a variable that the job
   /// does not train; cancelled when the job is over.

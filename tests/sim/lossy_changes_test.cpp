@@ -87,6 +87,41 @@ void check_each_counts_once(const course& seen) {
   CHECK(seen.sum == static_cast<double>(answers.size()));
 }
 
+/// How many gradients were told what their step came to, and how many were not.
+struct told_aggregates {
+  uint64_t told = 0;
+  uint64_t missing = 0;
+};
+
+// All links are reliable. Replica 0 is first, and waits for the others longer than it waits for an
+// answer before it asks again.
+told_aggregates read_each_aggregate(uint64_t seed) {
+  told_aggregates seen;
+  auto world = world::virtual_time({.seed = seed});
+  simulated_network network{world, replicas, options_of(seed)};
+  parameter_server_strategy strategy{
+    world, {.replicas = replicas, .placement = &network, .replicate_owners = 2}};
+  auto weights = strategy.make_variable("w", zeros({}));
+  sync_replicas_optimizer optimizer{
+    rules::sgd{.learning_rate = 1},
+    {.replicas_to_aggregate = replicas, .policy = sync_policy::latest_token}};
+  auto step = [&seen, weights, optimizer](replica_context& context) -> task<void> {
+    auto computing = context.compute([](std::stop_token) { return scalar(1); });
+    auto gradient = co_await computing;
+    std::vector<gradient_and_variable> gradients{{gradient, weights}};
+    auto applying = optimizer.apply_gradients(context, gradients, {.read_aggregates = true});
+    auto outcome = co_await applying;
+    ++(outcome.aggregates.front() ? seen.told : seen.missing);
+  };
+  auto report = train(
+    strategy, optimizer, step,
+    {.steps = steps, .ask_again_after = 400ms, .pace = [](uint32_t replica, uint64_t, job_time) {
+       return job_time{100ms} + replica * job_time{350ms};
+     }});
+  CHECK_FALSE(report.failure);
+  return seen;
+}
+
 } // namespace
 
 TEST_SUITE("sim/lossy_changes") {
@@ -102,6 +137,15 @@ TEST_SUITE("sim/lossy_changes") {
     }
     CHECK(lost > 40);
     CHECK(doubled > 40);
+  }
+
+  TEST_CASE("what a step comes to is told to each replica, however long the step takes") {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      INFO("seed ", seed);
+      auto seen = read_each_aggregate(seed);
+      CHECK(seen.missing == 0);
+      CHECK(seen.told >= replicas * (steps - 1)); // the job may be over before the last is told
+    }
   }
 
   TEST_CASE("each change counts once, though one of the variable's two holders is lost, too") {

@@ -35,8 +35,9 @@ inline constexpr std::array<placed_job_layout, 3> ways_with_gpu{
 /// What the end of a job is compared by: value, slots and average of each variable.
 using placed_outcome = std::map<std::string, numbers>;
 
-/// A variable with dense gradients, one with sparse ones, and one that gets some of each. Each
-/// gradient depends on its variable, and is made and left where its replica computes.
+/// A variable with dense gradients, one with sparse ones, and one that gets some of each; and two
+/// with dense gradients that are copied into their messages. Each gradient depends on its variable,
+/// and is made and left where its replica computes.
 class placed_job {
 public:
   placed_job(troupe::world in, const gpu_opener& open, const placed_job_layout& where,
@@ -45,7 +46,9 @@ public:
       optimizer_(plan, sync) {
     double first = 0;
     for (const auto* name : {"dense", "sparse", "mixed"})
-      variables_.push_back(strategy_.make_variable(name, ascending(++first)));
+      variables_.push_back(strategy_.make_variable(name, ascending(++first, extents)));
+    variables_.push_back(strategy_.make_variable("bias", ascending(++first, {1})));
+    variables_.push_back(strategy_.make_variable("line", ascending(++first, {16})));
   }
 
   /// @param options But for the pace, which is that of the replicas here.
@@ -92,8 +95,8 @@ private:
     return options;
   }
 
-  static tensor ascending(double first) {
-    tensor result{dtype::f32, extents};
+  static tensor ascending(double first, const shape& size) {
+    tensor result{dtype::f32, size};
     for (auto& value : result.mutable_values<float>())
       value = static_cast<float>(first += 0.125);
     return result;
@@ -108,7 +111,7 @@ private:
 
   // The value and a number for each element.
   static tensor dense(compute_stream& on, const tensor& value, random_stream& noise) {
-    const tensor terms[] = {value, value_or_throw(on.to_device(drawn(noise, extents)))};
+    const tensor terms[] = {value, value_or_throw(on.to_device(drawn(noise, value.extents())))};
     return value_or_throw(on.sum(terms));
   }
 
@@ -131,6 +134,8 @@ private:
       made.emplace_back(dense(on, there[2], noise));
     else
       made.emplace_back(rows(on, replica, noise));
+    made.emplace_back(dense(on, there[3], noise));
+    made.emplace_back(dense(on, there[4], noise));
     return made;
   }
 

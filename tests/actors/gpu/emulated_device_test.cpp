@@ -3,7 +3,9 @@
 // GPU that is broken, and starved, while a gpu actor owns it.
 #include "actors/gpu/cuda_device.hpp"
 #include "actors/gpu/gpu.hpp"
+#include "actors/training/variable_copies.hpp"
 #include "actors/world/ask.hpp"
+#include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
 #include "tests/kernels/emulated_cuda/emulator.hpp"
 
@@ -109,6 +111,23 @@ TEST_SUITE("actors/gpu/emulated_device") {
     finish(*device);
     CHECK(first_seen.values<float>()[0] == 1);
     CHECK(second_seen.values<float>()[0] == 2);
+  }
+
+  TEST_CASE("what a message takes a copy of is in the host's memory as soon as it is read") {
+    auto device = *open_cuda_device(0, 1);
+    variable_copies copies{{.name = "w", .device = device}, make_tensor({2}, {5, 6})};
+    const update_plan plan{.rule = rules::sgd{.learning_rate = 1},
+                           .average = moving_average{.decay = 0.5}};
+    REQUIRE(copies.prepare(plan));
+    auto gradients = copies.placed({make_tensor({2}, {2, 2})}).value();
+    REQUIRE(copies.update(plan, {gradients}));
+    CHECK(copies.read(whole_variable)->values<float>()[1] == 4);
+    CHECK(copies.read_average()->values<float>()[1] == 5);
+    REQUIRE(copies.update(plan, {gradients}));
+    auto saved = copies.saved();
+    REQUIRE(saved);
+    CHECK(saved->value.values<float>()[1] == 2);
+    CHECK(saved->average->values.values<float>()[1] == 3.5F);
   }
 
   TEST_CASE("pinned memory of the host is copied from as it is") {

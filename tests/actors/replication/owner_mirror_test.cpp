@@ -104,6 +104,73 @@ private:
   caf::actor actor_;
 };
 
+/// A mirror that makes changes when the test wants it to.
+class slow_mirror {
+public:
+  explicit slow_mirror(troupe::world& world)
+    : actor_(world.system().spawn([told = told_](caf::event_based_actor* self) -> caf::behavior {
+        return {[](const msg<wire::MirrorState>&) { return make_update_applied({}); },
+                [self, told](const msg<wire::ChangeVariable>&) {
+                  told->push_back(self->make_response_promise<promise>());
+                  return told->back();
+                }};
+      })) {}
+
+  slow_mirror(const slow_mirror&) = delete;
+  slow_mirror& operator=(const slow_mirror&) = delete;
+
+  ~slow_mirror() { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
+
+  [[nodiscard]] replicated_owner_actor actor() const {
+    return caf::actor_cast<replicated_owner_actor>(actor_);
+  }
+
+  /// How many changes it was told of.
+  [[nodiscard]] size_t told() const { return told_->size(); }
+
+  /// It makes the last change that it was told of.
+  void make() { told_->back().deliver(make_variable_snapshot(0, zeros({1}))); }
+
+private:
+  using promise = caf::typed_response_promise<msg<wire::VariableSnapshot>>;
+
+  std::shared_ptr<std::vector<promise>> told_ = std::make_shared<std::vector<promise>>();
+  caf::actor actor_;
+};
+
+/// An owner of a number, a mirror that takes its time, and a trainer.
+struct slowly_replicated : deterministic_world {
+  slowly_replicated() {
+    trainer.tell(owner, use_mirror{mirror.actor()});
+    settle();
+  }
+
+  ~slowly_replicated() { caf::anon_send_exit(owner, caf::exit_reason::user_shutdown); }
+
+  answer<msg<wire::VariableSnapshot>> add_one(const request_id& id) {
+    auto addition = make_change_variable(static_cast<uint8_t>(change::add), make_tensor({1}, {1}));
+    auto result = trainer.ask<msg<wire::VariableSnapshot>>(owner, numbered(addition, id));
+    settle();
+    return result;
+  }
+
+  void make() {
+    mirror.make();
+    settle();
+  }
+
+  static float number_in(const answer<msg<wire::VariableSnapshot>>& of) {
+    auto said = of.value();
+    return read_tensor(said.reader().getValue(), said.owner()).values<float>()[0];
+  }
+
+  slow_mirror mirror{world};
+  puppet trainer{world};
+  replicated_owner_actor owner = spawn(
+    variable_owner, variable_owner_config{
+                      .variable = {"n", dtype::f32, {1}}, .initial = zeros({1}), .world = &world});
+};
+
 /// An owner, its mirror, and a trainer that talks to both.
 struct replicated : deterministic_world {
   replicated()
@@ -498,6 +565,25 @@ TEST_SUITE("actors/replication/owner_mirror") {
     CHECK(late.message
           == "a change of 'w' is asked for again, which was answered before, or long ago");
     CHECK(are_equal(state_of(mirror), held));
+  }
+
+  TEST_CASE_FIXTURE(slowly_replicated, "a mirror is told once of what is asked for again, and each "
+                                       "asking is answered when the mirror has made its change") {
+    std::vector<answer<msg<wire::VariableSnapshot>>> first{add_one({1, 1, 1})};
+    auto second = add_one({2, 1, 1});
+    for (int i = 0; i < 3; ++i)
+      first.push_back(add_one({1, 1, 1}));
+    CHECK(mirror.told() == 1);
+    CHECK_FALSE(first.back().has_come());
+    make();
+    for (const auto& each : first)
+      CHECK(number_in(each) == 1);
+    CHECK_FALSE(second.has_come());
+    CHECK(number_in(add_one({1, 1, 1})) == 1);
+    CHECK(mirror.told() == 2);
+    make();
+    CHECK(number_in(second) == 2);
+    CHECK(mirror.told() == 2);
   }
 
   TEST_CASE_FIXTURE(replicated, "likewise updates, of each asker by itself") {

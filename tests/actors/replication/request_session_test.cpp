@@ -203,6 +203,16 @@ TEST_SUITE("actors/replication/request_session") {
     CHECK(requests.all().size() == 3);
   }
 
+  TEST_CASE("a client that asks one thing after the other is remembered, among thousands") {
+    constexpr uint64_t clients = 10'000;
+    table requests;
+    for (uint64_t number : {1, 2})
+      for (uint64_t client = 1; client <= clients; ++client)
+        requests.serve({client, number, number});
+    CHECK(requests.find({1, 2, 2}) != nullptr);
+    CHECK(requests.all().size() == clients);
+  }
+
   TEST_CASE("nonsense forgets nothing of others") {
     table requests;
     requests.serve({1, 1, 1});

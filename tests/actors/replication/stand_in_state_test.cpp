@@ -91,6 +91,27 @@ TEST_SUITE("actors/replication/stand_in_state") {
     CHECK(changes.later.empty());
   }
 
+  TEST_CASE("no change is asked for that makes an owner forget an earlier one without an answer") {
+    change_numbers changes;
+    changes.client = 7;
+    size_t asked = 0;
+    auto ask_one_more = [&] {
+      changes.later.emplace_back([&] {
+        static_cast<void>(changes.begin());
+        ++asked;
+      });
+      changes.ask_later_ones(false);
+    };
+    for (size_t i = 0; i < limits::requests_of_client_max; ++i)
+      ask_one_more();
+    changes.open = {1};
+    ask_one_more();
+    CHECK(asked == limits::requests_of_client_max);
+    changes.open.clear();
+    changes.ask_later_ones(false);
+    CHECK(asked == limits::requests_of_client_max + 1);
+  }
+
   TEST_CASE("a report that comes again is told as far as it is new") {
     step_reports reports{0, true};
     CHECK(reports.add(report(0, {of_replica(1)})).reader().getAccepted().size() == 1);

@@ -456,6 +456,24 @@ TEST_SUITE("actors/training/accumulator") {
     CHECK_FALSE(take.has_come());
   }
 
+  TEST_CASE("gradients that may lie on a device are added up for no caller") {
+    collection step;
+    auto there = step.spawn(accumulator, accumulator_config{.variable = step.form,
+                                                            .owner = step.owner,
+                                                            .world = &step.world,
+                                                            .place = {device_kind::cuda, 1}});
+    auto awaited = step.replicas.ask<msg<wire::Aggregate>>(there, make_await_aggregate(0));
+    auto taken = step.chief.ask<msg<wire::Aggregate>>(there, make_take_aggregate(1));
+    step.settle();
+    const error refused{
+      errc::unimplemented,
+      "the gradients of variable 'w' stay on cuda:1, and read_aggregates adds "
+      "them up on the host; leave variable_devices empty, or read_aggregates off"};
+    CHECK(awaited.error() == refused);
+    CHECK(taken.error() == refused);
+    caf::anon_send_exit(there, caf::exit_reason::user_shutdown);
+  }
+
   TEST_CASE("a take may be content with fewer gradients, as long as its step is not over") {
     collection step;
     step.push(0, 0);

@@ -5,7 +5,10 @@
 #include "actors/training/variable_copies.hpp"
 #include "messages/training_message.hpp"
 #include "tests/doctest.hpp"
+#include "tests/kernels/updates/own_rules.hpp"
 #include "tests/small_arrays.hpp"
+
+#include <cmath>
 
 namespace variable_copies_test {
 
@@ -314,6 +317,18 @@ TEST_SUITE("actors/training/variable_copies") {
     copies.restore({.value = array({2, 1}, {5, 6}), .version = 4});
     CHECK(read(copies) == numbers{5, 6});
     CHECK(copies.read_in_place()->device() == copies.where());
+  }
+
+  TEST_CASE("an update that fails does not count") {
+    auto copies = copies_of(copy_rule::alike, 1);
+    const update_plan plan{.rule = custom_rule(own_careful_descent{})};
+    REQUIRE(copies.prepare(plan));
+    const gradient no_number[] = {scalar(std::nan(""))}, number[] = {scalar(2)};
+    CHECK_THROWS_AS(static_cast<void>(copies.update(plan, {no_number})), std::domain_error);
+    CHECK(copies.first().version == 0);
+    REQUIRE(copies.update(plan, {number}));
+    CHECK(copies.first().version == 1);
+    CHECK(read(copies) == numbers{5});
   }
 
   TEST_CASE("a device without room for a variable says so, and the variable stays as it was") {

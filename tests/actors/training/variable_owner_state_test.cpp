@@ -19,12 +19,12 @@ namespace {
 struct diary {
   std::vector<std::string> lines;
 
-  told_change change(const std::string& name, bool is_numbered = false) {
+  told_change change(const std::string& name, std::optional<request_id> id = {}) {
     return {[this, name] { lines.push_back("tell " + name); },
             [this, name](const std::optional<error>& refused) {
               lines.push_back((refused ? "refuse " : "settle ") + name);
             },
-            is_numbered};
+            id};
   }
 };
 
@@ -77,8 +77,8 @@ TEST_SUITE("actors/training/variable_owner_state") {
     diary diary;
     told_changes changes;
     CHECK(changes.last_numbered() == nullptr);
-    changes.add(diary.change("a", true));
-    changes.add(diary.change("b", true));
+    changes.add(diary.change("a", request_id{1, 1, 1}));
+    changes.add(diary.change("b", request_id{2, 1, 1}));
     changes.add(diary.change("c"));
     auto* last = changes.last_numbered();
     REQUIRE(last != nullptr);
@@ -86,6 +86,22 @@ TEST_SUITE("actors/training/variable_owner_state") {
     CHECK(diary.lines.back() == "settle b");
     changes.forget();
     CHECK(changes.last_numbered() == nullptr);
+  }
+
+  TEST_CASE("a change is found by its number as long as the mirror has not made it") {
+    diary diary;
+    told_changes changes;
+    changes.add(diary.change("a", request_id{1, 1, 1}));
+    changes.add(diary.change("b"));
+    changes.add(diary.change("c", request_id{2, 1, 1}));
+    auto* found = changes.find({2, 1, 1});
+    REQUIRE(found != nullptr);
+    found->settle(std::nullopt);
+    CHECK(diary.lines.back() == "settle c");
+    CHECK(changes.find({2, 2, 2}) == nullptr);
+    CHECK(changes.find({1, 1, 1}) != nullptr);
+    changes.settle_first();
+    CHECK(changes.find({1, 1, 1}) == nullptr);
   }
 
   TEST_CASE("an unsure owner answers when its mirror has") {

@@ -2,6 +2,8 @@
 // Goal: a reader of a variable keeps what it read, and updates compute what the optimizers say.
 // Method: addresses and numbers, seen through the owner's messages; numbers by hand and by a plain
 // loop.
+#include "actors/gpu/cpu_device.hpp"
+#include "actors/gpu/gpu.hpp"
 #include "actors/training/optimizer_settings.hpp"
 #include "actors/training/variable_owner.hpp"
 #include "kernels/tensor/random.hpp"
@@ -419,6 +421,27 @@ TEST_SUITE("actors/training/variable_owner") {
     CHECK(schedule.error().code == errc::invalid_argument);
     CHECK(held.apply({make_tensor({1}, {1})}).has_come());
     CHECK(floats(held.read()) == std::vector<float>{0});
+  }
+
+  TEST_CASE("all owners on a device that is lost say so, however late they ask it") {
+    deterministic_world stage;
+    puppet trainer{stage.world};
+    auto device = std::make_shared<cpu_device>(0, cpu_device_options{.plays_gpu = true});
+    auto asked = stage.spawn(gpu, gpu_config{.device = device, .world = &stage.world});
+    device->lose({errc::unavailable, "CUDA error 700"});
+    for (const auto* name : {"a", "b"}) {
+      CAPTURE(name);
+      auto owner
+        = stage.spawn(variable_owner,
+                      variable_owner_config{.variable = {name, dtype::f32, {1}},
+                                            .initial = zeros({1}),
+                                            .world = &stage.world,
+                                            .place = processor{.device = asked, .owned = device}});
+      auto answer = trainer.ask<msg<wire::VariableSnapshot>>(owner, make_read_variable());
+      stage.settle();
+      CHECK(answer.error() == error{errc::unavailable, "gpu:0 is lost: CUDA error 700"});
+      caf::anon_send_exit(owner, caf::exit_reason::user_shutdown);
+    }
   }
 
   TEST_CASE("what was saved can be restored, and updates go on as if nothing had happened") {
