@@ -2,6 +2,8 @@
 // Random numbers that depend on nothing but their name: Philox and the distributions over it.
 #include "kernels/tensor/random.hpp"
 
+#include "kernels/tensor/parallel.hpp"
+#include "kernels/tensor/random_lanes.hpp"
 #include "messages/failure.hpp"
 
 #include <bit>
@@ -31,6 +33,75 @@ uint64_t hash(std::string_view text) {
 /// The odd constant keeps a seed of 0 and an empty purpose away from the fixed point 0 of `mix`.
 uint64_t combine(uint64_t seed, std::string_view purpose) {
   return mix(mix(seed + 0x9e3779b97f4a7c15) ^ hash(purpose));
+}
+
+/// Block 0 of the streams of consecutive steps, by word and lane: `philox4x32`, one round of all
+/// lanes after the other.
+inline auto first_blocks(uint64_t key, uint32_t index, uint64_t step) {
+  std::array<std::array<uint32_t, random_lanes>, 4> words{};
+  for (size_t lane = 0; lane < random_lanes; ++lane) {
+    words[1][lane] = index;
+    words[2][lane] = static_cast<uint32_t>(step + lane);
+    words[3][lane] = static_cast<uint32_t>((step + lane) >> 32);
+  }
+  auto low_key = static_cast<uint32_t>(key);
+  auto high_key = static_cast<uint32_t>(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (size_t lane = 0; lane < random_lanes; ++lane) {
+      uint64_t even = uint64_t{0xd2511f53} * words[0][lane];
+      uint64_t odd = uint64_t{0xcd9e8d57} * words[2][lane];
+      words[0][lane] = static_cast<uint32_t>(odd >> 32) ^ words[1][lane] ^ low_key;
+      words[1][lane] = static_cast<uint32_t>(odd);
+      words[2][lane] = static_cast<uint32_t>(even >> 32) ^ words[3][lane] ^ high_key;
+      words[3][lane] = static_cast<uint32_t>(even);
+    }
+    low_key += 0x9e3779b9;
+    high_key += 0xbb67ae85;
+  }
+  return words;
+}
+
+/// `random_stream::uniform` of two words. AVX2 cannot convert 64-bit integers: each half becomes
+/// the low bits of a large power of two, which is taken away again; no operation rounds.
+inline double uniform_of(uint32_t low, uint32_t high) {
+  auto bits = (low | uint64_t{high} << 32) >> 11;
+  auto lower = std::bit_cast<double>((bits & 0xffffffff) | 0x4330000000000000);
+  auto upper = std::bit_cast<double>(bits >> 32 | 0x4530000000000000);
+  return ((upper - 0x1.00000001p84) + lower) * 0x1p-53;
+}
+
+// The steps of `portable_log`, without its branches and calls.
+inline double log_of_normal(double x) {
+  auto bits = std::bit_cast<uint64_t>(x);
+  auto m = std::bit_cast<double>((bits & 0x000fffffffffffff) | 0x3fe0000000000000);
+  auto is_low = m < 0.70710678118654752;
+  m = is_low ? m * 2 : m;
+  // The biased exponent is of a number in [1, 2), and m is half of that or the number itself.
+  auto biased = bits >> 52 | 0x4330000000000000;
+  double exponent = std::bit_cast<double>(biased) - 0x1p52 - (is_low ? 1023 : 1022);
+  double s = (m - 1) / (m + 1);
+  double square = s * s;
+  double series = 0;
+  for (int n = 21; n >= 3; n -= 2)
+    series = (series + 1.0 / n) * square;
+  double high = exponent * 0x1.62e42feep-1;
+  double low = exponent * 1.90821492927058770e-10;
+  auto result = high + (2 * s + (2 * s * series + low));
+  return x == 0 ? -std::numeric_limits<double>::infinity() : result;
+}
+
+constexpr double exp_lanes_max = 700; // beyond it a result may be no normal number
+
+// The steps of `portable_exp`. @pre |x| <= exp_lanes_max.
+inline double exp_to_normal(double x) {
+  double n = std::floor(x * 1.4426950408889634 + 0.5);
+  double r = (x - n * 0x1.62e42feep-1) - n * 1.90821492927058770e-10;
+  double series = 0;
+  for (int k = 14; k >= 2; --k)
+    series = (series + 1.0) * r / k;
+  // n in the low bits of 1.5 * 2^52 + n; shifted, it is a power's exponent.
+  auto biased = std::bit_cast<uint64_t>(n + (0x1.8p52 + 1023)) << 52;
+  return (1.0 + (r + r * series)) * std::bit_cast<double>(biased);
 }
 
 } // namespace
@@ -124,6 +195,37 @@ double random_stream::normal() {
   spare_normal_ = v * factor;
   has_spare_normal_ = true;
   return u * factor;
+}
+
+stream_lanes::stream_lanes(uint64_t seed, std::string_view purpose)
+  : key_(combine(seed, purpose)) {}
+
+void stream_lanes::uniforms(uint32_t index, uint64_t step, lane_values& first,
+                            lane_values& second) const {
+  cpu::vectorised([&, key = key_] {
+    auto words = first_blocks(key, index, step);
+    for (size_t lane = 0; lane < random_lanes; ++lane) {
+      first[lane] = uniform_of(words[0][lane], words[1][lane]);
+      second[lane] = uniform_of(words[2][lane], words[3][lane]);
+    }
+  });
+}
+
+void log_lanes(lane_values& x) {
+  cpu::vectorised([&] {
+    for (auto& one : x)
+      one = log_of_normal(one);
+  });
+}
+
+void exp_lanes(lane_values& x) {
+  auto arguments = x;
+  cpu::vectorised([&] {
+    for (auto& one : x)
+      one = exp_to_normal(one);
+  });
+  for (size_t lane = 0; lane < random_lanes; ++lane)
+    if (!(std::abs(arguments[lane]) <= exp_lanes_max)) x[lane] = portable_exp(arguments[lane]);
 }
 
 } // namespace troupe
