@@ -49,7 +49,7 @@ std::string_view reason_against_collectives(const scenario& what) {
 }
 
 collective_job::collective_job(const scenario& what, scenario_report& report)
-  : what_(checked(what)), report_(report), book_(report, what.sync.policy), draws_(what),
+  : what_(checked(what)), report_(report), book_(report, what), draws_(what),
     clock_(*what.collective, what.sync.total_num_replicas,
            what.network.value_or(network_options{})),
     begun_(what.sync.total_num_replicas), ends_(begun_.size(), job_time{0}),

@@ -19,7 +19,7 @@ constexpr size_t replicas_ahead = 8; // their turn comes after about the time th
 } // namespace
 
 direct_engine::direct_engine(const scenario& what, scenario_report& report)
-  : what_(what), report_(report), book_(report, what.sync.policy), draws_(what),
+  : what_(what), report_(report), book_(report, what), draws_(what),
     updates_(what.update, what.sync.total_num_replicas),
     gradients_(0, what.sync.one_gradient_per_replica, asynchronous_rule::of(what.sync)),
     tokens_(what.sync.policy), replicas_(what.sync.total_num_replicas),

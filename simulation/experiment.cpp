@@ -45,6 +45,7 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .on_step = experiment.on_step,
                   .on_delivery = experiment.on_delivery};
   result.engine = experiment.engine;
+  result.hashes = experiment.hashes;
   result.collective = experiment.collective;
   if (experiment.network) result.network = experiment.network(seed);
   result.faults = experiment.faults;

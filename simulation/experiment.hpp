@@ -36,6 +36,7 @@ struct experiment {
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
   std::optional<simulation_engine> engine = {}; ///< As in `scenario`.
+  bool hashes = true;                           ///< As in `scenario`.
   unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
   /// Told of every step of every run; with it, one run is made after the other.
   std::function<void(const step_record&)> on_step = {};

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
+#include "simulation/cancelled_steps.hpp"
 #include "simulation/collective_job.hpp"
 #include "simulation/direct_engine.hpp"
 #include "simulation/simulated_job.hpp"
@@ -43,6 +44,9 @@ scenario_report simulate(const scenario& scenario) {
   scenario_report report;
   if (scenario.collective)
     collective_job{scenario, report}.run();
+  else if (reason.empty() && scenario.engine != simulation_engine::actors
+           && counts_cancelled_steps(scenario))
+    count_cancelled_steps(scenario, report);
   else if (reason.empty() && scenario.engine != simulation_engine::actors)
     direct_engine{scenario, report}.run();
   else
