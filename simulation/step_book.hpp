@@ -3,6 +3,7 @@
 #pragma once
 
 #include "simulation/ledger_hash.hpp"
+#include "simulation/network/end_of_time.hpp"
 #include "simulation/scenario.hpp"
 
 #include <algorithm>
@@ -10,15 +11,6 @@
 #include <vector>
 
 namespace troupe {
-
-/// No step may end later: clocks count no more than twice as much.
-constexpr job_time time_max = job_time::max() / 2;
-
-/// A later time; at the most the first at which no step may end, so that no clock runs over.
-[[nodiscard]] constexpr job_time later(job_time at, job_time by) {
-  constexpr auto beyond = time_max + job_time{1};
-  return at >= beyond || by >= beyond - at ? beyond : at + by;
-}
 
 /// The error that reports a step that ended later.
 [[nodiscard]] inline error end_of_time(uint64_t step) {

@@ -169,6 +169,19 @@ TEST_SUITE("simulation/scenario") {
     }
   }
 
+  TEST_CASE("messages that take longer than clocks can count are refused") {
+    auto refuse = [](const troupe::network_options& network) {
+      auto what = constant(2, 2, sync_policy::latest_token);
+      what.network = network;
+      CHECK_THROWS_WITH_AS(static_cast<void>(simulate(what)),
+                           doctest::Contains("ended after 146 virtual years"), troupe::failure);
+    };
+    auto longest = [](auto...) { return troupe::job_time{1'000'000'000s}; };
+    refuse({.latency = longest});
+    refuse({.service = longest});
+    refuse({.bytes_per_second = 1, .gradient_bytes = 1'000'000'000});
+  }
+
   TEST_CASE("as many dead as backups cost latest_token and cancel nothing, one more stalls them") {
     for (auto policy : {sync_policy::latest_token, sync_policy::cancel}) {
       CHECK(simulate(constant(96, 100, policy, first_replicas(4))).mean_step_seconds() == 1);
