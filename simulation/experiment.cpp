@@ -47,6 +47,7 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
   result.engine = experiment.engine;
   result.hashes = experiment.hashes;
   result.collective = experiment.collective;
+  result.replicas_per_host = experiment.replicas_per_host;
   if (experiment.network) result.network = experiment.network(seed);
   result.faults = experiment.faults;
   result.ask_again_after = experiment.ask_again_after;

@@ -27,7 +27,8 @@ struct experiment {
   local_sgd_options local_sgd;
   /// What is between the nodes in the run of a seed; empty: messages take no time.
   std::function<network_options(uint64_t seed)> network;
-  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`.
+  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`, as what follows.
+  uint32_t replicas_per_host = 1;
   fault_plan faults;
   job_time ask_again_after{0}; ///< As in `training_options`.
   /// What is learnt in the run of a seed; empty: nothing.

@@ -41,6 +41,10 @@ scenario_report simulate(const scenario& scenario) {
   if (scenario.engine == simulation_engine::direct && !reason.empty())
     throw failure{{errc::invalid_argument,
                    fmt::format("the direct engine cannot simulate {}; take the actors", reason)}};
+  if (!scenario.collective && scenario.network && scenario.network->slowed)
+    throw failure{{errc::invalid_argument,
+                   "a single slow link is simulated in collectives only; leave it out, or name the "
+                   "collective"}};
   scenario_report report;
   if (scenario.collective)
     collective_job{scenario, report}.run();

@@ -52,6 +52,9 @@ struct scenario {
   /// How the gradients of all replicas become one, in a job without parameter servers; nothing: in
   /// a job with them. Goes with a latency, a speed and a size of gradients in `network`.
   std::optional<collective_algorithm> collective = {};
+  /// In a job of collectives: so many replicas stand in one process, which adds their gradients up
+  /// in its memory before it takes part for all of them. Divides the number of replicas.
+  uint32_t replicas_per_host = 1;
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   /// If the network has a roll call: by node, how long after the job's its process is started.
   std::map<node_index, job_time> late_starts = {};
