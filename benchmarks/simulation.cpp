@@ -47,9 +47,14 @@ computing_time draws() {
 
 // ---- the engines ----
 
-measurement with_engine(simulation_engine engine, sync_options sync, uint64_t steps) {
-  scenario what{
-    .sync = std::move(sync), .steps = steps, .compute = draws(), .seed = seed, .engine = engine};
+measurement with_engine(simulation_engine engine, sync_options sync, uint64_t steps,
+                        bool hashes = true) {
+  scenario what{.sync = std::move(sync),
+                .steps = steps,
+                .compute = draws(),
+                .seed = seed,
+                .engine = engine,
+                .hashes = hashes};
   auto begin = std::clock();
   auto report = simulate(what);
   return {report.events, seconds_since(begin),
@@ -177,9 +182,9 @@ uint64_t number(const char* text) {
 }
 
 // For `simulation_models.py`: processor seconds, and the mean step.
-int print_direct(uint32_t replicas, uint32_t needed, uint64_t steps) {
-  auto done
-    = with_engine(simulation_engine::direct, {needed, replicas, sync_policy::cancel}, steps);
+int print_direct(bool with_ledger, uint32_t replicas, uint32_t needed, uint64_t steps) {
+  auto done = with_engine(simulation_engine::direct, {needed, replicas, sync_policy::cancel}, steps,
+                          with_ledger);
   std::printf("%.6f %.6f\n", done.processor_seconds,
               done.virtual_seconds / static_cast<double>(steps));
   return 0;
@@ -187,12 +192,14 @@ int print_direct(uint32_t replicas, uint32_t needed, uint64_t steps) {
 
 } // namespace
 
-/// Arguments: replicas and steps of one more size, such as 100000 20; or "direct" with replicas,
-/// needed gradients and steps, for one run by the direct engine.
+/// Arguments: replicas and steps of one more size, such as 100000 20; or "counts" or "ledger" with
+/// replicas, needed gradients and steps, for one run without actors: for what it adds up to, or
+/// with the hash of its ledger.
 int main(int argument_count, char** arguments) {
   prefer_huge_pages();
-  if (argument_count == 5 && std::string{arguments[1]} == "direct")
-    return print_direct(static_cast<uint32_t>(number(arguments[2])),
+  if (argument_count == 5)
+    return print_direct(std::string{arguments[1]} == "ledger",
+                        static_cast<uint32_t>(number(arguments[2])),
                         static_cast<uint32_t>(number(arguments[3])), number(arguments[4]));
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("96 of 100 gradients needed, exponential times; of the last column's sizes 1e7 "

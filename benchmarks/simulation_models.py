@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator's direct engine beside the usual model of a step, in turns: processor time for each gradient.
+"""The simulator without actors beside the usual model of a step, in turns: processor time for each gradient.
 
 simulation_models.py SIMULATION_BENCHMARK   NUMPY_PYTHON in the environment: an interpreter that has numpy; TURNS
 
 The model draws n times and takes the N-th smallest: that is a step of the policy cancel, and of no other. It keeps no
-ledger: neither who gave what, nor what was wasted.
+ledger, and no more does the simulator where a table is all that is asked for; with its ledger it is measured, too.
 """
 
 import os
@@ -42,15 +42,17 @@ def main():
     if subprocess.run([python, '-c', 'import numpy'], capture_output=True).returncode != 0:
         print(f'skipped: {python} has no numpy; NUMPY_PYTHON may name an interpreter that has it')
         sys.exit(SKIPPED)
-    print(f'{"replicas":>9} {"steps":>7} {"direct, ns":>11} {"numpy, ns":>10} {"ratio":>7}   mean step of both')
+    print(f'{"replicas":>9} {"steps":>7} {"ledger, ns":>11} {"ratio":>7} {"counts, ns":>11} {"ratio":>7} {"numpy, ns":>10}   '
+          'mean step of both')
     for replicas, steps in SIZES:
         needed = replicas - replicas // 25
         sizes = [str(number) for number in (replicas, needed, steps)]
-        turns = [(measure([program, 'direct', *sizes]), measure([python, '-c', MODEL, *sizes])) for _ in range(TURNS)]
-        direct, model = (statistics.median(turn[which][0] for turn in turns) for which in (0, 1))
+        commands = [program, 'ledger', *sizes], [program, 'counts', *sizes], [python, '-c', MODEL, *sizes]
+        turns = [[measure(command) for command in commands] for _ in range(TURNS)]
+        ledger, counts, model = (statistics.median(turn[which][0] for turn in turns) for which in range(3))
         gradients = replicas * steps / 1e9
-        print(f'{replicas:>9} {steps:>7} {direct / gradients:>11.1f} {model / gradients:>10.1f} {direct / model:>7.1f}   '
-              f'{turns[0][0][1]:.4f} and {turns[0][1][1]:.4f}')
+        print(f'{replicas:>9} {steps:>7} {ledger / gradients:>11.1f} {ledger / model:>7.1f} {counts / gradients:>11.1f} '
+              f'{counts / model:>7.1f} {model / gradients:>10.1f}   {turns[0][1][1]:.4f} and {turns[0][2][1]:.4f}')
 
 
 main()

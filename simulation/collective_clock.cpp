@@ -5,7 +5,7 @@
 #include "actors/collective/collective_agreement.hpp"
 #include "kernels/tensor/dtype.hpp"
 #include "messages/assert.hpp"
-#include "simulation/step_book.hpp"
+#include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
 #include <array>
@@ -153,10 +153,26 @@ void collective_clock::send(uint32_t rank, uint32_t strand, const plan_step& ste
 void collective_clock::send_to(uint32_t peer, uint32_t rank, uint32_t strand, job_time card_time,
                                job_time now) {
   auto& sends_until = ranks_[rank].sends_until;
-  sends_until = later(std::max(now, sends_until), card_time);
+  auto begun = std::max(now, sends_until);
+  sends_until = later(begun, card_time);
+  auto passed = sends_until;
+  auto latency = std::max(latency_of(rank), latency_of(peer));
+  if (is_slowed(rank, peer)) {
+    auto& until = slowed_until_[rank == network_.slowed->one ? 0 : 1];
+    until = later(std::max(begun, until), scaled(card_time, network_.slowed->factor));
+    passed = until;
+    latency = scaled(latency, network_.slowed->factor);
+  }
   auto& last = last_arrival_[size_t{rank} * ranks_.size() + peer];
-  last = std::max(last, later(sends_until, std::max(latency_of(rank), latency_of(peer))));
+  last = std::max(last, later(passed, latency));
   push({last, 0, peer, strand, rank, card_time});
+}
+
+bool collective_clock::is_slowed(uint32_t rank, uint32_t peer) const {
+  const auto& link = network_.slowed;
+  return link
+         && ((rank == link->one && peer == link->other)
+             || (rank == link->other && peer == link->one));
 }
 
 job_time collective_clock::latency_of(uint32_t rank) {

@@ -6,6 +6,7 @@
 #include "messages/collective_message.hpp"
 #include "simulation/network/network_options.hpp"
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -23,7 +24,8 @@ namespace troupe {
 /// Adding up takes no time. A message occupies the card of its sender for as long as its bytes
 /// take, first come first served, then is on its way for the latency of the slower of both links;
 /// the card of its receiver takes it in meanwhile, or when it has taken in what came before.
-/// Messages between two ranks keep their order.
+/// A slow link passes its messages on one after the other, at a speed of its own. Messages between
+/// two ranks keep their order.
 ///
 /// Cost: a heap operation or two for each message.
 class collective_clock {
@@ -71,6 +73,7 @@ private:
   void send(uint32_t rank, uint32_t strand, const plan_step& step, job_time now);
   void send_to(uint32_t peer, uint32_t rank, uint32_t strand, job_time card_time, job_time now);
   [[nodiscard]] job_time latency_of(uint32_t rank);
+  [[nodiscard]] bool is_slowed(uint32_t rank, uint32_t peer) const;
   void push(event next);
 
   std::vector<collective_plan> plans_; ///< By rank.
@@ -78,7 +81,10 @@ private:
   std::vector<rank_state> ranks_;
   std::vector<event> events_;          ///< A heap.
   std::vector<job_time> last_arrival_; ///< [from * ranks + to]
-  std::vector<job_time> ends_;         ///< By rank.
+  /// When the slow link has passed on what it was given, by direction: from its first end, and to
+  /// it.
+  std::array<job_time, 2> slowed_until_{};
+  std::vector<job_time> ends_; ///< By rank.
   uint64_t events_count_ = 0;
 };
 

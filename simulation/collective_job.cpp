@@ -15,8 +15,27 @@ namespace {
 // What their plans take in memory is some hundreds of megabytes then.
 constexpr double plan_steps_max = 1e7;
 
+uint32_t hosts_of(const scenario& what) {
+  return what.sync.total_num_replicas / what.replicas_per_host;
+}
+
+void check_hosts(const scenario& what) {
+  auto replicas = what.sync.total_num_replicas;
+  if (what.replicas_per_host == 0 || replicas % what.replicas_per_host != 0)
+    throw failure{{errc::invalid_argument,
+                   fmt::format("{} replicas do not stand on hosts of {} each; give a divisor",
+                               replicas, what.replicas_per_host)}};
+  if (!what.network || !what.network->slowed) return;
+  const auto& link = *what.network->slowed;
+  if (link.one == link.other || std::max(link.one, link.other) >= hosts_of(what))
+    throw failure{{errc::invalid_argument,
+                   fmt::format("no link between {} and {}: there are {} hosts, from 0 on", link.one,
+                               link.other, hosts_of(what))}};
+}
+
 const scenario& checked(const scenario& what) {
   value_or_throw(what.sync.validate());
+  check_hosts(what);
   if (auto part = reason_against_collectives(what); !part.empty())
     throw failure{
       {errc::invalid_argument, fmt::format("a job of collectives is simulated without {}", part)}};
@@ -42,17 +61,16 @@ std::string_view reason_against_collectives(const scenario& what) {
   if (what.network && what.network->owners > 1) return "owners";
   if (what.network && what.network->model_bytes > 0) return "a model to be read";
   auto bytes = what.network ? what.network->gradient_bytes : 0;
-  if (plan_steps_of(*what.collective, sync.total_num_replicas, bytes) > plan_steps_max)
+  if (plan_steps_of(*what.collective, hosts_of(what), bytes) > plan_steps_max)
     return "so many messages";
   if (what.engine) return "a choice of the engine";
   return {};
 }
 
 collective_job::collective_job(const scenario& what, scenario_report& report)
-  : what_(checked(what)), report_(report), book_(report, what.sync.policy), draws_(what),
-    clock_(*what.collective, what.sync.total_num_replicas,
-           what.network.value_or(network_options{})),
-    begun_(what.sync.total_num_replicas), ends_(begun_.size(), job_time{0}),
+  : what_(checked(what)), report_(report), book_(report, what), draws_(what),
+    clock_(*what.collective, hosts_of(what), what.network.value_or(network_options{})),
+    begun_(what.sync.total_num_replicas), hosts_(hosts_of(what)), ends_(begun_.size(), job_time{0}),
     waited_(begun_.size(), job_time{0}) {}
 
 void collective_job::run() {
@@ -73,9 +91,16 @@ void collective_job::make_step(uint64_t step) {
                                .compute = time,
                                .waited = waited_[replica]});
   }
-  ends_ = clock_.next(begun_);
-  for (uint32_t replica = 0; replica < replicas; ++replica)
+  std::ranges::fill(hosts_, job_time{0});
+  for (uint32_t replica = 0; replica < replicas; ++replica) {
+    auto& host = hosts_[replica / what_.replicas_per_host];
+    host = std::max(host, begun_[replica]);
+  }
+  const auto& ends = clock_.next(hosts_);
+  for (uint32_t replica = 0; replica < replicas; ++replica) {
+    ends_[replica] = ends[replica / what_.replicas_per_host];
     waited_[replica] = ends_[replica] - begun_[replica];
+  }
   ended_ = std::ranges::max(ends_);
   std::ranges::sort(record.accepted, {}, [](const contribution& one) {
     return std::pair{one.arrived, one.replica};

@@ -16,9 +16,10 @@ namespace troupe {
 /// no such thing.
 [[nodiscard]] std::string_view reason_against_collectives(const scenario& what);
 
-/// As a `multi_worker_mirrored` strategy trains: each replica stands in a process of its own,
-/// computes its gradient, takes part in an all_reduce, and goes on as soon as it has the result. No
-/// number of backups can help: a straggler holds up all, and so does a slow link.
+/// As a `multi_worker_mirrored` strategy trains: each replica computes its gradient; a process
+/// takes part in an all_reduce when all its replicas have theirs, and they go on as soon as it has
+/// the result. Its replicas' gradients it adds up in its own memory, in no time. No number of
+/// backups can help: a straggler holds up all, and so does a slow link.
 class collective_job {
 public:
   /// Both outlive it. @pre `what.collective` is given.
@@ -37,6 +38,7 @@ private:
   replica_draws draws_;
   collective_clock clock_;
   std::vector<job_time> begun_;  ///< When each replica had its gradient of the current step.
+  std::vector<job_time> hosts_;  ///< When each process had the gradients of all its replicas.
   std::vector<job_time> ends_;   ///< When each had the result of the last step.
   std::vector<job_time> waited_; ///< For it.
   job_time ended_{0};            ///< When all had.

@@ -3,16 +3,58 @@
 #pragma once
 
 #include "actors/recording/records.hpp"
+#include "kernels/tensor/random_lanes.hpp"
 
+#include <array>
+#include <concepts>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace troupe {
 
+class computing_time;
+
+/// A `computing_time` is made of such: a function of a replica and an iteration.
+template <class One>
+concept draws_times
+  = std::is_invocable_r_v<job_time, One&, uint32_t, uint64_t> && !std::same_as<One, computing_time>;
+
 /// The time that a replica's n-th gradient takes. The same arguments give the same time in every
 /// run, so that two scenarios that differ in one option are compared on the same draws.
-using computing_time = std::function<job_time(uint32_t replica, uint64_t iteration)>;
+class computing_time {
+public:
+  /// Times of consecutive iterations.
+  using block = std::array<job_time, random_lanes>;
+  using draw_one = std::function<job_time(uint32_t replica, uint64_t iteration)>;
+  using draw_block = std::function<block(uint32_t replica, uint64_t first)>;
+
+  /// @param one Callable as `draw_one`.
+  template <draws_times One>
+  computing_time(One one) : one_(std::move(one)) {}
+
+  /// @param several Draws the times that `one` draws one after the other, in less time.
+  computing_time(draw_one one, draw_block several)
+    : one_(std::move(one)), several_(std::move(several)) {}
+
+  [[nodiscard]] job_time operator()(uint32_t replica, uint64_t iteration) const {
+    return one_(replica, iteration);
+  }
+
+  /// Whether `ahead` may be called: where a block takes less time than its draws one by one.
+  [[nodiscard]] bool draws_ahead() const { return several_ != nullptr; }
+
+  /// The times of the iterations from `first` on.
+  [[nodiscard]] block ahead(uint32_t replica, uint64_t first) const {
+    return several_(replica, first);
+  }
+
+private:
+  draw_one one_;
+  draw_block several_;
+};
 
 /// Every gradient takes the same time.
 [[nodiscard]] computing_time constant_time(job_time time);

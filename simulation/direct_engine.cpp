@@ -12,12 +12,18 @@
 
 namespace troupe {
 
+namespace {
+
+constexpr size_t replicas_ahead = 8; // their turn comes after about the time that memory takes
+
+} // namespace
+
 direct_engine::direct_engine(const scenario& what, scenario_report& report)
-  : what_(what), report_(report), book_(report, what.sync.policy), draws_(what),
+  : what_(what), report_(report), book_(report, what), draws_(what),
     updates_(what.update, what.sync.total_num_replicas),
     gradients_(0, what.sync.one_gradient_per_replica, asynchronous_rule::of(what.sync)),
-    ledger_(1, asynchronous_rule::patience(what.sync)), tokens_(what.sync.policy),
-    replicas_(what.sync.total_num_replicas) {
+    tokens_(what.sync.policy), replicas_(what.sync.total_num_replicas),
+    moments_(what.sync.total_num_replicas) {
   value_or_throw(what.sync.validate());
   if (traits_of(what.sync.policy).keeps_pace())
     gate_ = slack_gate<waiter>{what.sync.total_num_replicas, what.sync.slack};
@@ -53,11 +59,11 @@ void direct_engine::begin_job() {
 // The chief acts when all that was due is done. Where training is asynchronous, the gradients of
 // more than one step may be there.
 void direct_engine::pass_moment() {
-  now_ = moments_.front().due;
+  now_ = moments_.next();
   auto is_asynchronous = traits_of(what_.sync.policy).is_asynchronous();
-  while (!moments_.empty() && moments_.front().due == now_) {
+  while (!moments_.empty() && moments_.next() == now_) {
     find_due();
-    for (auto [rank, replica] : due_)
+    for (auto replica : due_)
       end_computation(replica);
     if (is_closed_ && is_asynchronous) break; // there may be no end of computations without time
   }
@@ -68,16 +74,14 @@ void direct_engine::pass_moment() {
 // One that is alone needs no rank.
 void direct_engine::find_due() {
   due_.clear();
-  while (!moments_.empty() && moments_.front().due == now_) {
-    due_.push_back({0, moments_.front().replica});
-    std::pop_heap(moments_.begin(), moments_.end());
-    moments_.pop_back();
-  }
+  moments_.take_next(due_);
   report_.events += due_.size();
   if (due_.size() == 1) return;
-  for (auto& one : due_)
-    one.rank = moment_rank(what_.seed, now_, identities_[one.replica]);
-  std::ranges::sort(due_, {}, &ranked_replica::rank);
+  ranked_.clear();
+  for (auto replica : due_)
+    ranked_.push_back({moment_rank(what_.seed, now_, identities_[replica]), replica});
+  std::ranges::sort(ranked_, {}, &ranked_replica::rank);
+  std::ranges::transform(ranked_, due_.begin(), &ranked_replica::replica);
 }
 
 void direct_engine::end_computation(uint32_t replica) {
@@ -111,8 +115,7 @@ void direct_engine::compute(uint32_t replica) {
   auto time = updates_.remaining(replica, now_) + draws_.next(replica);
   auto ends = later(now_, time);
   state.compute += ends - now_;
-  moments_.push_back({ends, replica});
-  std::push_heap(moments_.begin(), moments_.end());
+  moments_.push(ends, replica);
 }
 
 void direct_engine::ask(uint32_t replica, uint64_t not_before) {
@@ -134,8 +137,7 @@ void direct_engine::grant(uint32_t replica, uint64_t token) {
 
 void direct_engine::close_if_full() {
   if (is_closed_ || gradients_.given() < needed_) return;
-  auto closed = gradients_.close_step(needed_);
-  ledger_.add(closed.accepted, closed.stale);
+  closed_ = gradients_.close_step(needed_);
   is_closed_ = true;
 }
 
@@ -143,23 +145,33 @@ void direct_engine::end_step() {
   record_.step = report_.step_times.size() + 1;
   record_.began = began_;
   record_.ended = now_;
-  record_.apply = now_ - ledger_.last_arrival();
   record_.needed = needed_;
   record_.live = static_cast<uint32_t>(live_.size());
   record_.updates.assign(1, {.variable = "only", .ended = now_});
   record_.accepted.clear();
   record_.stale.clear();
   record_.cancelled.clear();
-  ledger_.close(record_);
+  step_ledger::close_only(record_, closed_.accepted, closed_.stale);
+  // In order of arrival; there is none if a step's gradients all count as given.
+  record_.apply = now_ - (record_.accepted.empty() ? job_time{0} : record_.accepted.back().arrived);
   if (traits_of(what_.sync.policy).cancels()) cancel();
   if (choice_) choice_->add(record_, {});
   what_.update ? keep(updates_.add(record_)) : keep(record_);
   is_closed_ = false;
   if (is_over()) return;
-  for (auto& [one, token] : tokens_.put(record_.step, what_.sync.tokens_per_step()))
-    grant(one.replica, token);
+  auto granted = tokens_.put(record_.step, what_.sync.tokens_per_step());
+  for (size_t i = 0; i < granted.size(); ++i) {
+    if (i + replicas_ahead < granted.size()) bring_near(granted[i + replicas_ahead].waiter.replica);
+    grant(granted[i].waiter.replica, granted[i].step);
+  }
   begin_step();
   close_if_full();
+}
+
+// Thousands of replicas do not fit into the caches that are near.
+void direct_engine::bring_near(uint32_t replica) const {
+  __builtin_prefetch(&replicas_[replica], 1);
+  draws_.bring_near(replica);
 }
 
 // Every replica that computes is told to stop. One that was done at this very moment waits already.

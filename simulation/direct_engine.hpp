@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A scenario without actors: what decides is the same, what carries it is a heap of moments.
+// A scenario without actors: what decides is the same, what carries it is a queue of moments.
 #pragma once
 
 #include "actors/policies/backup_choice.hpp"
@@ -7,6 +7,7 @@
 #include "actors/policies/slack_gate.hpp"
 #include "actors/policies/token_ledger.hpp"
 #include "actors/training/step_ledger.hpp"
+#include "simulation/moment_queue.hpp"
 #include "simulation/replica_draws.hpp"
 #include "simulation/scenario.hpp"
 #include "simulation/step_book.hpp"
@@ -53,14 +54,6 @@ private:
     job_time asked{0};       ///< Since when it waits, if it does.
   };
 
-  /// The end of a computation.
-  struct moment {
-    job_time due;
-    uint32_t replica;
-
-    bool operator<(const moment& other) const { return due > other.due; } // the least is on top
-  };
-
   struct ranked_replica {
     uint64_t rank;
     uint32_t replica;
@@ -74,6 +67,7 @@ private:
   void compute(uint32_t replica);
   void ask(uint32_t replica, uint64_t not_before);
   void grant(uint32_t replica, uint64_t token);
+  void bring_near(uint32_t replica) const;
   void close_if_full();
   void end_step();
   void cancel();
@@ -89,15 +83,16 @@ private:
   replica_draws draws_;
   update_delay updates_;
   gradient_ledger gradients_;
-  step_ledger ledger_;
+  closed_gradients closed_; ///< Of the step, if it is closed.
   token_ledger<waiter> tokens_;
   slack_gate<waiter> gate_;
   std::optional<backup_choice> choice_; ///< If the number of backups is dynamic.
   std::vector<replica_state> replicas_;
-  std::vector<uint32_t> live_;       ///< Ascending.
-  std::vector<moment> moments_;      ///< A heap.
-  std::vector<ranked_replica> due_;  ///< Their computations end now.
-  std::vector<uint64_t> identities_; ///< Of the replicas' actors, by which moments are ordered.
+  std::vector<uint32_t> live_;         ///< Ascending.
+  moment_queue moments_;               ///< At which computations end.
+  std::vector<uint32_t> due_;          ///< Their computations end now.
+  std::vector<ranked_replica> ranked_; ///< Kept, for its memory.
+  std::vector<uint64_t> identities_;   ///< Of the replicas' actors, by which moments are ordered.
   job_time now_{0};
   job_time began_{0};      ///< The step.
   uint32_t needed_ = 0;    ///< Gradients of the step.

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,16 +27,37 @@ constexpr uint64_t all_draws = ~uint64_t{0};
 /// Draws the numbers of one seed.
 class sampler {
 public:
-  sampler(std::shared_ptr<const node> root, uint64_t seed) : root_(std::move(root)), seed_(seed) {}
+  sampler(std::shared_ptr<const node> root, uint64_t seed)
+    : root_(std::move(root)), seed_(seed), streams_(seed, purpose) {}
 
   job_time draw(uint32_t replica, uint64_t count) {
     random_stream stream{key(replica, count)};
     auto seconds = draw(*root_, stream, {replica, count});
     if (!(seconds < seconds_max)) seconds = seconds_max; // infinity, and 0 * infinity
-    return job_time{std::llround(1e9 * std::max(0.0, seconds))};
+    return time_of(seconds);
+  }
+
+  /// The draws from `count` on. @pre draws_lanes(root)
+  computing_time::block draw_block(uint32_t replica, uint64_t count) {
+    lane_values seconds;
+    draw_lanes(*root_, seconds, {replica, count});
+    computing_time::block times;
+    for (size_t lane = 0; lane < random_lanes; ++lane)
+      times[lane] = seconds[lane] < seconds_max ? time_of(seconds[lane])
+                                                : draw(replica, count + lane); // NaN, too
+    return times;
   }
 
 private:
+  static constexpr std::string_view purpose = "computing time";
+
+  // Rounds to the next whole number, and halves up, as llround does, without a call.
+  static job_time time_of(double seconds) {
+    auto nanoseconds = 1e9 * std::max(0.0, seconds);
+    auto whole = static_cast<int64_t>(nanoseconds);
+    return job_time{whole + (nanoseconds - static_cast<double>(whole) >= 0.5 ? 1 : 0)};
+  }
+
   /// A replica, and the number of its draw.
   struct place {
     uint32_t replica;
@@ -51,7 +73,7 @@ private:
   enum class speed : uint8_t { unknown, usual, slow };
 
   [[nodiscard]] random_key key(uint32_t replica, uint64_t count) const {
-    return {seed_, "computing time", replica, count};
+    return {seed_, purpose, replica, count};
   }
 
   [[nodiscard]] random_key key(const node& of, place where) const {
@@ -103,6 +125,26 @@ private:
       return resampled(of).at(where.replica == all_replicas ? 0 : where.replica, where.count);
     }
     return 0;
+  }
+
+  // @pre draws_lanes(of)
+  void draw_lanes(const node& of, lane_values& result, place where) {
+    if (of.what == kind::family) {
+      lane_values second;
+      streams_.uniforms(where.replica, where.count, result, second);
+      return of.family->draw_lanes(of.numbers, result, second);
+    }
+    if (of.parts.empty() || of.what == kind::persistent) {
+      random_stream unused{key(where.replica, where.count)};
+      return result.fill(draw(of, unused, where)); // the same at every count
+    }
+    result.fill(of.what == kind::sum ? 0 : 1);
+    for (const auto& part : of.parts) {
+      lane_values one;
+      draw_lanes(part, one, where);
+      for (size_t lane = 0; lane < random_lanes; ++lane)
+        result[lane] = of.what == kind::sum ? result[lane] + one[lane] : result[lane] * one[lane];
+    }
   }
 
   trace_resampling& resampled(const node& of) {
@@ -188,11 +230,41 @@ private:
 
   std::shared_ptr<const node> root_;
   uint64_t seed_;
+  stream_lanes streams_; // of all replicas and counts
   // [node][1 + replica]; slot 0 is of all replicas.
   std::vector<std::vector<renewal>> renewals_;
   std::vector<std::vector<speed>> speeds_;
   std::map<size_t, trace_resampling> traces_; // by node
 };
+
+// How many parts draw from the stream of a replica and a count; more than one if they cannot do so
+// for several counts at once, or depend on the count otherwise.
+size_t lane_draws_of(const node& of) {
+  constexpr size_t too_many = 2;
+  switch (of.what) {
+  case kind::number:
+  case kind::persistent:
+  case kind::slow_share:
+  case kind::slow_list:
+    return 0;
+  case kind::family:
+    return of.family->draw_lanes ? 1 : too_many;
+  case kind::sum:
+  case kind::product: {
+    size_t sum = 0;
+    for (const auto& part : of.parts)
+      sum += lane_draws_of(part);
+    return sum;
+  }
+  default:
+    return too_many;
+  }
+}
+
+// Whether consecutive draws of a replica can be made at once, and gain by it.
+bool draws_lanes(const node& root) {
+  return lane_draws_of(root) == 1;
+}
 
 std::optional<double> mean_of(const node& of);
 
@@ -345,7 +417,11 @@ std::optional<named_trace> distribution::shortest_trace() const {
 
 computing_time distribution::times(uint64_t seed) const {
   auto draws = std::make_shared<sampler>(root_, seed);
-  return [draws](uint32_t replica, uint64_t iteration) { return draws->draw(replica, iteration); };
+  auto one
+    = [draws](uint32_t replica, uint64_t iteration) { return draws->draw(replica, iteration); };
+  if (!draws_lanes(*root_)) return one;
+  return {one,
+          [draws](uint32_t replica, uint64_t first) { return draws->draw_block(replica, first); }};
 }
 
 } // namespace troupe

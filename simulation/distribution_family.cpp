@@ -58,6 +58,32 @@ double pareto_mean(numbers n) {
   return sum / pareto_share(n);
 }
 
+// As `random_stream::exponential`.
+void exponential_lanes(lane_values& x) {
+  for (auto& one : x)
+    one = 1.0 - one;
+  log_lanes(x);
+  for (auto& one : x)
+    one = -one;
+}
+
+// As `random_stream::normal`; NaN where the polar method draws another pair.
+void normal_lanes(lane_values& x, const lane_values& second) {
+  lane_values squares;
+  for (size_t lane = 0; lane < random_lanes; ++lane) {
+    double u = 2 * x[lane] - 1;
+    double v = 2 * second[lane] - 1;
+    double square = u * u + v * v;
+    auto is_taken = square < 1 && square > 0;
+    squares[lane] = is_taken ? square : 1;
+    x[lane] = is_taken ? u : std::numeric_limits<double>::quiet_NaN();
+  }
+  auto logarithms = squares;
+  log_lanes(logarithms);
+  for (size_t lane = 0; lane < random_lanes; ++lane)
+    x[lane] *= std::sqrt(-2 * logarithms[lane] / squares[lane]);
+}
+
 std::string_view refuse_pareto(numbers n) {
   return n.size() == 3 && n[2] <= n[0] ? "the cap must be above the minimum" : "";
 }
@@ -84,13 +110,27 @@ constexpr distribution_family families[] = {
    [](numbers n) { return n[0]; }},
   {"uniform", uniform_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] + (n[1] - n[0]) * stream.uniform(); },
-   [](numbers n) { return (n[0] + n[1]) / 2; }, refuse_uniform},
+   [](numbers n) { return (n[0] + n[1]) / 2; }, refuse_uniform,
+   [](numbers n, lane_values& x, const lane_values&) {
+     for (auto& one : x)
+       one = n[0] + (n[1] - n[0]) * one;
+   }},
   {"exponential", exponential_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] * stream.exponential(); },
-   [](numbers n) { return n[0]; }},
+   [](numbers n) { return n[0]; }, nullptr,
+   [](numbers n, lane_values& x, const lane_values&) {
+     exponential_lanes(x);
+     for (auto& one : x)
+       one = n[0] * one;
+   }},
   {"shifted_exponential", shifted_exponential_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] + stream.exponential() / n[1]; },
-   [](numbers n) { return n[0] + 1 / n[1]; }},
+   [](numbers n) { return n[0] + 1 / n[1]; }, nullptr,
+   [](numbers n, lane_values& x, const lane_values&) {
+     exponential_lanes(x);
+     for (auto& one : x)
+       one = n[0] + one / n[1];
+   }},
   {"shifted_gamma", shifted_gamma_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] + n[2] * gamma(n[1], stream); },
    [](numbers n) { return n[0] + n[1] * n[2]; }},
@@ -101,7 +141,15 @@ constexpr distribution_family families[] = {
    [](numbers n) { return n[0] + euler_gamma * n[1]; }},
   {"lognormal", lognormal_parameters, 0,
    [](numbers n, random_stream& stream) { return n[0] * portable_exp(n[1] * stream.normal()); },
-   [](numbers n) { return n[0] * std::exp(n[1] * n[1] / 2); }},
+   [](numbers n) { return n[0] * std::exp(n[1] * n[1] / 2); }, nullptr,
+   [](numbers n, lane_values& x, const lane_values& second) {
+     normal_lanes(x, second);
+     for (auto& one : x)
+       one = n[1] * one;
+     exp_lanes(x);
+     for (auto& one : x)
+       one = n[0] * one;
+   }},
   {"weibull", weibull_parameters, 0,
    [](numbers n, random_stream& stream) { return n[1] * power(stream.exponential(), 1 / n[0]); },
    [](numbers n) { return n[1] * std::tgamma(1 + 1 / n[0]); }},

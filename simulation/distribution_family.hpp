@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/tensor/random.hpp"
+#include "kernels/tensor/random_lanes.hpp"
 
 #include <limits>
 #include <span>
@@ -30,6 +31,10 @@ struct distribution_family {
   double (*mean)(numbers); ///< Infinity if there is none.
   /// What is wrong with numbers that are in range one by one; empty if nothing is. May be null.
   std::string_view (*refuse)(numbers) = nullptr;
+  /// Draws from the first two uniform numbers of each of several streams, as `draw` does; NaN where
+  /// it takes more of them. @param times Holds the first numbers before, the draws after.
+  /// May be null.
+  void (*draw_lanes)(numbers, lane_values& times, const lane_values& second) = nullptr;
 };
 
 /// How the family is written: "pareto(minimum, alpha[, cap])".

@@ -45,7 +45,9 @@ scenario scenario_of(const experiment& experiment, uint64_t seed) {
                   .on_step = experiment.on_step,
                   .on_delivery = experiment.on_delivery};
   result.engine = experiment.engine;
+  result.hashes = experiment.hashes;
   result.collective = experiment.collective;
+  result.replicas_per_host = experiment.replicas_per_host;
   if (experiment.network) result.network = experiment.network(seed);
   result.faults = experiment.faults;
   result.ask_again_after = experiment.ask_again_after;

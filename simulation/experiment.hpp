@@ -27,7 +27,8 @@ struct experiment {
   local_sgd_options local_sgd;
   /// What is between the nodes in the run of a seed; empty: messages take no time.
   std::function<network_options(uint64_t seed)> network;
-  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`.
+  std::optional<collective_algorithm> collective = {}; ///< As in `scenario`, as what follows.
+  uint32_t replicas_per_host = 1;
   fault_plan faults;
   job_time ask_again_after{0}; ///< As in `training_options`.
   /// What is learnt in the run of a seed; empty: nothing.
@@ -36,6 +37,7 @@ struct experiment {
   uint64_t seed = 0; ///< Of the first run; the others have the next ones.
   uint64_t runs = 1;
   std::optional<simulation_engine> engine = {}; ///< As in `scenario`.
+  bool hashes = true;                           ///< As in `scenario`.
   unsigned threads = 1; ///< That make runs side by side; results do not depend on it.
   /// Told of every step of every run; with it, one run is made after the other.
   std::function<void(const step_record&)> on_step = {};

@@ -4,6 +4,7 @@
 
 #include "actors/recording/seconds.hpp"
 #include "messages/failure.hpp"
+#include "simulation/cancelled_steps.hpp"
 #include "simulation/collective_job.hpp"
 #include "simulation/direct_engine.hpp"
 #include "simulation/simulated_job.hpp"
@@ -40,9 +41,16 @@ scenario_report simulate(const scenario& scenario) {
   if (scenario.engine == simulation_engine::direct && !reason.empty())
     throw failure{{errc::invalid_argument,
                    fmt::format("the direct engine cannot simulate {}; take the actors", reason)}};
+  if (!scenario.collective && scenario.network && scenario.network->slowed)
+    throw failure{{errc::invalid_argument,
+                   "a single slow link is simulated in collectives only; leave it out, or name the "
+                   "collective"}};
   scenario_report report;
   if (scenario.collective)
     collective_job{scenario, report}.run();
+  else if (reason.empty() && scenario.engine != simulation_engine::actors
+           && counts_cancelled_steps(scenario))
+    count_cancelled_steps(scenario, report);
   else if (reason.empty() && scenario.engine != simulation_engine::actors)
     direct_engine{scenario, report}.run();
   else

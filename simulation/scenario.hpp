@@ -52,6 +52,9 @@ struct scenario {
   /// How the gradients of all replicas become one, in a job without parameter servers; nothing: in
   /// a job with them. Goes with a latency, a speed and a size of gradients in `network`.
   std::optional<collective_algorithm> collective = {};
+  /// In a job of collectives: so many replicas stand in one process, which adds their gradients up
+  /// in its memory before it takes part for all of them. Divides the number of replicas.
+  uint32_t replicas_per_host = 1;
   std::optional<learning_options> learning = {}; ///< Nothing: gradients hold nothing.
   /// If the network has a roll call: by node, how long after the job's its process is started.
   std::map<node_index, job_time> late_starts = {};
@@ -64,6 +67,7 @@ struct scenario {
   job_time deadline = job_time::max(); ///< A step that takes longer ends the job.
   /// Nothing: the direct one, unless `reason_for_actors` has a reason.
   std::optional<simulation_engine> engine = {};
+  bool hashes = true; ///< Whether the report's `log_hash` is asked for, which takes some time.
   std::function<void(const step_record&)> on_step = {}; ///< Told of every step, in order.
   /// Told of every message that reaches another node, before its receiver is.
   std::function<void(const delivery&)> on_delivery = {};
@@ -87,7 +91,7 @@ struct scenario_report {
   job_time virtual_time{0};            ///< From the beginning to the end of the last step.
   /// As `world::event_count`; of the direct engine: computations that ended.
   uint64_t events = 0;
-  uint64_t log_hash = 0; ///< Of everything that the ledger says, as `ledger_hash`.
+  uint64_t log_hash = 0; ///< Of everything that the ledger says, if the scenario `hashes`.
   uint64_t lost = 0;     ///< Gradients that never arrived.
   uint64_t restarts = 0; ///< Of the job, from its last snapshot.
   /// How often what has happened between nodes: "delivered Token", "fault crash", and so on; and to

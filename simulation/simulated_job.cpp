@@ -20,7 +20,7 @@ void snapshot_keeper::after_snapshot(const job_snapshot& taken) {
 }
 
 simulated_job::simulated_job(const scenario& what, scenario_report& report)
-  : what_(what), report_(report), book_(report, what.sync.policy),
+  : what_(what), report_(report), book_(report, what),
     world_(world::virtual_time({.seed = what.seed, .observed = false})),
     updates_(what.update, what.sync.total_num_replicas), draws_(what), learning_(what.learning),
     snapshots_(std::make_shared<snapshot_keeper>(what.snapshot_every)) {

@@ -3,20 +3,14 @@
 #pragma once
 
 #include "simulation/ledger_hash.hpp"
+#include "simulation/network/end_of_time.hpp"
 #include "simulation/scenario.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <vector>
 
 namespace troupe {
-
-/// No step may end later: clocks count no more than twice as much.
-constexpr job_time time_max = job_time::max() / 2;
-
-/// A later time; at the most the first at which no step may end, so that no clock runs over.
-[[nodiscard]] constexpr job_time later(job_time at, job_time by) {
-  constexpr auto beyond = time_max + job_time{1};
-  return at >= beyond || by >= beyond - at ? beyond : at + by;
-}
 
 /// The error that reports a step that ended later.
 [[nodiscard]] inline error end_of_time(uint64_t step) {
@@ -29,31 +23,41 @@ constexpr job_time time_max = job_time::max() / 2;
 /// Adds each step of a run to its report, which outlives the book.
 class step_book {
 public:
-  step_book(scenario_report& report, sync_policy policy)
-    : report_(report), cancels_(traits_of(policy).cancels()) {}
+  step_book(scenario_report& report, const scenario& what)
+    : report_(report), cancels_(traits_of(what.sync.policy).cancels()), hashes_(what.hashes) {}
 
   void add(const step_record& step) {
-    hash_.add(step);
     report_.step_times.push_back(step.ended - step.began);
     report_.accepted += step.accepted.size();
     report_.stale += step.stale.size();
     ++report_.needed[step.needed];
     report_.cancelled += step.cancelled.size();
-    for (const auto& gradient : step.accepted)
-      ++report_.lags[gradient.lag];
+    count_lags(step.accepted);
+    count_lags(step.stale);
     for (const auto& gradient : step.stale)
       add_stale(gradient);
     // A replica that is cancelled has worked since the step began: a token takes no time to come.
     report_.wasted += (step.ended - step.began) * static_cast<int64_t>(step.cancelled.size());
     report_.virtual_time = step.ended;
+    if (!hashes_) return;
+    hash_.add(step);
     report_.log_hash = hash_.value();
   }
 
 private:
+  // Most gradients are late by as much as the one before.
+  void count_lags(const std::vector<contribution>& gradients) {
+    for (auto one = gradients.begin(); one != gradients.end();) {
+      auto other = std::find_if(one, gradients.end(),
+                                [one](const contribution& next) { return next.lag != one->lag; });
+      report_.lags[one->lag] += static_cast<uint64_t>(other - one);
+      one = other;
+    }
+  }
+
   // Where replicas are cancelled, one that was done at the same moment as the last that was needed
   // is told to stop and has its gradient dropped: that is one gradient, and it is in the books.
   void add_stale(const contribution& gradient) {
-    ++report_.lags[gradient.lag];
     if (cancels_)
       --report_.cancelled;
     else
@@ -62,6 +66,7 @@ private:
 
   scenario_report& report_;
   bool cancels_;
+  bool hashes_;
   ledger_hash hash_;
 };
 

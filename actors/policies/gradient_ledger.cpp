@@ -38,7 +38,9 @@ closed_gradients gradient_ledger::close_step(uint32_t required) {
     missing_ -= required - count;
   }
   auto end = accepted_.begin() + static_cast<ptrdiff_t>(count);
-  std::vector<arrival> later{end, accepted_.end()};
+  std::vector<arrival> later;
+  later.reserve(accepted_.size()); // the next step takes about as many
+  later.insert(later.end(), end, accepted_.end());
   accepted_.erase(end, accepted_.end());
   closed_gradients closed{std::exchange(accepted_, std::move(later)), std::exchange(stale_, {})};
   for (auto& one : closed.accepted)

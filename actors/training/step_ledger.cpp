@@ -16,6 +16,12 @@ bool earlier(const contribution& left, const contribution& right) {
   return std::pair{left.arrived, left.replica} < std::pair{right.arrived, right.replica};
 }
 
+void sort_contributions(step_record& record) {
+  for (auto* gradients : {&record.accepted, &record.stale})
+    if (!std::is_sorted(gradients->begin(), gradients->end(), earlier))
+      std::stable_sort(gradients->begin(), gradients->end(), earlier);
+}
+
 } // namespace
 
 void step_ledger::add(std::span<const arrival> accepted, std::span<const arrival> stale,
@@ -90,10 +96,17 @@ void step_ledger::close(step_record& record) {
   std::erase_if(entries_, [](const entry& one) { return one.closed; });
   for (place at = 0; at < entries_.size(); ++at)
     entries_[at].before = std::exchange(latest_[entries_[at].value.replica], at);
-  for (auto* gradients : {&record.accepted, &record.stale})
-    if (!std::is_sorted(gradients->begin(), gradients->end(), earlier))
-      std::stable_sort(gradients->begin(), gradients->end(), earlier);
+  sort_contributions(record);
   missing_ = variables_;
+}
+
+void step_ledger::close_only(step_record& record, std::span<const arrival> accepted,
+                             std::span<const arrival> stale) {
+  for (const auto& came : accepted)
+    record.accepted.push_back(contribution_of(came));
+  for (const auto& came : stale)
+    record.stale.push_back(contribution_of(came));
+  sort_contributions(record);
 }
 
 } // namespace troupe

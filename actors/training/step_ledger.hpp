@@ -41,6 +41,11 @@ public:
   /// long as there is patience; what is still missing then was left out.
   void close(step_record& record);
 
+  /// Closes a step of a job that has one variable, without a ledger: no other report can say
+  /// anything else of these gradients.
+  static void close_only(step_record& record, std::span<const arrival> accepted,
+                         std::span<const arrival> stale);
+
 private:
   /// Where an entry is, or `nowhere`.
   using place = size_t;

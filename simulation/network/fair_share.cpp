@@ -3,6 +3,7 @@
 #include "simulation/network/fair_share.hpp"
 
 #include "actors/recording/seconds.hpp"
+#include "simulation/network/end_of_time.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -93,7 +94,7 @@ void fair_share::settle(job_time now) {
     auto sharers = std::max(sending_[one.from].size(), receiving_[one.to].size());
     one.speed = bytes_per_second_ * one.factor / static_cast<double>(sharers);
     one.seen = now;
-    ends_.push({now + duration_of(one.bytes, one.speed), number, ++one.turn});
+    ends_.push({later(now, duration_of(one.bytes, one.speed)), number, ++one.turn});
   }
   unsettled_.clear();
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace troupe {
@@ -21,6 +22,13 @@ struct passage {
   uint64_t count = 0;    ///< Messages that travelled at this end before.
 };
 
+/// A link on which everything takes longer, in both directions: a bad cable, a crowded path.
+struct slow_link {
+  uint32_t one = 0; ///< The replicas, or hosts of replicas, at its ends; in any order.
+  uint32_t other = 0;
+  double factor = 1; ///< By which latency and the time of its bytes are multiplied; at least 1.
+};
+
 /// Nodes, links and the cards that they are plugged into. A job has a node for each replica, some
 /// for the variables (an owner and its accumulator stand together), and one for the chief, the
 /// token queue and the recorder. Messages within a node take no time.
@@ -32,6 +40,8 @@ struct network_options {
 
   /// Of each node's card in each direction, shared by what passes there; 0 = without limit.
   double bytes_per_second = 0;
+
+  std::optional<slow_link> slowed = {}; ///< In a job of collectives.
 
   uint64_t model_bytes = 0;    ///< That a replica reads of all variables together.
   uint64_t gradient_bytes = 0; ///< That it pushes for all variables together.

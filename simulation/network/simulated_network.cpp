@@ -8,6 +8,7 @@
 #include "kernels/tensor/random.hpp"
 #include "messages/assert.hpp"
 #include "messages/message_storage.hpp"
+#include "simulation/network/end_of_time.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -254,10 +255,10 @@ void simulated_network::leave(journey goes) {
 
 // One that is late on purpose keeps no order.
 void simulated_network::travel(journey goes, job_time extra) {
-  auto time = now() + extra;
+  auto time = later(now(), extra);
   if (options_.latency) {
     auto latency = options_.latency(passage_of(goes));
-    time += std::chrono::duration_cast<job_time>(latency * factor_of(goes));
+    time = later(time, scaled(latency, factor_of(goes)));
   }
   if (extra == job_time{0} && bytes_of(goes) == 0) {
     auto& last = last_arrival_[link_of(goes.from.node, goes.what.to.at.node)];
@@ -354,7 +355,7 @@ void simulated_network::arrive(journey comes) {
     return hand_over(std::move(comes));
   comes.is_served = true;
   place.busy_until
-    = std::max(place.busy_until, now()) + options_.service(to.node - 1, place.served++);
+    = later(std::max(place.busy_until, now()), options_.service(to.node - 1, place.served++));
   at(place.busy_until, [this, comes = std::move(comes)]() mutable { arrive(std::move(comes)); });
 }
 

@@ -43,6 +43,11 @@ job_time step_of(const scenario& what) {
   return report.step_times.front() - 1s;
 }
 
+// All begin it together; later ones may begin while a slow link is still busy with the one before.
+job_time first_step_of(const scenario& what) {
+  return simulate(what).step_times.front() - 1s;
+}
+
 job_time in_rounds_of(uint32_t replicas, collective_algorithm algorithm) {
   auto what = job_of(replicas, algorithm);
   what.network = constant_latency(1ms);
@@ -101,6 +106,72 @@ TEST_SUITE("simulation/collective_job") {
     CHECK(step_of(what) == 10ms);
   }
 
+  TEST_CASE("a slow link bounds every round of a ring that passes its bytes") {
+    constexpr uint64_t bytes = 1 << 20;
+    constexpr job_time slice{(1 << 20) / 8};
+    auto what = job_of(8, collective_algorithm::ring);
+    what.network = cards(bytes);
+    what.network->slowed = slow_link{.one = 3, .other = 4, .factor = 5};
+    CHECK(first_step_of(what) == 2 * 7 * 5 * slice);
+    what.network->slowed
+      = slow_link{.one = 0, .other = 7, .factor = 5}; // the way back to the first
+    CHECK(first_step_of(what) == 2 * 7 * 5 * slice);
+    what.network->slowed = slow_link{.one = 2, .other = 5, .factor = 5}; // no round passes it
+    CHECK(first_step_of(what) == 2 * 7 * slice);
+  }
+
+  TEST_CASE("a slow link adds its latency where a slice passes it") {
+    auto what = job_of(8, collective_algorithm::ring);
+    what.network = constant_latency(1ms);
+    what.network->gradient_bytes = 4096;
+    what.network->slowed = slow_link{.one = 4, .other = 3, .factor = 10};
+    // Some slice passes it in both of its rounds; each round has seven hops.
+    CHECK(first_step_of(what) == 12 * 1ms + 2 * 10ms);
+  }
+
+  TEST_CASE("hosts add up first, and make a ring of as many rounds as they need") {
+    constexpr uint64_t bytes = 1 << 20;
+    constexpr job_time once{1 << 20};
+    auto what = job_of(32, collective_algorithm::ring);
+    what.replicas_per_host = 4;
+    what.network = cards(bytes);
+    CHECK(step_of(what) == 2 * 7 * once / 8);
+    what.replicas_per_host = 32; // all in one process
+    CHECK(step_of(what) == 0s);
+  }
+
+  TEST_CASE("two levels take the time of a loop over hosts and rounds") {
+    constexpr uint32_t replicas = 12;
+    constexpr uint32_t of_host = 3;
+    constexpr uint32_t hosts = replicas / of_host;
+    constexpr job_time latency = 50ms;
+    auto what = job_of(replicas, collective_algorithm::ring);
+    what.replicas_per_host = of_host;
+    what.steps = 40;
+    what.compute = distribution::parse("exponential(1)").value().times(3);
+    what.network = constant_latency(latency);
+    what.network->gradient_bytes = 4096;
+    auto report = simulate(what);
+    std::vector<job_time> ready(hosts, 0s);
+    job_time ended{0};
+    for (uint32_t step = 0; step < what.steps; ++step) {
+      std::vector<job_time> summed(hosts, 0s);
+      for (uint32_t replica = 0; replica < replicas; ++replica) {
+        auto& host = summed[replica / of_host];
+        host = std::max(host, ready[replica / of_host] + what.compute(replica, step));
+      }
+      for (uint32_t round = 0; round < 2 * (hosts - 1); ++round) {
+        auto before = summed;
+        for (uint32_t host = 0; host < hosts; ++host)
+          summed[host] = std::max(before[host], before[(host + hosts - 1) % hosts] + latency);
+      }
+      ready = summed;
+      auto end = std::ranges::max(ready);
+      CHECK(report.step_times[step] == end - ended);
+      ended = end;
+    }
+  }
+
   TEST_CASE("a slow replica holds up all, and its record says so") {
     auto what = job_of(4, collective_algorithm::ring);
     what.compute = [](uint32_t replica, uint64_t) { return replica == 2 ? 3s : 1s; };
@@ -157,6 +228,17 @@ TEST_SUITE("simulation/collective_job") {
     CHECK(refusal_of(late) == "a job of collectives is simulated without a deadline");
     late.replicate_owners = 2;
     CHECK(refusal_of(late) == "a job of collectives is simulated without owners with mirrors");
+    auto uneven = what;
+    uneven.replicas_per_host = 3;
+    CHECK(refusal_of(uneven) == "4 replicas do not stand on hosts of 3 each; give a divisor");
+    auto elsewhere = what;
+    elsewhere.network = cards(8);
+    elsewhere.network->slowed = slow_link{.one = 1, .other = 4, .factor = 2};
+    CHECK(refusal_of(elsewhere) == "no link between 1 and 4: there are 4 hosts, from 0 on");
+    elsewhere.collective.reset();
+    CHECK(refusal_of(elsewhere)
+          == "a single slow link is simulated in collectives only; leave it out, or name the "
+             "collective");
     what.dead_replicas = {1};
     CHECK(refusal_of(what) == "a job of collectives is simulated without dead replicas");
     what.sync.replicas_to_aggregate = 3;

@@ -157,6 +157,32 @@ TEST_SUITE("simulation/distribution") {
     }
   }
 
+  TEST_CASE("draws that are made ahead are those that are made one by one") {
+    for (const char* text :
+         {"exponential(1)", "uniform(1, 2)", "shifted_exponential(1, 2)", "lognormal(1, 0.5)",
+          "0.8 + exponential(0.2)", "2 * lognormal(1, 0.08) + 0.1", "lognormal(1, 0) * 1e9",
+          "exponential(1) * persistent(lognormal(1, 0.3)) slow={7}*2.4",
+          "exponential(1) slow=1/4*3"}) {
+      INFO(text);
+      auto times = parsed(text).times(9);
+      REQUIRE(times.draws_ahead());
+      for (uint32_t replica : {0U, 7U})
+        for (uint64_t first : {uint64_t{0}, uint64_t{8}, uint64_t{99'999}}) {
+          auto block = times.ahead(replica, first);
+          for (size_t i = 0; i < block.size(); ++i)
+            CHECK(block[i] == times(replica, first + i));
+        }
+    }
+    // Two draws of one stream, or a draw that depends on the one before, are made one by one.
+    for (const char* text :
+         {"1", "exponential(1) + exponential(2)", "shifted_gamma(1, 2, 3)",
+          "mixture(0.5: 1, 0.5: exponential(1))", "exponential(1) * common(exponential(1))",
+          "correlated(0.5, exponential(1))"}) {
+      INFO(text);
+      CHECK(!parsed(text).times(9).draws_ahead());
+    }
+  }
+
   TEST_CASE("draws exponential times as exponential_time does") {
     auto written = parsed("exponential(1)").times(11)(3, 4);
     auto called = troupe::exponential_time(std::chrono::seconds{1}, 11)(3, 4);

@@ -7,6 +7,10 @@
 #include "tests/simulation/harmonic.hpp"
 
 #include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string>
+#include <vector>
 
 namespace scenario_test {
 
@@ -40,9 +44,51 @@ std::vector<uint32_t> first_replicas(uint32_t count) {
   return result;
 }
 
+// All that it says but for the hash, which the scenario may leave out.
+std::string figures_of(const troupe::scenario_report& report) {
+  std::vector<int64_t> steps;
+  for (auto time : report.step_times)
+    steps.push_back(time.count());
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", steps, report.accepted, report.stale,
+                     report.cancelled, report.lags, report.needed, report.wasted.count(),
+                     report.virtual_time.count(), report.events, report.job.step);
+}
+
 } // namespace
 
 TEST_SUITE("simulation/scenario") {
+  TEST_CASE("a report without a hash says what one with a hash says") {
+    // Whole seconds, so that many gradients come at one moment, some of them too late in it.
+    auto whole = [](uint32_t replica, uint64_t iteration) {
+      return std::chrono::seconds{(replica * 7 + iteration * iteration * 5) % 4};
+    };
+    auto drawn = troupe::exponential_time(1s, 3);
+    for (auto policy : all_policies)
+      for (const troupe::computing_time& compute : {troupe::computing_time{whole}, drawn})
+        for (uint32_t needed : {1U, 5U, 9U}) {
+          auto what = constant(needed, 10, policy, {4});
+          what.compute = compute;
+          auto with_hash = simulate(what);
+          what.hashes = false;
+          auto without = simulate(what);
+          CHECK(figures_of(without) == figures_of(with_hash));
+          CHECK(without.log_hash == 0);
+          CHECK(with_hash.log_hash != 0);
+        }
+  }
+
+  TEST_CASE("a job that stalls says so without a hash, too") {
+    auto what = constant(5, 6, sync_policy::cancel, {1, 2});
+    what.hashes = false;
+    auto report = simulate(what);
+    REQUIRE(report.stalled);
+    CHECK(report.stalled->live == 4);
+    auto endless = constant(1, 2, sync_policy::cancel);
+    endless.hashes = false;
+    endless.compute = troupe::constant_time(troupe::job_time::max());
+    CHECK_THROWS_AS(static_cast<void>(simulate(endless)), troupe::failure);
+  }
+
   TEST_CASE("tensorflow wastes the second round, and only that") {
     for (uint32_t needed : {50U, 46U}) {
       auto report = simulate(constant(needed, 50, sync_policy::tensorflow));
@@ -121,6 +167,19 @@ TEST_SUITE("simulation/scenario") {
                            doctest::Contains("step 1 ended after 146 virtual years"),
                            troupe::failure);
     }
+  }
+
+  TEST_CASE("messages that take longer than clocks can count are refused") {
+    auto refuse = [](const troupe::network_options& network) {
+      auto what = constant(2, 2, sync_policy::latest_token);
+      what.network = network;
+      CHECK_THROWS_WITH_AS(static_cast<void>(simulate(what)),
+                           doctest::Contains("ended after 146 virtual years"), troupe::failure);
+    };
+    auto longest = [](auto...) { return troupe::job_time{1'000'000'000s}; };
+    refuse({.latency = longest});
+    refuse({.service = longest});
+    refuse({.bytes_per_second = 1, .gradient_bytes = 1'000'000'000});
   }
 
   TEST_CASE("as many dead as backups cost latest_token and cancel nothing, one more stalls them") {

@@ -335,6 +335,7 @@ advice_report advise(const sim_command& command, const advice_question& question
     std::optional<run_profile> profile;
     if (!command.plots.empty()) profile.emplace(what, false);
     auto watched = what;
+    watched.hashes = false;
     watched.on_step = [&](const step_record& step) {
       for (const auto& gradient : step.accepted)
         ++accepted[gradient.replica];

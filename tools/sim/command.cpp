@@ -33,6 +33,7 @@ expected<std::vector<sim_row>> prepare(const sim_command& command) {
   for (auto& options : all) {
     auto what = experiment_of(options);
     if (!what) return tl::unexpected<error>(what.error());
+    what->hashes = !command.json.empty(); // tables have none
     rows.push_back({.options = std::move(options), .what = std::move(*what)});
   }
   return rows;

@@ -6,6 +6,8 @@
 #include "tools/options/config_file.hpp"
 #include "tools/options/help.hpp"
 #include "tools/options/train_options.hpp"
+#include "tools/sim/plots/goodput_plot.hpp"
+#include "tools/sim/plots/sim_plots.hpp"
 #include "tools/sim/report.hpp"
 #include "tools/system/file_content.hpp"
 
@@ -181,6 +183,8 @@ expected<goodput_command> parse_goodput_options(int argument_count, const char* 
   all.add("--runs", "N", "how many times, each with other failures",
           whole_value(command.runs, {1, 1e6}));
   all.add("--seed", "N", "of all draws", whole_value(command.seed, {0, 1e15}));
+  all.add("--plots", "DIR", "draw useful work by backups, with the numbers beside it",
+          text_value(command.plots));
   all.add("--json", "FILE", "write the report to a file; to standard output for -",
           text_value(command.json));
   all.add_help();
@@ -307,9 +311,16 @@ expected<recorded_checkpoints> read_checkpoints(const std::string& run_dir) {
 int goodput_command_main(int argument_count, const char* const* arguments) {
   auto command = parse_goodput_options(argument_count, arguments);
   if (auto code = answered("sim goodput", command)) return *code;
-  if (auto place = check_json(command->json); !place) return refuse("sim goodput", place.error());
+  auto place = check_json(command->json);
+  if (place) place = make_plots_folder(command->plots);
+  if (!place) return refuse("sim goodput", place.error());
   auto rows = goodput_rows(*command);
   if (command->json != "-") fmt::print("{}", goodput_text(*command, rows));
+  if (!command->plots.empty()) {
+    auto told = write_plots(command->plots, {goodput_plot(*command, rows)});
+    if (!told) return refuse("sim goodput", told.error(), exit_code::user_error);
+    fmt::print(command->json == "-" ? stderr : stdout, "{}", *told);
+  }
   if (!command->json.empty())
     if (auto written = write_json(command->json, goodput_json(*command, rows)); !written)
       return refuse("sim goodput", written.error(), exit_code::user_error);

@@ -26,6 +26,7 @@ struct goodput_command {
   double days = 7;
   uint64_t runs = 1000;
   uint64_t seed = 0;
+  std::string plots;  ///< Folder for the picture; empty: none.
   std::string json;   ///< File for the report, "-" for standard output; empty: none.
   std::string answer; ///< To be printed instead, if not empty.
 

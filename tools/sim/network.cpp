@@ -68,6 +68,34 @@ expected<distribution> times_of(std::string_view option, std::string_view text) 
   return parsed;
 }
 
+// "{3, 4}*10": two nodes and a factor.
+expected<std::optional<slow_link>> slow_link_of(const sim_options& options) {
+  std::string_view text = options.slow_link;
+  if (text.empty() || options.policy != all_reduce_name) return std::nullopt;
+  if (options.network.empty() && options.bandwidth.empty())
+    return misuse("--slow-link changes nothing where messages take no time; say how long they "
+                  "take, as in --bandwidth 1GB or --network 1ms");
+  slow_link link;
+  auto read = [&text](auto& into) {
+    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), into);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    return problem == std::errc{};
+  };
+  auto skip = [&text](char expected) {
+    auto is_there = text.starts_with(expected);
+    if (is_there) text.remove_prefix(1);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    return is_there;
+  };
+  auto is_read = skip('{') && read(link.one) && skip(',') && read(link.other) && skip('}')
+                 && skip('*') && read(link.factor) && text.empty();
+  if (!is_read || link.one == link.other || !(link.factor >= 1 && link.factor <= real_max))
+    return misuse(fmt::format("--slow-link must be two nodes and by how much their link is slower, "
+                              "such as '{{3, 4}}*10', not '{}'",
+                              options.slow_link));
+  return link;
+}
+
 bool has_network(const sim_options& options) {
   return !options.network.empty() || !options.bandwidth.empty() || !options.service.empty()
          || options.owners.value_or(1) > 1 || options.patience;
@@ -269,6 +297,9 @@ expected<std::function<network_options(uint64_t)>> network_of(const sim_options&
       fmt::format("--bandwidth {} takes {:.2g} s to move the bytes of all replicas, and "
                   "{:g} s are the most; raise it, or lower --model-bytes",
                   options.bandwidth, (*model + *gradient) * crowd / *speed, real_max));
+  auto slowed = slow_link_of(options);
+  if (!slowed) return tl::unexpected<error>(slowed.error());
+  network.slowed = *slowed;
   network.bytes_per_second = *speed;
   if (options.patience) network.patience = time_of(*options.patience);
   // A replica without parameter servers reads no model: its size is but that of a gradient.

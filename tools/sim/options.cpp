@@ -116,8 +116,11 @@ void add_job_options(lenient_options all, sim_options& options) {
           real_value(options.averaging_time, reals), "0");
   all.add("--collective", "NAME",
           "under all_reduce, how the gradients of all become one over --network and --bandwidth: "
-          "ring, halving_doubling, all_to_all, direct, chain or tree",
+          "ring, halving_doubling, all_to_all, direct, chain, tree, or two_level: within hosts "
+          "first, in their memory, then by a ring of hosts",
           text_or_none_value(options.collective), "ring");
+  all.add("--replicas-per-host", "N", "with two_level, replicas of one host: a divisor of all",
+          whole_value(options.replicas_per_host, {1, replicas_max}));
   all.add("--initial-tokens", "N", "tokens at the start",
           whole_value(options.initial_tokens, {0, replicas_max}),
           "as many as gradients are needed under tensorflow");
@@ -135,6 +138,11 @@ void add_network_options(lenient_options all, sim_options& options) {
   all.add("--bandwidth", "BYTES",
           "what each node's card sends and receives a second, shared evenly: 1GB",
           text_or_none_value(options.bandwidth), "without limit");
+  all.add(
+    "--slow-link", "{I, J}*F",
+    "under all_reduce, the link between two replicas, or hosts with two_level, on which bytes "
+    "and latency take so many times as long: '{3, 4}*10'",
+    text_or_none_value(options.slow_link), "none");
   all.add("--owners", "N", "nodes that the variables are spread over",
           whole_value(options.owners, {1, owners_max}), "1");
   all.add("--model-bytes", "BYTES", "what a replica reads before it computes: 100MB",
@@ -205,9 +213,42 @@ void add_run_options(lenient_options all, sim_options& options) {
 
 expected<std::optional<collective_algorithm>> collective_of(const sim_options& options) {
   if (options.policy != all_reduce_name) return std::nullopt;
-  auto known = parse_collective_algorithm(options.collective.empty() ? "ring" : options.collective);
-  if (!known) return misuse(fmt::format("--collective: {}", known.error().message));
+  if (options.collective.empty() || options.collective == two_level_name)
+    return collective_algorithm::ring;
+  auto known = parse_collective_algorithm(options.collective);
+  if (!known)
+    return misuse(fmt::format("--collective: {}, {}", known.error().message, two_level_name));
   return *known;
+}
+
+expected<uint32_t> replicas_per_host_of(const sim_options& options) {
+  auto of_host = options.replicas_per_host;
+  if (options.policy != all_reduce_name) return 1;
+  if (options.collective != two_level_name) {
+    if (!of_host) return 1;
+    return misuse(fmt::format("--replicas-per-host has no meaning without hosts; leave it out, or "
+                              "take --collective {}",
+                              two_level_name));
+  }
+  if (!of_host)
+    return misuse(fmt::format("--collective {} needs to know the hosts; say how many replicas each "
+                              "has, as in --replicas-per-host 8",
+                              two_level_name));
+  if (options.replicas % *of_host != 0)
+    return misuse(fmt::format("--replicas-per-host {} is no divisor of {} replicas; give one that "
+                              "is, or other --replicas",
+                              *of_host, options.replicas));
+  return static_cast<uint32_t>(*of_host);
+}
+
+// A link is between nodes that there are.
+expected<void> check_slow_link(const experiment& what) {
+  if (!what.network || !what.collective) return {};
+  auto link = what.network(what.seed).slowed;
+  auto hosts = what.sync.total_num_replicas / what.replicas_per_host;
+  if (!link || std::max(link->one, link->other) < hosts) return {};
+  return misuse(fmt::format("--slow-link is between {} and {}, but there are {}: 0 to {}",
+                            link->one, link->other, hosts, hosts - 1));
 }
 
 expected<void> check_engine(const experiment& what) {
@@ -261,11 +302,25 @@ expected<uint64_t> needed_of(const sim_options& options) {
     return misuse(fmt::format("--aggregate dynamic has no meaning under {}; take --policy {}",
                               known->name, adapting_policies()));
   if (is_dynamic) return options.replicas;
-  if (known != nullptr && known->is_fixed && needed != usual)
-    return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it out, "
-                              "or choose another policy",
-                              needed, options.replicas, known->name, known->why));
-  return needed;
+  return known != nullptr && known->is_fixed ? usual : needed; // other rows may use what was said
+}
+
+expected<void> check_aggregate(std::span<const sim_options> rows) {
+  auto is_free = [](const sim_options& row) {
+    const auto* known = find_shorthand(row.policy);
+    return known == nullptr || !known->is_fixed;
+  };
+  if (std::ranges::any_of(rows, is_free)) return {};
+  for (const auto& row : rows) {
+    const auto* known = find_shorthand(row.policy);
+    auto usual = known->aggregate.value_or(row.replicas);
+    if (row.aggregate == dynamic_aggregate) continue; // refused by `needed_of`
+    if (row.aggregate.value_or(usual) != usual)
+      return misuse(fmt::format("--aggregate is {} with {} replicas, but under {} {}; leave it "
+                                "out, or choose another policy",
+                                *row.aggregate, row.replicas, known->name, known->why));
+  }
+  return {};
 }
 
 local_sgd_options local_sgd_of(const sim_options& options) {
@@ -364,6 +419,11 @@ expected<void> check_uses(std::span<const sim_options> rows) {
     return of_policy("averaging-time", local_sgd_name);
   if (!first.collective.empty() && without_policy(all_reduce_name))
     return of_policy("collective", all_reduce_name);
+  if (first.replicas_per_host && without_policy(all_reduce_name))
+    return of_policy("replicas-per-host", all_reduce_name);
+  if (!first.slow_link.empty() && without_policy(all_reduce_name))
+    return of_policy("slow-link", all_reduce_name);
+  if (auto used = check_aggregate(rows); !used) return used;
   auto reads_models = [](const sim_options& row) { return row.policy != all_reduce_name; };
   if (!first.model_bytes.empty() && !first.gradient_bytes.empty() && no_row(reads_models))
     return misuse(
@@ -426,6 +486,8 @@ expected<experiment> experiment_of(const sim_options& options) {
   sync->require_finite = faults->plan.corrupts();
   auto collective = collective_of(options);
   if (!collective) return tl::unexpected<error>(collective.error());
+  auto of_host = replicas_per_host_of(options);
+  if (!of_host) return tl::unexpected<error>(of_host.error());
   auto engine = engine_of(options);
   if (!engine) return tl::unexpected<error>(engine.error());
   experiment what{.sync = *sync,
@@ -436,6 +498,7 @@ expected<experiment> experiment_of(const sim_options& options) {
                   .local_sgd = local_sgd_of(options),
                   .network = std::move(*network),
                   .collective = *collective,
+                  .replicas_per_host = *of_host,
                   .faults = std::move(faults->plan),
                   .ask_again_after = faults->ask_again_after,
                   .learning = std::move(*learning),
@@ -445,6 +508,7 @@ expected<experiment> experiment_of(const sim_options& options) {
                   .runs = options.runs,
                   .engine = *engine,
                   .threads = threads_of(options)};
+  if (auto done = check_slow_link(what); !done) return tl::unexpected<error>(done.error());
   if (auto done = check_engine(what); !done) return tl::unexpected<error>(done.error());
   return what;
 }

@@ -22,6 +22,9 @@ inline constexpr uint64_t dynamic_aggregate = 0;
 /// The value of --policy for a job without parameter servers.
 inline constexpr std::string_view all_reduce_name = "all_reduce";
 
+/// The value of --collective for sums within hosts first, and between them then.
+inline constexpr std::string_view two_level_name = "two_level";
+
 /// What to simulate, as the user says it.
 struct sim_options {
   uint64_t replicas = 100;
@@ -30,11 +33,12 @@ struct sim_options {
   std::optional<double> gain_power; ///< With `dynamic_aggregate`; nothing: 1.
   std::string policy = "tensorflow";
   std::string distinct = "off";
-  std::optional<uint64_t> slack;          ///< Under ssp; nothing: 0.
-  std::optional<uint64_t> local_steps;    ///< Under local_sgd; nothing: 1.
-  std::optional<double> averaging_time;   ///< Under local_sgd. Units: seconds.
-  std::optional<uint64_t> initial_tokens; ///< Nothing: as the policy says.
-  std::string collective;                 ///< Under all_reduce; empty: ring.
+  std::optional<uint64_t> slack;             ///< Under ssp; nothing: 0.
+  std::optional<uint64_t> local_steps;       ///< Under local_sgd; nothing: 1.
+  std::optional<double> averaging_time;      ///< Under local_sgd. Units: seconds.
+  std::optional<uint64_t> initial_tokens;    ///< Nothing: as the policy says.
+  std::string collective;                    ///< Under all_reduce; empty: ring.
+  std::optional<uint64_t> replicas_per_host; ///< With two_level alone, which needs it.
   uint64_t dead = 0;
   std::string compute = "chen2016-like";
   std::string train;                      ///< Empty: nothing is learnt, and what follows is empty.
@@ -48,6 +52,7 @@ struct sim_options {
   std::optional<double> curvature; ///< As in `dynamic_backups`.
   std::string network;             ///< A distribution; empty: no latency.
   std::string bandwidth;           ///< Bytes a second; empty: without limit.
+  std::string slow_link;           ///< As "{3, 4}*10", under all_reduce; empty: none.
   std::optional<uint64_t> owners;  ///< Nodes for variables; nothing: 1.
   std::string model_bytes;         ///< Empty: 0.
   std::string gradient_bytes;      ///< Empty: as the model.

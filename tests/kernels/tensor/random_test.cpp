@@ -3,6 +3,7 @@
 // they claim. Method: published vectors, pinned draws, comparison with the C library, moments of
 // long streams.
 #include "kernels/tensor/random.hpp"
+#include "kernels/tensor/random_lanes.hpp"
 #include "messages/failure.hpp"
 #include "tests/doctest.hpp"
 
@@ -145,6 +146,51 @@ TEST_SUITE("kernels/tensor/random") {
       in_first_third += stream.below(large) < large / 3 ? 1 : 0;
     CHECK(std::abs(in_first_third - n / 3) < 5 * std::sqrt(n / 3.0));
     CHECK(stream.below(1) == 0);
+  }
+
+  TEST_CASE("eight streams at once give the bits of each alone") {
+    stream_lanes streams{42, "test"};
+    lane_values first;
+    lane_values second;
+    // Across the end of the low word of the step, too.
+    for (uint64_t step : {uint64_t{0}, uint64_t{5}, (uint64_t{1} << 32) - 3, ~uint64_t{0} - 7}) {
+      streams.uniforms(7, step, first, second);
+      for (size_t lane = 0; lane < random_lanes; ++lane) {
+        random_stream alone{random_key{42, "test", 7, step + lane}};
+        CHECK(first[lane] == alone.uniform());
+        CHECK(second[lane] == alone.uniform());
+      }
+    }
+  }
+
+  TEST_CASE("logarithms and exponentials of eight numbers are those of each alone") {
+    random_stream stream{random_key{2, "lanes"}};
+    for (int i = 0; i < 5000; ++i) {
+      lane_values x;
+      lane_values y;
+      for (size_t lane = 0; lane < random_lanes; ++lane) {
+        x[lane] = std::ldexp(0.5 + stream.uniform(), static_cast<int>(stream.below(2040)) - 1020);
+        y[lane] = 1600 * stream.uniform() - 800;
+      }
+      auto logarithms = x;
+      log_lanes(logarithms);
+      auto powers = y;
+      exp_lanes(powers);
+      for (size_t lane = 0; lane < random_lanes; ++lane) {
+        CHECK(logarithms[lane] == portable_log(x[lane]));
+        CHECK(powers[lane] == portable_exp(y[lane]));
+      }
+    }
+    lane_values edges{0, 1, 0x1p-1022, 0.70710678118654752, 0.7071067811865476, 2, 4, 1e308};
+    auto logarithms = edges;
+    log_lanes(logarithms);
+    for (size_t lane = 0; lane < random_lanes; ++lane)
+      CHECK(logarithms[lane] == portable_log(edges[lane]));
+    lane_values far{infinity, -infinity, 710, -746, 700, -700, 0, 1};
+    auto powers = far;
+    exp_lanes(powers);
+    for (size_t lane = 0; lane < random_lanes; ++lane)
+      CHECK(powers[lane] == portable_exp(far[lane]));
   }
 
   TEST_CASE("there is no number below 0") {

@@ -119,6 +119,58 @@ TEST_SUITE("tools/sim/command_line") {
              "actors");
   }
 
+  TEST_CASE("two levels are a ring of hosts, which have as many replicas as told") {
+    auto what = meant({"--policy", "all_reduce", "--collective", "two_level", "--replicas", "24",
+                       "--replicas-per-host", "8"});
+    CHECK(what.collective == collective_algorithm::ring);
+    CHECK(what.replicas_per_host == 8);
+    CHECK(meant({"--policy", "all_reduce"}).replicas_per_host == 1);
+    CHECK(
+      refusal({"--policy", "all_reduce", "--collective", "two_level"})
+      == "--collective two_level needs to know the hosts; say how many replicas each has, as in "
+         "--replicas-per-host 8");
+    CHECK(refusal({"--policy", "all_reduce", "--replicas-per-host", "4"})
+          == "--replicas-per-host has no meaning without hosts; leave it out, or take --collective "
+             "two_level");
+    CHECK(refusal({"--replicas-per-host", "4"})
+          == "--replicas-per-host has no meaning under tensorflow; leave it out, or take --policy "
+             "all_reduce");
+    CHECK(refusal({"--policy", "all_reduce", "--collective", "two_level", "--replicas", "24",
+                   "--replicas-per-host", "7"})
+          == "--replicas-per-host 7 is no divisor of 24 replicas; give one that is, or other "
+             "--replicas");
+  }
+
+  TEST_CASE("a slow link is between two nodes, and by so much slower") {
+    auto link_of = [](const char* text) {
+      return meant({"--policy", "all_reduce", "--replicas", "8", "--network", "1ms", "--slow-link",
+                    text})
+        .network(1)
+        .slowed;
+    };
+    for (const char* text : {"{3, 4}*10", "{3,4} * 10"}) {
+      auto link = link_of(text);
+      REQUIRE(link);
+      CHECK(link->one == 3);
+      CHECK(link->other == 4);
+      CHECK(link->factor == 10);
+    }
+    for (const char* text : {"3-4*10", "{3,3}*10", "{3,4}", "{3,4}*0.5", "{3,4}*nan", "{3,4}*10s"})
+      CHECK(refusal({"--policy", "all_reduce", "--network", "1ms", "--slow-link", text})
+            == fmt::format("--slow-link must be two nodes and by how much their link is slower, "
+                           "such as '{{3, 4}}*10', not '{}'",
+                           text));
+    CHECK(refusal({"--policy", "all_reduce", "--replicas", "8", "--network", "1ms", "--slow-link",
+                   "{3,8}*2"})
+          == "--slow-link is between 3 and 8, but there are 8: 0 to 7");
+    CHECK(refusal({"--policy", "all_reduce", "--slow-link", "{3,4}*2"})
+          == "--slow-link changes nothing where messages take no time; say how long they take, as "
+             "in --bandwidth 1GB or --network 1ms");
+    CHECK(refusal({"--network", "1ms", "--slow-link", "{3,4}*2"})
+          == "--slow-link has no meaning under tensorflow; leave it out, or take --policy "
+             "all_reduce");
+  }
+
   TEST_CASE("a job of collectives has replicas that wait for each other, and no more") {
     auto what = meant({"--policy", "all_reduce", "--replicas", "8", "--network", "1ms"});
     CHECK(what.collective == collective_algorithm::ring);
@@ -138,7 +190,7 @@ TEST_SUITE("tools/sim/command_line") {
              "all_reduce");
     CHECK(refusal({"--policy", "all_reduce", "--collective", "star"})
           == "--collective: no collective 'star'; there are ring, halving_doubling, all_to_all, "
-             "direct, chain, tree");
+             "direct, chain, tree, two_level");
     CHECK(refusal({"--policy", "all_reduce", "--dead", "1"})
           == "--policy all_reduce is simulated without dead replicas; leave that out, or take "
              "another policy");
@@ -148,6 +200,13 @@ TEST_SUITE("tools/sim/command_line") {
     CHECK(refusal({"--policy", "all_reduce", "--replicas", "8", "--aggregate", "7"})
             .find("--aggregate is 7 with 8 replicas, but under all_reduce a step waits for all")
           == 0);
+    // Beside rows that use it, a row under all_reduce needs all.
+    auto rows
+      = parsed({"--replicas", "8", "--aggregate", "7", "--sweep", "policy=all_reduce,cancel"})
+          .rows();
+    CHECK(check_uses(rows));
+    CHECK(experiment_of(rows[0]).value().sync.replicas_to_aggregate == 8);
+    CHECK(experiment_of(rows[1]).value().sync.replicas_to_aggregate == 7);
     CHECK(refusal({"--policy", "all_reduce", "--replicas", "9000"})
           == "--policy all_reduce is simulated without so many messages; leave that out, or take "
              "another policy");

@@ -3,6 +3,7 @@
 // Method: small simulations; the files that they leave.
 #include "tests/doctest.hpp"
 #include "tests/scratch_folder.hpp"
+#include "tools/sim/plots/goodput_plot.hpp"
 #include "tools/sim/plots/plot_list.hpp"
 #include "tools/sim/plots/sim_plots.hpp"
 
@@ -201,6 +202,21 @@ TEST_SUITE("tools/sim/plots") {
     CHECK(line_colour(0, 3) != line_colour(1, 3));
     CHECK(unit_for(0.01).name == "ms");
     CHECK(unit_for(5).name == "s");
+  }
+
+  TEST_CASE("useful work is drawn by backups, a line for each number of nodes") {
+    goodput_command command{
+      .nodes = {100, 1000}, .backups = {0, 1, 2}, .mtbf_hours = 20'000, .days = 1, .runs = 20};
+    auto rows = goodput_rows(command);
+    auto plot = goodput_plot(command, rows);
+    CHECK(plot.why_not.empty());
+    CHECK(line_count(plot.csv) == 1 + rows.size());
+    CHECK(plot.csv.starts_with("nodes,backups,useful,useful_of_all\n100,0,"));
+    CHECK(plot.script.find("title \"100 nodes\"") != std::string::npos);
+    CHECK(plot.script.find("title \"1000 nodes\"") != std::string::npos);
+    command.backups = {1};
+    CHECK(goodput_plot(command, goodput_rows(command)).why_not
+          == "needs two numbers of --backups to compare");
   }
 }
 
