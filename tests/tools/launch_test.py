@@ -171,6 +171,55 @@ class Launch(unittest.TestCase):
             self.assertEqual(job.returncode, 0)
             self.assertEqual(b"\x1b[36m[worker:0]\x1b[0m hello" in shown, coloured, shown)
 
+    def test_a_line_of_several_tasks_is_printed_once(self):
+        job = self.launch("-n 4 --ps 1 --fold always --log-dir logs", """
+            echo begin $me; echo all; [ $me = worker:1 ] || echo most; echo end $me; echo error >&2
+            touch ready-$me; while [ $(ls ready-* | wc -l) -lt 5 ]; do sleep 0.01; done; sleep 1; printf last""")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        seen = collections.defaultdict(list)  # by task: what it said, in that order
+        for line in job.stdout.splitlines():
+            match = re.fullmatch(r"\[(worker:\S+)?( ?)(ps:0)?\] (?:(\d) tasks say: )?(.*)", line)
+            self.assertTrue(match, line)
+            names = []
+            for part in (match[1] or "worker:").removeprefix("worker:").split(","):
+                first, _, last = part.partition("-")
+                names += [f"worker:{number}" for number in range(int(first), int(last or first) + 1)] if part else []
+            names += [match[3]] if match[3] else []
+            self.assertEqual(len(names), int(match[4] or 1), line)
+            for name in names:
+                seen[name].append(match[5])
+        self.assertEqual(len(seen), 5)
+        for name, said in seen.items():
+            most = [] if name == "worker:1" else ["most"]
+            self.assertEqual(said, [f"begin {name}", "all", *most, f"end {name}", "last"])
+            log = (self.folder / "logs" / (name.replace(":", "-") + ".log")).read_text()
+            self.assertEqual(sorted(log.split("\n")), sorted([*said, "error"]))
+        self.assertIn("tasks say: ", job.stdout)
+
+    def test_lines_are_folded_on_a_terminal_alone_unless_it_is_said(self):
+        script = "touch ready-$me; while [ $(ls ready-* | wc -l) -lt 3 ]; do sleep 0.01; done; echo hello"
+        for option, terminal, folded in [("", True, True), ("", False, False), ("--fold never", True, False),
+                                         ("--fold always", False, True)]:
+            with self.subTest(option=option, terminal=terminal):
+                ours, theirs = pty.openpty() if terminal else os.pipe()
+                command = self.command(f"-n 3 {option}", script)
+                job = subprocess.run(command, cwd=self.folder, env=PLAIN | {"NO_COLOR": "1"}, stdout=theirs,
+                                     stderr=subprocess.DEVNULL, timeout=100)
+                os.close(theirs)
+                shown = os.read(ours, 4096).decode().split("\n")[:-1]
+                os.close(ours)
+                self.assertEqual(job.returncode, 0)
+                self.assertEqual(sum(int((re.search(r"(\d) tasks say", line) or "01")[1]) for line in shown), 3, shown)
+                self.assertEqual(len(shown) < 3, folded, shown)
+                for path in self.files("ready-*", 3):
+                    path.unlink()
+
+    def test_what_the_launcher_says_comes_after_what_it_is_about(self):
+        script = "[ $me = worker:1 ] && { echo why >&2; exit 5; }; exec sleep 100"
+        job = self.launch("-n 3 --fold always", script)
+        self.assertEqual(job.returncode, 5)
+        self.assertRegex(job.stderr, "^\\[worker:1\\] why\ntroupe launch: worker:1 failed: ")
+
     def test_a_reader_that_pauses_stops_nothing_but_the_output(self):
         job = self.begin("-n 2", """trap 'exit 3' TERM; seq 2000; touch ready-$me; seq 2001 400000; touch done-$me
             sleep 100 & wait""")
@@ -402,6 +451,7 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
             ("-n 2 --ps -1 -- true", "--ps"),
             ("-n 2 --grace soon -- true", "--grace"),
             ("-n 2 --grace nan -- true", "--grace"),
+            ("-n 2 --fold sometimes -- true", "--fold must be one of auto, always, never, not 'sometimes'"),
             ("-n 2 --job-id a/b -- true", "--job-id"),
             ("-n 2 -- no-such-program", "no-such-program: No such file"),
             ("-n 2 -- ./file", "./file: Permission denied"),

@@ -7,6 +7,7 @@
 #include "tools/options/help.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -15,6 +16,9 @@ namespace troupe {
 namespace {
 
 constexpr size_t job_id_letters_max = 64;
+
+// In the order of fold_choice.
+constexpr std::array<std::string_view, 3> fold_names{"auto", "always", "never"};
 
 constexpr std::string_view launch_sample = "troupe launch -n 4 -- PROGRAM ARGUMENTS";
 constexpr const char* launch_introduction
@@ -62,6 +66,10 @@ void add_options(command_options& all, launch_options& options) {
           "what each task writes also goes to a file there: worker-2.log; what lay there is "
           "replaced",
           text_value(options.log_dir), "none");
+  all.add("--fold", "WHEN",
+          "print a line that several tasks write within half a second once: auto (on a terminal), "
+          "always, never",
+          choice_value(options.fold, fold_names));
   all.add("--grace", "SECONDS", "what tasks that are to end get until they are killed",
           seconds_value(options.grace, {0, 86'400}));
   all.add("--restart", "N",

@@ -11,6 +11,13 @@
 
 namespace troupe {
 
+/// Whether lines that several tasks write at once are printed as one.
+enum class fold_choice : uint8_t {
+  automatic, ///< Where they are printed on a terminal.
+  always,
+  never,
+};
+
 /// What to start, and how to end it.
 struct launch_options {
   uint32_t workers = 0;
@@ -18,6 +25,7 @@ struct launch_options {
   bool chief = false;     ///< A task of its own; without it worker 0 is the chief.
   bool evaluator = false; ///< A task that evaluates what the others save.
   std::string log_dir;    ///< A file for each task goes here; empty: none.
+  fold_choice fold = fold_choice::automatic;
   /// What tasks get to end by themselves, once they are asked to, before they are killed.
   std::chrono::milliseconds grace{10'000};
   uint32_t restarts = 0; ///< How often tasks, or all of them, are started again after a failure.

@@ -3,14 +3,12 @@
 #include "tools/launch/job.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/system/terminal.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sched.h>
@@ -57,16 +55,6 @@ size_t processor_count() {
   return std::thread::hardware_concurrency();
 }
 
-// "[worker:2] ", in one of six colours on a terminal.
-std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
-  constexpr std::array colours{36, 33, 32, 35, 34, 31};
-  auto name = fmt::format("[{}]", task.name());
-  const char* no_colour = std::getenv("NO_COLOR"); // see no-color.org
-  auto is_plain = no_colour != nullptr && *no_colour != '\0';
-  if (is_plain || !is_terminal(descriptor)) return name + " ";
-  return fmt::format("\x1b[{}m{}\x1b[0m ", colours[number % colours.size()], name);
-}
-
 } // namespace
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks,
@@ -75,7 +63,8 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
     outcome_(tasks_, options_.grace, options_.restarts,
              {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
     signals_(context_), grace_(context_), next_look_(context_),
-    printer_(
+    terminal_(
+      context_, tasks_, options_.fold,
       [this] {
         asio::post(context_, [this] {
           for (auto& each : members_)
@@ -96,7 +85,7 @@ expected<void> launch_job::start(const std::string& job_id) {
   job_id_ = job_id;
   inherited_ = own_environment();
   for (size_t index = 0; index < tasks_.size(); ++index) {
-    auto outlet = outlet_of(tasks_[index]);
+    auto outlet = outlet_of(index);
     if (!outlet) return tl::unexpected<error>(outlet.error());
     auto process = std::make_unique<running_task>(context_, std::move(*outlet),
                                                   [this, index] { drop_if_over(index); });
@@ -115,11 +104,12 @@ expected<void> launch_job::start_process(size_t index) {
   return members_[index].process->start(options_.program, environment);
 }
 
-expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
-  auto number = static_cast<size_t>(&task - tasks_.data());
-  task_outlet outlet{.printer = &printer_,
-                     .output_prefix = prefix_of(task, number, STDOUT_FILENO),
-                     .error_prefix = prefix_of(task, number, STDERR_FILENO)};
+expected<task_outlet> launch_job::outlet_of(size_t index) {
+  task_outlet outlet{
+    .put = [this, index](int target,
+                         std::span<const std::string> lines) { terminal_.put(index, target, lines); },
+    .is_full = [this] { return terminal_.is_full(); },
+    .tell = [this](const std::string& line) { print(line); }};
   if (options_.log_dir.empty()) return outlet;
   std::filesystem::path folder{options_.log_dir};
   std::error_code refused;
@@ -128,7 +118,7 @@ expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
     return fail(errc::resource, fmt::format("--log-dir: cannot create {}: {}", options_.log_dir,
                                             refused.message()));
   }
-  auto log = record_writer::create(folder / task.log_name());
+  auto log = record_writer::create(folder / tasks_[index].log_name());
   if (!log) return fail(log.error().code, "--log-dir: " + log.error().message);
   outlet.log = std::move(*log);
   return outlet;
@@ -144,7 +134,7 @@ int launch_job::run() {
   const auto& last = members_[failed].process->last_errors();
   print(summary + (last.empty() ? "" : "; the last it wrote to standard error:"));
   for (const auto& line : last)
-    printer_.print(STDERR_FILENO, fmt::format("  | {}\n", line));
+    terminal_.print(fmt::format("  | {}\n", line));
   return outcome_.exit_code();
 }
 
@@ -153,7 +143,7 @@ launch_job::duration launch_job::now() const {
 }
 
 void launch_job::print(const std::string& line) {
-  if (!line.empty()) printer_.print(STDERR_FILENO, fmt::format("troupe launch: {}\n", line));
+  if (!line.empty()) terminal_.tell(line);
 }
 
 // ---- signals ----
@@ -272,6 +262,7 @@ void launch_job::restart_all() {
 void launch_job::stop_listening() {
   grace_.cancel();
   next_look_.cancel();
+  terminal_.flush();
   // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
   signals_.cancel();

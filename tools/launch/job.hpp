@@ -4,6 +4,7 @@
 
 #include "tools/launch/notice_socket.hpp"
 #include "tools/launch/running_task.hpp"
+#include "tools/launch/task_terminal.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -46,7 +47,7 @@ private:
   [[nodiscard]] expected<void> start_process(size_t index);
   void start_again(size_t index);
   void restart_all();
-  [[nodiscard]] expected<task_outlet> outlet_of(const launch_task& task);
+  [[nodiscard]] expected<task_outlet> outlet_of(size_t index);
   [[nodiscard]] duration now() const;
   void print(const std::string& line);
 
@@ -76,7 +77,7 @@ private:
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
   boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
-  line_printer printer_;                // before the tasks, which print as long as they live
+  task_terminal terminal_;              // before the tasks, which print as long as they live
   std::vector<member> members_;
   size_t over_count_ = 0;
   std::chrono::steady_clock::time_point started_;

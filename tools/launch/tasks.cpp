@@ -27,6 +27,27 @@ std::string launch_task::log_name() const {
   return fmt::format("{}-{}.log", type, index);
 }
 
+std::string task_ranges(std::span<const launch_task> tasks, std::vector<size_t> numbers) {
+  std::ranges::sort(numbers);
+  std::string text;
+  for (size_t first = 0, end = 0; first < numbers.size(); first = end) {
+    const auto& task = tasks[numbers[first]];
+    auto goes_on = [&](size_t at) {
+      const auto& other = tasks[numbers[at]];
+      return other.type == task.type && other.index == task.index + (at - first);
+    };
+    for (end = first + 1; end < numbers.size() && goes_on(end);)
+      ++end;
+    auto is_same_type = first > 0 && tasks[numbers[first - 1]].type == task.type;
+    if (is_same_type)
+      text += fmt::format(",{}", task.index);
+    else
+      text += fmt::format("{}{}", text.empty() ? "" : " ", task.name());
+    if (end - first > 1) text += fmt::format("-{}", tasks[numbers[end - 1]].index);
+  }
+  return text;
+}
+
 size_t task_count(const launch_options& options) {
   return (options.chief ? 1U : 0U) + size_t{options.workers} + options.parameter_servers
          + (options.evaluator ? 1U : 0U);

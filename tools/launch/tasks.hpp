@@ -27,6 +27,11 @@ struct launch_task {
   bool operator==(const launch_task&) const = default;
 };
 
+/// Names of several tasks, in the order of all: "chief:0 worker:0-3,7".
+/// @param numbers Positions in `tasks`, each once.
+[[nodiscard]] std::string task_ranges(std::span<const launch_task> tasks,
+                                      std::vector<size_t> numbers);
+
 /// How many tasks that makes.
 [[nodiscard]] size_t task_count(const launch_options& options);
 

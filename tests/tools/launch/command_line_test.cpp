@@ -24,7 +24,7 @@ TEST_SUITE("tools/launch/command_line") {
   TEST_CASE("takes all options") {
     auto options
       = parsed({"-n", "4", "--ps", "2", "--chief", "--evaluator", "--log-dir", "logs", "--grace",
-                "0.25", "--job-id", "a-1", "--", "program", "-n", "--", "--help", ""});
+                "0.25", "--job-id", "a-1", "--fold", "never", "--", "program", "-n", "--", "--help", ""});
     REQUIRE(options);
     CHECK(options->workers == 4);
     CHECK(options->parameter_servers == 2);
@@ -33,6 +33,7 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(options->log_dir == "logs");
     CHECK(options->grace == 250ms);
     CHECK(options->job_id == "a-1");
+    CHECK(options->fold == fold_choice::never);
     CHECK(options->program == std::vector<std::string>{"program", "-n", "--", "--help", ""});
   }
 
@@ -45,6 +46,7 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK_FALSE(options->evaluator);
     CHECK(options->grace == 10s);
     CHECK(options->job_id.empty());
+    CHECK(options->fold == fold_choice::automatic);
   }
 
   TEST_CASE("tells what there is before it judges anything") {
