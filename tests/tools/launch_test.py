@@ -290,6 +290,28 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
         self.assertEqual(job.returncode, 0, job.stderr)
         self.assertRegex(job.stderr, "^troupe launch: worker:1 failed: .*whether they go on without it\n$")
 
+    def test_a_job_with_restarts_outlasts_kills(self):
+        # Workers that can be killed never end by themselves until worker:0 has seen six of their lives.
+        job = self.launch("-n 3 --restart 1000 --kill-every 0.2s --kill-seed 7", """
+            if [ $me = worker:0 ]; then
+              while [ $(ls life-* | wc -l) -lt 6 ]; do sleep 0.02; done 2>/dev/null; touch over; exit 0; fi
+            touch life-$me-$$; while [ ! -e over ]; do sleep 0.02; done""")
+        self.assertEqual((job.returncode, job.stdout), (0, ""), job.stderr)
+        first, *lines = job.stderr.splitlines()
+        self.assertEqual(first, "troupe launch: kills a task every 0.2 s: one of worker:1-2, with --kill-seed 7")
+        killed = [line.split()[3] for line in lines if " kills " in line]
+        self.assertGreaterEqual(len(killed), 4)
+        self.assertLessEqual(set(killed), {"worker:1", "worker:2"})
+        for name in killed:
+            self.assertIn(f"troupe launch: kills {name} (SIGKILL), as --kill-every asks", lines)
+            self.assertTrue(any(f"{name} failed: signal 9 (SIGKILL); it is started again" in line for line in lines), lines)
+
+    def test_a_kill_is_a_failure_where_the_job_may_lose_nothing(self):
+        job = self.launch("-n 2 --ps 1 --kill-every 0.3 --kill-tasks ps", "exec sleep 100")
+        self.assertEqual(job.returncode, 128 + signal.SIGKILL)
+        self.assertIn("kills ps:0 (SIGKILL), as --kill-every asks\n", job.stderr)
+        self.assertRegex(job.stderr, "ps:0 failed first: signal 9 .SIGKILL., as --kill-every asks after .*; 2 others were ended")
+
     def test_a_task_that_dies_of_a_signal_counts_as_a_shell_has_it(self):
         job = self.launch("-n 2", "[ $me = worker:1 ] || exec sleep 100; kill -SEGV $$")
         self.assertEqual(job.returncode, 128 + signal.SIGSEGV)
@@ -453,6 +475,13 @@ socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'spare worker', '\\0' +
             ("-n 2 --grace nan -- true", "--grace"),
             ("-n 2 --fold sometimes -- true", "--fold must be one of auto, always, never, not 'sometimes'"),
             ("-n 2 --job-id a/b -- true", "--job-id"),
+            ("-n 2 --kill-every 0 -- true", "--kill-every must be seconds from 0.001"),
+            ("-n 2 --kill-every often -- true", "'often'"),
+            ("-n 2 --kill-seed 3 -- true", "--kill-every"),
+            ("-n 2 --kill-tasks ps -- true", "--kill-every"),
+            ("-n 2 --kill-every 1 --kill-seed -1 -- true", "--kill-seed"),
+            ("-n 1 --ps 1 --kill-every 1 -- true", "there is none; start more with -n, or name tasks with --kill-tasks"),
+            ("-n 2 --kill-every 1 --kill-tasks worker,ps -- true", "no task of this job is 'ps'"),
             ("-n 2 -- no-such-program", "no-such-program: No such file"),
             ("-n 2 -- ./file", "./file: Permission denied"),
             ("-n 2 --log-dir file -- true", "--log-dir: cannot create file"),

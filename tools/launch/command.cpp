@@ -22,6 +22,15 @@ std::string drawn_job_id() {
   return fmt::format("{:08x}{:08x}", source(), source());
 }
 
+expected<std::optional<kill_choice>> kills_of(const launch_options& options,
+                                              std::span<const launch_task> tasks) {
+  if (!options.kill_every) return std::nullopt;
+  auto seed = options.kill_seed.value_or(std::random_device{}());
+  return kill_choice::among(tasks, options.kill_tasks, seed).map([](auto choice) {
+    return std::optional{std::move(choice)};
+  });
+}
+
 // If we were started without some of them, our pipes would be taken for them.
 void open_standard_descriptors() {
   int opened = ::open("/dev/null", O_RDWR);
@@ -40,7 +49,10 @@ int launch_command_main(int argument_count, const char* const* arguments) {
   if (!ports) return refuse("launch", ports.error());
   auto notices = notice_socket::open();
   if (!notices) return refuse("launch", notices.error());
-  launch_job job{*options, launch_tasks(*options, *ports), std::move(*notices)};
+  auto tasks = launch_tasks(*options, *ports);
+  auto kills = kills_of(*options, tasks);
+  if (!kills) return refuse("launch", kills.error());
+  launch_job job{*options, std::move(tasks), std::move(*notices), std::move(*kills)};
   auto job_id = options->job_id.empty() ? drawn_job_id() : options->job_id;
   if (auto started = job.start(job_id); !started) return refuse("launch", started.error());
   return job.run();

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <span>
 #include <string_view>
 
@@ -39,6 +40,8 @@ bool is_job_id(std::string_view text) {
 expected<void> check(const launch_options& options) {
   if (options.workers == 0)
     return misuse(fmt::format("how many workers? Say -n: {}", launch_sample));
+  if (!options.kill_every && (!options.kill_tasks.empty() || options.kill_seed))
+    return misuse("--kill-tasks and --kill-seed say how --kill-every kills: give that, too");
   auto all = task_count(options);
   if (all <= launch_tasks_max) return {};
   return misuse(fmt::format("{} tasks are too many for one machine: {} at most, with all "
@@ -52,6 +55,21 @@ option_value job_id_value(std::string& place) {
     fmt::format("at most {} letters, digits, '-', '_' and '.'", job_id_letters_max),
     [](const std::string& text) { return is_job_id(text) ? std::optional{text} : std::nullopt; },
     [](const std::string& text) { return text; });
+}
+
+option_value interval_value(std::optional<std::chrono::milliseconds>& place) {
+  constexpr option_range range{.low = 0.001, .high = 86'400};
+  return single_value(
+    place, toml_form::number, "seconds " + to_string(range),
+    [range](std::string_view text) {
+      if (text.ends_with('s')) text.remove_suffix(1); // 30s
+      auto seconds = real_of(text, range);
+      return seconds ? std::optional{std::chrono::milliseconds{std::llround(*seconds * 1000)}}
+                     : std::nullopt;
+    },
+    [](std::chrono::milliseconds time) {
+      return fmt::format("{}", std::chrono::duration<double>(time).count());
+    });
 }
 
 void add_options(command_options& all, launch_options& options) {
@@ -82,6 +100,14 @@ void add_options(command_options& all, launch_options& options) {
   all.add_flag("--spare-ps", options.spares_ps,
                "let the job go on if a parameter server fails, as with troupe train "
                "--replicate-owners 2; --restart starts it again like a worker");
+  all.add("--kill-every", "SECONDS",
+          "try out what a job does when it loses tasks: kill one that is chosen at random, again "
+          "and again; with --restart it is started again like one that fails",
+          interval_value(options.kill_every), "none is killed");
+  all.add("--kill-tasks", "TASKS", "of these types or names: worker,ps:0",
+          text_value(options.kill_tasks), "workers other than the chief");
+  all.add("--kill-seed", "N", "choose the same tasks again, as far as they run",
+          whole_value(options.kill_seed, {.low = 0, .high = 1ULL << 53}), "drawn");
   all.add("--job-id", "ID", "tells jobs apart", job_id_value(options.job_id), "drawn");
   all.add_help();
 }

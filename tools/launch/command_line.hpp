@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct launch_options {
   uint32_t restarts = 0; ///< How often tasks, or all of them, are started again after a failure.
   bool spares_workers = false; ///< Whether the job may go on when a worker has failed.
   bool spares_ps = false;      ///< Whether the job may go on when a parameter server has failed.
+  std::optional<std::chrono::milliseconds> kill_every; ///< Between tasks that are killed.
+  std::string kill_tasks;            ///< As `kill_choice::among` takes them.
+  std::optional<uint64_t> kill_seed; ///< Empty: one is drawn.
   std::string job_id;          ///< Empty: one is drawn.
   std::vector<std::string> program; ///< Looked up in PATH, and its arguments.
   std::string answer;               ///< To be printed instead, if not empty.

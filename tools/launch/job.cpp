@@ -58,11 +58,13 @@ size_t processor_count() {
 } // namespace
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks,
-                       notice_socket notices)
+                       notice_socket notices, std::optional<kill_choice> kills)
   : options_(options), tasks_(std::move(tasks)), notices_(std::move(notices)),
+    kills_(std::move(kills)),
     outcome_(tasks_, options_.grace, options_.restarts,
              {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
     signals_(context_), grace_(context_), next_look_(context_),
+    next_kill_(context_),
     terminal_(
       context_, tasks_, options_.fold,
       [this] {
@@ -126,6 +128,7 @@ expected<task_outlet> launch_job::outlet_of(size_t index) {
 
 int launch_job::run() {
   wait_for_signal();
+  if (kills_) begin_to_kill();
   look_at_all(); // a task may have ended before we listened
   context_.run();
   auto summary = outcome_.summary();
@@ -262,10 +265,37 @@ void launch_job::restart_all() {
 void launch_job::stop_listening() {
   grace_.cancel();
   next_look_.cancel();
+  next_kill_.cancel();
   terminal_.flush();
   // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
   signals_.cancel();
+}
+
+// ---- trying out ----
+
+void launch_job::begin_to_kill() {
+  auto interval = std::chrono::duration<double>(*options_.kill_every).count();
+  print(fmt::format("kills a task every {:g} s: {}", interval, kills_->described(tasks_)));
+  kill_one_later();
+}
+
+void launch_job::kill_one_later() {
+  next_kill_.expires_after(*options_.kill_every);
+  next_kill_.async_wait([this](error_code cancelled) {
+    if (cancelled || (over_count_ == tasks_.size() && !outcome_.restarts())) return;
+    kill_one();
+    kill_one_later();
+  });
+}
+
+void launch_job::kill_one() {
+  if (ending_since_ || outcome_.has_finished()) return;
+  auto task = kills_->draw([this](size_t each) { return !outcome_.has_ended(each); });
+  if (!task) return;
+  print(fmt::format("kills {} (SIGKILL), as --kill-every asks", tasks_[*task].name()));
+  outcome_.on_trial_kill(*task);
+  members_[*task].process->signal_all(SIGKILL);
 }
 
 // ---- ending ----

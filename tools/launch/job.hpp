@@ -2,6 +2,7 @@
 // The job of `troupe launch`: its tasks from their start to the last one's end.
 #pragma once
 
+#include "tools/launch/kill_choice.hpp"
 #include "tools/launch/notice_socket.hpp"
 #include "tools/launch/running_task.hpp"
 #include "tools/launch/task_terminal.hpp"
@@ -24,7 +25,9 @@ namespace troupe {
 class launch_job {
 public:
   /// @param tasks All of them. @param notices Where the job says what it may lose.
-  launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices);
+  /// @param kills Which tasks are killed each `options.kill_every`; nothing: none.
+  launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices,
+             std::optional<kill_choice> kills);
 
   /// Starts all tasks, or none: those that were started are killed if another cannot be.
   /// Errors: `resource` for a log that cannot be written; else as `start_task`.
@@ -60,6 +63,10 @@ private:
   void drop_if_over(size_t index);
   void stop_listening();
 
+  void begin_to_kill();
+  void kill_one_later();
+  void kill_one();
+
   void end_all(int number);
   void end_servers_later();
   void look_who_is_left();
@@ -72,11 +79,13 @@ private:
   std::vector<std::string> inherited_; ///< Our environment.
   uint32_t restarts_ = 0;              ///< Of all tasks.
   notice_socket notices_;
+  std::optional<kill_choice> kills_;
   launch_outcome outcome_;
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
   boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
+  boost::asio::steady_timer next_kill_; ///< Of a try-out.
   task_terminal terminal_;              // before the tasks, which print as long as they live
   std::vector<member> members_;
   size_t over_count_ = 0;

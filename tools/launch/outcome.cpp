@@ -40,7 +40,7 @@ launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, u
                                const spared_tasks& spared)
   : tasks_(std::move(tasks)), grace_(grace), always_spared_(spared), spared_(spared),
     restarts_left_(restarts), evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()),
-    ends_(tasks_.size()), given_up_(tasks_.size()) {}
+    ends_(tasks_.size()), given_up_(tasks_.size()), killed_for_trial_(tasks_.size()) {}
 
 void launch_outcome::on_spared(const spared_tasks& spared) {
   spared_.workers |= spared.workers;
@@ -233,7 +233,10 @@ std::string launch_outcome::summary() const {
     return fmt::format("ended by {} after {:.1f} s; {} was the first: {}", signal_name(request_),
                        seconds(requested_at_), name, to_string(end));
   }
-  auto hint = end.signal == SIGKILL ? ", as the kernel sends when memory runs out" : "";
+  std::string_view hint;
+  if (end.signal == SIGKILL)
+    hint = killed_for_trial_[*first_] ? ", as --kill-every asks"
+                                      : ", as the kernel sends when memory runs out";
   if (first_spared_)
     return fmt::format("{} failed: {}{} after {:.1f} s, when the job had lost {}: {}{}", name,
                        to_string(end), hint, seconds(failed_at_), tasks_[*first_spared_].name(),

@@ -25,9 +25,9 @@ namespace troupe {
 struct task_outlet {
   /// Takes lines of STDOUT_FILENO or STDERR_FILENO; all but a piece of a long one end with '\n'.
   std::function<void(int target, std::span<const std::string> lines)> put;
-  std::function<bool()> is_full;               ///< Whether to `put` no more until `resume`.
+  std::function<bool()> is_full;                ///< Whether to `put` no more until `resume`.
   std::function<void(const std::string&)> tell; ///< Takes a line about the log.
-  std::optional<record_writer> log;            ///< Gets both outputs as they are.
+  std::optional<record_writer> log;             ///< Gets both outputs as they are.
 };
 
 /// A process has ended twice: when it is gone, and when no process is left that could write into

@@ -24,7 +24,8 @@ TEST_SUITE("tools/launch/command_line") {
   TEST_CASE("takes all options") {
     auto options
       = parsed({"-n", "4", "--ps", "2", "--chief", "--evaluator", "--log-dir", "logs", "--grace",
-                "0.25", "--job-id", "a-1", "--fold", "never", "--", "program", "-n", "--", "--help", ""});
+                "0.25", "--job-id", "a-1", "--fold", "never", "--kill-every",
+                "0.5", "--kill-tasks", "ps", "--kill-seed", "7", "--", "program", "-n", "--", "--help", ""});
     REQUIRE(options);
     CHECK(options->workers == 4);
     CHECK(options->parameter_servers == 2);
@@ -34,6 +35,9 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(options->grace == 250ms);
     CHECK(options->job_id == "a-1");
     CHECK(options->fold == fold_choice::never);
+    CHECK(options->kill_every == 500ms);
+    CHECK(options->kill_tasks == "ps");
+    CHECK(options->kill_seed == 7);
     CHECK(options->program == std::vector<std::string>{"program", "-n", "--", "--help", ""});
   }
 
@@ -47,6 +51,7 @@ TEST_SUITE("tools/launch/command_line") {
     CHECK(options->grace == 10s);
     CHECK(options->job_id.empty());
     CHECK(options->fold == fold_choice::automatic);
+    CHECK_FALSE(options->kill_every);
   }
 
   TEST_CASE("tells what there is before it judges anything") {

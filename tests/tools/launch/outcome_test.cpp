@@ -63,6 +63,15 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.notice().empty());
   }
 
+  TEST_CASE("a kill of a try-out is a failure that says so") {
+    auto outcome = job();
+    outcome.on_trial_kill(2);
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::end_others);
+    CHECK(outcome.summary()
+          == "worker:2 failed first: signal 9 (SIGKILL), as --kill-every asks after 1.0 s; 3 "
+             "others were ended");
+  }
+
   TEST_CASE("a worker that fails is started again by itself, as often as there are restarts") {
     launch_outcome outcome{job_tasks(), 10s, 2};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);
