@@ -3,14 +3,12 @@
 #include "tools/launch/job.hpp"
 
 #include "strategies/jobs/exit_codes.hpp"
-#include "tools/system/terminal.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fmt/format.h>
 #include <sched.h>
@@ -57,29 +55,22 @@ size_t processor_count() {
   return std::thread::hardware_concurrency();
 }
 
-// "[worker:2] ", in one of six colours on a terminal.
-std::string prefix_of(const launch_task& task, size_t number, int descriptor) {
-  constexpr std::array colours{36, 33, 32, 35, 34, 31};
-  auto name = fmt::format("[{}]", task.name());
-  const char* no_colour = std::getenv("NO_COLOR"); // see no-color.org
-  auto is_plain = no_colour != nullptr && *no_colour != '\0';
-  if (is_plain || !is_terminal(descriptor)) return name + " ";
-  return fmt::format("\x1b[{}m{}\x1b[0m ", colours[number % colours.size()], name);
-}
-
 } // namespace
 
 launch_job::launch_job(const launch_options& options, std::vector<launch_task> tasks,
-                       notice_socket notices)
+                       notice_socket notices, std::optional<kill_choice> kills)
   : options_(options), tasks_(std::move(tasks)), notices_(std::move(notices)),
+    kills_(std::move(kills)),
     outcome_(tasks_, options_.grace, options_.restarts,
              {.workers = options_.spares_workers, .parameter_servers = options_.spares_ps}),
-    signals_(context_), grace_(context_), next_look_(context_),
-    printer_(
+    signals_(context_), grace_(context_), next_look_(context_), next_kill_(context_),
+    terminal_(
+      context_, tasks_, options_.fold,
       [this] {
         asio::post(context_, [this] {
           for (auto& each : members_)
             each.process->resume();
+          if (collector_) collector_->resume();
         });
       },
       [this] { asio::post(context_, [this] { ask_to_end(SIGPIPE, SIGTERM); }); }),
@@ -95,13 +86,16 @@ launch_job::launch_job(const launch_options& options, std::vector<launch_task> t
 expected<void> launch_job::start(const std::string& job_id) {
   job_id_ = job_id;
   inherited_ = own_environment();
+  if (options_.collect_output)
+    if (auto listens = collect_output(*options_.collect_output); !listens) return listens;
   for (size_t index = 0; index < tasks_.size(); ++index) {
-    auto outlet = outlet_of(tasks_[index]);
+    auto outlet = outlet_of(index);
     if (!outlet) return tl::unexpected<error>(outlet.error());
     auto process = std::make_unique<running_task>(context_, std::move(*outlet),
                                                   [this, index] { drop_if_over(index); });
     members_.push_back({.process = std::move(process), .patience = asio::steady_timer{context_}});
   }
+  if (options_.send_output) send_output(*options_.send_output);
   started_ = steady::now();
   for (size_t index = 0; index < tasks_.size(); ++index)
     if (auto started = start_process(index); !started) return started;
@@ -115,11 +109,12 @@ expected<void> launch_job::start_process(size_t index) {
   return members_[index].process->start(options_.program, environment);
 }
 
-expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
-  auto number = static_cast<size_t>(&task - tasks_.data());
-  task_outlet outlet{.printer = &printer_,
-                     .output_prefix = prefix_of(task, number, STDOUT_FILENO),
-                     .error_prefix = prefix_of(task, number, STDERR_FILENO)};
+expected<task_outlet> launch_job::outlet_of(size_t index) {
+  task_outlet outlet{
+    .put
+    = [this, index](int target, std::span<const std::string> lines) { put(index, target, lines); },
+    .is_full = [this] { return is_full(); },
+    .tell = [this](const std::string& line) { print(line); }};
   if (options_.log_dir.empty()) return outlet;
   std::filesystem::path folder{options_.log_dir};
   std::error_code refused;
@@ -128,14 +123,50 @@ expected<task_outlet> launch_job::outlet_of(const launch_task& task) {
     return fail(errc::resource, fmt::format("--log-dir: cannot create {}: {}", options_.log_dir,
                                             refused.message()));
   }
-  auto log = record_writer::create(folder / task.log_name());
+  auto log = record_writer::create(folder / tasks_[index].log_name());
   if (!log) return fail(log.error().code, "--log-dir: " + log.error().message);
   outlet.log = std::move(*log);
   return outlet;
 }
 
+// ---- lines ----
+
+void launch_job::put(size_t index, int target, std::span<const std::string> lines) {
+  if (sender_ && sender_->is_open()) return sender_->put(target, lines);
+  terminal_.put(index, target, lines);
+}
+
+bool launch_job::is_full() {
+  return !(sender_ && sender_->is_open()) && terminal_.is_full();
+}
+
+expected<void> launch_job::collect_output(const host_port& at) {
+  output_collector::events events{
+    .number_of = [this](const launch_task& task) { return terminal_.number_of(task); },
+    .put = [this](size_t task, int descriptor,
+                  std::span<const std::string> lines) { terminal_.put(task, descriptor, lines); },
+    .is_full = [this] { return terminal_.is_full(); },
+    .tell = [this](const std::string& line) { print(line); },
+    .on_over = [this] { terminal_.flush(); }};
+  collector_ = std::make_unique<output_collector>(context_, job_id_, std::move(events));
+  return collector_->listen(at, options_.insecure_network);
+}
+
+void launch_job::send_output(const host_port& to) {
+  output_sender::events events{.tell = [this](const std::string& line) { print(line); },
+                               .give_back =
+                                 [this](int target, const std::string& line) {
+                                   terminal_.put(0, target, {&line, 1});
+                                 },
+                               .on_over = [this] { terminal_.flush(); }};
+  sender_ = std::make_unique<output_sender>(context_, to, output_greeting{tasks_[0], job_id_},
+                                            std::move(events));
+  sender_->start();
+}
+
 int launch_job::run() {
   wait_for_signal();
+  if (kills_) begin_to_kill();
   look_at_all(); // a task may have ended before we listened
   context_.run();
   auto summary = outcome_.summary();
@@ -144,7 +175,7 @@ int launch_job::run() {
   const auto& last = members_[failed].process->last_errors();
   print(summary + (last.empty() ? "" : "; the last it wrote to standard error:"));
   for (const auto& line : last)
-    printer_.print(STDERR_FILENO, fmt::format("  | {}\n", line));
+    terminal_.print(fmt::format("  | {}\n", line));
   return outcome_.exit_code();
 }
 
@@ -153,7 +184,7 @@ launch_job::duration launch_job::now() const {
 }
 
 void launch_job::print(const std::string& line) {
-  if (!line.empty()) printer_.print(STDERR_FILENO, fmt::format("troupe launch: {}\n", line));
+  if (!line.empty()) terminal_.tell(line);
 }
 
 // ---- signals ----
@@ -272,9 +303,40 @@ void launch_job::restart_all() {
 void launch_job::stop_listening() {
   grace_.cancel();
   next_look_.cancel();
+  next_kill_.cancel();
+  terminal_.flush();
+  // A second Ctrl-C would lose what is not sent yet.
+  if (sender_) sender_->finish(outcome_.is_requested() ? patience_min : options_.grace);
+  if (collector_) collector_->finish(options_.grace);
   // From here on a Ctrl-C ends us, should what is still to be printed never be read.
   signals_.clear();
   signals_.cancel();
+}
+
+// ---- trying out ----
+
+void launch_job::begin_to_kill() {
+  auto interval = std::chrono::duration<double>(*options_.kill_every).count();
+  print(fmt::format("kills a task every {:g} s: {}", interval, kills_->described(tasks_)));
+  kill_one_later();
+}
+
+void launch_job::kill_one_later() {
+  next_kill_.expires_after(*options_.kill_every);
+  next_kill_.async_wait([this](error_code cancelled) {
+    if (cancelled || (over_count_ == tasks_.size() && !outcome_.restarts())) return;
+    kill_one();
+    kill_one_later();
+  });
+}
+
+void launch_job::kill_one() {
+  if (ending_since_ || outcome_.has_finished()) return;
+  auto task = kills_->draw([this](size_t each) { return !outcome_.has_ended(each); });
+  if (!task) return;
+  print(fmt::format("kills {} (SIGKILL), as --kill-every asks", tasks_[*task].name()));
+  outcome_.on_trial_kill(*task);
+  members_[*task].process->signal_all(SIGKILL);
 }
 
 // ---- ending ----

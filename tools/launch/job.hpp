@@ -2,8 +2,12 @@
 // The job of `troupe launch`: its tasks from their start to the last one's end.
 #pragma once
 
+#include "tools/launch/kill_choice.hpp"
 #include "tools/launch/notice_socket.hpp"
+#include "tools/launch/output_collector.hpp"
+#include "tools/launch/output_sender.hpp"
 #include "tools/launch/running_task.hpp"
+#include "tools/launch/task_terminal.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -12,6 +16,8 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace troupe {
@@ -23,7 +29,9 @@ namespace troupe {
 class launch_job {
 public:
   /// @param tasks All of them. @param notices Where the job says what it may lose.
-  launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices);
+  /// @param kills Which tasks are killed each `options.kill_every`; nothing: none.
+  launch_job(const launch_options& options, std::vector<launch_task> tasks, notice_socket notices,
+             std::optional<kill_choice> kills);
 
   /// Starts all tasks, or none: those that were started are killed if another cannot be.
   /// Errors: `resource` for a log that cannot be written; else as `start_task`.
@@ -46,7 +54,11 @@ private:
   [[nodiscard]] expected<void> start_process(size_t index);
   void start_again(size_t index);
   void restart_all();
-  [[nodiscard]] expected<task_outlet> outlet_of(const launch_task& task);
+  [[nodiscard]] expected<task_outlet> outlet_of(size_t index);
+  void put(size_t index, int target, std::span<const std::string> lines);
+  [[nodiscard]] bool is_full();
+  [[nodiscard]] expected<void> collect_output(const host_port& at);
+  void send_output(const host_port& to);
   [[nodiscard]] duration now() const;
   void print(const std::string& line);
 
@@ -58,6 +70,10 @@ private:
   void wait_for_silence(size_t index);
   void drop_if_over(size_t index);
   void stop_listening();
+
+  void begin_to_kill();
+  void kill_one_later();
+  void kill_one();
 
   void end_all(int number);
   void end_servers_later();
@@ -71,12 +87,16 @@ private:
   std::vector<std::string> inherited_; ///< Our environment.
   uint32_t restarts_ = 0;              ///< Of all tasks.
   notice_socket notices_;
+  std::optional<kill_choice> kills_;
   launch_outcome outcome_;
   boost::asio::io_context context_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer grace_;
   boost::asio::steady_timer next_look_; ///< For tasks that are stopped.
-  line_printer printer_;                // before the tasks, which print as long as they live
+  boost::asio::steady_timer next_kill_; ///< Of a try-out.
+  task_terminal terminal_;              // before the tasks, which print as long as they live
+  std::unique_ptr<output_collector> collector_;
+  std::unique_ptr<output_sender> sender_;
   std::vector<member> members_;
   size_t over_count_ = 0;
   std::chrono::steady_clock::time_point started_;

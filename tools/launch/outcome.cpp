@@ -40,7 +40,7 @@ launch_outcome::launch_outcome(std::vector<launch_task> tasks, duration grace, u
                                const spared_tasks& spared)
   : tasks_(std::move(tasks)), grace_(grace), always_spared_(spared), spared_(spared),
     restarts_left_(restarts), evaluator_restarts_left_(restarts), restarted_at_(tasks_.size()),
-    ends_(tasks_.size()), given_up_(tasks_.size()) {}
+    ends_(tasks_.size()), given_up_(tasks_.size()), killed_for_trial_(tasks_.size()) {}
 
 void launch_outcome::on_spared(const spared_tasks& spared) {
   spared_.workers |= spared.workers;
@@ -62,6 +62,7 @@ bool launch_outcome::serves(size_t task) const {
 bool launch_outcome::is_spared(size_t task, task_end end) const {
   auto is_wrong = end.signal == 0 && end.exit_code == static_cast<int>(exit_code::usage);
   auto is_ps = tasks_[task].type == "ps";
+  if (tasks_.size() == 1) return false; // what others there are is not for us to know
   auto is_spare = looks_on(task) || ((is_ps || spared_.workers) && can_spare(task));
   return is_spare && !end.is_success() && !is_wrong;
 }
@@ -233,7 +234,10 @@ std::string launch_outcome::summary() const {
     return fmt::format("ended by {} after {:.1f} s; {} was the first: {}", signal_name(request_),
                        seconds(requested_at_), name, to_string(end));
   }
-  auto hint = end.signal == SIGKILL ? ", as the kernel sends when memory runs out" : "";
+  std::string_view hint;
+  if (end.signal == SIGKILL)
+    hint = killed_for_trial_[*first_] ? ", as --kill-every asks"
+                                      : ", as the kernel sends when memory runs out";
   if (first_spared_)
     return fmt::format("{} failed: {}{} after {:.1f} s, when the job had lost {}: {}{}", name,
                        to_string(end), hint, seconds(failed_at_), tasks_[*first_spared_].name(),

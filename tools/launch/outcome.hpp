@@ -74,13 +74,22 @@ public:
   [[nodiscard]] reaction on_end(size_t task, task_end end, duration time);
 
   /// A task that had ended was started again.
-  void on_start(size_t task) { ends_[task].reset(); }
+  void on_start(size_t task) {
+    ends_[task].reset();
+    killed_for_trial_[task] = false;
+  }
+
+  /// A running task is killed because its loss is to be tried out: its end is a failure as any.
+  void on_trial_kill(size_t task) { killed_for_trial_[task] = true; }
 
   /// All tasks have ended, and were started again.
   void on_restart();
 
   /// The whole job was asked to end, by this signal.
   void on_request(int signal, duration time);
+
+  /// Whether the whole job was asked to end.
+  [[nodiscard]] bool is_requested() const { return request_ != 0; }
 
   /// Parameter servers were told that they are not needed any more.
   void on_servers_told() { servers_told_ = true; }
@@ -152,7 +161,8 @@ private:
   bool restarts_ = false;                             // all, once they have ended
   std::vector<std::optional<duration>> restarted_at_; // by task: when it was, by itself
   std::vector<std::optional<task_end>> ends_;
-  std::vector<bool> given_up_; // by task
+  std::vector<bool> given_up_;         // by task
+  std::vector<bool> killed_for_trial_; // by task
   std::optional<size_t> first_;
   duration failed_at_{};
   size_t running_at_failure_ = 0;

@@ -100,7 +100,7 @@ void running_task::read(source& from) {
 void running_task::on_read(source& from, error_code failed, size_t count) {
   put(from, from.lines.add({from.buffer.data(), count}));
   if (!failed) {
-    from.is_paused = outlet_.printer->is_full();
+    from.is_paused = outlet_.is_full();
     if (!from.is_paused) read(from);
     return;
   }
@@ -116,17 +116,12 @@ void running_task::finish(source& from) {
 
 void running_task::put(source& from, const std::vector<std::string>& lines) {
   if (lines.empty()) return;
-  auto is_error = from.target == STDERR_FILENO;
-  const auto& prefix = is_error ? outlet_.error_prefix : outlet_.output_prefix;
-  std::string text;
   for (const auto& line : lines) {
-    text += prefix + line;
-    if (line.back() != '\n') text += '\n';
-    if (!is_error) continue;
+    if (from.target != STDERR_FILENO) break;
     last_errors_.push_back(line.substr(0, std::min(line.find('\n'), remembered_letters_max)));
     if (last_errors_.size() > last_errors_max) last_errors_.pop_front();
   }
-  outlet_.printer->print(from.target, std::move(text));
+  outlet_.put(from.target, lines);
   put_into_log(from.target, lines);
 }
 
@@ -140,9 +135,7 @@ void running_task::put_into_log(int target, const std::vector<std::string>& line
   auto written = outlet_.log->append(text);
   if (written) written = outlet_.log->flush();
   if (written) return;
-  outlet_.printer->print(
-    STDERR_FILENO,
-    fmt::format("troupe launch: {}; the rest of this log is lost\n", written.error().message));
+  outlet_.tell(fmt::format("{}; the rest of this log is lost", written.error().message));
   outlet_.log.reset();
 }
 

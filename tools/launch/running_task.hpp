@@ -3,7 +3,6 @@
 #pragma once
 
 #include "actors/recording/output_file.hpp"
-#include "tools/launch/line_printer.hpp"
 #include "tools/launch/line_splitter.hpp"
 #include "tools/launch/outcome.hpp"
 #include "tools/launch/task_process.hpp"
@@ -16,17 +15,19 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace troupe {
 
-/// Where a task's lines go, and with what before each.
+/// Where a task's lines go.
 struct task_outlet {
-  line_printer* printer; ///< Outlives the task.
-  std::string output_prefix;
-  std::string error_prefix;
-  std::optional<record_writer> log; ///< Gets both outputs as they are.
+  /// Takes lines of STDOUT_FILENO or STDERR_FILENO; all but a piece of a long one end with '\n'.
+  std::function<void(int target, std::span<const std::string> lines)> put;
+  std::function<bool()> is_full;                ///< Whether to `put` no more until `resume`.
+  std::function<void(const std::string&)> tell; ///< Takes a line about the log.
+  std::optional<record_writer> log;             ///< Gets both outputs as they are.
 };
 
 /// A process has ended twice: when it is gone, and when no process is left that could write into
@@ -71,10 +72,10 @@ public:
   /// Reads no more of what is still written.
   void close();
 
-  /// Whether it waits for room at the printer.
+  /// Whether it waits for room at its outlet.
   [[nodiscard]] bool is_paused() const { return output_.is_paused || errors_.is_paused; }
 
-  /// Goes on to read after the printer was full.
+  /// Goes on to read after the outlet was full.
   void resume();
 
   /// The last lines of standard error, without their ends.

@@ -63,6 +63,26 @@ TEST_SUITE("tools/launch/outcome") {
     CHECK(outcome.notice().empty());
   }
 
+  TEST_CASE("the failure of the only task is that of its launcher, whatever the job may lose") {
+    launch_outcome outcome{{{"worker", 1, 0}}, 10s, 1, {.workers = true}};
+    CHECK(outcome.on_end(0, killed, 1s) == reaction::start_again);
+    outcome.on_start(0);
+    CHECK(outcome.on_end(0, killed, 20s) == reaction::end_others);
+    CHECK(outcome.exit_code() == 128 + SIGKILL);
+    CHECK(outcome.summary()
+          == "worker:1 failed first: signal 9 (SIGKILL), as the kernel sends when memory runs out "
+             "after 20.0 s");
+  }
+
+  TEST_CASE("a kill of a try-out is a failure that says so") {
+    auto outcome = job();
+    outcome.on_trial_kill(2);
+    CHECK(outcome.on_end(2, killed, 1s) == reaction::end_others);
+    CHECK(outcome.summary()
+          == "worker:2 failed first: signal 9 (SIGKILL), as --kill-every asks after 1.0 s; 3 "
+             "others were ended");
+  }
+
   TEST_CASE("a worker that fails is started again by itself, as often as there are restarts") {
     launch_outcome outcome{job_tasks(), 10s, 2};
     CHECK(outcome.on_end(2, killed, 1s) == reaction::start_again);

@@ -35,11 +35,30 @@ TEST_SUITE("tools/launch/tasks") {
     CHECK(tasks == std::vector<launch_task>{{"worker", 0, 7}, {"ps", 0, 8}, {"evaluator", 0, 9}});
   }
 
+  TEST_CASE("names several tasks by ranges") {
+    auto tasks = launch_tasks({.workers = 4, .parameter_servers = 2, .chief = true},
+                              std::vector<uint16_t>{1, 2, 3, 4, 5, 6, 7});
+    CHECK(task_ranges(tasks, {3}) == "worker:2");
+    CHECK(task_ranges(tasks, {4, 1, 2, 3}) == "worker:0-3");
+    CHECK(task_ranges(tasks, {0, 1, 2, 4, 6}) == "chief:0 worker:0-1,3 ps:1");
+    CHECK(task_ranges(tasks, {1, 3, 5, 6}) == "worker:0,2 ps:0-1");
+  }
+
   TEST_CASE("spells TF_CONFIG as TensorFlow does") {
     auto tasks = launch_tasks({.workers = 2, .parameter_servers = 1, .chief = true}, ports);
     CHECK(tf_config(tasks, tasks[2])
           == R"({"cluster":{"chief":["127.0.0.1:1"],"worker":["127.0.0.1:2","127.0.0.1:3"],)"
              R"("ps":["127.0.0.1:4"]},"task":{"type":"worker","index":1}})");
+  }
+
+  TEST_CASE("a task whose job is started elsewhere finds its environment as it was") {
+    std::vector<launch_task> tasks{{.type = "worker", .index = 1, .port = 0}};
+    texts inherited{"TF_CONFIG={}", "TROUPE_JOB_ID=theirs", "TROUPE_RESTART_COUNT=9", "A=b"};
+    CHECK(task_environment(inherited, tasks, tasks[0], "", 2, 8, "@x")
+          == texts{"TF_CONFIG={}", "TROUPE_JOB_ID=theirs", "A=b", "TROUPE_RESTART_COUNT=2",
+                   "TROUPE_LAUNCHER=@x"});
+    CHECK(task_environment(inherited, tasks, tasks[0], "ours", std::nullopt, 8)
+          == texts{"TF_CONFIG={}", "A=b", "TROUPE_JOB_ID=ours"});
   }
 
   TEST_CASE("names no kind of task that the job has none of") {
