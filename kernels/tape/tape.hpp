@@ -72,7 +72,8 @@ public:
   /// Shape: a [rows, inner], b [inner, columns] (or their transposes) -> [rows, columns]
   expression matmul(expression a, expression b, transposition transposed = {});
 
-  /// Shape: input [..., columns], bias [columns] -> as input
+  /// One bias for all rows, or a table for all sequences, as of positions.
+  /// Shape: input [..., extents of bias], bias -> as input
   expression add_bias(expression input, expression bias);
 
   /// Element by element. Shape: a, b of one shape -> the same
@@ -98,6 +99,12 @@ public:
   /// Each row normalised over the last extent, then scaled and shifted.
   /// Shape: input [..., columns], gain [columns], bias [columns] -> as input
   expression layer_norm(expression input, expression gain, expression bias, double epsilon = 1e-5);
+
+  /// Each position of a sequence takes what it needs from those up to it, apart for each head.
+  /// Shape: packed [batch, context, 3 * width] -> [batch, context, width], where queries, keys and
+  ///        values lie side by side, each of them head by head
+  /// Errors: invalid_argument, if the heads are none, or do not divide the width.
+  expression causal_self_attention(expression packed, int64_t heads);
 
   /// Drops elements at `rate` and scales the others by 1 / (1 - rate); a rate of 0 does nothing.
   /// @param key Names the mask: another key for each layer, replica and step.

@@ -54,7 +54,7 @@ expression basic_tape<Context>::matmul(expression a, expression b, transposition
 template <class Context>
 expression basic_tape<Context>::add_bias(expression input, expression bias) {
   if (!usable("add_bias", {input, bias})) return {};
-  if (!accept(detail::check_row_vector("add_bias", at(input), "bias", at(bias)))) return {};
+  if (!accept(detail::check_bias(at(input), at(bias)))) return {};
   auto output = detail::biased(on_, at(input), at(bias));
   return record(std::move(output), {input, bias}, [this, input, bias](tensor g) {
     if (is_differentiable(bias)) contribute(bias, detail::column_sums(on_, g, at(bias).extents()));
@@ -120,6 +120,19 @@ expression basic_tape<Context>::layer_norm(expression input, expression gain, ex
                   contribute(input, std::move(result.input));
                   contribute(gain, std::move(result.gain));
                   contribute(bias, std::move(result.bias));
+                });
+}
+
+template <class Context>
+expression basic_tape<Context>::causal_self_attention(expression packed, int64_t heads) {
+  if (!usable("causal_self_attention", {packed})) return {};
+  auto extents = detail::check_attention(at(packed), heads);
+  if (!extents) return refuse(extents.error());
+  auto forward = detail::attend(on_, *extents, at(packed));
+  auto output = forward.output;
+  return record(std::move(output), {packed},
+                [this, packed, extents = *extents, forward](const tensor& g) {
+                  contribute(packed, detail::attend_gradient(on_, extents, at(packed), forward, g));
                 });
 }
 

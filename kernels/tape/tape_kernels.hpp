@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/math/activations.hpp"
+#include "kernels/math/attention.hpp"
 #include "kernels/math/bias.hpp"
 #include "kernels/math/dropout.hpp"
 #include "kernels/math/elementwise.hpp"
@@ -245,6 +246,40 @@ normalised_gradients normalise_gradient(const Context& on, const tensor& input, 
                         in<T>(on, output_gradient),
                         layer_norm_gradients<T>{out<T>(on, result.input), out<T>(on, result.gain),
                                                 out<T>(on, result.bias)});
+  });
+  return result;
+}
+
+/// The output of `causal_self_attention`, and what its gradient needs besides.
+struct attended {
+  tensor output;
+  tensor log_sums;
+};
+
+template <class Context>
+attended attend(const Context& on, const attention_extents& extents, const tensor& packed) {
+  auto batch = packed.extents()[0], context = packed.extents()[1];
+  attended result{
+    make(on, packed.type(), shape{batch, context, static_cast<int64_t>(extents.width())}),
+    make(on, packed.type(), shape{batch, static_cast<int64_t>(extents.heads), context})};
+  compute_in(packed.type(), [&](auto zero) {
+    using T = decltype(zero);
+    causal_self_attention(on, extents, in<T>(on, packed), out<T>(on, result.output),
+                          out<T>(on, result.log_sums));
+  });
+  return result;
+}
+
+template <class Context>
+tensor attend_gradient(const Context& on, const attention_extents& extents, const tensor& packed,
+                       const attended& forward, const tensor& output_gradient) {
+  auto result = make_like(on, packed);
+  compute_in(packed.type(), [&](auto zero) {
+    using T = decltype(zero);
+    causal_self_attention_gradient(
+      on, extents, in<T>(on, packed),
+      attention_outcome<T>{in<T>(on, forward.output), in<T>(on, forward.log_sums)},
+      in<T>(on, output_gradient), out<T>(on, result));
   });
   return result;
 }

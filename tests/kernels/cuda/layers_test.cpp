@@ -2,6 +2,7 @@
 // Goal: the layers of a network on a GPU agree with the cpu twins: bit for bit where the header
 // says so. Method: the same calls over rows, columns and fills.
 #include "kernels/math/activations.hpp"
+#include "kernels/math/attention.hpp"
 #include "kernels/math/bias.hpp"
 #include "kernels/math/embedding.hpp"
 #include "kernels/math/layer_norm.hpp"
@@ -121,6 +122,42 @@ TEST_SUITE("kernels/cuda/layers") {
         CHECK(holds_bits(far_gain_gradient, gain_gradient));
         CHECK(holds_bits(far_bias_gradient, bias_gradient));
       }
+  }
+
+  // The bound is that of the two twins of the host: see their test.
+  TEST_CASE_TEMPLATE("attention and its gradient agree with the reference", T, float, double) {
+    for (const auto& extents : {attention_extents{0, 3, 1, 2},
+                                {1, 1, 1, 1},
+                                {2, 3, 2, 5},
+                                {3, 17, 1, 33},
+                                {1, 7, 5, 2}}) {
+      CAPTURE(extents.context);
+      CAPTURE(extents.heads);
+      auto size = extents.positions() * extents.width();
+      auto packed = normal<T>(3 * size, 1), arriving = normal<T>(size, 2);
+      guarded<T> output{size}, log_sums{extents.positions() * extents.heads}, gradient{3 * size};
+      device_array<T> far_packed{packed, 1}, far_arriving{arriving}, far_output{output};
+      device_array<T> far_sums{log_sums}, far_gradient{gradient};
+      reference::causal_self_attention<T>(plain, extents, packed.view(), output.span(),
+                                          log_sums.span());
+      cuda::causal_self_attention<T>(gpu(), extents, far_packed.view(), far_output.span(),
+                                     far_sums.span());
+      reference::causal_self_attention_gradient<T>(plain, extents, packed.view(),
+                                                   {output.view(), log_sums.view()},
+                                                   arriving.view(), gradient.span());
+      cuda::causal_self_attention_gradient<T>(gpu(), extents, far_packed.view(),
+                                              {far_output.view(), far_sums.view()},
+                                              far_arriving.view(), far_gradient.span());
+      auto n = static_cast<double>(extents.head_width + extents.context);
+      const bound allowed{roundings<T>(10 * n), roundings<T>(40 * n)};
+      auto agree = [&](const device_array<T>& far, guarded<T>& expected) {
+        auto got = far.fetch();
+        return first_not_close(got.span(), expected.span(), allowed) == expected.span().size();
+      };
+      CHECK(agree(far_output, output));
+      CHECK(agree(far_sums, log_sums));
+      CHECK(agree(far_gradient, gradient));
+    }
   }
 
   TEST_CASE_TEMPLATE("probabilities and losses of a classifier agree", T, float, double) {

@@ -158,6 +158,40 @@ TEST_SUITE("kernels/tape/tape: derivatives") {
         {random_tensor(extents, "x"), random_tensor({extents[extents.rank() - 1]}, "b")});
   }
 
+  TEST_CASE("add_bias with a table of positions for all sequences") {
+    check_gradients(
+      [](auto& t, const auto& p) {
+        return weigh(t, t.add_bias(p[0], p[1]), {2, 3, 4});
+      },
+      {random_tensor({2, 3, 4}, "x"), random_tensor({3, 4}, "positions")});
+  }
+
+  TEST_CASE("causal_self_attention") {
+    for (auto [batch, context, heads, width] :
+         {std::array<int64_t, 4>{1, 1, 1, 1}, {2, 3, 2, 4}, {1, 5, 3, 3}})
+      check_gradients(
+        [&](auto& t, const auto& p) {
+          return weigh(t, t.causal_self_attention(p[0], heads), {batch, context, width});
+        },
+        {random_tensor({batch, context, 3 * width}, "packed")});
+  }
+
+  TEST_CASE("a layer of a transformer, with one table for what goes in and what comes out") {
+    auto bytes = integers({2, 3}, {4, 0, 4, 1, 4, 0});
+    auto next = integers({6}, {0, 4, 1, 4, 0, 2});
+    check_gradients(
+      [&](auto& t, const auto& p) {
+        auto h = t.add_bias(t.embedding(p[0], bytes), p[1]);
+        auto rows = t.reshape(h, {6, 4});
+        auto packed = t.matmul(t.layer_norm(rows, p[2], p[3]), p[4]);
+        auto heads = t.causal_self_attention(t.reshape(packed, {2, 3, 12}), 2);
+        rows = t.add(rows, t.reshape(heads, {6, 4}));
+        return t.softmax_cross_entropy(t.matmul(rows, p[0], {.b = true}), next);
+      },
+      {random_tensor({5, 4}, "table"), random_tensor({3, 4}, "positions"),
+       random_tensor({4}, "gain"), random_tensor({4}, "bias"), random_tensor({4, 12}, "packed")});
+  }
+
   TEST_CASE("add, multiply and scale") {
     check_gradients(
       [](auto& t, const auto& p) {
@@ -435,6 +469,23 @@ TEST_SUITE("kernels/tape/tape: refusals") {
     says(
       refusal([&](tape& t) { return t.add_bias(t.mean(t.constant(a)), t.constant(b)); }, invalid),
       "add_bias");
+    auto packed = zeros({2, 3, 12}, dtype::f64);
+    says(refusal([&](tape& t) { return t.add_bias(t.constant(packed), t.constant(a)); }, invalid),
+         "add_bias: bias f64 [3, 4] does not have the last extents of f64 [2, 3, 12]");
+    says(refusal([&](tape& t) { return t.causal_self_attention(t.constant(a), 1); }, invalid),
+         "causal_self_attention: needs [batch, context, 3 * width], not f64 [3, 4]");
+    for (int64_t heads : {-1, 0, 3, 8})
+      says(refusal([&](tape& t) { return t.causal_self_attention(t.constant(packed), heads); },
+                   invalid),
+           "f64 [2, 3, 12] does not make queries, keys and values of " + std::to_string(heads)
+             + " heads");
+    for (int64_t columns : {0, 4})
+      says(refusal(
+             [&](tape& t) {
+               return t.causal_self_attention(t.constant(zeros({2, 3, columns})), 1);
+             },
+             invalid),
+           "take 3 * heads * head width columns");
     says(refusal([&](tape& t) { return t.add(t.constant(a), t.constant(b)); }, invalid),
          "add: f64 [3, 4] and f64 [5, 6] differ in shape");
     says(refusal([&](tape& t) { return t.multiply(t.constant(a), t.constant(f32)); }, mismatch),
