@@ -146,6 +146,38 @@ expected<void> check_reshape(const tensor& input, const shape& extents) {
                 describe(input) + " has another number of elements than " + to_string(extents));
 }
 
+expected<void> check_transpose(const tensor& input) {
+  if (input.rank() == 2) return {};
+  return refuse("transpose", "needs a matrix, not " + describe(input));
+}
+
+expected<void> check_slice(const tensor& input, int64_t begin, int64_t end) {
+  if (input.rank() > 0 && begin >= 0 && begin <= end && end <= input.extents()[0]) return {};
+  return refuse("slice", describe(input) + " has no rows [" + std::to_string(begin) + ", "
+                           + std::to_string(end) + ")");
+}
+
+expected<void> check_concatenate(const tensor& a, const tensor& b) {
+  if (a.type() != b.type()) return refuse_types("concatenate", a, b);
+  const auto& left = a.extents().dims();
+  const auto& right = b.extents().dims();
+  if (!left.empty() && !right.empty()
+      && std::equal(left.begin() + 1, left.end(), right.begin() + 1, right.end()))
+    return {};
+  return refuse("concatenate",
+                describe(a) + " and " + describe(b) + " differ in shape beyond their rows");
+}
+
+expected<void> check_row_sums(const tensor& input) {
+  constexpr auto largest = static_cast<int64_t>(matmul_extent_max);
+  if (input.rank() == 0) return refuse("row_sums", describe(input) + " has no rows");
+  auto columns = input.extents()[input.rank() - 1];
+  if (columns <= largest
+      && input.extents().element_count() / std::max<int64_t>(1, columns) <= largest)
+    return {};
+  return refuse("row_sums", describe(input) + " has more than 2^31 - 1 rows or columns");
+}
+
 expected<void> check_mean(const tensor& input) {
   if (input.element_count() > 0) return {};
   return refuse("mean", describe(input) + " has no elements");

@@ -50,6 +50,18 @@ namespace troupe::detail {
 /// As many elements after as before.
 [[nodiscard]] expected<void> check_reshape(const tensor& input, const shape& extents);
 
+/// A matrix.
+[[nodiscard]] expected<void> check_transpose(const tensor& input);
+
+/// Rows that there are.
+[[nodiscard]] expected<void> check_slice(const tensor& input, int64_t begin, int64_t end);
+
+/// Two tensors of one type whose extents are alike but for the first.
+[[nodiscard]] expected<void> check_concatenate(const tensor& a, const tensor& b);
+
+/// At least one extent, none of which a product cannot have.
+[[nodiscard]] expected<void> check_row_sums(const tensor& input);
+
 /// At least one element.
 [[nodiscard]] expected<void> check_mean(const tensor& input);
 

@@ -57,12 +57,15 @@ expression model(basic_tape<Context>& t, const std::vector<expression>& p) {
   auto packed = t.matmul(t.reshape(placed, {rows, width}), p[7]);
   auto attended = t.causal_self_attention(t.reshape(packed, {3, rows / 3, 3 * width}), 4);
   auto hidden = t.reshape(t.add(placed, attended), {rows, width});
-  auto normal = t.layer_norm(hidden, p[1], p[2]);
+  auto normal = t.rms_norm(t.layer_norm(hidden, p[1], p[2]), p[1]);
   auto up = t.gelu(t.add_bias(t.matmul(normal, p[3]), p[4]));
   auto down = t.dropout(t.matmul(up, p[5]), 0.25, random_key{3, "dropout"});
   auto out = t.multiply(t.add(hidden, t.scale(down, 0.5)), t.sigmoid(t.tanh(hidden)));
   auto logits = t.matmul(out, p[0], {.b = true});
   auto loss = t.softmax_cross_entropy(logits, labels);
+  auto halves = t.concatenate(t.slice(out, rows / 2, rows), t.slice(out, 0, rows / 2));
+  auto entropy = t.mean(t.log(t.row_sums(t.exp(t.transpose(halves)))));
+  loss = t.add(loss, t.scale(entropy, 0.25));
   return t.add(loss, t.scale(t.mean(t.relu(t.reshape(out, {width, rows}))), 0.125));
 }
 
